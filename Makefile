@@ -1,0 +1,48 @@
+# Every target alone sets up what it needs: the virtual environment from pinned, hashed
+# dependencies, and (demo, test, bench) the control planes, which are built or fetched once.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+
+.PHONY: help demo test check bench rules format lock clean
+help: ## show the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+demo: $(STAMP) ## the main job on two throw-away control planes, told as a story (about a minute)
+	@$(BIN)/crsyncer demo $(DEMO)
+
+test: $(STAMP) ## everything that CI runs
+	@$(BIN)/python -m pytest tests --cov --cov-report= $(ARGS)
+	@$(BIN)/coverage report --skip-covered
+
+check: $(STAMP) ## format, lint, types, import directions
+	@$(BIN)/ruff format --check --quiet . || { echo "run 'make format'"; exit 1; }
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/lint-imports --no-cache >$(VENV)/imports.log || { cat $(VENV)/imports.log; exit 1; }
+	@$(BIN)/mypy
+
+bench: $(STAMP) ## measure everything that the design promises; prints a table, writes bench.json
+	@$(BIN)/python -m tests.bench $(BENCH)
+
+rules: $(STAMP) ## each numbered rule and the tests that show it; fails when a rule has none
+	@$(BIN)/python -m tests.rules
+
+format: $(STAMP) ## rewrite the sources in the one format
+	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+lock: ## resolve requirements.lock anew
+	$(PYTHON) -m pip install -q uv && uv pip compile --universal --python-version 3.11 --generate-hashes \
+	  --no-header --no-annotate --no-emit-index-url --group dev pyproject.toml -o requirements.lock
+
+clean: ## remove what the other targets made in this checkout
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage bench.json dist
+
+# The environment is complete or absent: the stamp is written last.
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "crsyncer needs Python >= 3.11: make PYTHON=python3.11 ..."; exit 1; }
+	@echo "setting up $(VENV) (about half a minute, once)"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@

@@ -1,0 +1,3 @@
+"""The mind: values in, values out.
+Nothing here touches the world: no asyncio, clock, randomness, logging, operating system or third-party package.
+"""

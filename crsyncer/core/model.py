@@ -1,0 +1,153 @@
+"""The words that every room speaks: sides, keys, sightings and what is remembered between them."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+Json = dict[str, Any]
+"""A decoded JSON object, such as a Kubernetes object."""
+
+
+class Side(StrEnum):
+    """One of the two clusters."""
+
+    CLOUD = "cloud"
+    ROBOT = "robot"
+
+    @property
+    def other(self) -> "Side":
+        """The opposite cluster."""
+        return Side.ROBOT if self is Side.CLOUD else Side.CLOUD
+
+
+class Gap(StrEnum):
+    """Why there is no view of an object. Nothing is deleted, blanked or overwritten on the strength of UNSEEN."""
+
+    UNSEEN = "unseen"
+    """We do not know."""
+    ABSENT = "absent"
+    """A complete, consistent list says so, or a watch delivered the deletion after one."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Key:
+    """An object of one kind; the same on both sides. `namespace` is empty for cluster-scoped kinds."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What our annotations on a copy say: whose copy it is, and what was last applied to it (S3.4, S5.4)."""
+
+    upstream_uid: str
+    robot: str = ""
+    digest: str = ""
+    """Digest of the upstream content that was applied; empty when the annotation is missing or unreadable."""
+    labels: tuple[str, ...] = ()
+    annotations: tuple[str, ...] = ()
+    """The keys that upstream owned at that time."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """An object seen on one side, reduced to what decisions need. The body itself lives on disk (S6.6)."""
+
+    uid: str
+    resource_version: str
+    generation: int
+    terminating: bool
+    content: str
+    """Digest of the content that upstream owns (S3.1). Downstream: labels and annotations outside the stamp left out."""
+    status: str
+    """Digest of the status that moves: all of it, or the subtree. Empty: there is none (or an empty one)."""
+    has_status: bool
+    """Whether `.status` is there at all, which in subtree mode says more than `status`."""
+    odd_status: bool = False
+    """`.status` is there, but is not an object, so nothing may be concluded from it (S4.5)."""
+    stamp: Stamp | None = None
+    blocked: bool = False
+    """It has finalizers: its deletion waits for somebody."""
+
+
+Sighting = View | Gap
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is remembered about a pair beyond what both objects show. Losing it costs a write, never data."""
+
+    upstream_uid: str = ""
+    """The upstream object all of this is about; a record of another uid counts as empty."""
+    applied: str = ""
+    admitted: str = ""
+    """Upstream content digest of our last write, and what admission or defaulting downstream made of it (S3.5)."""
+    sent: str = ""
+    """Digest of the downstream status that upstream last acknowledged; empty: none, or it was removed."""
+    sent_version: str = ""
+    accepted: str = ""
+    """The resourceVersion of that acknowledgement and the digest that upstream made of the status (S4.9)."""
+    had_status: bool = False
+    """Downstream had a status for this upstream uid, so its absence means removal (S4.3)."""
+    seed: bool = False
+    """The copy that we create is still owed upstream's status (S4.4)."""
+    generations: tuple[tuple[int, int], ...] = ()
+    """(downstream, upstream) generations with the same content, oldest first (S4.7)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """One row of the outbox: the newest status of an object that upstream has not acknowledged (S6.3)."""
+
+    seq: int
+    upstream_uid: str
+    digest: str
+    """Digest of the value; empty: upstream's status (or subtree) is to be removed."""
+    value: Any
+    """What to write: the status, or the subtree's value; None for a removal."""
+    since: float
+    """Unix time, in seconds, at which the object first became dirty."""
+    merged: int = 0
+    """How many newer values have replaced an unsent one."""
+    attempts: int = 0
+    error: str = ""
+    dead: bool = False
+    """Refused for good: tried hourly, revived by any change (S10)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """Upstream's deletion, recorded before it is acted on: the one old knowledge that may delete offline (S7.1)."""
+
+    upstream_uid: str
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Up to where a side's events of one kind and scope are in the store (S6.2).
+
+    It belongs to `identity` (the cluster), `path` (group, version, resource, namespace) and `selector`; where any
+    of them differs from what is wanted now, the cursor is worth nothing.
+    """
+
+    identity: str
+    path: str
+    selector: str
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Everything the store knows about one kind, as read at start."""
+
+    views: dict[Side, dict[Key, View]] = field(default_factory=lambda: {Side.CLOUD: {}, Side.ROBOT: {}})
+    records: dict[Key, Record] = field(default_factory=dict)
+    pending: dict[Key, Pending] = field(default_factory=dict)
+    tombstones: dict[Key, Tombstone] = field(default_factory=dict)
+    cursors: dict[tuple[Side, str], Cursor] = field(default_factory=dict)
+    """By side and namespace ("" = all namespaces)."""

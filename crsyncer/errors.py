@@ -1,0 +1,64 @@
+"""The error tree. Each error answers "did it happen?" and carries what the operator can do.
+
+SyncError                 hint: what the operator can do
+├── Refused               it did not happen: look again at both sides, decide anew    409, 404, failed uid test
+├── Unsure                it may have happened: back off, look again, assume nothing  timeout, reset, 5xx
+│   └── Throttled         with retry_after, seconds                                   429, 503 with Retry-After
+├── Never                 it did not happen, and asking again will not help           400, 413, 422
+├── NotAllowed            the credential                                              401, 403
+├── ConfigError           a flag, variable, key or kubeconfig: what, where, what is allowed
+├── StoreError            the disk: full, read-only, broken
+└── Locked                another process owns the state directory
+"""
+
+
+class SyncError(Exception):
+    """Something went wrong that an operator may have to know about."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class Refused(SyncError):
+    """It did not happen, because the world is not what we thought."""
+
+
+class Unsure(SyncError):
+    """It may have happened: the answer is missing or a 5xx."""
+
+
+class Throttled(Unsure):
+    """The server asks for patience. `retry_after` is in seconds."""
+
+    def __init__(self, message: str, *, retry_after: float, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after = retry_after
+
+
+class Never(SyncError):
+    """It did not happen, and the same request will not succeed later."""
+
+
+class NotAllowed(SyncError):
+    """The credential is refused (`status` 401) or lacks a right (403)."""
+
+    def __init__(self, message: str, *, status: int, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+
+
+class ConfigError(SyncError):
+    """A setting that cannot be used; the message names it and what is allowed. Ends the command with exit 2."""
+
+
+class StoreError(SyncError):
+    """The state directory cannot be read or written."""
+
+
+class Locked(SyncError):
+    """Another process owns the state directory; `pid` is the holder's, 0 when it could not be read."""
+
+    def __init__(self, message: str, *, pid: int, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.pid = pid

@@ -1,0 +1,110 @@
+"""What the nerves need from the hands. The edges implement these protocols; nothing here does anything."""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from crsyncer.core.calls import Call
+from crsyncer.core.model import Cursor, Json, Key, Loaded, Pending, Record, Side, Tombstone, View
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An HTTP answer, whatever its status. `body` is the decoded JSON object, or {} where it was none."""
+
+    status: int
+    body: Json
+    text: str = ""
+    """The first 500 characters of a body that was not a JSON object."""
+    retry_after: float | None = None
+    """Seconds, from the Retry-After header."""
+
+
+class Cluster(Protocol):
+    """One API server, through one pool of connections. Knows HTTP, TLS and credentials, and nothing of syncing."""
+
+    server: str
+    """Base URL, without credentials."""
+    fallback_identity: str
+    """Digest of CA and server URL: the identity of last resort (S8.1)."""
+
+    async def request(self, call: Call) -> Reply:
+        """Send one request. Any HTTP answer is a Reply; raises Unsure when there was none."""
+        ...
+
+    def watch(self, call: Call, *, read_timeout: float) -> AbstractAsyncContextManager["Stream"]:
+        """Open a watch. Entering raises Unsure when there was no answer."""
+        ...
+
+    def refresh_credentials(self) -> bool:
+        """Read the kubeconfig and its files again (S10); True when something in them changed."""
+        ...
+
+    async def close(self) -> None:
+        """Close every connection."""
+        ...
+
+
+class Stream(Protocol):
+    """An open watch."""
+
+    status: int
+    reply: Reply | None
+    """The whole answer where the status is not 200."""
+
+    def lines(self) -> AsyncIterator[bytes]:
+        """Complete lines, each at most 4 MiB; ends at a clean end. Raises Unsure on a cut, a time-out, an unfinished or overlong line."""
+        ...
+
+
+class Store(Protocol):
+    """The state on disk. Writes are buffered at once and committed together; reads see the buffered writes (S6)."""
+
+    async def load(self, resource: str) -> Loaded:
+        """Everything known about one kind."""
+        ...
+
+    async def body(self, side: Side, resource: str, key: Key) -> Json | None:
+        """The newest stored copy of an object, without managedFields."""
+        ...
+
+    def put_copy(self, side: Side, resource: str, key: Key, view: View, body: Json) -> None:
+        """Remember an object as seen on a side."""
+        ...
+
+    def drop_copy(self, side: Side, resource: str, key: Key) -> None:
+        """Forget an object."""
+        ...
+
+    def put_cursor(self, side: Side, resource: str, namespace: str, cursor: Cursor | None) -> None:
+        """Move a cursor, in the same transaction as everything put before; None forgets it."""
+        ...
+
+    def put_record(self, resource: str, key: Key, record: Record | None) -> None:
+        """Remember (or forget) what was agreed on a pair."""
+        ...
+
+    def put_pending(self, resource: str, key: Key, pending: Pending | None) -> None:
+        """Set (or remove) the outbox row of an object."""
+        ...
+
+    def put_tombstone(self, resource: str, key: Key, tombstone: Tombstone | None) -> None:
+        """Record upstream's deletion, or that it has been carried out."""
+        ...
+
+    def forget_kind(self, resource: str, *, keep_outbox: bool = True) -> None:
+        """Drop copies, cursors, records and tombstones of a kind that is not ours any more."""
+        ...
+
+    def get_meta(self, name: str) -> Any:
+        """A small JSON value, such as a side's identity; None when it was never set."""
+        ...
+
+    def put_meta(self, name: str, value: Any) -> None:
+        """Set a small JSON value."""
+        ...
+
+    async def durable(self) -> None:
+        """Return when everything put so far is on disk, or when the store has reported that the disk refuses it."""
+        ...
