@@ -54,7 +54,10 @@ class Stream(Protocol):
     """The whole answer where the status is not 200."""
 
     def lines(self) -> AsyncIterator[bytes]:
-        """Complete lines, each at most 4 MiB; ends at a clean end. Raises Unsure on a cut, a time-out, an unfinished or overlong line."""
+        """Complete lines, each at most 4 MiB; ends at a clean end.
+
+        Raises Unsure on a cut, a time-out, an unfinished or overlong line.
+        """
         ...
 
 

@@ -62,7 +62,7 @@ class View:
     generation: int
     terminating: bool
     content: str
-    """Digest of the content that upstream owns (S3.1). Downstream: labels and annotations outside the stamp left out."""
+    """Digest of the content that upstream owns (S3.1). Downstream: of labels and annotations only the stamped."""
     status: str
     """Digest of the status that moves: all of it, or the subtree. Empty: there is none (or an empty one)."""
     has_status: bool
