@@ -1,0 +1,102 @@
+"""What a decision may ask for: a closed union. Every refusal is an action too, so that it can be shown."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Why(StrEnum):
+    """The reason of an action, for logs and counters."""
+
+    NEW = "new"
+    CHANGED = "changed"
+    DRIFT = "drift"
+    ADOPT = "adopt"
+    GONE = "upstream deleted it"
+    TERMINATING = "upstream is being deleted"
+    REPLACED = "upstream was re-created"
+
+
+class HoldReason(StrEnum):
+    """Why something that would have to be done is not done, so that a human can see it."""
+
+    NAME_TAKEN = "NameTaken"
+    REFUSED = "Refused"
+    CONTESTED = "Contested"
+    BLOCKED = "Blocked"
+    KIND_MISSING = "KindMissing"
+    MASS_DELETION = "MassDeletion"
+    RESTORED = "Restored"
+    ODD_STATUS = "StatusNotAnObject"
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Create the copy. When it exists, it is still owed upstream's status (S4.4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Put upstream's content on the copy with this uid and resourceVersion."""
+
+    uid: str
+    resource_version: str
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """Give a fresh copy upstream's status, once; from then on downstream owns it (S4.4)."""
+
+    uid: str
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete the copy with this uid. The recorded tombstone must be durable first (S6.1)."""
+
+    uid: str
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Do nothing, and say so."""
+
+    reason: HoldReason
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class SendStatus:
+    """Put the copy's status into the outbox, for the upstream object with this uid. An empty digest removes it."""
+
+    upstream_uid: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """Upstream already has the copy's status: remember that, and send nothing (S4.9)."""
+
+    upstream_uid: str
+    digest: str
+
+
+ContentAction = Create | Update | Seed | Delete | Hold
+StatusAction = SendStatus | Agreed | Hold
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What must be done for one pair. The two halves go to different sides and may run at the same time.
+
+    One order holds between them: a status that a vanished copy still owes is in the outbox before `content` runs.
+    """
+
+    content: ContentAction | None = None
+    status: StatusAction | None = None
+
+
+NOTHING = Plan()

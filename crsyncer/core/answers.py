@@ -1,0 +1,27 @@
+"""Answers to writes, by one question: did it happen? (S10)"""
+
+from crsyncer.core.model import Json
+from crsyncer.errors import Never, NotAllowed, Refused, SyncError, Throttled, Unsure
+
+TOO_LARGE = "request is too large"
+
+
+def judge(status: int, body: Json, *, text: str = "", retry_after: float | None = None) -> SyncError | None:
+    """None when it happened; else the error that says whether it may have.
+
+    A JSON Patch whose `test` fails answers 422 like a schema violation, but names no causes.
+    """
+    if 200 <= status < 300:
+        return None
+    message = str(body.get("message") or text or f"answered {status}")[:500]
+    if status in (404, 409, 410):
+        return Refused(message)
+    if status in (401, 403):
+        return NotAllowed(message, status=status)
+    if status == 422 and not (body.get("details") or {}).get("causes"):
+        return Refused(message)
+    if status == 429 or (status == 503 and retry_after is not None):
+        return Throttled(message, retry_after=retry_after if retry_after is not None else 1.0)
+    if 400 <= status < 500:
+        return Never(message)
+    return Unsure(message)

@@ -1,0 +1,125 @@
+"""The decision: two sightings and what is remembered between them, into a plan; it knows no clusters, only owners."""
+
+from crsyncer.core.actions import (
+    NOTHING,
+    Agreed,
+    ContentAction,
+    Create,
+    Delete,
+    Hold,
+    HoldReason,
+    Plan,
+    Seed,
+    SendStatus,
+    StatusAction,
+    Update,
+    Why,
+)
+from crsyncer.core.model import Gap, Record, Side, Sighting, View
+from crsyncer.core.policy import Policy
+
+_NAME_TAKEN = Hold(
+    HoldReason.NAME_TAKEN,
+    "another object has this name, and it is not a copy that this robot made",
+    "rename or delete one of the two objects",
+)
+_ODD_STATUS = Hold(
+    HoldReason.ODD_STATUS,
+    "the status is not an object",
+    "mend the controller that writes it; the cloud's status stays as it is",
+)
+
+
+def decide(upstream: Sighting, downstream: Sighting, policy: Policy, record: Record, *, verify: bool = False) -> Plan:
+    """What must be done so that the pair agrees (S3 to S5). Pure; an agreed pair gives an empty plan.
+
+    upstream     downstream        plan
+    unseen       any               content: nothing, we do not know                   S5
+                                   status: queued for the uid the copy is stamped with S7.1
+    absent       absent, unseen    nothing
+    absent       seen              delete the copy, unless it is not ours to delete   S5, S5.3
+    terminating  absent, unseen    nothing
+    terminating  seen              delete the copy; its status still goes up          S5
+    seen         unseen            nothing
+    seen         absent            create                                             S3.2
+    seen         terminating       wait                                               S5.1, S5.2
+    seen         not ours          hold: the name is taken                            S5.3
+    seen         of another uid    delete the copy; it comes back as a new object     S5.4
+    seen         seen              content, then status, each only where it differs   S3, S4
+
+    With `verify` (audit, restored side) upstream's status is compared too, not only downstream's changes (S4.8).
+    """
+    if not isinstance(downstream, View):
+        lone = isinstance(upstream, View) and not upstream.terminating and downstream is Gap.ABSENT
+        return Plan(content=Create()) if lone else NOTHING
+    if upstream is Gap.UNSEEN:
+        return Plan(status=_status(None, downstream, policy, record, verify=verify))
+    if not isinstance(upstream, View):
+        return Plan(content=_delete(downstream, policy, Why.GONE))
+    status = _status(upstream, downstream, policy, record, verify=verify)
+    if upstream.terminating:
+        return Plan(_delete(downstream, policy, Why.TERMINATING), status)
+    return Plan(_content(upstream, downstream, policy, record), status)
+
+
+def _content(upstream: View, downstream: View, policy: Policy, record: Record) -> ContentAction | None:
+    stamp = downstream.stamp
+    if policy.downstream is Side.CLOUD and not _signed(downstream, policy):
+        return _NAME_TAKEN
+    if stamp is not None and stamp.upstream_uid != upstream.uid:
+        return _delete(downstream, policy, Why.REPLACED)
+    if downstream.terminating:
+        return None
+    put = (downstream.uid, downstream.resource_version)
+    if stamp is None:
+        return Update(*put, Why.ADOPT)
+    if stamp.digest != upstream.content:
+        return Update(*put, Why.CHANGED)
+    admitted = record.admitted if record.applied == upstream.content else upstream.content
+    drifted = downstream.content not in (upstream.content, admitted)
+    if drifted and not policy.keep_drift:
+        return Update(*put, Why.DRIFT)
+    if record.seed and record.upstream_uid == upstream.uid and not downstream.has_status and upstream.has_status:
+        return Seed(*put)
+    return None
+
+
+def _delete(downstream: View, policy: Policy, why: Why) -> ContentAction | None:
+    """Delete a copy, unless it is being deleted already or not ours to delete (S5.3)."""
+    if downstream.terminating:
+        return None
+    if policy.downstream is Side.CLOUD:
+        return Delete(downstream.uid, why) if _signed(downstream, policy) else None
+    if downstream.stamp is None and policy.keep_orphans:
+        return None
+    return Delete(downstream.uid, why)
+
+
+def _signed(downstream: View, policy: Policy) -> bool:
+    """Whether a copy in the cloud carries this robot's name: only those are ever changed (S5.3)."""
+    return downstream.stamp is not None and downstream.stamp.robot == policy.robot
+
+
+def _status(
+    upstream: View | None, downstream: View, policy: Policy, record: Record, *, verify: bool
+) -> StatusAction | None:
+    """What upstream must be told (S4). `upstream` is None while it has not been seen since the store was made."""
+    stamp = downstream.stamp
+    if stamp is None or (policy.downstream is Side.CLOUD and not _signed(downstream, policy)):
+        return None
+    if upstream is not None and stamp.upstream_uid != upstream.uid:
+        return None
+    known = record if record.upstream_uid == stamp.upstream_uid else Record()
+    if downstream.odd_status:
+        return _ODD_STATUS
+    if not downstream.status:
+        # Gone is only what was there (S4.3); in subtree mode, only while the rest of the status still is (S4.5).
+        if not known.had_status or known.seed or (policy.subtree is not None and not downstream.has_status):
+            return None
+        nothing_there = upstream is not None and not upstream.status
+        return Agreed(stamp.upstream_uid, "") if nothing_there else SendStatus(stamp.upstream_uid, "")
+    if upstream is not None and upstream.status == downstream.status:
+        return None if known.sent == downstream.status else Agreed(stamp.upstream_uid, downstream.status)
+    fresh = known.sent != downstream.status
+    lost = verify and upstream is not None and upstream.status != known.accepted
+    return SendStatus(stamp.upstream_uid, downstream.status) if fresh or lost else None

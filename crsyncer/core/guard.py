@@ -1,0 +1,137 @@
+"""The brakes: what must not be done although a decision says so (S3.5, S5.5). Time, in seconds, is an argument."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from enum import Enum
+
+from crsyncer.core.actions import HoldReason
+from crsyncer.core.model import Json, Key
+from crsyncer.core.policy import Policy
+
+WINDOW_SECONDS = 60.0
+_REVERTS_A_WINDOW = 5
+_FEW = 5
+_SHARE = 0.3
+
+
+class DriftBrake:
+    """Slows down a fight over an object: more than five reverts a minute become one a minute (S3.5)."""
+
+    def __init__(self) -> None:
+        self._reverts: dict[Key, deque[float]] = {}
+
+    def wait(self, key: Key, now: float) -> float:
+        """Seconds until the object may be reverted again; 0: now."""
+        times = self._reverts.get(key)
+        if times is None:
+            return 0.0
+        while times and times[0] <= now - WINDOW_SECONDS:
+            times.popleft()
+        if not times:
+            del self._reverts[key]
+            return 0.0
+        return 0.0 if len(times) < _REVERTS_A_WINDOW else times[-1] + WINDOW_SECONDS - now
+
+    def reverted(self, key: Key, now: float) -> None:
+        """The object was reverted."""
+        self._reverts.setdefault(key, deque(maxlen=_REVERTS_A_WINDOW)).append(now)
+
+
+class Alive(Enum):
+    """Whether a kind is served for real: one that is being deleted still lists and watches (S5.5)."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+    """Discovery is forbidden."""
+
+
+def kind_alive(status: int, body: Json, policy: Policy) -> Alive:
+    """What the answer of `/apis/GROUP/VERSION` says of a kind.
+
+    A CRD that is being deleted loses the verb `create` in discovery at once (measured on API server 1.36).
+    """
+    if status in (401, 403):
+        return Alive.UNKNOWN
+    for resource in body.get("resources") or []:
+        if resource.get("name") == policy.plural:
+            return Alive.YES if "create" in (resource.get("verbs") or []) else Alive.NO
+    return Alive.NO
+
+
+def is_mass(deletions: int, copies: int) -> bool:
+    """Whether so many deletions, of so many copies, within a minute need a second look (S5.5)."""
+    return deletions > max(_FEW, _SHARE * copies)
+
+
+class DeletionWindow:
+    """Counts the deletions of one kind over the last minute."""
+
+    def __init__(self) -> None:
+        self._times: dict[Key, float] = {}
+
+    def count(self, key: Key, now: float) -> int:
+        """Deletions within the window, this one included; asking twice for a key counts once."""
+        for old in [k for k, at in self._times.items() if at <= now - WINDOW_SECONDS]:
+            del self._times[old]
+        self._times[key] = now
+        return len(self._times)
+
+
+@dataclass(slots=True)
+class HeldGroup:
+    """Objects of one kind that are held back for one reason."""
+
+    id: str
+    resource: str
+    reason: HoldReason
+    since: float
+    message: str
+    hint: str
+    keys: set[Key] = field(default_factory=set)
+
+
+class Holds:
+    """Everything that is held back for a human, by kind and reason."""
+
+    def __init__(self) -> None:
+        self._groups: dict[tuple[str, HoldReason], HeldGroup] = {}
+        self._count = 0
+
+    def add(self, resource: str, key: Key, *, reason: HoldReason, now: float, message: str, hint: str) -> bool:
+        """Hold an object back; True when it was not held for this reason before. `now` is Unix time in seconds."""
+        group = self._groups.get((resource, reason))
+        if group is None:
+            self._count += 1
+            group = HeldGroup(f"h{self._count}", resource, reason, now, message, hint)
+            self._groups[resource, reason] = group
+        known = key in group.keys
+        group.keys.add(key)
+        group.message, group.hint = message, hint
+        return not known
+
+    def clear(self, resource: str, key: Key | None = None, *, reason: HoldReason | None = None) -> None:
+        """What held an object (None: the kind) is over, for one reason or for all."""
+        for where, group in list(self._groups.items()):
+            if where[0] != resource or (reason is not None and where[1] is not reason):
+                continue
+            if key is None:
+                group.keys.clear()
+            group.keys.discard(key or Key("", ""))
+            if not group.keys:
+                del self._groups[where]
+
+    def held(self, resource: str, key: Key, *reasons: HoldReason) -> bool:
+        """Whether an object is held back for one of the reasons."""
+        return any(key in group.keys for r in reasons if (group := self._groups.get((resource, r))))
+
+    def groups(self, resource: str | None = None) -> list[HeldGroup]:
+        """All groups, or one kind's, oldest first."""
+        return [g for g in self._groups.values() if resource is None or g.resource == resource]
+
+    def release(self, hold_id: str) -> HeldGroup | None:
+        """A human says go on: the group, which is held no more; None when there is no such hold."""
+        for where, group in self._groups.items():
+            if group.id == hold_id:
+                return self._groups.pop(where)
+        return None

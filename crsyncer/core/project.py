@@ -1,0 +1,191 @@
+"""Raw objects: checked, reduced to a View, and composed into what is written (S3, S4).
+
+Digests are of meaning, not of text: key order and number spelling do not count (S3.7).
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from crsyncer.core.model import Json, Key, Side, Stamp, View
+from crsyncer.core.policy import OURS, ROBOT_LABEL, SYNCER, Policy
+
+UPSTREAM_UID = OURS + "upstream-uid"
+ROBOT = OURS + "robot"
+APPLIED = OURS + "applied"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+_NOT_CONTENT = frozenset({"apiVersion", "kind", "metadata", "status"})
+_FLOAT = re.compile(r"\d[.eE]")
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def digest(value: Any) -> str:
+    """96 bits that are equal for values of equal meaning: 1 and 1.0 are, 1 and true and "1" are not."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    if _FLOAT.search(text):
+        text = json.dumps(_whole_numbers(value), sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+def _whole_numbers(value: Any) -> Any:
+    """The value with every float that is a whole number turned into that integer."""
+    if isinstance(value, dict):
+        return {key: _whole_numbers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_whole_numbers(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def key_of(raw: Json) -> Key:
+    """The key of an object that an API server sent."""
+    metadata = raw["metadata"]
+    return Key(metadata.get("namespace", ""), metadata["name"])
+
+
+def objection(raw: Json, policy: Policy, namespace: str) -> str:
+    """Why an object must not be touched, whatever server sent it (security, threat 28); empty: it may.
+
+    `namespace` is the one that was asked for, "" for all.
+    """
+    metadata = raw.get("metadata")
+    if not isinstance(metadata, dict) or not metadata.get("uid") or not metadata.get("resourceVersion"):
+        return "it has no uid or resourceVersion"
+    if raw.get("apiVersion") != policy.api_version or raw.get("kind") != policy.kind:
+        return f"it is a {raw.get('apiVersion')} {raw.get('kind')}, not a {policy.api_version} {policy.kind}"
+    name, own_namespace = metadata.get("name"), metadata.get("namespace", "")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        return "its name is not valid"
+    if policy.namespaced != bool(own_namespace) or (own_namespace and not _NAMESPACE.fullmatch(own_namespace)):
+        return "its namespace does not fit the kind's scope"
+    if namespace and own_namespace != namespace:
+        return f"it is of namespace {own_namespace}, asked was {namespace}"
+    if policy.filtered and (metadata.get("labels") or {}).get(ROBOT_LABEL) != policy.robot:
+        return f"it is not labelled for robot {policy.robot}"
+    return ""
+
+
+def synced_annotations(raw: Json) -> dict[str, str]:
+    """An object's annotations without those that never travel."""
+    annotations = raw["metadata"].get("annotations") or {}
+    return {k: v for k, v in annotations.items() if not k.startswith((OURS, SYNCER)) and k != LAST_APPLIED}
+
+
+def labels(raw: Json) -> dict[str, str]:
+    """An object's labels."""
+    return raw["metadata"].get("labels") or {}
+
+
+def stamp_of(raw: Json) -> Stamp | None:
+    """What our annotations on a copy say; None when it is not a copy of ours."""
+    annotations = raw["metadata"].get("annotations") or {}
+    uid = annotations.get(UPSTREAM_UID)
+    if not uid:
+        return None
+    try:
+        applied = json.loads(annotations.get(APPLIED, ""))
+        return Stamp(
+            upstream_uid=uid,
+            robot=annotations.get(ROBOT, ""),
+            digest=str(applied["digest"]),
+            labels=tuple(map(str, applied["labels"])),
+            annotations=tuple(map(str, applied["annotations"])),
+        )
+    except (ValueError, KeyError, TypeError):
+        # Somebody edited it: whose copy it is still counts, and what was applied is simply applied again.
+        return Stamp(upstream_uid=uid, robot=annotations.get(ROBOT, ""))
+
+
+def view_of(raw: Json, policy: Policy, side: Side) -> View:
+    """What decisions need to know of an object as seen on a side."""
+    metadata = raw["metadata"]
+    stamp = stamp_of(raw) if side is policy.downstream else None
+    status = raw.get("status")
+    return View(
+        uid=metadata["uid"],
+        resource_version=metadata["resourceVersion"],
+        generation=metadata.get("generation", 0),
+        terminating="deletionTimestamp" in metadata,
+        content=_content_digest(raw, stamp),
+        status=status_digest(raw, policy),
+        has_status=status is not None,
+        odd_status=status is not None and not isinstance(status, dict),
+        stamp=stamp,
+        blocked=bool(metadata.get("finalizers")),
+    )
+
+
+def _content_digest(raw: Json, stamp: Stamp | None) -> str:
+    own_labels, own_annotations = labels(raw), synced_annotations(raw)
+    if stamp is not None:
+        own_labels = {k: own_labels[k] for k in stamp.labels if k in own_labels}
+        own_annotations = {k: own_annotations[k] for k in stamp.annotations if k in own_annotations}
+    content = {k: v for k, v in raw.items() if k not in _NOT_CONTENT}
+    return digest([content, own_labels, own_annotations])
+
+
+def status_value(raw: Json, policy: Policy) -> Any:
+    """The status that moves: `.status`, or its subtree; None when there is none, or an empty one (S4.3, S4.5)."""
+    status = raw.get("status")
+    if policy.subtree is not None:
+        status = status.get(policy.subtree) if isinstance(status, dict) else None
+        return None if status == {} else status
+    return status or None
+
+
+def status_digest(raw: Json, policy: Policy) -> str:
+    """Digest of the status that moves; empty when there is none."""
+    value = status_value(raw, policy)
+    return "" if value is None else digest(value)
+
+
+def compose_copy(upstream: Json, view: View, policy: Policy, *, downstream: Json | None) -> Json:
+    """The copy as upstream wants it: a body to create (downstream None) or to put (S3.1, S3.3, S3.4).
+
+    Finalizers, owner references, status and the keys that only downstream actors added are preserved.
+    """
+    metadata = upstream["metadata"]
+    up_labels, up_annotations = labels(upstream), synced_annotations(upstream)
+    body: Json = {"apiVersion": policy.api_version, "kind": policy.kind}
+    if downstream is None:
+        copy_metadata: Json = {"name": metadata["name"]}
+        if policy.namespaced:
+            copy_metadata["namespace"] = metadata["namespace"]
+        new_labels, new_annotations = dict(up_labels), dict(up_annotations)
+        keep = upstream
+    else:
+        copy_metadata = {k: v for k, v in downstream["metadata"].items() if k != "managedFields"}
+        stamp = stamp_of(downstream) or Stamp("")
+        new_labels = _three_way(labels(downstream), up_labels, stamp.labels)
+        all_annotations = downstream["metadata"].get("annotations") or {}
+        new_annotations = _three_way(all_annotations, up_annotations, stamp.annotations)
+        keep = downstream
+    new_annotations[UPSTREAM_UID] = view.uid
+    applied = {"digest": view.content, "labels": sorted(up_labels), "annotations": sorted(up_annotations)}
+    new_annotations[APPLIED] = json.dumps(applied, separators=(",", ":"))
+    if policy.downstream is Side.CLOUD:
+        new_annotations[ROBOT] = policy.robot
+    if not policy.status_endpoint[policy.downstream] and isinstance(keep.get("status"), dict):
+        body["status"] = keep["status"]  # part of the main resource there (S4.6)
+    copy_metadata["labels"] = new_labels
+    copy_metadata["annotations"] = new_annotations
+    body["metadata"] = copy_metadata
+    body.update((k, v) for k, v in upstream.items() if k not in _NOT_CONTENT)
+    return body
+
+
+def _three_way(theirs: dict[str, str], upstream: dict[str, str], owned: Iterable[str]) -> dict[str, str]:
+    """Downstream's keys, without those that upstream had and dropped, under upstream's keys."""
+    dropped = set(owned) - upstream.keys()
+    return {k: v for k, v in theirs.items() if k not in dropped} | upstream
+
+
+def map_generation(value: Any, generations: tuple[tuple[int, int], ...]) -> Any:
+    """The status with `observedGeneration` translated to upstream's numbers; 0 when not known (S4.7)."""
+    observed = value.get("observedGeneration") if isinstance(value, dict) else None
+    if not isinstance(observed, int) or isinstance(observed, bool):
+        return value
+    return {**value, "observedGeneration": dict(generations).get(observed, 0)}

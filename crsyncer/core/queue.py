@@ -1,0 +1,110 @@
+"""A queue of keys, not of events: many events of one object merge into one look at its newest state."""
+
+import heapq
+from collections.abc import Hashable
+from enum import IntEnum
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+
+_FIRST_DELAY_SECONDS = 0.05
+_LAST_DELAY_SECONDS = 60.0
+
+
+class Priority(IntEnum):
+    """In which order work is done when there is much of it, as after an outage (S7.2)."""
+
+    DELETION = 0
+    SPEC = 1
+    FINAL_STATUS = 2
+    PERIODIC_STATUS = 3
+    AUDIT = 4
+
+
+class WorkQueue(Generic[K]):
+    """Dirty and processing sets, priorities and not-before times. Time, in seconds, is an argument.
+
+    A key is handed out to one worker at a time. A key that becomes dirty while it is being processed is handed out
+    again when its worker is done. A key's priority is the best of those it was added with.
+    """
+
+    def __init__(self) -> None:
+        self._dirty: dict[K, tuple[Priority, int]] = {}
+        self._processing: set[K] = set()
+        self._ready: list[tuple[Priority, int, K]] = []
+        self._later: list[tuple[float, int, K]] = []
+        self._due: dict[K, float] = {}
+        self._failures: dict[K, int] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        """Keys that are dirty, being processed or waiting for their time."""
+        return len(self._dirty.keys() | self._processing | self._due.keys())
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._dirty or key in self._processing or key in self._due
+
+    def add(self, key: K, priority: Priority) -> None:
+        """Something happened to the key: look at it as soon as possible, whatever it was waiting for."""
+        self._due.pop(key, None)
+        known = self._dirty.get(key)
+        if known is not None and known[0] <= priority:
+            return
+        self._count += 1
+        self._dirty[key] = (priority, self._count)
+        if key not in self._processing:
+            heapq.heappush(self._ready, (priority, self._count, key))
+
+    def add_at(self, key: K, when: float) -> None:
+        """Look at the key again at a time, unless something happens to it before. The earliest time counts."""
+        if key in self._dirty or self._due.get(key, when + 1) <= when:
+            return
+        self._count += 1
+        self._due[key] = when
+        heapq.heappush(self._later, (when, self._count, key))
+
+    def pop(self, now: float) -> K | None:
+        """The next key to work on; None when there is none yet."""
+        while self._later and self._later[0][0] <= now:
+            when, _, key = heapq.heappop(self._later)
+            if self._due.get(key) == when:
+                self.add(key, Priority.AUDIT)
+        while self._ready:
+            priority, count, key = heapq.heappop(self._ready)
+            if self._dirty.get(key) == (priority, count) and key not in self._processing:
+                del self._dirty[key]
+                self._processing.add(key)
+                return key
+        return None
+
+    def done(self, key: K) -> None:
+        """The worker is finished with the key."""
+        self._processing.discard(key)
+        dirty = self._dirty.get(key)
+        if dirty is not None:
+            heapq.heappush(self._ready, (*dirty, key))
+
+    def next_due(self) -> float | None:
+        """When the next waiting key's time comes; None when none waits."""
+        while self._later and self._due.get(self._later[0][2]) != self._later[0][0]:
+            heapq.heappop(self._later)
+        return self._later[0][0] if self._later else None
+
+    def failed(self, key: K) -> float:
+        """Count a failure; the delay, in seconds, before the key should be tried again (to be jittered)."""
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        return backoff(failures, first=_FIRST_DELAY_SECONDS, last=_LAST_DELAY_SECONDS)
+
+    def succeeded(self, key: K) -> None:
+        """Forget the key's failures."""
+        self._failures.pop(key, None)
+
+    def failures(self, key: K) -> int:
+        """How often the key has failed in a row."""
+        return self._failures.get(key, 0)
+
+
+def backoff(failures: int, *, first: float, last: float) -> float:
+    """Exponential delay, in seconds, after so many earlier failures."""
+    return float(min(last, first * 2 ** min(failures, 30)))

@@ -1,0 +1,126 @@
+"""List and watch as a state machine: what an answer, a line or an end means, and what to do next (S9.1, S9.2).
+
+Holds no connection and no clock: the reflector in `loop` carries answers in and does what comes out.
+"""
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+
+from crsyncer.core.model import Json
+from crsyncer.core.queue import backoff
+
+_HASTY_SECONDS = 1.0
+_FIRST_PAUSE_SECONDS = 0.5
+_LAST_PAUSE_SECONDS = 30.0
+_REINITIALIZING_SECONDS = 1.0
+
+
+class EventType(StrEnum):
+    """What happened to an object, as a watch says it."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """An event to hand on. The cursor moves to `resource_version` together with the data."""
+
+    type: EventType
+    raw: Json
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A bookmark: nothing happened up to this resourceVersion."""
+
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Relist:
+    """The cursor is worth nothing any more."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rewatch:
+    """Watch again from the cursor, after a pause in seconds (to be jittered)."""
+
+    pause: float
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The connection, or the whole side, may be down: let the side find out, then go on from the cursor."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """The kind is not served there (S1.6)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """The credential is refused (401) or lacks the right (403)."""
+
+    status: int
+    message: str
+
+
+Step = Relist | Rewatch | Lost | Missing | Denied
+
+
+def read_line(line: bytes) -> Emit | Moved | Step:
+    """What one line of a watch says. A line that is not an event is as good as a broken connection."""
+    try:
+        event = json.loads(line)
+        kind, raw = event["type"], event["object"]
+        if kind == "ERROR":
+            return read_answer(int(raw.get("code") or 500), raw)
+        version = raw["metadata"]["resourceVersion"]
+        if not isinstance(version, str) or not version:
+            return Lost("a watch line without a resourceVersion")
+        if kind == "BOOKMARK":
+            return Moved(version)
+        return Emit(EventType(kind), raw, version)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return Lost("a watch line that is not an event")
+
+
+def read_answer(status: int, body: Json, *, retry_after: float | None = None) -> Step:
+    """What to do after a list or watch was answered with an error. `body` is the Status object, {} when it was none."""
+    message = str(body.get("message") or "")
+    if status == 410:
+        return Relist("expired")
+    if status == 429:
+        return Rewatch(retry_after if retry_after is not None else _REINITIALIZING_SECONDS)
+    if status == 404:
+        # A collection that is not served answers with plain text; a JSON Status is about something else.
+        return Missing() if not body else Lost(message or "not found")
+    if status in (401, 403):
+        return Denied(status, message)
+    if 400 <= status < 500:
+        return Relist(f"refused with {status}")
+    return Lost(message or f"answered {status}")
+
+
+class Haste:
+    """Counts watches that ended at once without a word: a server that keeps closing is not asked 1,000 times."""
+
+    def __init__(self) -> None:
+        self._hasty = 0
+
+    def ended(self, *, lived_seconds: float, lines: int) -> Rewatch:
+        """A watch ended cleanly."""
+        if lines or lived_seconds >= _HASTY_SECONDS:
+            self._hasty = 0
+            return Rewatch(0.0)
+        self._hasty += 1
+        return Rewatch(backoff(self._hasty - 1, first=_FIRST_PAUSE_SECONDS, last=_LAST_PAUSE_SECONDS))
