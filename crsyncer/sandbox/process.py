@@ -1,0 +1,149 @@
+"""Child processes that never outlive their parent, or on purpose do.
+
+Two traps are handled here. A killed parent leaves its children running, so each child asks the kernel for a signal on
+its parent's death. And that signal comes when the *thread* that forked dies, so one thread that lives as long as the
+process does all the forking; otherwise a plane that was restarted from a worker thread would vanish with it.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from crsyncer.sandbox.errors import SandboxError
+
+_POLL = 0.02  # seconds
+_nursery = ThreadPoolExecutor(max_workers=1, thread_name_prefix="nursery")
+
+# Runs between fork and exec, in an interpreter of its own: code in a forked child of a threaded process can deadlock.
+# 1 is PR_SET_PDEATHSIG, 9 is SIGKILL, which also ends a stopped process. A parent that died before is noticed after.
+_DIE_WITH_PARENT = """
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(1, 9)
+if os.getppid() != int(sys.argv[1]):
+    os._exit(1)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+@dataclass(slots=True)
+class Process:
+    """A started program, perhaps by an earlier process of ours that left its number in a file."""
+
+    pid: int
+    home: Path
+    """Its working directory: tells it from a later process with the same number."""
+    log: Path
+    popen: subprocess.Popen[bytes] | None = None
+
+    def alive(self) -> bool:
+        """Is it still running? A zombie is not."""
+        if self.popen is not None:
+            return self.popen.poll() is None
+        try:
+            state = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]
+            return state not in "ZX" and Path(f"/proc/{self.pid}/cwd").readlink() == self.home
+        except (OSError, IndexError):
+            return False
+
+    def exit_code(self) -> int | None:
+        """How it ended; None while it runs or when another process started it."""
+        return self.popen.poll() if self.popen is not None else None
+
+    def signal(self, number: int) -> None:
+        """Send a signal; nothing happens when it is gone already."""
+        if self.alive():
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def stop(self, *, graceful: bool = True, patience: float = 10.0) -> None:
+        """End it and return when it is gone: SIGTERM, after `patience` seconds or at once SIGKILL."""
+        if graceful:
+            self.signal(signal.SIGCONT)
+            self.signal(signal.SIGTERM)
+            if poll(lambda: not self.alive(), seconds=patience):
+                return
+        self.signal(signal.SIGKILL)
+        if not poll(lambda: not self.alive(), seconds=patience):
+            raise SandboxError(f"process {self.pid} of {self.home} survives SIGKILL")
+
+    def freeze(self) -> None:
+        """SIGSTOP, and return when every thread really stands still."""
+        self.signal(signal.SIGSTOP)
+        poll(self._still, seconds=5)
+
+    def thaw(self) -> None:
+        """SIGCONT."""
+        self.signal(signal.SIGCONT)
+
+    def rss_bytes(self) -> int:
+        """Resident memory, 0 when it is gone."""
+        try:
+            return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        except (OSError, IndexError):
+            return 0
+
+    def tail(self, lines: int = 12) -> str:
+        """The end of its log, for an error message."""
+        try:
+            return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+        except OSError:
+            return ""
+
+    def _still(self) -> bool:
+        with suppress(OSError, IndexError):
+            stats = [(task / "stat").read_text() for task in Path(f"/proc/{self.pid}/task").iterdir()]
+            return all(stat.rpartition(")")[2].split()[0] in "TtZX" for stat in stats)
+        return not self.alive()
+
+
+def poll(condition: Callable[[], bool], *, seconds: float) -> bool:
+    """Wait until the condition holds; False when it did not within `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL)
+    return True
+
+
+def spawn(
+    argv: Sequence[str],
+    *,
+    log: Path,
+    cwd: Path,
+    detached: bool = False,
+    env: dict[str, str] | None = None,
+) -> Process:
+    """Start a program, its output appended to `log`, out of reach of the terminal's Ctrl-C.
+
+    It dies with this process unless `detached`. `argv[0]` is an absolute path. Raises SandboxError when it is not
+    there.
+    """
+    command = list(argv)
+    if not detached:
+        command = [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, str(os.getpid()), *command]
+
+    def fork() -> subprocess.Popen[bytes]:
+        with log.open("ab") as output:
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd=cwd,
+                env=env,
+                start_new_session=True,
+            )
+
+    try:
+        popen = fork() if detached else _nursery.submit(fork).result()
+    except OSError as error:
+        raise SandboxError(f"cannot start {argv[0]}: {error.strerror}") from error
+    return Process(pid=popen.pid, home=cwd, log=log, popen=popen)
