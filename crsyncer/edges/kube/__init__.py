@@ -1,0 +1,10 @@
+"""The API server: HTTP, TLS, credentials and bytes. Knows nothing of syncing, and no other room may know any of this.
+
+`client` sends requests, `stream` reads watches, `transport` makes sockets and names their failures, `credentials`
+keeps the login fresh, and `loader`, a process of its own, is the one importer of the Kubernetes library.
+"""
+
+from crsyncer.edges.kube.client import KubeCluster
+from crsyncer.edges.kube.transport import Exchange
+
+__all__ = ["Exchange", "KubeCluster"]

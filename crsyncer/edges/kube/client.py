@@ -1,0 +1,260 @@
+"""One API server, through one pool of connections (ports.Cluster)."""
+
+import asyncio
+import hashlib
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import aiohttp
+from yarl import URL
+
+from crsyncer import __version__
+from crsyncer.core.calls import Call
+from crsyncer.core.model import Json
+from crsyncer.edges.kube.credentials import Credentials, Login
+from crsyncer.edges.kube.stream import WatchStream
+from crsyncer.edges.kube.transport import Exchange, Meter, open_socket, unsure
+from crsyncer.errors import Never, Unsure
+from crsyncer.ports import Reply
+
+MAX_BODY = 64 * 1024 * 1024
+"""Bytes, after decompression."""
+_POOL = 64
+_CONNECT_TIMEOUT = 10.0
+_IDLE = 60.0
+"""Seconds that an idle connection is kept: less than the 90 s after which an API server closes it."""
+_TEXT = 500
+_FAILURES = (aiohttp.ClientError, OSError, TimeoutError)
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
+
+
+_decode = json.JSONDecoder(parse_constant=_refuse).decode
+_encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False, check_circular=False).encode
+
+
+class KubeCluster:
+    """One API server. Made by `connect`; not for sharing between event loops."""
+
+    def __init__(self, credentials: Credentials, *, observe: Callable[[Exchange], None] | None = None) -> None:
+        login = credentials.login
+        self.server = login.server
+        self.fallback_identity = hashlib.sha256(f"{login.trust[0]}\n{login.server}".encode()).hexdigest()
+        self._credentials = credentials
+        self._observe = observe
+        self._meter = Meter()
+        self._slots = asyncio.Semaphore(_POOL)
+        self._session = aiohttp.ClientSession(
+            # Without a limit of its own: each watch holds a connection; short requests are counted by _slots.
+            connector=aiohttp.TCPConnector(
+                limit=0, keepalive_timeout=_IDLE, socket_factory=partial(open_socket, meter=self._meter)
+            ),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=("Content-Type",),
+        )
+
+    @classmethod
+    async def connect(
+        cls, kubeconfig: Path | None, *, context: str | None, observe: Callable[[Exchange], None] | None
+    ) -> "KubeCluster":
+        """Load the login; nothing is sent to the server yet. Raises ConfigError, in one line without secrets.
+
+        Without a kubeconfig it is the in-cluster account, and outside a pod k3s' own file.
+        """
+        return cls(await Credentials.load(kubeconfig, context=context), observe=observe)
+
+    async def request(self, call: Call) -> Reply:
+        """Send one request; redirects are answers like any other. Raises Unsure, or Never for a body that is no JSON.
+
+        A GET is repeated once on a connection that turned out to be closed; nothing else is ever repeated, except
+        after a 401 with credentials that have changed since.
+        """
+        data = _body(call)
+        async with self._slots:
+            reply, refused = await self._exchange(call, data)
+            if reply.status == 401 and await self._credentials.renew(refused):
+                reply, _ = await self._exchange(call, data)
+        return reply
+
+    def watch(self, call: Call, *, read_timeout: float) -> AbstractAsyncContextManager[WatchStream]:
+        """Open a watch. `call.timeout` bounds the opening, `read_timeout` each wait for more bytes, in seconds."""
+        return self._watch(call, read_timeout)
+
+    def refresh_credentials(self) -> bool:
+        """Look at the kubeconfig and its files again; True when something changed or a plug-in will be asked again.
+
+        A kubeconfig that now names another server is refused with a warning: that takes a restart.
+        """
+        return self._credentials.refresh()
+
+    async def close(self) -> None:
+        """Close every connection; open streams end in Unsure."""
+        await self._session.close()
+
+    async def _exchange(self, call: Call, data: bytes | None) -> tuple[Reply, int]:
+        """The answer, and the generation of the credentials it was given to."""
+        login = await self._credentials.current()
+        generation = self._credentials.generation
+        started = time.perf_counter()
+        status = 0
+        try:
+            async with self._send(call, data, login=login, timeout=_timeout(call.timeout)) as response:
+                reply = await _reply(response)
+                status = response.status
+        except _FAILURES as error:
+            raise unsure(error, seconds=call.timeout) from None
+        finally:
+            self._count(call.verb, status, started)
+        return reply, generation
+
+    @asynccontextmanager
+    async def _watch(self, call: Call, read_timeout: float) -> AsyncIterator[WatchStream]:
+        response, refused = await self._open_watch(call, read_timeout)
+        if response.status == 401 and await self._credentials.renew(refused):
+            response.close()
+            response, _ = await self._open_watch(call, read_timeout)
+        # HTTP/1.1 cannot end a running answer: leaving closes the connection. After a clean end this does nothing.
+        async with _closing(response):
+            reply = None
+            if response.status != 200:
+                try:
+                    async with asyncio.timeout(call.timeout):
+                        reply = await _reply(response)
+                except _FAILURES as error:
+                    raise unsure(error, seconds=call.timeout) from None
+            yield WatchStream(
+                response, reply=reply, read_timeout=read_timeout, meter=self._meter, observe=self._observe
+            )
+
+    async def _open_watch(self, call: Call, read_timeout: float) -> tuple[aiohttp.ClientResponse, int]:
+        login = await self._credentials.current()
+        generation = self._credentials.generation
+        started = time.perf_counter()
+        status = 0
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=read_timeout)
+        try:
+            async with asyncio.timeout(call.timeout):
+                response = await self._send(call, None, login=login, timeout=timeout)
+            status = response.status
+        except _FAILURES as error:
+            raise unsure(error, seconds=call.timeout) from None
+        finally:
+            self._count(call.verb, status, started)
+        return response, generation
+
+    def _send(
+        self, call: Call, data: bytes | None, *, login: Login, timeout: aiohttp.ClientTimeout
+    ) -> Any:  # aiohttp's private awaitable context manager of a ClientResponse
+        path = quote(call.path, safe="/:")
+        url = f"{login.server}{path}?{urlencode(call.query)}" if call.query else login.server + path
+        headers = {
+            "User-Agent": f"crsyncer/{__version__}",
+            "Accept": call.accept,
+            # Lists shrink to a tenth; for anything small it costs more than it saves, and delays a watch's events.
+            "Accept-Encoding": "gzip" if call.verb == "list" else "identity",
+        }
+        if login.authorization is not None:
+            headers["Authorization"] = login.authorization.text
+        if data is not None:
+            headers["Content-Type"] = call.content_type
+        return self._session.request(
+            call.method,
+            URL(url, encoded=True),
+            data=data,
+            headers=headers,
+            timeout=timeout,
+            ssl=login.tls,
+            server_hostname=login.server_name,
+            proxy=login.proxy.text if login.proxy is not None else None,
+            allow_redirects=False,
+            middlewares=_ONCE if call.method in ("PUT", "DELETE") else (),
+        )
+
+    def _count(self, verb: str, code: int, started: float) -> None:
+        if self._observe is not None:
+            up, down = self._meter.take()
+            self._observe(Exchange(verb, code, up, down, time.perf_counter() - started))
+
+
+async def _send_once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """Keep aiohttp from repeating a PUT or DELETE whose connection broke: it may have been carried out."""
+    try:
+        return await send(request)
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise unsure(error, seconds=0) from None
+
+
+_ONCE = (_send_once,)
+
+
+@asynccontextmanager
+async def _closing(response: aiohttp.ClientResponse) -> AsyncIterator[None]:
+    try:
+        yield
+    finally:
+        response.close()
+
+
+@lru_cache(maxsize=32)
+def _timeout(total: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=total, sock_connect=_CONNECT_TIMEOUT)
+
+
+def _body(call: Call) -> bytes | None:
+    if call.body is None:
+        return None
+    try:
+        return _encode(call.body).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        # Half a surrogate pair or a number beyond a double, say: the other side let it in, JSON cannot carry it.
+        message = f"the object cannot be written as JSON ({type(error).__name__})"
+        raise Never(message, hint="some string or number in it is malformed") from None
+
+
+async def _reply(response: aiohttp.ClientResponse) -> Reply:
+    """Read a whole answer; raises aiohttp's errors, and Unsure for one that is too large or is said to be JSON."""
+    chunks: list[bytes] = []
+    size = 0
+    while chunk := await response.content.readany():
+        size += len(chunk)
+        if size > MAX_BODY:
+            response.close()
+            hint = "no API server sends that: what answers at this address?"
+            raise Unsure(f"the answer is larger than {MAX_BODY >> 20} MiB", hint=hint)
+        chunks.append(chunk)
+    raw = b"".join(chunks)
+    body: Json | None = None
+    try:
+        decoded = _decode(raw.decode())
+    except (ValueError, RecursionError):
+        if response.status < 300 and response.content_type == "application/json":
+            message = "the answer is not valid JSON"
+            raise Unsure(message, hint="something on the way garbles answers") from None
+    else:
+        body = decoded if isinstance(decoded, dict) else None
+    text = "" if body is not None else raw[: 4 * _TEXT].decode(errors="replace")[:_TEXT]
+    return Reply(
+        response.status, body if body is not None else {}, text, _retry_after(response.headers.get("Retry-After"))
+    )
+
+
+def _retry_after(value: str | None) -> float | None:
+    """Seconds, from seconds or an HTTP date."""
+    if value is None:
+        return None
+    if value.isascii() and value.isdigit():
+        return float(value[:9])
+    try:
+        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
+    except (TypeError, ValueError):
+        return None
