@@ -1,0 +1,86 @@
+"""Two real control planes for the tests that want them, started once and healthy again before each test."""
+
+import secrets
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from crsyncer.sandbox.api import Api, ApiError
+from crsyncer.sandbox.link import Link
+from crsyncer.sandbox.plane import Plane
+from crsyncer.sandbox.resource import CRD
+from crsyncer.sandbox.sandbox import Sandbox
+
+
+@pytest.fixture(scope="session")
+def running_sandbox() -> Iterator[Sandbox]:
+    """The planes of the whole session; tests use `sandbox`."""
+    with Sandbox.up() as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def sandbox(running_sandbox: Sandbox) -> Iterator[Sandbox]:
+    """Both planes, made healthy again after a test that stopped or paused something."""
+    yield running_sandbox
+    for plane in running_sandbox.planes:
+        if not plane.healthy():
+            for component in plane.pids():
+                plane.resume(component)
+            plane.start()
+
+
+@pytest.fixture
+def cloud(sandbox: Sandbox) -> Plane:
+    return sandbox.cloud
+
+
+@pytest.fixture
+def robot(sandbox: Sandbox) -> Plane:
+    return sandbox.robot
+
+
+@pytest.fixture
+async def cloud_api(cloud: Plane) -> AsyncIterator[Api]:
+    """The cloud's administrator, past every link."""
+    async with Api(cloud.server, ca_file=cloud.ca_file, token=cloud.admin_token) as api:
+        yield api
+
+
+@pytest.fixture
+async def robot_api(robot: Plane) -> AsyncIterator[Api]:
+    """The robot's administrator, past every link."""
+    async with Api(robot.server, ca_file=robot.ca_file, token=robot.admin_token) as api:
+        yield api
+
+
+@pytest.fixture
+async def cloud_link(cloud: Plane) -> AsyncIterator[Link]:
+    """A scriptable link to the cloud."""
+    async with Link(cloud) as link:
+        yield link
+
+
+@pytest.fixture
+async def robot_link(robot: Plane) -> AsyncIterator[Link]:
+    """A scriptable link to the robot's own API server."""
+    async with Link(robot) as link:
+        yield link
+
+
+@pytest.fixture
+async def group(sandbox: Sandbox) -> AsyncIterator[str]:
+    """An API group of this test's own; its CRDs are gone from both planes afterwards."""
+    name = f"t{secrets.token_hex(3)}.example.com"
+    yield name
+    for plane in sandbox.planes:
+        if not plane.healthy():
+            continue  # then the next test's planes are started anew, with the CRDs of a group nobody asks for
+        async with Api(plane.server, ca_file=plane.ca_file, token=plane.admin_token) as api:
+            for crd in (await api.list(CRD))["items"]:
+                if crd["spec"]["group"] == name:
+                    try:
+                        await api.delete(CRD.object(crd["metadata"]["name"]))
+                    except ApiError as error:
+                        if error.status != 404:
+                            raise
