@@ -1,0 +1,205 @@
+# ruff: noqa: S608 - the names of tables and columns are constants
+"""Opening the database file, whatever state it is in. Runs in the store's thread."""
+
+import os
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sqlite_utils import Database
+
+from crsyncer.edges import codec, rows
+from crsyncer.edges.codec import META, OUTBOX, RECORD, TOMBSTONES, Due, Place
+from crsyncer.edges.migrations import APPLICATION_ID, STEPS, Step, migrate
+from crsyncer.edges.statedir import COMPANIONS, create_empty
+from crsyncer.errors import StoreError
+
+PAGE_BYTES = 2048
+"""An object's row is 1 to 1.5 KB, and a whole page is written when one changes."""
+_KEEP_BROKEN = 3
+_DISK = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
+
+
+class _Unusable(Exception):
+    """The file is not a database of ours that we can go on with; `ours` says whether to look for rows in it."""
+
+    def __init__(self, message: str, *, ours: bool) -> None:
+        super().__init__(message)
+        self.ours = ours
+
+
+@dataclass(slots=True)
+class Opened:
+    """A database that is ready, and what had to be done for that."""
+
+    database: Database
+    schema: int
+    meta: dict[str, str] = field(default_factory=dict)
+    """Sealed, by name."""
+    rebuilt: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    def close(self) -> None:
+        """Fold the WAL into the file, as far as the disk permits, and close it."""
+        with suppress(sqlite3.Error):
+            self.database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self.database.close()
+
+
+def open_database(path: Path, *, now: float, steps: Sequence[Step] = STEPS) -> Opened:
+    """Open, check and migrate the database; one that cannot be used is set aside and built anew (S6.5).
+
+    Raises StoreError only when the disk does not let us write.
+    """
+    try:
+        try:
+            if _set_size(path) and not (path.exists() and path.stat().st_size):
+                raise _Unusable("its main file is missing", ours=False)
+            opened = _open(path, steps)
+        except _Unusable as error:
+            opened = _rebuild(path, error, now=now, steps=steps)
+        opened.meta = rows.read_meta(opened.database.conn)
+    except (OSError, sqlite3.Error) as error:
+        raise StoreError(
+            f"cannot open {path}: {error}",
+            hint="check owner, mode and free space of the state directory, and whether its disk is read-only",
+        ) from error
+    return opened
+
+
+def is_disk(error: BaseException) -> bool:
+    """Whether the disk refused (it may come back), rather than the file being wrong."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return isinstance(error, OSError) or (
+        code is not None and code & 0xFF in _DISK and code != sqlite3.SQLITE_IOERR_SHORT_READ
+    )
+
+
+def _open(path: Path, steps: Sequence[Step]) -> Opened:
+    create_empty(path)
+    connection = sqlite3.connect(path, timeout=1)
+    try:
+        schema = _check(connection, steps)
+        _configure(connection)
+        database = Database(connection)
+        opened = Opened(database, migrate(database, steps))
+        if 0 < schema < opened.schema:
+            opened.notes.append(f"{path.name} was migrated from schema {schema} to {opened.schema}")
+        connection.execute("PRAGMA incremental_vacuum").fetchall()
+    except sqlite3.Error as error:
+        connection.close()
+        if is_disk(error):
+            raise
+        raise _Unusable(str(error), ours=True) from error
+    except BaseException:
+        connection.close()
+        raise
+    return opened
+
+
+def _check(connection: sqlite3.Connection, steps: Sequence[Step]) -> int:
+    """The schema of the file, 0 for a new one; raises _Unusable."""
+    # Exclusive: nobody else may write, and the WAL's index stays in memory instead of in a -shm file.
+    connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+    owner, schema = _pragma(connection, "application_id"), _pragma(connection, "user_version")
+    if owner != APPLICATION_ID:
+        if owner or schema or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            raise _Unusable("it was written by another program", ours=False)
+        return 0
+    if schema > len(steps):
+        raise _Unusable(f"it was written by a newer crsyncer (schema {schema})", ours=True)
+    # The thorough sister of quick_check: an index that misses an object would make it look absent.
+    found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+    if found != "ok":
+        raise _Unusable(found.replace("\n", " "), ours=True)
+    return schema
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _configure(connection: sqlite3.Connection) -> None:
+    for setting in (
+        f"page_size = {PAGE_BYTES}",
+        "auto_vacuum = INCREMENTAL",
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "wal_autocheckpoint = 256",
+        f"journal_size_limit = {4 << 20}",
+        "cache_size = -1024",
+    ):
+        connection.execute(f"PRAGMA {setting}").fetchall()
+
+
+def _rebuild(path: Path, trouble: _Unusable, *, now: float, steps: Sequence[Step]) -> Opened:
+    aside = _set_aside(path, now)
+    opened = _open(path, steps)
+    opened.rebuilt = True
+    opened.notes.insert(0, f"{path.name} could not be used ({trouble}); it is now {aside.name}")
+    if trouble.ours:
+        saved = _salvage(aside, opened.database)
+        opened.notes.append("saved from it: " + (", ".join(f"{n} {part}" for part, n in saved.items()) or "nothing"))
+    return opened
+
+
+def _set_aside(path: Path, now: float) -> Path:
+    """Rename the whole set; the newest few are kept for a post mortem, so that they cannot fill the disk."""
+    stamp = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
+    aside = path.with_name(f"{path.name}.broken-{stamp}")
+    while _set_size(aside) or aside.exists():
+        aside = aside.with_name(aside.name + "+")
+    for companion in COMPANIONS:
+        with suppress(FileNotFoundError):
+            os.rename(path.with_name(path.name + companion), aside.with_name(aside.name + companion))
+    broken = [found for found in path.parent.glob(f"{path.name}.broken-*") if not found.name.endswith(COMPANIONS[1:])]
+    for old in sorted(broken, key=lambda found: found.name)[:-_KEEP_BROKEN]:
+        for companion in COMPANIONS:
+            old.with_name(old.name + companion).unlink(missing_ok=True)
+    return aside
+
+
+def _set_size(path: Path) -> int:
+    sizes = 0
+    for companion in COMPANIONS:
+        with suppress(OSError):
+            sizes += path.with_name(path.name + companion).stat().st_size
+    return sizes
+
+
+def _salvage(aside: Path, database: Database) -> dict[str, int]:
+    """Carry over what cannot be listed anew and is still as it was written. No cursor, and so no copies."""
+    saved: dict[str, int] = {}
+    for part in (OUTBOX, RECORD, TOMBSTONES, META):
+        batch = rows.Batch()
+        # From both ends: a broken page in the middle stops a scan, not the one that comes the other way.
+        for order in ("ASC", "DESC"):
+            with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{aside}?mode=ro", uri=True)) as old:
+                old.text_factory = lambda raw: raw.decode(errors="surrogateescape")
+                _collect(old, part, order, batch)
+        if batch:
+            with database.atomic():
+                rows.write(database, batch)
+            saved[part] = len(batch.rows)
+    return saved
+
+
+def _collect(old: sqlite3.Connection, part: str, order: str, batch: rows.Batch) -> None:
+    column, table = ("record", "objects") if part == RECORD else ("row", part)
+    by = "id" if part == RECORD else f"resource {order}, namespace {order}, name"
+    found = old.execute(
+        f"SELECT resource, namespace, name, {column} FROM {table} WHERE {column} IS NOT NULL ORDER BY {by} {order}"
+    )
+    for resource, namespace, name, row in found:
+        place: Place = (part, resource, namespace, name)
+        with suppress(TypeError, ValueError, IndexError, AttributeError):
+            sealed = row if isinstance(row, str) else codec.unpack(row)
+            text = codec.unseal(sealed, place)
+            if part == OUTBOX:
+                pending = codec.load_pending(text)
+                batch.rows[place] = Due(sealed, pending.since, pending.dead)
+            else:
+                batch.rows[place] = sealed

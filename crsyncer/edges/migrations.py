@@ -1,0 +1,60 @@
+"""The schema, as the steps that lead to it. Forward only: what a newer version wrote is set aside, not read (S6.5)."""
+
+from collections.abc import Callable, Sequence
+
+from sqlite_utils import Database, Migrations
+
+APPLICATION_ID = 0x63727379
+"""Marks our files for `file(1)` and for us: "crsy"."""
+
+Step = Callable[[Database], None]
+
+
+def first(database: Database) -> None:
+    """Create the tables.
+
+    What one status report changes (both views, both statuses, the record) shares a row and so a page; the rest of the
+    bodies, larger and quieter, lives in a table of its own. The other tables are small.
+    """
+    for statement in (
+        """CREATE TABLE objects (
+            id INTEGER PRIMARY KEY, resource TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
+            cloud TEXT, cloud_status BLOB, cloud_rest BLOB,
+            robot TEXT, robot_status BLOB, robot_rest BLOB,
+            record TEXT, UNIQUE (resource, namespace, name))""",
+        "CREATE TABLE rests (id INTEGER PRIMARY KEY, body BLOB NOT NULL)",
+        """CREATE TABLE outbox (
+            resource TEXT, namespace TEXT, name TEXT, since REAL NOT NULL, dead INTEGER NOT NULL, row BLOB NOT NULL,
+            PRIMARY KEY (resource, namespace, name)) WITHOUT ROWID""",
+        *(
+            f"""CREATE TABLE {table} (
+                resource TEXT, namespace TEXT, name TEXT, row TEXT NOT NULL,
+                PRIMARY KEY (resource, namespace, name)) WITHOUT ROWID"""
+            for table in ("tombstones", "cursors", "meta")
+        ),
+    ):
+        database.execute(statement)
+
+
+STEPS: tuple[Step, ...] = (first,)
+
+
+def migrate(database: Database, steps: Sequence[Step] = STEPS) -> int:
+    """Take a database, new or old, to the last step, each in a transaction of its own; returns the schema's number.
+
+    `user_version` is the number of steps taken: it can be read without knowing the schema.
+    """
+    migrations = Migrations("crsyncer")
+    for number, step in enumerate(steps, 1):
+        migrations(name=f"{number:04}")(_numbered(step, number))
+    migrations.apply(database)
+    return len(steps)
+
+
+def _numbered(step: Step, number: int) -> Step:
+    def numbered(database: Database, /) -> None:
+        step(database)
+        database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        database.execute(f"PRAGMA user_version = {number}")
+
+    return numbered

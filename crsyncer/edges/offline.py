@@ -1,0 +1,109 @@
+# ruff: noqa: S608 - the names of tables and columns are constants
+"""What the CLI can say from the disk while no agent is running. Writes nothing, and imports nothing slow."""
+
+import json
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from crsyncer.core.model import Cursor, Key, Pending, Side
+from crsyncer.edges import codec
+from crsyncer.edges.codec import CURSORS, META, OUTBOX
+from crsyncer.edges.statedir import DATABASE, Lock
+from crsyncer.errors import StoreError
+
+
+@dataclass(slots=True)
+class OfflineKind:
+    """What is stored of one kind."""
+
+    copies: dict[Side, int] = field(default_factory=lambda: {Side.CLOUD: 0, Side.ROBOT: 0})
+    cursors: dict[tuple[Side, str], Cursor] = field(default_factory=dict)
+    """By side and namespace ("" = all namespaces)."""
+    pending: int = 0
+
+
+@dataclass(slots=True)
+class OfflineState:
+    """A summary of the state directory."""
+
+    path: Path
+    bytes: int
+    schema: int
+    meta: dict[str, Any] = field(default_factory=dict)
+    kinds: dict[str, OfflineKind] = field(default_factory=dict)
+    """By resource."""
+    pending: int = 0
+    """Rows in the outbox, dead letters included."""
+    dead_letters: int = 0
+    oldest: float | None = None
+    """Unix time since which the oldest row has been waiting."""
+
+
+def read_offline(directory: Path) -> OfflineState:
+    """Summarise a state directory; raises Locked while an agent uses it, StoreError when there is none to read."""
+    with _reading(directory) as (connection, size):
+        state = OfflineState(directory / DATABASE, size, connection.execute("PRAGMA user_version").fetchone()[0])
+        kinds = state.kinds
+        for name, sealed in connection.execute(f"SELECT name, row FROM {META}"):
+            with suppress(ValueError):
+                state.meta[name] = json.loads(codec.unseal(sealed, (META, "", "", name)))
+        counts = connection.execute("SELECT resource, count(cloud), count(robot) FROM objects GROUP BY resource")
+        for resource, cloud, robot in counts:
+            kinds.setdefault(resource, OfflineKind()).copies.update({Side.CLOUD: cloud, Side.ROBOT: robot})
+        for resource, namespace, side, sealed in connection.execute(f"SELECT * FROM {CURSORS}"):
+            with suppress(ValueError, TypeError):
+                cursor = codec.load_cursor(codec.unseal(sealed, (CURSORS, resource, namespace, side)))
+                kinds.setdefault(resource, OfflineKind()).cursors[Side(side), namespace] = cursor
+        query = f"SELECT resource, count(*), sum(dead), min(since) FROM {OUTBOX} GROUP BY resource"
+        for resource, count, dead, oldest in connection.execute(query):
+            kinds.setdefault(resource, OfflineKind()).pending = count
+            state.pending += count
+            state.dead_letters += dead
+            state.oldest = oldest if state.oldest is None else min(state.oldest, oldest)
+    return state
+
+
+def read_pending(directory: Path) -> list[tuple[str, Key, Pending]]:
+    """The outbox, oldest first, each row with its resource and key; raises as `read_offline` does."""
+    found = []
+    with _reading(directory) as (connection, _):
+        query = f"SELECT resource, namespace, name, row FROM {OUTBOX} ORDER BY since"
+        for resource, namespace, name, row in connection.execute(query):
+            with suppress(ValueError, TypeError):
+                text = codec.unseal(codec.unpack(row), (OUTBOX, resource, namespace, name))
+                found.append((resource, Key(namespace, name), codec.load_pending(text)))
+    return found
+
+
+@contextmanager
+def _reading(directory: Path) -> Iterator[tuple[sqlite3.Connection, int]]:
+    path = directory / DATABASE
+    wal = path.with_name(path.name + "-wal")
+    lock = Lock(directory)
+    try:
+        lock.peek()
+        size = path.stat().st_size + (wal.stat().st_size if wal.exists() else 0)
+        if wal.exists() and wal.stat().st_size:
+            # An agent was killed. SQLite reads a WAL only where it may write, so give it copies of both.
+            with tempfile.TemporaryDirectory() as scratch:
+                copy = shutil.copy(path, scratch)
+                shutil.copy(wal, scratch)
+                with closing(sqlite3.connect(copy)) as connection:
+                    yield connection, size
+        else:
+            with closing(sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)) as connection:
+                yield connection, size
+    except FileNotFoundError as error:
+        raise StoreError(f"no state in {directory}", hint="has `crsyncer run` used this --state-dir yet?") from error
+    except (OSError, sqlite3.Error) as error:
+        raise StoreError(
+            f"cannot read {path}: {error}", hint="run as its owner; `crsyncer run` sets a broken database aside"
+        ) from error
+    finally:
+        lock.release()

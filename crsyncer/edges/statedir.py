@@ -1,0 +1,114 @@
+"""The state directory: who may use it, and who uses it now. Standard library only, since the CLI reads it too."""
+
+import fcntl
+import os
+import stat
+from pathlib import Path
+
+from crsyncer.errors import Locked, StoreError
+
+DATABASE = "state.db"
+LOCK = "lock"
+COMPANIONS = ("", "-wal", "-shm", "-journal")
+"""What SQLite keeps beside a database; a set that must not be torn apart."""
+
+
+class Lock:
+    """Ownership of a state directory, for as long as the process lives or until `release` (S6.5).
+
+    The kernel drops the lock when the holder dies, however it dies, so there is no stale lock to clean up.
+    """
+
+    __slots__ = ("_descriptor", "path")
+
+    def __init__(self, directory: Path) -> None:
+        self.path = directory / LOCK
+        self._descriptor = -1
+
+    def acquire(self) -> None:
+        """Take the directory and write our pid into the lock file; raises Locked, or StoreError."""
+        self._take(os.O_RDWR | os.O_CREAT)
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+
+    def peek(self) -> None:
+        """Keep an agent from starting while somebody reads, writing nothing; raises Locked while one is running."""
+        try:
+            self._take(os.O_RDONLY)
+        except FileNotFoundError:
+            return
+
+    def release(self) -> None:
+        """Give the directory up; does nothing when it is not ours."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _take(self, flags: int) -> None:
+        try:
+            descriptor = os.open(self.path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise StoreError(
+                f"cannot open the lock file {self.path}: {error.strerror}",
+                hint="the state directory must be writable for the user that runs crsyncer, and hold no symlinks",
+            ) from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            text = os.pread(descriptor, 20, 0).strip()
+            os.close(descriptor)
+            pid = int(text) if text.isdigit() else 0
+            raise Locked(
+                f"{self.path.parent} is in use by process {pid or 'unknown'}",
+                pid=pid,
+                hint="one agent per state directory: stop the other one, or give this one a --state-dir of its own",
+            ) from None
+        self._descriptor = descriptor
+
+
+def prepare(directory: Path) -> Path:
+    """Make sure that the state is ours alone to read, and return the path of the database.
+
+    Creates the directory with mode 0700 and an empty database with 0600, from which SQLite takes the mode of -wal
+    and -shm. Raises StoreError for symlinks, and for a database that others may read: it holds copies of objects.
+    """
+    if directory.is_symlink():
+        raise StoreError(f"{directory} is a symlink", hint="give the directory itself as --state-dir")
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"cannot create {directory}: {error.strerror}", hint="create it, or choose another --state-dir"
+        ) from error
+    path = directory / DATABASE
+    for companion in COMPANIONS:
+        _check(path.with_name(path.name + companion))
+    return path
+
+
+def create_empty(path: Path) -> None:
+    """Create an empty file that only we may read, unless something is there already."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise StoreError(
+            f"cannot write {path}: {error.strerror}",
+            hint="check owner, mode and free space of the state directory, and whether its disk is read-only",
+        ) from error
+
+
+def _check(path: Path) -> None:
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror}", hint="run as the user that owns it") from error
+    if not stat.S_ISREG(found.st_mode):
+        raise StoreError(f"{path} is not a regular file", hint="move it away; crsyncer does not follow symlinks")
+    if found.st_mode & 0o077:
+        raise StoreError(
+            f"{path} may be read by others (mode {stat.S_IMODE(found.st_mode):04o})", hint=f"chmod 600 {path}"
+        )
