@@ -1,7 +1,8 @@
 """The API server: HTTP, TLS, credentials and bytes. Knows nothing of syncing, and no other room may know any of this.
 
-`client` sends requests, `stream` reads watches, `transport` makes sockets and names their failures, `credentials`
-keeps the login fresh, and `loader`, a process of its own, is the one importer of the Kubernetes library.
+`client` sends requests, `stream` reads watches, `transport` makes sockets and names their failures, `kubeconfig` and
+`credentials` make the login and keep it fresh, and `loader`, a process of its own, asks plug-ins through the
+Kubernetes library.
 """
 
 from crsyncer.edges.kube.client import KubeCluster

@@ -48,8 +48,8 @@ class KubeCluster:
 
     def __init__(self, credentials: Credentials, *, observe: Callable[[Exchange], None] | None = None) -> None:
         login = credentials.login
-        self.server = login.server
-        self.fallback_identity = hashlib.sha256(f"{login.trust[0]}\n{login.server}".encode()).hexdigest()
+        self.server = login.config.server
+        self.fallback_identity = hashlib.sha256(f"{login.config.ca}\n{self.server}".encode()).hexdigest()
         self._credentials = credentials
         self._observe = observe
         self._meter = Meter()
@@ -156,7 +156,7 @@ class KubeCluster:
         self, call: Call, data: bytes | None, *, login: Login, timeout: aiohttp.ClientTimeout
     ) -> Any:  # aiohttp's private awaitable context manager of a ClientResponse
         path = quote(call.path, safe="/:")
-        url = f"{login.server}{path}?{urlencode(call.query)}" if call.query else login.server + path
+        url = f"{self.server}{path}?{urlencode(call.query)}" if call.query else self.server + path
         headers = {
             "User-Agent": f"crsyncer/{__version__}",
             "Accept": call.accept,
@@ -174,8 +174,8 @@ class KubeCluster:
             headers=headers,
             timeout=timeout,
             ssl=login.tls,
-            server_hostname=login.server_name,
-            proxy=login.proxy.text if login.proxy is not None else None,
+            server_hostname=login.config.server_name,
+            proxy=login.config.proxy.text if login.config.proxy is not None else None,
             allow_redirects=False,
             middlewares=_ONCE if call.method in ("PUT", "DELETE") else (),
         )

@@ -12,48 +12,34 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from crsyncer.edges.kube.loader import Stamp, stamp
+from crsyncer.edges.kube.kubeconfig import Kubeconfig, Secret, Stamp, bearer, read_kubeconfig, stamp
 from crsyncer.edges.kube.transport import tls_context
 from crsyncer.errors import ConfigError
 
 _LOADER = "from crsyncer.edges.kube.loader import main; main()"
-_LOAD_TIMEOUT = 60.0
+_HELPER_TIMEOUT = 60.0
+_MARGIN = 30.0
+"""Seconds before its expiry at which a plug-in's answer is renewed."""
 _PATIENCE = 10.0
 """Seconds between two looks at the token file, and between two runs of a plug-in."""
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Secret:
-    """Text that never shows: not in a repr, a log line or an error."""
-
-    text: str
-
-    def __repr__(self) -> str:
-        return "Secret(…)"
-
-
 @dataclass(frozen=True, slots=True)
 class Login:
     """How to reach one API server and who we are there."""
 
-    server: str
-    server_name: str | None
-    proxy: Secret | None
+    config: Kubeconfig
     tls: ssl.SSLContext
-    trust: tuple[str, bool]
-    """The PEM bundle of the CA ("": the machine's roots), and whether it is used at all."""
-    identity: Secret
-    """Client certificate and key, as PEM."""
+    identity: tuple[str, bool, str, Secret]
+    """What `tls` was made of: CA, whether it is used, client certificate, key."""
     authorization: Secret | None
     """The value of the Authorization header."""
-    token_file: str | None
     expires: float | None
     """Unix time at which what the plug-in gave ends; None: never, or it did not say."""
-    plugin: bool
     files: dict[str, Stamp | None]
-    """Every file that went into this, and its stamp from before it was read."""
+    """Every file but the token's that went into this, and its stamp from before it was read."""
 
 
 class Credentials:
@@ -64,18 +50,20 @@ class Credentials:
         self.generation = 0
         self._path = path
         self._context = context
+        self._token_seen: Stamp | None = None
         self._stale = False
         self._next_look = 0.0
-        self._last_run = time.monotonic()
+        self._last_load = time.monotonic()
         self._loading = asyncio.Lock()
 
     @classmethod
     async def load(cls, path: Path | None, *, context: str | None) -> "Credentials":
         """Read the kubeconfig for the first time; raises ConfigError."""
         made = cls(await _load(path, context=context, old=None), path=path, context=context)
-        if made.login.token_file and not made._read_token():
-            message = f"token file {made.login.token_file}: missing, unreadable or empty"
-            raise ConfigError(message, hint="whoever renews the token must write it there")
+        made._read_token()
+        if made.login.config.token_file and made.login.authorization is None:
+            message = f"token file {made.login.config.token_file}: missing, unreadable, empty or no token"
+            raise ConfigError(message, hint="whoever renews the token has to write it there")
         return made
 
     async def current(self) -> Login:
@@ -83,10 +71,9 @@ class Credentials:
         now = time.monotonic()
         if now >= self._next_look:
             self._next_look = now + _PATIENCE
-            if self.login.token_file:
-                self._read_token()
+            self._read_token()
             expires = self.login.expires
-            if expires is not None and time.time() > expires - 30 and now - self._last_run >= _PATIENCE:
+            if expires is not None and time.time() > expires - _MARGIN and now - self._last_load >= _PATIENCE:
                 self._stale = True
         if self._stale:
             await self._reload()
@@ -95,12 +82,12 @@ class Credentials:
     def refresh(self) -> bool:
         """Look at every file again; True when one changed, or when a plug-in is due to be asked again.
 
-        A new token is there at once; anything else is loaded, off the loop, before the next request.
+        A new token is there at once; anything else is loaded before the next request.
         """
         changed = self._read_token()
-        login = self.login
-        touched = any(stamp(file) != seen for file, seen in login.files.items() if file != login.token_file)
-        if touched or (login.plugin and time.monotonic() - self._last_run >= _PATIENCE):
+        config = self.login.config
+        due = config.helper is not None and time.monotonic() - self._last_load >= _PATIENCE
+        if due or any(stamp(file) != seen for file, seen in self.login.files.items()):
             self._stale = changed = True
         return changed
 
@@ -112,22 +99,18 @@ class Credentials:
         return self.generation != refused
 
     def _read_token(self) -> bool:
-        """Take over the token file if it changed; a missing or empty one changes nothing, it may be half written."""
-        file = self.login.token_file
-        if file is None:
-            return False
-        seen = stamp(file)
-        if seen is None or (seen == self.login.files.get(file) and self.login.authorization is not None):
+        """Take over the token file if it changed. A missing or odd one changes nothing: it may be half written."""
+        file = self.login.config.token_file
+        seen = stamp(file) if file else None
+        if file is None or seen is None or seen == self._token_seen:
             return False
         try:
-            token = Path(file).read_text().strip()
-        except (OSError, UnicodeDecodeError):
+            authorization = bearer(Path(file).read_text())
+        except (OSError, UnicodeDecodeError, ConfigError):
             return False
-        if not token or not token.isascii() or not token.isprintable():
-            return False
-        authorization = Secret(f"Bearer {token}")
+        self._token_seen = seen
         changed = authorization != self.login.authorization
-        self.login = replace(self.login, authorization=authorization, files={**self.login.files, file: seen})
+        self.login = replace(self.login, authorization=authorization)
         self.generation += changed
         return changed
 
@@ -137,80 +120,80 @@ class Credentials:
             if not self._stale:
                 return
             self._stale = False
-            self._last_run = time.monotonic()
-            old = self.login
-            # Taken now, so that a file which changes once more is loaded once more, and a bad one only once.
-            seen = {file: stamp(file) for file in old.files}
+            self._last_load = time.monotonic()
+            # Taken now, so that a bad file is tried once, and once more as soon as it changes.
+            seen = {file: stamp(file) for file in self.login.files}
             try:
-                new = await _load(self._path, context=self._context, old=old)
-                if new.server != old.server:
-                    message = f"the kubeconfig now names another server, {new.server}"
-                    raise ConfigError(message, hint="restart the agent to move to it")
+                new = await _load(self._path, context=self._context, old=self.login)
+                if new.config.server != self.login.config.server:
+                    message = f"the kubeconfig now names another server, {new.config.server}"
+                    raise ConfigError(message, hint="restart the agent to move there")
             except ConfigError as error:
-                log.warning("credentials kept as they were: %s (%s)", error, error.hint)
-                kept = {**seen, old.token_file: old.files.get(old.token_file)} if old.token_file else seen
-                self.login = replace(self.login, files=kept)
+                log.warning("credentials stay as they were: %s (%s)", error, error.hint)
+                self.login = replace(self.login, files=seen)
                 return
-            if new.token_file and new.token_file == old.token_file:
-                new = replace(
-                    new,
-                    authorization=self.login.authorization,
-                    files={**new.files, new.token_file: self.login.files[new.token_file]},
-                )
-            self.login = new
+            old = self.login
+            if new.config.token_file:
+                new = replace(new, authorization=old.authorization)
+            self.login, self._token_seen = new, None
             self._read_token()
-            if (new.tls, self.login.authorization, new.proxy) != (old.tls, old.authorization, old.proxy):
+            if (new.tls, new.config.proxy, self.login.authorization) != (old.tls, old.config.proxy, old.authorization):
                 self.generation += 1
 
 
 async def _load(path: Path | None, *, context: str | None, old: Login | None) -> Login:
-    """Run the loader; raises ConfigError. The TLS context of `old` lives on, and its connections, if it still fits."""
-    found = await _run_loader(path, context=context)
-    if "error" in found:
-        raise ConfigError(found["error"], hint=found["hint"])
-    trust = (found["ca"] or "", bool(found["verify"]))
-    identity = Secret((found["certificate"] or "") + (found["key"] or ""))
-    if not trust[1]:
+    """Read everything; raises ConfigError. The TLS context of `old` lives on, and its connections, if it still fits."""
+    config = read_kubeconfig(path, context=context)
+    if not config.verify:
         if os.environ.get("CRSYNCER_ALLOW_INSECURE_TLS") != "1":
-            message = f"kubeconfig {path}: insecure-skip-tls-verify lets anybody be {found['server']}"
+            message = f"kubeconfig {path}: insecure-skip-tls-verify lets anybody be {config.server}"
             raise ConfigError(message, hint="put the CA into it, or set CRSYNCER_ALLOW_INSECURE_TLS=1")
         if old is None:
-            log.warning("the certificate of %s is NOT verified (CRSYNCER_ALLOW_INSECURE_TLS=1)", found["server"])
-    if old is not None and (old.trust, old.identity) == (trust, identity):
-        tls = old.tls
-    else:
-        tls = tls_context(ca=found["ca"], certificate=found["certificate"], key=found["key"], verify=trust[1])
-    authorization, token_file = found["authorization"], found["token_file"]
+            log.warning("the certificate of %s is NOT verified (CRSYNCER_ALLOW_INSECURE_TLS=1)", config.server)
+    certificate, key = config.certificate, config.key
+    authorization, expires = config.authorization, None
+    try:
+        if config.helper is not None:
+            given = await _ask_helper(config.helper, directory=config.directory)
+            if "error" in given:
+                raise ConfigError(given["error"], hint=given["hint"])
+            if given["certificate"] and given["key"]:
+                certificate, key = given["certificate"], Secret(given["key"])
+            authorization = bearer(given["authorization"].removeprefix("Bearer ")) if given["authorization"] else None
+            expires = given["expires"]
+        identity = (config.ca, config.verify, certificate, key)
+        if old is not None and old.identity == identity:
+            tls = old.tls
+        else:
+            tls = tls_context(ca=config.ca, certificate=certificate, key=key.text, verify=config.verify)
+    except ConfigError as error:
+        raise ConfigError(f"kubeconfig {path or ''}: {error}", hint=error.hint) from None
     return Login(
-        server=found["server"],
-        server_name=found["server_name"],
-        proxy=Secret(found["proxy"]) if found["proxy"] else None,
+        config=config,
         tls=tls,
-        trust=trust,
         identity=identity,
-        authorization=Secret(authorization) if authorization and not token_file else None,
-        token_file=token_file,
-        expires=found["expires"],
-        plugin=found["plugin"],
-        files={file: tuple(seen) if seen else None for file, seen in found["files"].items()},
+        authorization=None if config.token_file else authorization,
+        expires=expires,
+        files=config.files,
     )
 
 
-async def _run_loader(path: Path | None, *, context: str | None) -> dict[str, Any]:
-    """What the loader printed. Its own session, so that a hanging plug-in is ended together with it."""
+async def _ask_helper(user: Secret, *, directory: Path) -> dict[str, Any]:
+    """What the loader printed. It has a session of its own, so that a hanging plug-in is ended together with it."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-c", _LOADER, str(path or ""), context or ""),
-        stdin=asyncio.subprocess.DEVNULL,
+        *(sys.executable, "-P", "-c", _LOADER),
+        cwd=directory,
+        stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
         start_new_session=True,
     )
     try:
-        async with asyncio.timeout(_LOAD_TIMEOUT):
-            output, _ = await process.communicate()
+        async with asyncio.timeout(_HELPER_TIMEOUT):
+            output, _ = await process.communicate(user.text.encode())
     except TimeoutError:
-        message = f"kubeconfig {path or '(default)'}: nothing came of it within {_LOAD_TIMEOUT:g} s"
-        raise ConfigError(message, hint="does its exec plug-in hang?") from None
+        message = f"its exec plug-in or auth-provider gave nothing within {_HELPER_TIMEOUT:g} s"
+        raise ConfigError(message, hint="run it by hand") from None
     finally:
         if process.returncode is None:
             os.killpg(process.pid, signal.SIGKILL)
@@ -219,7 +202,7 @@ async def _run_loader(path: Path | None, *, context: str | None) -> dict[str, An
         found = json.loads(output)
     except ValueError:
         found = None
-    if process.returncode or not isinstance(found, dict):
-        message = f"kubeconfig {path or '(default)'}: it could not be loaded (exit {process.returncode})"
-        raise ConfigError(message, hint="does `kubectl --kubeconfig=… version` work with it?")
+    if not isinstance(found, dict):
+        message = f"its exec plug-in or auth-provider could not be asked (exit {process.returncode})"
+        raise ConfigError(message, hint="does kubectl work with this kubeconfig?")
     return found
