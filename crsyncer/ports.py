@@ -111,3 +111,35 @@ class Store(Protocol):
     async def durable(self) -> None:
         """Return when everything put so far is on disk, or when the store has reported that the disk refuses it."""
         ...
+
+
+class Observer(Protocol):
+    """Where the nerves report what happened, for status and metrics. Every call is cheap and never fails."""
+
+    def relist(self, side: Side, resource: str, reason: str) -> None:
+        """A full list was started."""
+        ...
+
+    def resume(self, side: Side, resource: str) -> None:
+        """A watch went on from a cursor."""
+        ...
+
+    def event(self, side: Side, resource: str, event_type: str) -> None:
+        """A watch delivered an event."""
+        ...
+
+    def write(self, side: Side, resource: str, verb: str, result: str) -> None:
+        """A write was answered. Verbs: create, update, delete, status; `result`: done or the error."""
+        ...
+
+    def noop(self) -> None:
+        """A look at a pair found nothing to do."""
+        ...
+
+    def latency(self, direction: str, seconds: float) -> None:
+        """From an event's arrival to the acknowledged write. `direction`: spec, status."""
+        ...
+
+    def reconnect(self, side: Side, reason: str) -> None:
+        """A side that was down is connected again."""
+        ...

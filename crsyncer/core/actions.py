@@ -20,9 +20,7 @@ class HoldReason(StrEnum):
     """Why something that would have to be done is not done, so that a human can see it."""
 
     NAME_TAKEN = "NameTaken"
-    REFUSED = "Refused"
     CONTESTED = "Contested"
-    BLOCKED = "Blocked"
     KIND_MISSING = "KindMissing"
     MASS_DELETION = "MassDeletion"
     RESTORED = "Restored"

@@ -6,10 +6,12 @@ from crsyncer.errors import Never, NotAllowed, Refused, SyncError, Throttled, Un
 TOO_LARGE = "request is too large"
 
 
-def judge(status: int, body: Json, *, text: str = "", retry_after: float | None = None) -> SyncError | None:
+def judge(
+    status: int, body: Json, *, text: str = "", retry_after: float | None = None, patch: bool = False
+) -> SyncError | None:
     """None when it happened; else the error that says whether it may have.
 
-    A JSON Patch whose `test` fails answers 422 like a schema violation, but names no causes.
+    A JSON `patch` whose `test` fails answers 422 like a schema violation, but names no causes.
     """
     if 200 <= status < 300:
         return None
@@ -18,7 +20,7 @@ def judge(status: int, body: Json, *, text: str = "", retry_after: float | None 
         return Refused(message)
     if status in (401, 403):
         return NotAllowed(message, status=status)
-    if status == 422 and not (body.get("details") or {}).get("causes"):
+    if status == 422 and patch and not (body.get("details") or {}).get("causes"):
         return Refused(message)
     if status == 429 or (status == 503 and retry_after is not None):
         return Throttled(message, retry_after=retry_after if retry_after is not None else 1.0)

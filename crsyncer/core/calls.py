@@ -47,9 +47,9 @@ def _status_path(policy: Policy, side: Side, key: Key) -> str:
     return _item(policy, key) + ("/status" if policy.status_endpoint[side] else "")
 
 
-def list_page(path: str, selector: str, *, resume: str = "") -> Call:
-    """One page of a consistent list. `resume` is the continue token of the page before."""
-    query = [("limit", str(PAGE))]
+def list_page(path: str, selector: str, *, limit: int, resume: str = "") -> Call:
+    """One page, of `limit` objects, of a consistent list. `resume` is the continue token of the page before."""
+    query = [("limit", str(limit))]
     if selector:
         query.insert(0, ("labelSelector", selector))
     if resume:
@@ -75,7 +75,7 @@ def revision(policy: Policy, namespace: str) -> Call:
     nothing = f"{OURS}nothing=nothing"
     one = ("limit", "1")
     query = (("labelSelector", policy.selector), one) if policy.selector else (("labelSelector", nothing), one)
-    return Call("list", "GET", collection(policy, namespace), query, accept=PARTIAL_LIST, timeout=10.0)
+    return Call("list", "GET", collection(policy, namespace), query, accept=PARTIAL_LIST, timeout=20.0)
 
 
 def group_versions(policy: Policy) -> Call:

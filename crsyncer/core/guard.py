@@ -77,6 +77,11 @@ class DeletionWindow:
         self._times[key] = now
         return len(self._times)
 
+    @property
+    def size(self) -> int:
+        """Deletions within the window, as of the last count."""
+        return len(self._times)
+
 
 @dataclass(slots=True)
 class HeldGroup:

@@ -125,6 +125,8 @@ class Tombstone:
 
     upstream_uid: str
     since: float
+    held: str = ""
+    """Why the deletion is held back for a human, so that a restart does not forget it; empty: it is not."""
 
 
 @dataclass(frozen=True, slots=True)

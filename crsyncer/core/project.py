@@ -46,10 +46,10 @@ def key_of(raw: Json) -> Key:
     return Key(metadata.get("namespace", ""), metadata["name"])
 
 
-def objection(raw: Json, policy: Policy, namespace: str) -> str:
+def objection(raw: Json, policy: Policy, namespace: str, *, leaving: bool = False) -> str:
     """Why an object must not be touched, whatever server sent it (security, threat 28); empty: it may.
 
-    `namespace` is the one that was asked for, "" for all.
+    `namespace` is the one that was asked for, "" for all. One that is `leaving` our sight may have lost its label.
     """
     metadata = raw.get("metadata")
     if not isinstance(metadata, dict) or not metadata.get("uid") or not metadata.get("resourceVersion"):
@@ -63,7 +63,7 @@ def objection(raw: Json, policy: Policy, namespace: str) -> str:
         return "its namespace does not fit the kind's scope"
     if namespace and own_namespace != namespace:
         return f"it is of namespace {own_namespace}, asked was {namespace}"
-    if policy.filtered and (metadata.get("labels") or {}).get(ROBOT_LABEL) != policy.robot:
+    if policy.filtered and not leaving and (metadata.get("labels") or {}).get(ROBOT_LABEL) != policy.robot:
         return f"it is not labelled for robot {policy.robot}"
     return ""
 

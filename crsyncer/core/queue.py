@@ -1,7 +1,7 @@
 """A queue of keys, not of events: many events of one object merge into one look at its newest state."""
 
 import heapq
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from enum import IntEnum
 from typing import Generic, TypeVar
 
@@ -95,6 +95,16 @@ class WorkQueue(Generic[K]):
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         return backoff(failures, first=_FIRST_DELAY_SECONDS, last=_LAST_DELAY_SECONDS)
+
+    def count(self, wanted: Callable[[K], bool]) -> int:
+        """How many of the keys that `__len__` counts are wanted."""
+        return sum(map(wanted, self._dirty.keys() | self._processing | self._due.keys()))
+
+    def drop(self, wanted: Callable[[K], bool]) -> None:
+        """Forget the keys that are wanted; those being processed finish."""
+        for keys in (self._dirty, self._due, self._failures):
+            for key in [k for k in keys if wanted(k)]:
+                del keys[key]
 
     def succeeded(self, key: K) -> None:
         """Forget the key's failures."""

@@ -1,0 +1,120 @@
+"""Looks twice before copies are deleted because their upstream vanished (S5.5)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from crsyncer.core import calls
+from crsyncer.core.actions import Hold, HoldReason
+from crsyncer.core.guard import Alive, DeletionWindow, is_mass, kind_alive
+from crsyncer.core.model import Key
+from crsyncer.core.policy import Policy
+from crsyncer.errors import Refused, Unsure
+from crsyncer.loop.side import SideLink
+from crsyncer.ports import Reply
+
+_SECOND_LOOK_SECONDS = 3.0
+
+KIND_MISSING = Hold(
+    HoldReason.KIND_MISSING,
+    "the kind is not served upstream any more, or is being deleted there: its copies are kept",
+    "restore the CRD and its objects; if they are meant to be gone, see: crsyncer holds list",
+)
+MASS_DELETION = Hold(
+    HoldReason.MASS_DELETION,
+    "many objects vanished upstream at once, and that could not be confirmed",
+    "look at the upstream cluster; if they are meant to be gone, see: crsyncer holds list",
+)
+RESTORED = Hold(
+    HoldReason.RESTORED,
+    "the upstream cluster was restored from an older state, and this object is not in it",
+    "restore the object; if it is meant to be gone, see: crsyncer holds list",
+)
+
+
+DELETION_HOLDS = {hold.reason: hold for hold in (KIND_MISSING, MASS_DELETION, RESTORED)}
+"""What deletions are held for, by reason."""
+
+
+class _Shared:
+    """One answer for everybody who asked before the question was put; later askers get the next one."""
+
+    def __init__(self, ask: Callable[[], Awaitable[object]]) -> None:
+        self._ask = ask
+        self._next: asyncio.Task[object] | None = None
+        self._lock = asyncio.Lock()
+
+    async def answer(self) -> object:
+        if self._next is None:
+            self._next = asyncio.ensure_future(self._turn())
+        return await asyncio.shield(self._next)
+
+    async def _turn(self) -> object:
+        async with self._lock:
+            self._next = None
+            return await self._ask()
+
+
+class DeletionBrake:
+    """Decides whether the deletions of one kind may go on.
+
+    `relisted()` returns after a fresh consistent list, and `present(key)` whether upstream then has the object;
+    `copies()` counts the kind's copies.
+    """
+
+    def __init__(
+        self,
+        link: SideLink,
+        *,
+        policy: Policy,
+        copies: Callable[[], int],
+        relisted: Callable[[], Awaitable[None]],
+        present: Callable[[Key], bool],
+    ) -> None:
+        self._link = link
+        self._policy = policy
+        self._copies = copies
+        self._present = present
+        self._window = DeletionWindow()
+        self._alive = _Shared(self._ask_alive)
+        self._list = _Shared(relisted)
+        self._baseline = 0
+        """Copies there were when the window's first deletion came."""
+        self.restored = False
+
+    async def check(self, key: Key) -> Hold | None:
+        """None: go on. Raises Unsure when upstream did not answer, Refused when it has the object after all."""
+        if self.restored:
+            return RESTORED
+        now = asyncio.get_running_loop().time()
+        first = self._window.count(key, now) == 1
+        copies = self._baseline = self._copies() if first else max(self._baseline, self._copies())
+        alive = await self._alive.answer()
+        if alive is Alive.NO:
+            return KIND_MISSING
+        deletions = self._window.size
+        many = is_mass(deletions, copies)
+        if alive is Alive.YES and not many:
+            return None
+        if alive is Alive.UNKNOWN and not many and deletions < copies:
+            return None
+        return await self._look_again(key, alive is Alive.UNKNOWN)
+
+    async def _look_again(self, key: Key, forbidden: bool) -> Hold | None:
+        """A mass deletion, or a kind's last copies where discovery is forbidden: a fresh list must show them gone."""
+        if forbidden:
+            await asyncio.sleep(_SECOND_LOOK_SECONDS)
+        try:
+            await self._list.answer()
+        except Refused:
+            return KIND_MISSING
+        except Unsure:
+            return MASS_DELETION
+        if self._present(key):
+            raise Refused("upstream has the object after all")
+        return None
+
+    async def _ask_alive(self) -> Alive:
+        reply: Reply = await self._link.request(calls.discovery(self._policy, self._policy.version))
+        if reply.status >= 500 or reply.status == 429:
+            raise Unsure(f"discovery answered {reply.status}")
+        return kind_alive(reply.status, reply.body, self._policy)

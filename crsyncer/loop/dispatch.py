@@ -1,0 +1,123 @@
+"""Hands the work of one side to tasks: by priority, a bounded number at a time, only while the side is connected."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from crsyncer.core.model import Key
+from crsyncer.core.queue import Priority, WorkQueue
+from crsyncer.loop.side import SideLink
+
+_CONCURRENCY = 16
+_SLOW_SECONDS = 2.0
+"""Work that takes longer gives its place to others: one that is stuck never delays the rest (S9.5)."""
+_CROWDED_SECONDS = 0.25
+
+
+class Job(NamedTuple):
+    """One look at one object: its content (written downstream) or its status (written upstream)."""
+
+    resource: str
+    half: str
+    key: Key
+
+
+class Dispatcher:
+    """Runs the jobs that write to one side. At most 16 quick ones at a time, and 16 of any one kind."""
+
+    def __init__(self, link: SideLink, work: Callable[[Job], Awaitable[None]]) -> None:
+        self._link = link
+        self._work = work
+        self._queue: WorkQueue[Job] = WorkQueue()
+        self._wake = asyncio.Event()
+        self._busy: Counter[str] = Counter()
+        self._limit = _CONCURRENCY
+        self._quick = 0
+
+    def add(self, job: Job, priority: Priority) -> None:
+        """Something happened: look as soon as possible."""
+        self._queue.add(job, priority)
+        self._wake.set()
+
+    def later(self, job: Job, seconds: float) -> None:
+        """Look again after a time, jittered by up to a fifth."""
+        delay = seconds * random.uniform(1.0, 1.2)  # noqa: S311
+        self._queue.add_at(job, asyncio.get_running_loop().time() + delay)
+        self._wake.set()
+
+    def failed(self, job: Job) -> float:
+        """Look again after an exponential back-off; returns it, in seconds."""
+        delay = self._queue.failed(job)
+        self.later(job, delay)
+        return delay
+
+    def succeeded(self, job: Job) -> None:
+        """The next failure is the first again; the side can take more."""
+        self._queue.succeeded(job)
+        self._limit = min(_CONCURRENCY, self._limit + 1)
+
+    def failures(self, job: Job) -> int:
+        """How often the job has failed in a row."""
+        return self._queue.failures(job)
+
+    def slow_down(self) -> None:
+        """The side asks for patience: half as many at a time."""
+        self._limit = max(1, self._limit // 2)
+
+    def waiting(self, resource: str, half: str) -> int:
+        """How many objects of a kind are still to be looked at."""
+        return self._queue.count(lambda job: job.resource == resource and job.half == half)
+
+    async def run(self) -> None:
+        """Dispatch, forever."""
+        loop = asyncio.get_running_loop()
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                await self._link.up.wait()
+                self._wake.clear()
+                while self._quick < self._limit and self._link.up.is_set():
+                    job = self._queue.pop(loop.time())
+                    if job is None:
+                        break
+                    if self._busy[job.resource] >= _CONCURRENCY:
+                        self._queue.done(job)
+                        self._queue.add_at(job, loop.time() + _CROWDED_SECONDS)
+                        continue
+                    self._busy[job.resource] += 1
+                    self._quick += 1
+                    tasks.create_task(self._do(job))
+                due = self._queue.next_due()
+                try:
+                    await asyncio.wait_for(self._wake.wait(), None if due is None else max(0.0, due - loop.time()))
+                except TimeoutError:
+                    continue
+
+    async def _do(self, job: Job) -> None:
+        place = _Place(self._leave)
+        handle = asyncio.get_running_loop().call_later(_SLOW_SECONDS, place.give)
+        try:
+            await self._work(job)
+        finally:
+            handle.cancel()
+            place.give()
+            self._busy[job.resource] -= 1
+            self._queue.done(job)
+            self._wake.set()
+
+    def _leave(self) -> None:
+        self._quick -= 1
+        self._wake.set()
+
+
+class _Place:
+    """A place among the quick ones, given back once: when the job ends, or when it turns out to be slow."""
+
+    def __init__(self, leave: Callable[[], None]) -> None:
+        self._leave: Callable[[], None] | None = leave
+
+    def give(self) -> None:
+        if self._leave is not None:
+            self._leave()
+            self._leave = None

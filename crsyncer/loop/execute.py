@@ -1,0 +1,153 @@
+"""Performs what a decision asks of downstream, each with its guards, and feeds the answers to the mirror."""
+
+from dataclasses import replace
+from typing import assert_never
+
+from crsyncer.core import calls
+from crsyncer.core.actions import Create, Delete, Hold, HoldReason, Seed, Update
+from crsyncer.core.answers import judge
+from crsyncer.core.model import Json, Key, Side, View
+from crsyncer.core.policy import Policy
+from crsyncer.core.project import UPSTREAM_UID, compose_copy, objection
+from crsyncer.errors import Refused
+from crsyncer.loop.mirror import Mirror
+from crsyncer.loop.side import SideLink
+from crsyncer.ports import Reply, Store
+
+NAME_TAKEN = Hold(
+    HoldReason.NAME_TAKEN,
+    "an object of this name exists downstream that is not labelled for this robot and not a copy",
+    "rename or delete one of the two objects",
+)
+
+
+class Executor:
+    """Writes copies of one kind. Every method raises the SyncError that says whether it happened."""
+
+    def __init__(self, link: SideLink, *, policy: Policy, mirror: Mirror, store: Store) -> None:
+        self._link = link
+        self._policy = policy
+        self._mirror = mirror
+        self._store = store
+
+    async def perform(self, key: Key, action: Create | Update | Seed | Delete) -> Hold | None:
+        """Do it. A Hold comes back where a look at downstream showed that it must not be done."""
+        match action:
+            case Create():
+                return await self._create(key)
+            case Update():
+                await self._update(key, action)
+            case Seed():
+                await self._seed(key, action)
+            case Delete():
+                await self._delete(key, action)
+            case _:
+                assert_never(action)
+        return None
+
+    async def _create(self, key: Key) -> Hold | None:
+        view, upstream = await self._upstream(key)
+        if key in self._mirror.pending or key in self._mirror.tombstones:
+            # The last status of a vanished copy is on disk before the copy is made again (S6.1).
+            await self._store.durable()
+        status = self._effective_status(key, view, upstream)
+        body = compose_copy({**upstream, "status": status}, view, self._policy, downstream=None)
+        owed = status is not None and self._policy.status_endpoint[self._policy.downstream]
+        if owed:
+            # Recorded before the copy exists: whoever finds it without a status knows that it is still owed one.
+            self._mirror.remember(key, replace(self._mirror.record_of(key, view.uid), seed=True))
+        reply = await self._link.request(calls.create(self._policy, key.namespace, body))
+        if reply.status == 404 and self._policy.namespaced and reply.body:
+            # The namespace is missing (S1.7); a kind that is not served answers in plain text.
+            await self._ask(calls.create_namespace(key.namespace), unless=409)
+            reply = await self._link.request(calls.create(self._policy, key.namespace, body))
+        if reply.status == 409:
+            return await self._name_taken(key, view, upstream)
+        self._wrote(key, view, _happened(reply), seeded=status is not None and not owed)
+        return None
+
+    async def _update(self, key: Key, action: Update) -> None:
+        view, upstream = await self._upstream(key)
+        downstream = await self._store.body(self._policy.downstream, self._policy.resource, key)
+        if downstream is None or downstream["metadata"]["resourceVersion"] != action.resource_version:
+            raise Refused("the copy has changed since")
+        body = compose_copy(upstream, view, self._policy, downstream=downstream)
+        self._wrote(key, view, await self._ask(calls.update(self._policy, key, body)))
+
+    async def _seed(self, key: Key, action: Seed) -> None:
+        view, upstream = await self._upstream(key)
+        status = self._effective_status(key, view, upstream)
+        if status is None:
+            return
+        call = calls.seed_status(
+            self._policy, key, uid=action.uid, resource_version=action.resource_version, status=status
+        )
+        self._wrote(key, view, await self._ask(call), seeded=True)
+
+    async def _delete(self, key: Key, action: Delete) -> None:
+        await self._store.durable()  # a deletion acts on a recorded tombstone (S6.1)
+        reply = await self._link.request(calls.delete(self._policy, key, action.uid))
+        if reply.status != 404:
+            _happened(reply)
+
+    async def _name_taken(self, key: Key, view: View, upstream: Json) -> Hold | None:
+        """A create met an object that our list does not show: a copy that lost its label, or somebody else's (S2.3)."""
+        if self._policy.downstream is Side.CLOUD:
+            return NAME_TAKEN if self._policy.filtered else None
+        found = await self._ask(calls.get(self._policy, key))
+        annotations = found["metadata"].get("annotations") or {}
+        if self._policy.filtered and annotations.get(UPSTREAM_UID) != view.uid:
+            return NAME_TAKEN if objection(found, self._policy, "") else None
+        if not self._policy.filtered:
+            self._mirror.saw(self._policy.downstream, key, found)
+            return None
+        body = compose_copy(upstream, view, self._policy, downstream=found)
+        self._wrote(key, view, await self._ask(calls.update(self._policy, key, body)))
+        return None
+
+    async def _upstream(self, key: Key) -> tuple[View, Json]:
+        body = await self._store.body(self._policy.upstream, self._policy.resource, key)
+        view = self._mirror.views[self._policy.upstream].get(key)
+        if view is None or body is None or body["metadata"]["uid"] != view.uid:
+            raise Refused("upstream has changed since")
+        return view, body
+
+    def _effective_status(self, key: Key, view: View, upstream: Json) -> Json | None:
+        """Upstream's status as it will be once the outbox is empty; None when there is none worth copying."""
+        status = upstream.get("status")
+        row = self._mirror.pending.get(key)
+        if row is not None and row.upstream_uid == view.uid:
+            if self._policy.subtree is None:
+                status = row.value
+            else:
+                status = {k: v for k, v in (status or {}).items() if k != self._policy.subtree}
+                if row.value is not None:
+                    status[self._policy.subtree] = row.value
+        return status if isinstance(status, dict) and status else None
+
+    async def _ask(self, call: calls.Call, *, unless: int = 0) -> Json:
+        reply = await self._link.request(call)
+        return {} if reply.status == unless else _happened(reply)
+
+    def _wrote(self, key: Key, upstream: View, answer: Json, *, seeded: bool = False) -> None:
+        """Remember what downstream made of our write, which is then not fought (S3.5)."""
+        answer.setdefault("apiVersion", self._policy.api_version)
+        self._mirror.saw(self._policy.downstream, key, answer)
+        copy = self._mirror.views[self._policy.downstream].get(key)
+        if copy is None:
+            return
+        record = self._mirror.record_of(key, upstream.uid)
+        record = replace(record, applied=upstream.content, admitted=copy.content)
+        if seeded:
+            record = replace(record, seed=False)
+            if key not in self._mirror.pending:
+                # What downstream's schema made of upstream's own status is no news to upstream.
+                record = replace(record, sent=copy.status, accepted=upstream.status, had_status=bool(copy.status))
+        self._mirror.remember(key, record)
+
+
+def _happened(reply: Reply) -> Json:
+    error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
+    if error is not None:
+        raise error
+    return reply.body

@@ -1,0 +1,177 @@
+"""What is known of one kind on both sides, and remembered of each pair. Memory holds digests, disk the bodies."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from crsyncer.core.model import Cursor, Gap, Json, Key, Loaded, Pending, Record, Side, Sighting, Tombstone, View
+from crsyncer.core.policy import Policy
+from crsyncer.core.project import view_of
+from crsyncer.loop.listwatch import Coverage
+from crsyncer.ports import Store
+
+_GENERATIONS = 16
+
+
+class Mirror:
+    """Sightings, records, outbox rows and tombstones of one kind. Every change is put into the store at once."""
+
+    def __init__(self, policy: Policy, *, store: Store, loaded: Loaded, clock: Callable[[], float]) -> None:
+        self.policy = policy
+        self.views = loaded.views
+        self.records = loaded.records
+        self.pending = loaded.pending
+        self.tombstones = loaded.tombstones
+        self.cursors = loaded.cursors
+        self._coverage: dict[tuple[Side, str], Coverage] = {}
+        self._store = store
+        self._resource = policy.resource
+        self._clock = clock
+        self._seq = max((row.seq for row in self.pending.values()), default=0)
+
+    def sight(self, side: Side, key: Key) -> Sighting:
+        """What is known of an object on a side. Upstream, a resumed watch is no proof of absence; a tombstone is."""
+        view = self.views[side].get(key)
+        if view is not None:
+            return view
+        upstream = side is self.policy.upstream
+        if upstream and key in self.tombstones:
+            return Gap.ABSENT
+        coverage = self.coverage(side, key.namespace)
+        known = coverage is Coverage.COMPLETE or (coverage is Coverage.RESUMED and not upstream)
+        return Gap.ABSENT if known else Gap.UNSEEN
+
+    def coverage(self, side: Side, namespace: str) -> Coverage:
+        """What a missing object of a namespace means on a side."""
+        everywhere = self._coverage.get((side, ""), Coverage.NONE)
+        return everywhere if everywhere is not Coverage.NONE else self._coverage.get((side, namespace), Coverage.NONE)
+
+    def cover(self, side: Side, namespace: str, coverage: Coverage) -> None:
+        """A list, a resumed watch or a lost link has changed what a missing object means."""
+        self._coverage[side, namespace] = coverage
+
+    def record(self, key: Key) -> Record:
+        """What is remembered of a pair."""
+        return self.records.get(key, _EMPTY)
+
+    def record_of(self, key: Key, upstream_uid: str) -> Record:
+        """What is remembered of a pair as long as upstream is this very object; a fresh record otherwise."""
+        record = self.record(key)
+        return record if record.upstream_uid == upstream_uid else Record(upstream_uid=upstream_uid)
+
+    def remember(self, key: Key, record: Record) -> None:
+        """Replace what is remembered of a pair."""
+        if record != self.records.get(key):
+            self.records[key] = record
+            self._store.put_record(self._resource, key, record)
+
+    def known_keys(self) -> Iterable[Key]:
+        """Every key that either side, the outbox or a tombstone knows."""
+        return {*self.views[Side.CLOUD], *self.views[Side.ROBOT], *self.pending, *self.tombstones}
+
+    def saw(self, side: Side, key: Key, raw: Json) -> bool:
+        """An event, a list or a write's answer shows an object; False when it is older than what is known."""
+        view = view_of(raw, self.policy, side)
+        known = self.views[side].get(key)
+        if known is not None and newer(known.resource_version, view.resource_version):
+            return False
+        if known is not None and known.resource_version == view.resource_version and known == view:
+            return False
+        self.views[side][key] = view
+        self._store.put_copy(side, self._resource, key, view, raw)
+        if side is self.policy.upstream:
+            self._upstream_seen(key, view)
+        else:
+            self._note_generation(key, view)
+        return True
+
+    def lost(self, side: Side, key: Key) -> None:
+        """An object is gone from a side, for certain."""
+        view = self.views[side].pop(key, None)
+        self._store.drop_copy(side, self._resource, key)
+        if side is self.policy.upstream and view is not None:
+            self.entomb(key, Tombstone(view.uid, self._clock()))
+
+    def entomb(self, key: Key, tombstone: Tombstone | None) -> None:
+        """Record upstream's deletion, or that there is nothing left of it to carry out."""
+        if tombstone != self.tombstones.get(key):
+            self._store.put_tombstone(self._resource, key, tombstone)
+            if tombstone is None:
+                del self.tombstones[key]
+            else:
+                self.tombstones[key] = tombstone
+
+    def tidy(self, key: Key) -> None:
+        """Forget a pair of which nothing is left on either side."""
+        if any(self.sight(side, key) is not Gap.ABSENT for side in Side):
+            return
+        self.entomb(key, None)
+        self.set_pending(key, None)
+        if self.records.pop(key, None) is not None:
+            self._store.put_record(self._resource, key, None)
+
+    def set_pending(self, key: Key, row: Pending | None) -> None:
+        """Set or remove the outbox row of an object."""
+        if row is None:
+            if self.pending.pop(key, None) is None:
+                return
+        else:
+            self.pending[key] = row
+        self._store.put_pending(self._resource, key, row)
+
+    def next_seq(self) -> int:
+        """A number that no earlier row of the outbox has."""
+        self._seq += 1
+        return self._seq
+
+    def set_cursor(self, side: Side, namespace: str, cursor: Cursor | None) -> None:
+        """Move a cursor behind everything that was seen before."""
+        if cursor is None:
+            self.cursors.pop((side, namespace), None)
+        else:
+            self.cursors[side, namespace] = cursor
+        self._store.put_cursor(side, self._resource, namespace, cursor)
+
+    def status_written(self, key: Key, *, resource_version: str, digest: str) -> None:
+        """Upstream has acknowledged a status: show it at once, its echo may take a while."""
+        side = self.policy.upstream
+        view = self.views[side].get(key)
+        if view is not None and newer(resource_version, view.resource_version):
+            has = bool(digest) or (self.policy.subtree is not None and view.has_status)
+            self.views[side][key] = replace(view, resource_version=resource_version, status=digest, has_status=has)
+
+    def distrust(self, side: Side) -> None:
+        """The side went back in time: any version it shows from now on is newer than what we know (S8.3)."""
+        for key, view in self.views[side].items():
+            self.views[side][key] = replace(view, resource_version="0")
+
+    def _upstream_seen(self, key: Key, view: View) -> None:
+        self.entomb(key, None)
+        record = self.records.get(key)
+        if record is not None and record.sent_version == view.resource_version and record.upstream_uid == view.uid:
+            # The echo of our own write shows what upstream's schema made of the status (S4.9).
+            self.remember(key, replace(record, accepted=view.status))
+
+    def _note_generation(self, key: Key, view: View) -> None:
+        """Remember which upstream generation this downstream generation has the content of (S4.7)."""
+        upstream = self.views[self.policy.upstream].get(key)
+        if not self.policy.map_generation or upstream is None or view.stamp is None:
+            return
+        record = self.record_of(key, upstream.uid)
+        admitted = record.admitted if record.applied == upstream.content else upstream.content
+        if view.stamp.digest != upstream.content or view.content not in (upstream.content, admitted):
+            return
+        known = tuple(pair for pair in record.generations if pair[0] != view.generation)
+        self.remember(
+            key, replace(record, generations=(*known, (view.generation, upstream.generation))[-_GENERATIONS:])
+        )
+
+
+_EMPTY = Record()
+
+
+def newer(one: str, other: str) -> bool:
+    """Whether a resourceVersion is newer than another of the same cluster.
+
+    etcd and kine number their revisions with growing integers; anything else is never called newer.
+    """
+    return one.isdigit() and other.isdigit() and int(one) > int(other)

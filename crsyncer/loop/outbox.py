@@ -1,0 +1,176 @@
+"""Carries statuses upstream: the newest of each object, guarded by uid, acknowledged by seq (S4, S6.3)."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from crsyncer.core import calls
+from crsyncer.core.actions import Agreed, SendStatus
+from crsyncer.core.answers import TOO_LARGE, judge
+from crsyncer.core.model import Gap, Key, Pending, View
+from crsyncer.core.policy import Policy
+from crsyncer.core.project import digest, map_generation
+from crsyncer.core.queue import Priority
+from crsyncer.errors import Never, NotAllowed, Refused, SyncError, Unsure
+from crsyncer.loop.mirror import Mirror
+from crsyncer.loop.side import SideLink
+from crsyncer.ports import Reply, Store
+
+log = logging.getLogger(__name__)
+
+_REFUSALS_BEFORE_DEAD = 5
+_PERIODIC_AFTER = 3
+"""An object whose unsent status was replaced so often reports periodically; it can wait for others (S7.2)."""
+
+
+class Outbox:
+    """The statuses of one kind that upstream has not acknowledged. `clock` is Unix time in seconds."""
+
+    def __init__(
+        self, link: SideLink, *, policy: Policy, mirror: Mirror, store: Store, clock: Callable[[], float]
+    ) -> None:
+        self._link = link
+        self._policy = policy
+        self._mirror = mirror
+        self._store = store
+        self._clock = clock
+        self._patch_refused = f"put-status:{policy.resource}"
+
+    def take(self, key: Key, action: SendStatus, value: Any) -> Priority | None:
+        """Put a status in; its priority, or None when this very value is waiting already."""
+        row = self._mirror.pending.get(key)
+        if row is not None and (row.upstream_uid, row.digest) == (action.upstream_uid, action.digest):
+            return None
+        merged = row if row is not None and row.upstream_uid == action.upstream_uid else None
+        row = Pending(
+            seq=self._mirror.next_seq(),
+            upstream_uid=action.upstream_uid,
+            digest=action.digest,
+            value=value if action.digest else None,
+            since=merged.since if merged else self._clock(),
+            merged=merged.merged + 1 if merged else 0,
+        )
+        self._mirror.set_pending(key, row)
+        record = self._mirror.record_of(key, action.upstream_uid)
+        self._mirror.remember(key, replace(record, had_status=True))
+        return self.priority(key)
+
+    def agree(self, key: Key, action: Agreed) -> None:
+        """Upstream has the status already (S4.9)."""
+        self._mirror.set_pending(key, None)
+        record = self._mirror.record_of(key, action.upstream_uid)
+        self._mirror.remember(
+            key,
+            replace(
+                record,
+                sent=action.digest,
+                accepted=action.digest,
+                had_status=bool(action.digest),
+                seed=record.seed and not action.digest,
+            ),
+        )
+
+    def priority(self, key: Key) -> Priority:
+        """Final statuses before periodic ones (S7.2)."""
+        row = self._mirror.pending[key]
+        copy = self._mirror.views[self._policy.downstream].get(key)
+        final = copy is None or copy.terminating or row.merged <= _PERIODIC_AFTER
+        return Priority.FINAL_STATUS if final else Priority.PERIODIC_STATUS
+
+    async def send(self, key: Key, failures: int) -> bool:
+        """Send one row if there is a need; whether a request was made. Raises SyncError, the row stays then."""
+        row = self._mirror.pending.get(key)
+        if row is None:
+            return False
+        upstream = self._mirror.sight(self._policy.upstream, key)
+        if upstream is Gap.UNSEEN:
+            return False
+        if not isinstance(upstream, View) or upstream.uid != row.upstream_uid:
+            log.info("status of %s dropped: its upstream object is gone", key)
+            self._mirror.set_pending(key, None)
+            return False
+        value = row.value
+        if self._policy.map_generation and self._policy.subtree is None:
+            value = map_generation(value, self._mirror.record_of(key, upstream.uid).generations)
+        wire = "" if value is None else digest(value)
+        if upstream.status == wire:
+            self._acknowledge(key, row, wire=wire, resource_version="")
+            return False
+        if self._policy.subtree is not None and upstream.odd_status:
+            raise Never("upstream's status is not an object, so there is no place for the subtree")
+        try:
+            reply = await self._write(key, upstream, value)
+        except Refused:
+            if failures + 1 >= _REFUSALS_BEFORE_DEAD and self._mirror.sight(self._policy.upstream, key) == upstream:
+                raise Never("upstream keeps refusing the status") from None
+            raise
+        except Unsure as error:
+            if TOO_LARGE in str(error) and failures + 1 >= _REFUSALS_BEFORE_DEAD:
+                raise Never(str(error)) from None
+            raise
+        version = str(reply.body.get("metadata", {}).get("resourceVersion", ""))
+        self._acknowledge(key, row, wire=wire, resource_version=version)
+        return True
+
+    def bury(self, key: Key, error: SyncError) -> None:
+        """The row was refused for good: a dead letter, until something changes (S10)."""
+        row = self._mirror.pending.get(key)
+        if row is not None:
+            self._mirror.set_pending(key, replace(row, attempts=row.attempts + 1, error=str(error), dead=True))
+
+    def tried(self, key: Key, error: SyncError) -> None:
+        """The row has to be sent again."""
+        row = self._mirror.pending.get(key)
+        if row is not None:
+            self._mirror.set_pending(key, replace(row, attempts=row.attempts + 1, error=str(error)))
+
+    async def _write(self, key: Key, upstream: View, value: Any) -> Reply:
+        if not self._store.get_meta(self._patch_refused):
+            call = calls.patch_status(self._policy, key, upstream.uid, value, upstream=upstream)
+            try:
+                return await self._ask(call)
+            except NotAllowed as error:
+                if error.status != 403:
+                    raise
+            # Existing roles grant only `update` (S4.2); remembered once PUT has worked.
+        body = await self._store.body(self._policy.upstream, self._policy.resource, key)
+        if body is None:
+            raise Refused("upstream's object is not in the store yet")
+        if self._policy.status_endpoint[self._policy.upstream] and self._policy.subtree is None:
+            # Only the status travels, so the newest version that is known will do. Elsewhere the body's own version
+            # must guard what travels along with it: an older body never goes out under a newer version.
+            body = {**body, "metadata": {**body["metadata"], "resourceVersion": upstream.resource_version}}
+        reply = await self._ask(calls.put_status(self._policy, key, upstream.uid, value, upstream=body))
+        self._store.put_meta(self._patch_refused, True)
+        return reply
+
+    async def _ask(self, call: calls.Call) -> Reply:
+        reply = await self._link.request(call)
+        patch = call.method == "PATCH"
+        error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after, patch=patch)
+        if error is not None:
+            raise error
+        return reply
+
+    def _acknowledge(self, key: Key, row: Pending, *, wire: str, resource_version: str) -> None:
+        """Upstream has the row's value. A newer row that came meanwhile stays (S6.3)."""
+        now = self._mirror.pending.get(key)
+        if now is not None and now.seq == row.seq:
+            self._mirror.set_pending(key, None)
+        elif now is not None:
+            self._mirror.set_pending(key, replace(now, since=min(now.since, self._clock()), merged=0))
+        if resource_version:
+            self._mirror.status_written(key, resource_version=resource_version, digest=wire)
+        record = self._mirror.record_of(key, row.upstream_uid)
+        self._mirror.remember(
+            key,
+            replace(
+                record,
+                sent=row.digest,
+                sent_version=resource_version,
+                accepted=wire,
+                had_status=bool(row.digest) or (now is not None and bool(now.digest)),
+                seed=False,
+            ),
+        )

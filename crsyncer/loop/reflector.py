@@ -1,0 +1,137 @@
+"""Keeps one side of a mirror true, in one namespace or in all: the sink of a list-watch."""
+
+import logging
+from collections.abc import Callable
+
+from crsyncer.core import calls
+from crsyncer.core.model import Cursor, Json, Key, Side
+from crsyncer.core.policy import Policy
+from crsyncer.core.project import key_of, objection
+from crsyncer.core.watch import EventType
+from crsyncer.loop.listwatch import Coverage, ListWatch
+from crsyncer.loop.mirror import Mirror, newer
+from crsyncer.loop.side import SideLink
+from crsyncer.ports import Observer
+
+log = logging.getLogger(__name__)
+
+
+class Reflector:
+    """Delivers one side's objects of a kind into the mirror.
+
+    `changed(side, key, type, object)` is called for every object that may need a look (and has to call `Mirror.lost`
+    after a DELETED), `covered(side)` when what a missing object means has changed, `phase_changed()` as it says.
+    """
+
+    def __init__(
+        self,
+        link: SideLink,
+        *,
+        policy: Policy,
+        namespace: str,
+        mirror: Mirror,
+        observer: Observer,
+        watch_timeout: int,
+        changed: Callable[[Side, Key, EventType, Json | None], None],
+        covered: Callable[[Side], None],
+        phase_changed: Callable[[], None],
+    ) -> None:
+        self.side = link.side
+        self.relists = 0
+        self.resumes = 0
+        self.restored = False
+        """The cluster was found older than our cursor, and has not been released since (S8.3)."""
+        self._link = link
+        self._policy = policy
+        self._namespace = namespace
+        self._mirror = mirror
+        self._observer = observer
+        self._changed = changed
+        self._covered = covered
+        self._phase_changed = phase_changed
+        self._path = calls.collection(policy, namespace)
+        self._listed: set[Key] = set()
+        self.listwatch = ListWatch(
+            link, self, path=self._path, selector=policy.selector, page=calls.PAGE, watch_timeout=watch_timeout
+        )
+
+    def cursor(self) -> str | None:
+        """The stored cursor, where it is of this cluster, path and selector (S6.2)."""
+        cursor = self._mirror.cursors.get((self.side, self._namespace))
+        if cursor is None or cursor != self._cursor(cursor.resource_version):
+            return None
+        return cursor.resource_version
+
+    def moved(self, resource_version: str | None) -> None:
+        """Put the cursor behind everything that was delivered."""
+        cursor = None if resource_version is None else self._cursor(resource_version)
+        self._mirror.set_cursor(self.side, self._namespace, cursor)
+
+    def listing(self, reason: str) -> None:
+        """Count it, and remember from here on what the list shows."""
+        self.relists += 1
+        self._observer.relist(self.side, self._policy.resource, reason)
+        self._listed = set()
+
+    def item(self, raw: Json) -> None:
+        """Items of a list name their kind only on the list itself."""
+        raw.setdefault("apiVersion", self._policy.api_version)
+        raw.setdefault("kind", self._policy.kind)
+        key = self._admit(raw)
+        if key is not None:
+            self._listed.add(key)
+            if self._mirror.saw(self.side, key, raw):
+                self._changed(self.side, key, EventType.ADDED, raw)
+
+    def listed(self, resource_version: str) -> None:
+        """What a complete list does not show is gone, unless we have made it since the list was taken."""
+        for key, view in list(self._mirror.views[self.side].items()):
+            if key in self._listed or (self._namespace and key.namespace != self._namespace):
+                continue
+            if newer(view.resource_version, resource_version):
+                continue
+            self._changed(self.side, key, EventType.DELETED, None)
+        self._listed = set()
+
+    def event(self, event_type: EventType, raw: Json) -> None:
+        """Show the mirror what changed; a deletion's last state first, it may carry the last status."""
+        self._observer.event(self.side, self._policy.resource, event_type)
+        gone = event_type is EventType.DELETED
+        key = self._admit(raw, leaving=gone)
+        if key is None:
+            return
+        known = self._mirror.views[self.side].get(key)
+        if gone and known is not None and known.uid != raw["metadata"]["uid"]:
+            return
+        if self._mirror.saw(self.side, key, raw) or gone:
+            self._changed(self.side, key, event_type, raw)
+
+    def resumed(self) -> None:
+        """Count it."""
+        self.resumes += 1
+        self._observer.resume(self.side, self._policy.resource)
+
+    def covers(self, coverage: Coverage) -> None:
+        """Tell the mirror, and have everything looked at that this may change."""
+        self._mirror.cover(self.side, self._namespace, coverage)
+        self._covered(self.side)
+
+    def went_back(self) -> None:
+        """From now on whatever this side shows is newer than what we know (S8.3)."""
+        self.restored = True
+        self._mirror.distrust(self.side)
+
+    def noticed(self) -> None:
+        """The phase is part of `status`."""
+        self._phase_changed()
+
+    def _admit(self, raw: Json, *, leaving: bool = False) -> Key | None:
+        """The key of an object that may be touched; None, and a warning, for one that we did not ask for."""
+        reason = objection(raw, self._policy, self._namespace, leaving=leaving)
+        if reason:
+            log.warning("%s %s: an object was ignored: %s", self.side, self._policy.resource, reason)
+            return None
+        return key_of(raw)
+
+    def _cursor(self, version: str) -> Cursor:
+        return Cursor(self._link.identity or "", self._path, self._policy.selector, version)

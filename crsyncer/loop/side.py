@@ -1,0 +1,217 @@
+"""The connection to one cluster: one state machine for all kinds, one probe while it is down (S9.1, S8.1, S8.2)."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from enum import StrEnum
+
+from crsyncer.core.calls import PARTIAL, Call
+from crsyncer.core.model import Side
+from crsyncer.core.queue import backoff
+from crsyncer.errors import SyncError, Unsure
+from crsyncer.ports import Cluster, Observer, Reply, Store
+
+log = logging.getLogger(__name__)
+
+_FIRST_RETRY_SECONDS = 1.0
+_LAST_RETRY_SECONDS = 60.0
+_SILENCE_SECONDS = 35.0
+"""A side that has said nothing for so long is asked, so that a dead link is noticed within a minute."""
+_KUBE_SYSTEM = Call("get", "GET", "/api/v1/namespaces/kube-system", accept=PARTIAL, timeout=20.0)
+
+
+class SideState(StrEnum):
+    """What `status` says of a side."""
+
+    CONNECTING = "connecting"
+    CONNECTED = "connected"
+    OFFLINE = "offline"
+    UNAUTHORIZED = "unauthorized"
+    IDENTITY_CHANGED = "identity-changed"
+
+
+class SideLink:
+    """One side's state, which everybody who talks to it waits for and reports trouble to.
+
+    `probe` returns the cheapest consistent list at hand; `clock` is Unix time in seconds.
+    """
+
+    def __init__(
+        self,
+        side: Side,
+        *,
+        cluster: Cluster,
+        store: Store,
+        observer: Observer,
+        probe: Callable[[], Call],
+        clock: Callable[[], float],
+    ) -> None:
+        self.side = side
+        self.cluster = cluster
+        self.state = SideState.CONNECTING
+        self.since = clock()
+        self.last_ok: float | None = None
+        self.error: str | None = None
+        self.hint = ""
+        self.reconnects = 0
+        self.identity: str | None = store.get_meta(f"identity:{side}")
+        self.revision = 0
+        """The cluster's resourceVersion at the last probe; 0 when the probe could not say."""
+        self.up = asyncio.Event()
+        self.down = asyncio.Event()
+        self._store = store
+        self._observer = observer
+        self._probe = probe
+        self._clock = clock
+        self._doubt = asyncio.Event()
+        self._reason = ""
+        self._found_identity = ""
+        self._was_connected = False
+        self._patience = 0.0
+        self._asking: list[asyncio.Future[None]] = []
+
+    async def run(self) -> None:
+        """Connect, and stay so: forever."""
+        failures = 0
+        while True:
+            if await self._try():
+                failures = 0
+                await self._until_doubt()
+                continue
+            pause = random.uniform(0, backoff(failures, first=_FIRST_RETRY_SECONDS, last=_LAST_RETRY_SECONDS))  # noqa: S311
+            failures += 1
+            self._doubt.clear()
+            await asyncio.sleep(max(pause, self._patience))
+
+    def heard(self) -> None:
+        """The side has answered something."""
+        self.last_ok = self._clock()
+
+    def doubt(self, reason: str) -> None:
+        """Somebody's request went unanswered: find out whether it is the side."""
+        self._reason = reason
+        self._doubt.set()
+
+    async def verified(self) -> None:
+        """Return after a probe that began after this call has found the side connected (S8.2)."""
+        answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._asking.append(answer)
+        self._doubt.set()
+        await answer
+
+    async def request(self, call: Call) -> Reply:
+        """Send a request; a missing answer makes the side find out, and is raised as Unsure."""
+        try:
+            reply = await self.cluster.request(call)
+        except Unsure as error:
+            self.doubt(str(error))
+            raise
+        if reply.status in (401, 502, 503, 504):
+            self.doubt(str(reply.body.get("message") or f"answered {reply.status}"))
+        else:
+            self.heard()
+        return reply
+
+    def accept_identity(self) -> None:
+        """A human says that the cluster is the right one: its identity becomes the known one (S8.3)."""
+        if self.state is SideState.IDENTITY_CHANGED:
+            self.identity = self._found_identity
+            self._store.put_meta(f"identity:{self.side}", self.identity)
+
+    async def _until_doubt(self) -> None:
+        while not self._doubt.is_set():
+            try:
+                await asyncio.wait_for(self._doubt.wait(), _SILENCE_SECONDS / 3)
+            except TimeoutError:
+                if self._clock() - (self.last_ok or 0.0) >= _SILENCE_SECONDS:
+                    self._reason = "no word for a while"
+                    return
+        self._doubt.clear()
+
+    async def _try(self) -> bool:
+        """One probe; the state afterwards is the truth as far as it is known."""
+        asking, self._asking = self._asking, []
+        connected = False
+        try:
+            connected = await self._probe_once()
+        finally:
+            if connected:
+                for answer in asking:
+                    if not answer.done():
+                        answer.set_result(None)
+            else:
+                self._asking += asking
+        return connected
+
+    async def _probe_once(self) -> bool:
+        self._patience = 0.0
+        try:
+            reply = await self.cluster.request(self._probe())
+            if reply.status == 401 and self.cluster.refresh_credentials():
+                reply = await self.cluster.request(self._probe())
+            if reply.status >= 500 or reply.status == 429:
+                self._patience = reply.retry_after or 0.0
+                raise Unsure(str(reply.body.get("message") or reply.text or f"answered {reply.status}"))
+            if reply.status == 401:
+                self._down(SideState.UNAUTHORIZED, "the credential is refused (401)", "renew the token or certificate")
+                return False
+            self.revision = _revision(reply)
+            identity = await self._read_identity()
+        except SyncError as error:
+            self._down(SideState.OFFLINE, str(error) or "no answer", error.hint)
+            return False
+        self.heard()
+        if self.identity is not None and not _same_cluster(self.identity, identity):
+            self._found_identity = identity
+            self._down(
+                SideState.IDENTITY_CHANGED,
+                f"this is another cluster than before ({identity}, was {self.identity})",
+                "point the kubeconfig back, or accept the new cluster with: crsyncer holds release " + str(self.side),
+            )
+            return False
+        if identity != self.identity:
+            self.identity = identity
+            self._store.put_meta(f"identity:{self.side}", identity)
+        self._connected()
+        return True
+
+    async def _read_identity(self) -> str:
+        reply = await self.cluster.request(_KUBE_SYSTEM)
+        if reply.status == 200:
+            return f"kube-system:{reply.body['metadata']['uid']}"
+        if reply.status >= 500 or reply.status == 429:
+            raise Unsure(f"answered {reply.status}")
+        return f"server:{self.cluster.fallback_identity}"
+
+    def _connected(self) -> None:
+        if self.state is SideState.CONNECTED:
+            return
+        if self._was_connected:
+            self.reconnects += 1
+            self._observer.reconnect(self.side, self._reason)
+        self._was_connected = True
+        self._set(SideState.CONNECTED, None, "")
+        self.down.clear()
+        self.up.set()
+
+    def _down(self, state: SideState, error: str, hint: str) -> None:
+        self.up.clear()
+        self.down.set()
+        self._set(state, error, hint)
+
+    def _set(self, state: SideState, error: str | None, hint: str) -> None:
+        if state is not self.state:
+            self.since = self._clock()
+            log.info("%s is %s%s", self.side, state, f": {error}" if error else "")
+        self.state, self.error, self.hint = state, error, hint
+
+
+def _revision(reply: Reply) -> int:
+    text = str((reply.body.get("metadata") or {}).get("resourceVersion") or "")
+    return int(text) if text.isdigit() else 0
+
+
+def _same_cluster(known: str, found: str) -> bool:
+    """Identities of different sorts say nothing about each other: a right was granted or withdrawn."""
+    return known == found or known.partition(":")[0] != found.partition(":")[0]
