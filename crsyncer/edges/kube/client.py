@@ -54,6 +54,7 @@ class KubeCluster:
         self._observe = observe
         self._meter = Meter()
         self._slots = asyncio.Semaphore(_POOL)
+        self._watches: set[aiohttp.ClientResponse] = set()
         self._session = aiohttp.ClientSession(
             # Without a limit of its own: each watch holds a connection; short requests are counted by _slots.
             connector=aiohttp.TCPConnector(
@@ -99,6 +100,9 @@ class KubeCluster:
 
     async def close(self) -> None:
         """Close every connection; open streams end in Unsure."""
+        # One by one, since the session drops their connections without waking whoever waits for a line.
+        for response in list(self._watches):
+            response.close()
         await self._session.close()
 
     async def _exchange(self, call: Call, data: bytes | None) -> tuple[Reply, int]:
@@ -123,8 +127,8 @@ class KubeCluster:
         if response.status == 401 and await self._credentials.renew(refused):
             response.close()
             response, _ = await self._open_watch(call, read_timeout)
-        # HTTP/1.1 cannot end a running answer: leaving closes the connection. After a clean end this does nothing.
-        async with _closing(response):
+        self._watches.add(response)
+        try:
             reply = None
             if response.status != 200:
                 try:
@@ -135,6 +139,10 @@ class KubeCluster:
             yield WatchStream(
                 response, reply=reply, read_timeout=read_timeout, meter=self._meter, observe=self._observe
             )
+        finally:
+            # HTTP/1.1 cannot end a running answer: leaving closes the connection. After a clean end nothing is open.
+            self._watches.discard(response)
+            response.close()
 
     async def _open_watch(self, call: Call, read_timeout: float) -> tuple[aiohttp.ClientResponse, int]:
         login = await self._credentials.current()
@@ -195,14 +203,6 @@ async def _send_once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandler
 
 
 _ONCE = (_send_once,)
-
-
-@asynccontextmanager
-async def _closing(response: aiohttp.ClientResponse) -> AsyncIterator[None]:
-    try:
-        yield
-    finally:
-        response.close()
 
 
 @lru_cache(maxsize=32)

@@ -63,6 +63,9 @@ class WatchStream:
             return await self._response.content.readany()
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise unsure(error, seconds=self._read_timeout) from None
+        except RuntimeError:
+            # aiohttp's word for reading on after close().
+            raise Unsure("the connection was closed on our side") from None
         finally:
             if self._observe is not None:
                 up, down = self._meter.take()

@@ -167,13 +167,14 @@ def unsure(error: BaseException, *, seconds: float) -> Unsure:
 def _explain(error: BaseException, *, seconds: float) -> tuple[str, str]:
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, ssl.SSLCertVerificationError):
+        # aiohttp's wrappers claim to be SSL errors too, but only the cause inside them knows what happened.
+        if isinstance(cause, ssl.SSLCertVerificationError) and hasattr(cause, "verify_code"):
             unknown = (
                 "the server's certificate is not signed by a CA that the kubeconfig trusts",
                 "wrong server, or its CA was rotated: fetch certificate-authority-data anew",
             )
             return _CERTIFICATE.get(cause.verify_code, unknown)
-        if isinstance(cause, ssl.SSLError):
+        if isinstance(cause, ssl.SSLError) and not isinstance(cause, aiohttp.ClientError):
             said = (cause.reason or "").lower().replace("_", " ")
             if said in ("wrong version number", "record layer failure", "packet length too long", "http request"):
                 return "the server does not speak TLS on this port", "check the port in the kubeconfig"

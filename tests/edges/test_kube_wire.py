@@ -1,0 +1,465 @@
+"""The API server's edge against a server that misbehaves, over real sockets and TLS."""
+
+import asyncio
+import gzip
+import json
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crsyncer import __version__
+from crsyncer.core.calls import Call
+from crsyncer.edges.kube import Exchange, KubeCluster
+from crsyncer.edges.kube.stream import MAX_LINE
+from crsyncer.errors import Never, Unsure
+from tests.edges.kube_server import (
+    STREAM,
+    TOKEN,
+    Certificates,
+    Handler,
+    HostileServer,
+    Request,
+    answer,
+    chunk,
+    hostile,
+    make_certificates,
+    write_config,
+)
+
+GET = Call("get", "GET", "/apis/g.example.com/v1/goals/x")
+LIST = Call("list", "GET", "/apis/g.example.com/v1/goals")
+WATCH = Call("watch", "GET", "/apis/g.example.com/v1/goals", query=(("watch", "1"),), timeout=5)
+
+Reach = Callable[..., AbstractAsyncContextManager[tuple[KubeCluster, HostileServer]]]
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return make_certificates(tmp_path_factory.mktemp("pki"))
+
+
+@pytest.fixture(scope="session")
+def pair(certificates: Certificates) -> tuple[Path, Path]:
+    return certificates.issue("server")
+
+
+@pytest.fixture
+def reach(certificates: Certificates, pair: tuple[Path, Path], tmp_path: Path) -> Reach:
+    """A cluster that is served by a handler."""
+
+    @asynccontextmanager
+    async def opened(
+        handler: Handler,
+        *,
+        pair: tuple[Path, Path] = pair,
+        path: str = "",
+        ca: Path | None = certificates.ca,
+        observe: Callable[[Exchange], None] | None = None,
+        oldest: int | None = None,
+        client_ca: Path | None = None,
+        user: dict[str, Any] | None = None,
+        **about: Any,
+    ) -> AsyncIterator[tuple[KubeCluster, HostileServer]]:
+        async with hostile(handler, pair=pair, oldest=oldest, client_ca=client_ca) as server:
+            login = {"token": TOKEN} if user is None else user
+            config = write_config(tmp_path / "config", server=server.url + path, ca=ca, user=login, **about)
+            cluster = await KubeCluster.connect(config, context=None, observe=observe)
+            try:
+                yield cluster, server
+            finally:
+                await cluster.close()
+
+    return opened
+
+
+def always(*data: bytes) -> Handler:
+    """Answer every request with these bytes, each in a segment of its own."""
+
+    async def handler(request: Request, writer: Any) -> None:
+        for piece in data:
+            writer.write(piece)
+            await writer.drain()
+
+    return handler
+
+
+def once(data: bytes) -> Handler:
+    """Answer with these bytes and close."""
+
+    async def handler(request: Request, writer: Any) -> None:
+        writer.write(data)
+        await writer.drain()
+        writer.close()
+
+    return handler
+
+
+async def failure(cluster: KubeCluster, call: Call = GET) -> Unsure:
+    with pytest.raises(Unsure) as caught:
+        await cluster.request(call)
+    return caught.value
+
+
+async def test_a_request_carries_exactly_what_was_asked_for(reach: Reach) -> None:
+    call = Call(
+        "patch",
+        "PATCH",
+        "/apis/g.example.com/v1/namespaces/ä b/goals/x%/status",
+        query=(("fieldManager", "a&b"),),
+        body=[{"op": "add", "path": "/status", "value": {"n": 2**70, "t": "ü"}}],
+        content_type="application/json-patch+json",
+        accept="application/x",
+    )
+    async with reach(always(answer(b'{"kind":"Goal"}')), path="/apis/core.kubernetes/") as (cluster, server):
+        reply = await cluster.request(call)
+        assert (reply.status, reply.body, reply.text, reply.retry_after) == (200, {"kind": "Goal"}, "", None)
+        assert cluster.server == f"{server.url}/apis/core.kubernetes"
+    (seen,) = server.requests
+    target = "/apis/core.kubernetes/apis/g.example.com/v1/namespaces/%C3%A4%20b/goals/x%25/status?fieldManager=a%26b"
+    assert seen.line == f"PATCH {target} HTTP/1.1"
+    assert seen.body == '[{"op":"add","path":"/status","value":{"n":1180591620717411303424,"t":"ü"}}]'.encode()
+    assert seen.headers == {
+        "host": f"localhost:{server.port}",
+        "user-agent": f"crsyncer/{__version__}",
+        "accept": "application/x",
+        "accept-encoding": "identity",
+        "authorization": f"Bearer {TOKEN}",
+        "content-type": "application/json-patch+json",
+        "content-length": str(len(seen.body)),
+    }
+
+
+async def test_every_status_is_a_reply_and_redirects_are_not_followed(reach: Reach) -> None:
+    async with reach(
+        always(answer(b"404 page not found\n" * 100, status="404 Not Found", headers=("Content-Type: text/plain",)))
+    ) as (cluster, server):
+        reply = await cluster.request(GET)
+        assert (reply.status, reply.body, len(reply.text)) == (404, {}, 500)
+    moved = answer(b"", status="307 Temporary Redirect", headers=("Location: https://localhost:1/",))
+    async with reach(always(moved)) as (cluster, server):
+        assert (await cluster.request(GET)).status == 307
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high"),
+    [
+        ("7", 7, 7),
+        (format_datetime(datetime.now(UTC) + timedelta(seconds=90), usegmt=True), 60, 90),
+        ("Sat, 01 Jan 2000 00:00:00 GMT", 0, 0),
+    ],
+)
+async def test_retry_after_is_read_as_seconds_or_as_a_date(reach: Reach, value: str, low: float, high: float) -> None:
+    async with reach(always(answer(status="429 Too Many Requests", headers=(f"Retry-After: {value}",)))) as (
+        cluster,
+        _,
+    ):
+        after = (await cluster.request(GET)).retry_after
+        assert after is not None
+        assert low <= after <= high
+
+
+@pytest.mark.parametrize("value", ["soon", "-1", "\u0661"])
+async def test_a_retry_after_without_sense_is_none(reach: Reach, value: str) -> None:
+    raw = answer(status="503 Service Unavailable", headers=("Retry-After: @",)).replace(b"@", value.encode())
+    async with reach(always(raw)) as (cluster, _):
+        assert (await cluster.request(GET)).retry_after is None
+
+
+@pytest.mark.parametrize("body", [b'{"a":NaN}', b'{"a":-Infinity}', b'{"a":1', b"[" * 100_000, b'{"a":"\xff"}', b""])
+async def test_a_success_that_is_no_strict_json_is_no_answer(reach: Reach, body: bytes) -> None:
+    async with reach(always(answer(body))) as (cluster, _):
+        assert str(await failure(cluster)) == "the answer is not valid JSON"
+
+
+async def test_what_json_cannot_carry_is_refused_before_it_is_sent(reach: Reach) -> None:
+    async with reach(always(answer())) as (cluster, server):
+        for value in (float("nan"), float("inf"), "\ud800", object()):
+            with pytest.raises(Never):
+                await cluster.request(Call("update", "PUT", "/x", body={"a": value}))
+        assert server.requests == []
+
+
+async def test_a_bomb_in_gzip_is_refused_without_being_unpacked_in_memory(reach: Reach) -> None:
+    bomb = gzip.compress(b" " * (80 << 20), compresslevel=1)
+    packed = answer(bomb, headers=("Content-Type: application/json", "Content-Encoding: gzip"))
+    async with reach(always(packed)) as (cluster, _):
+        assert "larger than 64 MiB" in str(await failure(cluster, LIST))
+
+
+async def test_lists_come_in_gzip_of_any_number_of_members(reach: Reach) -> None:
+    packed = gzip.compress(b'{"items":') + gzip.compress(b"[1]") + gzip.compress(b"}")
+    headers = ("Content-Type: application/json", "Content-Encoding: gzip")
+    async with reach(always(answer(packed, headers=headers))) as (cluster, server):
+        assert (await cluster.request(LIST)).body == {"items": [1]}
+        assert server.requests[0].headers["accept-encoding"] == "gzip"
+    async with reach(always(answer(packed[:-25], headers=headers))) as (cluster, _):
+        await failure(cluster, LIST)
+
+
+async def test_an_answer_that_is_cut_or_late_or_no_http_is_no_answer(reach: Reach) -> None:
+    async with reach(once(answer(b'{"a":1}')[:-2])) as (cluster, _):
+        assert "cut off" in str(await failure(cluster))
+    async with reach(always(b"")) as (cluster, _):
+        assert str(await failure(cluster, Call("get", "GET", "/x", timeout=0.1))) == "no answer within 0.1 s"
+    async with reach(once(b"SSH-2.0-x\r\n\r\n")) as (cluster, _):
+        assert str(await failure(cluster)) == "the answer is not HTTP"
+
+
+@pytest.mark.parametrize(("method", "times"), [("GET", 2), ("PUT", 1), ("DELETE", 1), ("PATCH", 1), ("POST", 1)])
+async def test_only_reads_are_repeated_after_the_connection_broke(reach: Reach, method: str, times: int) -> None:
+    async with reach(once(b"")) as (cluster, server):
+        error = await failure(cluster, Call("x", method, "/x", body=None if method == "GET" else {}))
+        assert "closed the connection" in str(error)
+        assert len(server.requests) == times
+
+
+async def test_connections_are_reused(reach: Reach) -> None:
+    async with reach(always(answer())) as (cluster, server):
+        for _ in range(5):
+            await cluster.request(GET)
+        assert server.connections == 1
+        await asyncio.gather(*(cluster.request(GET) for _ in range(200)))
+        assert server.connections <= 64
+
+
+async def test_traffic_is_counted_on_the_sockets(reach: Reach) -> None:
+    seen: list[Exchange] = []
+    async with reach(always(answer(b'{"a":"%s"}' % (b"x" * 5000))), observe=seen.append) as (cluster, _):
+        await cluster.request(GET)
+        await cluster.request(GET)
+    first, second = seen
+    assert (first.verb, first.code) == ("get", 200)
+    assert first.bytes_down > second.bytes_down + 300  # the handshake
+    assert 5050 < second.bytes_down < 5400
+    assert 150 < second.bytes_up < 500
+    seen.clear()
+    async with reach(once(b""), observe=seen.append) as (cluster, _):
+        await failure(cluster)
+    assert [exchange.code for exchange in seen] == [0]
+
+
+# --- TLS and reachability: the reason is said in plain words
+
+
+async def test_a_refused_connection_and_an_unknown_name_are_told_apart(reach: Reach, tmp_path: Path) -> None:
+    async with reach(always(answer())) as (cluster, server):
+        gone = server.url
+    for url, words in ((gone, "connection refused"), ("https://no-such-host.invalid", "does not resolve")):
+        config = write_config(tmp_path / "gone", server=url, ca=None, user={"token": TOKEN})
+        cluster = await KubeCluster.connect(config, context=None, observe=None)
+        error = await failure(cluster)
+        assert words in str(error)
+        assert error.hint
+        await cluster.close()
+
+
+async def test_a_certificate_of_another_name_of_the_past_or_of_a_stranger_is_refused_by_name(
+    reach: Reach, certificates: Certificates, tmp_path: Path
+) -> None:
+    other = certificates.issue("other", san="DNS:other.example.com")
+    async with reach(always(answer()), pair=other) as (cluster, server):
+        assert "not for this host name" in str(await failure(cluster))
+        assert server.requests == []
+    async with reach(always(answer()), pair=certificates.issue("late", days=-1)) as (cluster, _):
+        assert "has expired" in str(await failure(cluster))
+    stranger = make_certificates(tmp_path).issue("server")
+    async with reach(always(answer()), pair=stranger) as (cluster, _):
+        assert "not signed by a CA" in str(await failure(cluster))
+    async with reach(always(answer()), pair=other, **{"tls-server-name": "other.example.com"}) as (cluster, _):
+        assert (await cluster.request(GET)).status == 200
+
+
+async def test_the_server_certificate_itself_may_be_the_anchor(reach: Reach, pair: tuple[Path, Path]) -> None:
+    async with reach(always(answer()), ca=pair[0]) as (cluster, _):
+        assert (await cluster.request(GET)).status == 200
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+async def test_old_tls_and_no_tls_are_refused(reach: Reach, tmp_path: Path) -> None:
+    async with reach(always(answer()), oldest=0x0302) as (cluster, old):
+        await failure(cluster)
+        assert old.requests == []
+
+    async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(plain, "127.0.0.1", 0)
+    url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    cluster = await KubeCluster.connect(
+        write_config(tmp_path / "plain", server=url, ca=None, user={}), context=None, observe=None
+    )
+    assert "does not speak TLS" in str(await failure(cluster))
+    await cluster.close()
+    server.close()
+
+
+# --- watches
+
+
+async def lines(cluster: KubeCluster, *, read_timeout: float = 5) -> list[bytes]:
+    async with cluster.watch(WATCH, read_timeout=read_timeout) as stream:
+        assert stream.status == 200
+        return [line async for line in stream.lines()]
+
+
+EVENTS = [
+    json.dumps({"type": "ADDED", "object": {"n": n, "text": "ü" * n}}, ensure_ascii=False).encode() for n in range(4)
+]
+BODY = b"".join(line + b"\n" for line in EVENTS)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 64, 4096])
+async def test_lines_are_whole_wherever_the_chunks_end(reach: Reach, size: int) -> None:
+    pieces = [chunk(BODY[at : at + size]) for at in range(0, len(BODY), size)]
+    async with reach(always(STREAM, *pieces, chunk(b""))) as (cluster, server):
+        assert await lines(cluster) == EVENTS
+        assert server.requests[0].headers["accept-encoding"] == "identity"
+
+
+async def test_a_split_at_every_byte_of_the_wire_changes_nothing(reach: Reach) -> None:
+    wire = STREAM + chunk(BODY) + chunk(b"")
+    async with reach(always(*(wire[at : at + 1] for at in range(len(wire))))) as (cluster, _):
+        assert await lines(cluster) == EVENTS
+
+
+async def test_gzip_nobody_asked_for_is_unpacked_too(reach: Reach) -> None:
+    packed = gzip.compress(BODY[:50]) + gzip.compress(BODY[50:])
+    head = STREAM.replace(b"Content-Type", b"Content-Encoding: gzip\r\nContent-Type")
+    pieces = [chunk(packed[at : at + 1]) for at in range(len(packed))]
+    async with reach(always(head, *pieces, chunk(b""))) as (cluster, _):
+        assert await lines(cluster) == EVENTS
+
+
+async def test_a_line_is_handed_out_before_the_next_one_is_there(reach: Reach) -> None:
+    more = asyncio.Event()
+
+    async def handler(request: Request, writer: Any) -> None:
+        writer.write(STREAM + chunk(EVENTS[0] + b"\n" + EVENTS[1][:9]))
+        await more.wait()
+        writer.write(chunk(EVENTS[1][9:] + b"\n") + chunk(b""))
+
+    async with reach(handler) as (cluster, _), cluster.watch(WATCH, read_timeout=5) as stream:
+        found = stream.lines()
+        assert await anext(found) == EVENTS[0]
+        more.set()
+        assert [line async for line in found] == EVENTS[1:2]
+
+
+async def collect(cluster: KubeCluster, *, read_timeout: float = 5) -> tuple[list[bytes], str]:
+    """The lines that came before the stream failed, and why it did."""
+    found: list[bytes] = []
+    try:
+        async with cluster.watch(WATCH, read_timeout=read_timeout) as stream:
+            async for line in stream.lines():
+                found += [line]
+    except Unsure as error:
+        return found, str(error)
+    raise AssertionError(f"a clean end after {found}")
+
+
+async def test_a_cut_stream_gives_its_whole_lines_and_then_fails(reach: Reach) -> None:
+    async with reach(once(STREAM + chunk(BODY))) as (cluster, _):
+        assert await collect(cluster) == (EVENTS, "the answer was cut off or garbled")
+    async with reach(always(STREAM, chunk(BODY[:-5]), chunk(b""))) as (cluster, _):
+        assert await collect(cluster) == (EVENTS[:-1], "the watch was cut in the middle of a line")
+
+
+async def test_a_silent_stream_fails_after_the_read_timeout(reach: Reach) -> None:
+    async with reach(always(STREAM, chunk(BODY))) as (cluster, _):
+        assert await collect(cluster, read_timeout=0.2) == (EVENTS, "nothing came for 0.2 s")
+    async with reach(always(b"")) as (cluster, _):
+        with pytest.raises(Unsure, match=r"no answer within 0\.2 s"):
+            async with cluster.watch(Call("watch", "GET", "/x", timeout=0.2), read_timeout=5):
+                pass
+
+
+async def test_a_line_may_have_4_mib_and_not_one_byte_more(reach: Reach) -> None:
+    longest = b"x" * MAX_LINE
+    async with reach(always(STREAM, chunk(longest + b"\n" + EVENTS[0] + b"\n"), chunk(b""))) as (cluster, _):
+        assert await lines(cluster) == [longest, EVENTS[0]]
+    async with reach(always(STREAM, chunk(EVENTS[0] + b"\n" + longest + b"x\n"), chunk(b""))) as (cluster, _):
+        assert await collect(cluster) == ([EVENTS[0]], "a watch line is longer than 4 MiB")
+
+
+async def test_an_endless_line_is_given_up_at_4_mib(reach: Reach) -> None:
+    sent = 0
+
+    async def handler(request: Request, writer: Any) -> None:
+        nonlocal sent
+        writer.write(STREAM)
+        while True:
+            writer.write(chunk(b"x" * 65536))
+            await writer.drain()
+            sent += 65536
+
+    async with reach(handler) as (cluster, _):
+        assert await collect(cluster) == ([], "a watch line is longer than 4 MiB")
+    assert sent < 4 * MAX_LINE
+
+
+async def test_a_refused_watch_hands_over_the_whole_answer(reach: Reach) -> None:
+    gone = answer(b'{"code":410}', status="410 Gone", headers=("Retry-After: 3",))
+    async with reach(always(gone)) as (cluster, _), cluster.watch(WATCH, read_timeout=5) as stream:
+        assert (stream.status, stream.reply and stream.reply.body) == (410, {"code": 410})
+        assert stream.reply is not None
+        assert stream.reply.retry_after == 3
+        assert [line async for line in stream.lines()] == []
+
+
+async def test_watches_do_not_take_the_places_of_requests(reach: Reach) -> None:
+    async def handler(request: Request, writer: Any) -> None:
+        writer.write(STREAM + chunk(b"{}\n") if "watch=1" in request.line else answer())
+
+    leave = asyncio.Event()
+
+    async def watch(cluster: KubeCluster) -> None:
+        async with cluster.watch(WATCH, read_timeout=5) as stream:
+            await anext(stream.lines())
+            await leave.wait()
+
+    async with reach(handler) as (cluster, _), asyncio.TaskGroup() as group:
+        for _ in range(80):
+            group.create_task(watch(cluster))
+        replies = await asyncio.gather(*(cluster.request(GET) for _ in range(80)))
+        assert {reply.status for reply in replies} == {200}
+        leave.set()
+
+
+async def test_closing_ends_an_open_watch(reach: Reach) -> None:
+    async with (
+        reach(always(STREAM, chunk(BODY))) as (cluster, _),
+        asyncio.timeout(5),
+        cluster.watch(WATCH, read_timeout=60) as stream,
+    ):
+        found = stream.lines()
+        assert [await anext(found) for _ in EVENTS] == EVENTS
+        waiting = asyncio.ensure_future(anext(found))
+        await asyncio.sleep(0)
+        await cluster.close()
+        with pytest.raises(Unsure):
+            await waiting
+        with pytest.raises(Unsure):
+            await anext(stream.lines())
+
+
+async def test_the_token_shows_nowhere(reach: Reach, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    said: list[str] = []
+    for bad in (once(b""), once(b"SSH\r\n\r\n"), always(b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n")):
+        async with reach(bad) as (cluster, _):
+            error = await failure(cluster, Call("get", "GET", "/x", timeout=1))
+            said += [str(error), repr(error), error.hint, repr(cluster), repr(vars(cluster))]
+            said.append(repr(vars(cluster._credentials)))
+            assert error.__suppress_context__
+    text = "\n".join(said) + caplog.text
+    assert TOKEN not in text
+    assert "eyJ" not in text
