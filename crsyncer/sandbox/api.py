@@ -7,7 +7,7 @@ import builtins
 import json
 import ssl
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -141,7 +141,7 @@ class Api:
 
     async def watch(
         self, resource: Resource, *, since: str, namespace: str | None = None, **params: str
-    ) -> AsyncIterator[tuple[str, Object]]:
+    ) -> AsyncGenerator[tuple[str, Object], None]:
         """(type, object) of every event after the resourceVersion `since`, until the server ends the stream.
 
         Raises ApiError, also for an ERROR event in the stream (410 when `since` is too old).

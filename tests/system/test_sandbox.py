@@ -1,0 +1,486 @@
+"""The sandbox is what the other tests stand on, so it is shown here to do what it says, on the real planes."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from multiprocessing import get_context
+from pathlib import Path
+
+import aiohttp
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from crsyncer.cli.sandbox import sandbox as command
+from crsyncer.sandbox import binaries, process
+from crsyncer.sandbox.api import Api, ApiError, crd
+from crsyncer.sandbox.errors import SandboxError
+from crsyncer.sandbox.http1 import Body
+from crsyncer.sandbox.link import Link
+from crsyncer.sandbox.plane import Plane
+from crsyncer.sandbox.resource import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, NAMESPACE, Resource
+from crsyncer.sandbox.sandbox import Sandbox
+
+GONE = (aiohttp.ClientError, ConnectionError)
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+@pytest.fixture(params=["cloud", "robot"])
+def plane(sandbox: Sandbox, request) -> Plane:
+    return sandbox.cloud if request.param == "cloud" else sandbox.robot
+
+
+@pytest.fixture
+async def api(plane) -> AsyncIterator[Api]:
+    async with Api(plane.server, ca_file=plane.ca_file, token=plane.admin_token) as api:
+        yield api
+
+
+@pytest.fixture
+def goals(group) -> Resource:
+    return Resource(group, "v1", "goals", "Goal")
+
+
+def through(link: Link, token: str | None = None) -> Api:
+    return Api(link.server, ca_file=link.plane.ca_file, token=token or link.plane.admin_token)
+
+
+async def until(condition, seconds: float = 5.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - what is waited for has no event
+            await asyncio.sleep(0.01)
+
+
+# Planes
+
+
+async def test_both_planes_serve_crds_with_status_and_uid_guards(api, goals):
+    assert await api.apply_crd(crd(goals)) == goals
+    made = await api.create(goals.object("a", spec={"x": 1}))
+    await api.patch_status(made, {"phase": "DONE"})
+    await api.patch(made, [{"op": "replace", "path": "/spec/x", "value": 2}])
+    current = await api.get(goals.object("a"))
+    assert (current["spec"], current["status"]) == ({"x": 2}, {"phase": "DONE"})
+    current["status"]["phase"] = "LATER"
+    current = await api.replace_status(current)
+    assert (await api.replace(current | {"spec": {"x": 3}}))["status"] == {"phase": "LATER"}
+    with pytest.raises(ApiError) as refused:
+        await api.delete(made, uid="another")
+    assert refused.value.status == 409
+    await api.delete(made, uid=made["metadata"]["uid"])
+    assert await api.find(made) is None
+    events = api.watch(goals, since=made["metadata"]["resourceVersion"], timeoutSeconds="1")
+    assert [kind async for kind, _ in events] == ["MODIFIED"] * 4 + ["DELETED"]
+
+
+async def test_a_changed_crd_is_served_when_apply_crd_returns(cloud_api, goals):
+    await cloud_api.apply_crd(crd(goals))
+    for edit in range(5):
+        await cloud_api.apply_crd(crd(goals, annotations={"edit": str(edit)}))
+        status, _ = await cloud_api.request("GET", goals.path())
+        assert status == 200
+
+
+async def test_a_service_account_has_the_rights_of_its_roles_and_no_others(robot, robot_api, group):
+    token = await robot_api.service_account_token("default", group)
+    role = CLUSTER_ROLE.object(group, rules=[{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}])
+    binding = CLUSTER_ROLE_BINDING.object(
+        group,
+        subjects=[{"kind": "ServiceAccount", "name": group, "namespace": "default"}],
+        roleRef={"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": group},
+    )
+    await robot_api.create(role)
+    await robot_api.create(binding)
+    async with Api(robot.server, ca_file=robot.ca_file, token=token) as api, asyncio.timeout(5):
+        while (await api.request("GET", CONFIG_MAPS))[0] != 200:  # noqa: ASYNC110 - the authorizer hears by a watch
+            await asyncio.sleep(0.02)
+        assert (await api.request("GET", "/api/v1/secrets"))[0] == 403
+    await robot_api.delete(role)
+    await robot_api.delete(binding)
+
+
+async def test_after_a_compaction_and_a_restart_an_old_cursor_is_gone(plane, api, goals):
+    await api.apply_crd(crd(goals))
+    cursor = (await api.list(goals))["metadata"]["resourceVersion"]
+    for each in "abc":
+        await api.create(goals.object(each))
+    last = (await api.list(goals))["metadata"]["resourceVersion"]
+    assert plane.compact() >= int(last)
+    plane.restart("apiserver", graceful=False)
+    await api.until_served(goals)
+    with pytest.raises(ApiError) as gone:
+        async for _ in api.watch(goals, since=cursor, timeoutSeconds="3"):
+            pass
+    assert gone.value.status == 410
+    assert len((await api.list(goals))["items"]) == 3
+
+
+async def test_a_restored_snapshot_goes_back_in_objects_and_revision(plane, api, tmp_path):
+    kept = await api.create(CONFIG_MAP.object("kept", data={"x": "1"}))
+    plane.snapshot(tmp_path / "snapshot")
+    for each in range(20):
+        await api.create(CONFIG_MAP.object(f"later-{each}"))
+    before = int((await api.list(CONFIG_MAP))["metadata"]["resourceVersion"])
+    plane.restore(tmp_path / "snapshot")
+    now = await api.list(CONFIG_MAP, namespace="default")
+    assert [each["metadata"]["uid"] for each in now["items"] if each["metadata"]["name"] != "kube-root-ca.crt"] == [
+        kept["metadata"]["uid"]
+    ]
+    assert int(now["metadata"]["resourceVersion"]) < before
+    await api.delete(kept)
+
+
+async def test_a_wiped_plane_is_another_cluster_at_the_old_address(robot, robot_api):
+    before = await robot_api.get(NAMESPACE.object("kube-system"))
+    await robot_api.create(CONFIG_MAP.object("lost"))
+    robot.wipe()
+    assert await robot_api.find(CONFIG_MAP.object("lost")) is None
+    await robot_api.ensure_namespace("kube-system")
+    assert (await robot_api.get(NAMESPACE.object("kube-system")))["metadata"]["uid"] != before["metadata"]["uid"]
+
+
+async def test_a_paused_api_server_is_silent_and_goes_on_where_it_was(cloud, cloud_api):
+    cloud.pause()
+    with pytest.raises(TimeoutError):
+        await cloud_api.request("GET", CONFIG_MAPS, timeout=0.3)
+    assert not cloud.healthy()
+    cloud.resume()
+    assert (await cloud_api.request("GET", CONFIG_MAPS))[0] == 200
+
+
+async def test_a_stopped_plane_comes_back_with_its_data(robot, robot_api):
+    made = await robot_api.create(CONFIG_MAP.object("durable"))
+    robot.stop()
+    assert robot.pids() == {}
+    assert robot.rss_bytes() == 0
+    with pytest.raises(GONE):
+        await robot_api.request("GET", CONFIG_MAPS)
+    robot.start()
+    assert (await robot_api.get(made))["metadata"]["uid"] == made["metadata"]["uid"]
+    assert robot.rss_bytes() > 100 << 20
+    await robot_api.delete(made)
+
+
+async def test_a_plane_restarted_in_a_thread_outlives_that_thread(robot, robot_api):
+    await asyncio.to_thread(robot.restart, "apiserver", graceful=False)
+    await asyncio.to_thread(lambda: None)
+    assert (await robot_api.request("GET", "/readyz"))[0] == 200
+
+
+def test_a_start_that_fails_shows_the_log(cloud, tmp_path, monkeypatch):
+    monkeypatch.setattr("crsyncer.sandbox.plane.free_ports", lambda _count: [cloud.port, cloud.port])
+    plane = Plane("twin", tmp_path, apiserver=Path("/bin/true"), datastore=cloud.datastore)
+    with pytest.raises(SandboxError, match="address already in use") as failed:
+        plane.start()
+    assert str(tmp_path) in failed.value.hint
+
+
+def test_a_kubeconfig_is_private_and_works_with_kubectl(sandbox, robot, tmp_path):
+    token = tmp_path / "token"
+    token.write_text(robot.admin_token)
+    path = robot.kubeconfig(tmp_path / "config", token_file=token, namespace="kube-system")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert yaml.safe_load(path.read_text())["clusters"][0]["cluster"]["server"] == robot.server
+    kubectl = [sandbox.programs.kubectl, "--kubeconfig", path]
+    shown = subprocess.run([*kubectl, "get", "namespace", "-o", "name"], capture_output=True, text=True, check=True)
+    assert "namespace/kube-system" in shown.stdout
+
+
+# Link
+
+
+async def test_a_link_shows_requests_and_counts_bytes(cloud_link, cloud_api):
+    async with through(cloud_link) as api:
+        made = await api.create(CONFIG_MAP.object("seen", data={"x": "1"}))
+        await api.list(CONFIG_MAP, namespace="default", limit="1")
+    create, listing = cloud_link.requests
+    assert (create.method, create.path, create.status, create.done) == ("POST", CONFIG_MAPS, 201, True)
+    assert b'"x": "1"' in create.body
+    assert (listing.query, listing.user_agent) == ("limit=1", "crsyncer-sandbox")
+    assert cloud_link.bytes_up > create.bytes_in + listing.bytes_in
+    assert cloud_link.bytes_down > create.bytes_out + listing.bytes_out > 0
+    assert cloud_link.connects == 1
+    await until(lambda: cloud_link.connections == 0)
+    cloud_link.clear()
+    assert (cloud_link.requests, cloud_link.bytes_up, cloud_link.bytes_down, cloud_link.connects) == ([], 0, 0, 0)
+    await cloud_api.delete(made)
+
+
+async def test_a_plain_link_relays_without_looking(robot, tmp_path):
+    async with Link(robot, http=False) as link, through(link) as api:
+        assert (await api.request("GET", CONFIG_MAPS))[0] == 200
+        assert link.bytes_up > 0
+        assert link.requests == []
+        with pytest.raises(SandboxError, match="only relays"):
+            link.inject("/", status=500)
+        config = yaml.safe_load(link.kubeconfig(tmp_path / "config", token="another").read_text())
+        assert config["clusters"][0]["cluster"]["server"] == link.server
+
+
+async def test_watch_events_pass_a_link_at_once(cloud_link, cloud_api):
+    async with through(cloud_link) as api:
+        since = (await api.list(CONFIG_MAP))["metadata"]["resourceVersion"]
+        events = api.watch(CONFIG_MAP, namespace="default", since=since)
+        for each in range(3):
+            made = await cloud_api.create(CONFIG_MAP.object(f"event-{each}"))
+            async with asyncio.timeout(1):
+                assert (await anext(events))[0] == "ADDED"
+            await cloud_api.delete(made)
+            assert (await anext(events))[0] == "DELETED"
+        await events.aclose()
+
+
+@pytest.mark.parametrize("http", [True, False])
+async def test_a_cut_resets_and_refuses_and_restore_brings_it_back_at_the_same_address(cloud, http):
+    async with Link(cloud, http=http) as link, through(link) as api:
+        since = (await api.list(CONFIG_MAP))["metadata"]["resourceVersion"]
+        watch = asyncio.ensure_future(anext(api.watch(CONFIG_MAP, since=since)))
+        await until(lambda: link.bytes_down > 0 and link.connections > 0)
+        link.cut()
+        with pytest.raises(GONE):
+            await watch
+        with pytest.raises(aiohttp.ClientConnectorError):
+            await api.request("GET", CONFIG_MAPS)
+        assert link.connections == 0
+        link.restore()
+        assert (await api.request("GET", CONFIG_MAPS))[0] == 200
+
+
+@pytest.mark.parametrize("http", [True, False])
+async def test_a_half_open_link_is_silent_and_not_even_acknowledged(cloud, http):
+    async with Link(cloud, http=http) as link, through(link) as api:
+        assert (await api.request("GET", CONFIG_MAPS))[0] == 200
+        link.half_open()
+        with pytest.raises(TimeoutError):  # on the old connection
+            await api.request("GET", CONFIG_MAPS, timeout=0.3)
+        with pytest.raises(TimeoutError):  # a new one is neither accepted nor refused
+            await api.request("GET", CONFIG_MAPS, timeout=0.3)
+        assert link.connections == 1
+        link.restore()
+        assert link.connections == 0
+        assert (await api.request("GET", CONFIG_MAPS))[0] == 200
+
+
+async def test_a_delay_is_on_every_byte_and_throttling_on_the_rate(cloud_link):
+    async with through(cloud_link) as api:
+        await api.request("GET", CONFIG_MAPS)
+        cloud_link.delay(0.2)
+        started = time.monotonic()
+        await api.request("GET", CONFIG_MAPS)
+        assert 0.4 <= time.monotonic() - started < 2
+    cloud_link.heal()
+    async with through(cloud_link) as api:
+        await api.request("GET", "/api/v1")
+        cloud_link.clear()
+        cloud_link.throttle(20_000)
+        started = time.monotonic()
+        await api.request("GET", "/api/v1")
+        assert time.monotonic() - started > 0.9 * cloud_link.bytes_down / 20_000
+
+
+async def test_an_injected_answer_hits_what_it_names_as_often_as_it_says(cloud_link):
+    async with through(cloud_link) as api:
+        busy = cloud_link.inject("/configmaps", status=429, headers={"Retry-After": "30"}, body=b"busy", times=2)
+        never = cloud_link.inject("/configmaps", method="PUT", status=500)
+        secret = cloud_link.inject("/secrets", status=403, body={"kind": "Status", "reason": "Forbidden"})
+        for status in (429, 429, 200):
+            assert (await api.request("GET", CONFIG_MAPS))[0] == status
+        assert (busy.count, never.count) == (2, 0)
+        assert await api.request("GET", "/api/v1/secrets") == (403, {"kind": "Status", "reason": "Forbidden"})
+        secret.remove()
+        assert (await api.request("GET", "/api/v1/secrets"))[0] == 200
+        old = cloud_link.inject(".", status=401, when=lambda asked: "Bearer new" not in asked.headers["authorization"])
+        assert (await api.request("GET", CONFIG_MAPS))[0] == 401
+        assert (await api.request("GET", CONFIG_MAPS, headers={"Authorization": "Bearer new"}))[0] == 401
+        assert (old.count, cloud_link.connects) == (1, 1)
+
+
+async def test_a_lost_reply_leaves_the_write_done(cloud_link, cloud_api):
+    async with through(cloud_link) as api:
+        dropped = cloud_link.drop("/configmaps", method="POST", times=1, after_request=True)
+        with pytest.raises(GONE):
+            await api.create(CONFIG_MAP.object("written"))
+        cloud_link.inject("/configmaps", method="POST", status=504, times=1, after_request=True)
+        with pytest.raises(ApiError):
+            await api.create(CONFIG_MAP.object("written-too"))
+        cloud_link.drop("/configmaps", method="POST", times=1)
+        with pytest.raises(GONE):
+            await api.create(CONFIG_MAP.object("not-written"))
+    assert dropped.count == 1
+    await cloud_api.delete(CONFIG_MAP.object("written"))
+    await cloud_api.delete(CONFIG_MAP.object("written-too"))
+    assert await cloud_api.find(CONFIG_MAP.object("not-written")) is None
+
+
+async def test_a_stalled_request_gets_no_answer_and_others_do(cloud_link, cloud_api):
+    async with through(cloud_link) as api:
+        cloud_link.stall("/configmaps/stalled", method="DELETE", after_request=True)
+        before = cloud_link.stall("/configmaps", method="POST")
+        await cloud_api.create(CONFIG_MAP.object("stalled"))
+        with pytest.raises(TimeoutError):
+            await api.request("DELETE", f"{CONFIG_MAPS}/stalled", timeout=0.5)
+        assert await cloud_api.find(CONFIG_MAP.object("stalled")) is None
+        waiting = asyncio.ensure_future(api.create(CONFIG_MAP.object("never")))
+        await until(lambda: before.count == 1)
+        assert (await api.request("GET", CONFIG_MAPS))[0] == 200
+        before.remove()
+        with pytest.raises(GONE):
+            await waiting
+        assert await cloud_api.find(CONFIG_MAP.object("never")) is None
+
+
+async def test_an_answer_is_cut_in_the_middle_once(cloud_link, cloud_api):
+    made = await cloud_api.create(CONFIG_MAP.object("long", data={"x": "y" * 5000}))
+    async with through(cloud_link) as api:
+        cloud_link.truncate("/configmaps/long", 1000)
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await api.get(made)
+        assert cloud_link.requests[-1].status == 200
+        assert (await api.get(made))["data"] == made["data"]
+        since = str(int(made["metadata"]["resourceVersion"]) - 1)
+        cloud_link.truncate("watch=true", 1000)  # a line without its end
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await anext(api.watch(CONFIG_MAP, namespace="default", since=since))
+    await cloud_api.delete(made)
+
+
+async def test_a_link_follows_its_plane_down_and_up(robot, robot_link):
+    async with through(robot_link) as api:
+        since = (await api.list(CONFIG_MAP))["metadata"]["resourceVersion"]
+        watch = asyncio.ensure_future(anext(api.watch(CONFIG_MAP, since=since)))
+        await until(lambda: len(robot_link.requests) == 2 and robot_link.requests[1].status == 200)
+        robot.stop("apiserver", graceful=False)
+        with pytest.raises((*GONE, StopAsyncIteration)):
+            await asyncio.wait_for(watch, 5)
+        with pytest.raises(GONE):
+            await api.request("GET", CONFIG_MAPS)
+        robot.start()
+        assert (await api.request("GET", CONFIG_MAPS))[0] == 200
+
+
+async def test_a_client_that_leaves_frees_its_watch_on_the_plane(cloud_link):
+    async with through(cloud_link) as api:
+        since = (await api.list(CONFIG_MAP))["metadata"]["resourceVersion"]
+        watch = asyncio.ensure_future(anext(api.watch(CONFIG_MAP, since=since)))
+        await until(lambda: len(cloud_link.requests) == 2 and cloud_link.requests[1].status == 200)
+        watch.cancel()
+    await until(lambda: cloud_link.requests[1].done and cloud_link.connections == 0)
+
+
+async def test_an_impostor_is_refused_by_the_certificate(cloud, robot):
+    async with Link(cloud, impostor=robot) as link, through(link) as api:
+        with pytest.raises(aiohttp.ClientConnectorCertificateError):
+            await api.request("GET", CONFIG_MAPS)
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 7, 1000])
+def test_the_end_of_a_chunked_body_is_found_at_any_cut(step):
+    message = b"5;x=y\r\nhello\r\nA\r\n0\r\n\r\n56789\r\n0\r\nTrailer: 1\r\n\r\n"
+    stream, body, length = message + b"HTTP/1.1 200", Body({"transfer-encoding": "chunked"}), 0
+    for start in range(0, len(stream), step):
+        length += body.feed(stream[start : start + step])
+    assert (body.done, length) == (True, len(message))
+
+
+# Programs and processes
+
+
+def _runs(child: process.Process, program: str) -> bool:
+    return child.alive() and program in Path(f"/proc/{child.pid}/comm").read_text()
+
+
+def test_nothing_is_left_of_a_parent_that_was_killed(tmp_path):
+    script = (
+        "import os, signal, sys; from pathlib import Path; from crsyncer.sandbox.process import spawn\n"
+        "for name in 'ab': print(spawn(['/bin/sleep', '600'], log=Path('log'), cwd=Path.cwd()).pid, flush=True)\n"
+        "signal.pause()"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=tmp_path)
+    assert parent.stdout is not None
+    children = [process.Process(int(parent.stdout.readline()), tmp_path, tmp_path / "log") for _ in "ab"]
+    assert process.poll(lambda: all(_runs(child, "sleep") for child in children), seconds=5)
+    children[1].freeze()
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    assert process.poll(lambda: not any(child.alive() for child in children), seconds=5)
+
+
+def test_the_commands_start_find_and_stop_a_detached_sandbox(tmp_path, monkeypatch):
+    where = ["--directory", str(tmp_path / "box")]
+    script = "from crsyncer.cli.sandbox import sandbox; sandbox()"
+    missing = CliRunner().invoke(command, ["env", *where])
+    assert (missing.exit_code, "crsyncer sandbox up --directory" in missing.output) == (1, True)
+    subprocess.run([sys.executable, "-c", script, "up", *where], check=True, capture_output=True)
+    try:
+        again = CliRunner().invoke(command, ["up", *where])
+        assert (again.exit_code, "already up" in again.output) == (0, True)
+        shown = CliRunner().invoke(command, ["env", *where]).output
+        exported = dict(line.removeprefix("export ").split("=", 1) for line in shown.splitlines())
+        assert {"CLOUD_KUBECONFIG", "ROBOT_KUBECONFIG", "KUBECTL"} <= exported.keys()
+        kubectl = [exported["KUBECTL"], "--kubeconfig", exported["ROBOT_KUBECONFIG"]]
+        subprocess.run([*kubectl, "get", "namespace", "default"], check=True, capture_output=True)
+        found = Sandbox.attach(tmp_path / "box")
+        assert found is not None
+        pids = [pid for plane in found.planes for pid in plane.pids().values()]
+        assert len(pids) == 4
+        os.kill(pids[0], signal.SIGKILL)  # a half-dead one is brought up again by `up`, and still stopped by `down`
+    finally:
+        assert CliRunner().invoke(command, ["down", *where]).exit_code == 0
+    assert not any(plane.pids() for plane in found.planes)
+    assert CliRunner().invoke(command, ["down", *where]).output.startswith("nothing is up")
+
+
+def _find_slowly(cache: Path, counter: Path) -> None:
+    def build(name: str, target: Path, _progress: object) -> None:
+        with counter.open("a") as file:
+            file.write(f"{name}\n")
+        time.sleep(0.1)  # long enough for the other process to come
+        target.touch()
+
+    os.environ.pop("KUBEBUILDER_ASSETS", None)
+    found = binaries.find(cache=cache, build=build, download=lambda *_: False, progress=lambda _: None)
+    assert found.kine is not None
+
+
+def test_two_processes_build_once(tmp_path):
+    spawner = get_context("spawn")
+    both = [spawner.Process(target=_find_slowly, args=(tmp_path, tmp_path / "built")) for _ in range(2)]
+    for each in both:
+        each.start()
+    for each in both:
+        each.join(30)
+    assert [each.exitcode for each in both] == [0, 0]
+    assert sorted((tmp_path / "built").read_text().split()) == ["etcd", "kine", "kube-apiserver", "kubectl"]
+
+
+def test_without_go_the_robot_runs_on_etcd_and_says_so(tmp_path, monkeypatch):
+    for name in binaries.REQUIRED:
+        (tmp_path / name).touch()
+    said: list[str] = []
+
+    def build(*_: object) -> None:
+        raise SandboxError("no Go")
+
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
+    found = binaries.find(cache=tmp_path / "cache", build=build, progress=said.append)
+    assert found.kine is None
+    assert Sandbox(tmp_path / "box", programs=found).robot.datastore.name == "etcd"
+    assert "no Go" in said[-1]
+    (tmp_path / "etcd").unlink()
+    with pytest.raises(SandboxError, match="KUBEBUILDER_ASSETS"):
+        binaries.find(cache=tmp_path / "cache")
+
+
+def test_an_archive_with_another_digest_is_not_used(tmp_path, monkeypatch):
+    (tmp_path / "archive").write_bytes(b"not what it was")
+    monkeypatch.setattr(binaries, "ARCHIVE_URL", (tmp_path / "archive").as_uri())
+    monkeypatch.setattr(binaries, "ARCHIVE_SHA512", {"linux-amd64": "0" * 128, "linux-arm64": "0" * 128})
+    said: list[str] = []
+    assert not binaries._download(tmp_path / "unpacked", said.append)
+    assert "digest" in said[-1]
+    assert not (tmp_path / "unpacked").exists()
