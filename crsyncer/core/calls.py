@@ -33,6 +33,11 @@ class Call:
     timeout: float = 30.0
 
 
+VERSION = Call("get", "GET", "/version", timeout=20.0)
+"""What every server answers to everybody who is authenticated; says nothing about its revision."""
+CRD_REVISION = Call("list", "GET", CRDS, (("limit", "1"),), accept=PARTIAL_LIST, timeout=20.0)
+
+
 def collection(policy: Policy, namespace: str) -> str:
     """The path of a kind's collection, in one namespace or ("") in all."""
     scope = f"/namespaces/{namespace}" if namespace else ""

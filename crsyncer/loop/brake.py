@@ -80,6 +80,8 @@ class DeletionBrake:
         self._baseline = 0
         """Copies there were when the window's first deletion came."""
         self.restored = False
+        self.kind_missing = False
+        """Whether discovery said so last, and no list has succeeded since."""
 
     async def check(self, key: Key) -> Hold | None:
         """None: go on. Raises Unsure when upstream did not answer, Refused when it has the object after all."""
@@ -89,6 +91,7 @@ class DeletionBrake:
         first = self._window.count(key, now) == 1
         copies = self._baseline = self._copies() if first else max(self._baseline, self._copies())
         alive = await self._alive.answer()
+        self.kind_missing = alive is Alive.NO
         if alive is Alive.NO:
             return KIND_MISSING
         deletions = self._window.size

@@ -103,6 +103,15 @@ class Pair:
             for namespace in (namespaces if namespaces and policy.namespaced else [""])
         ]
 
+    @property
+    def kind_missing(self) -> bool:
+        """Whether upstream has stopped serving the kind, or is about to (S5.5)."""
+        return self._brake.kind_missing
+
+    def on(self, side: Side) -> list[Reflector]:
+        """The reflectors of one side."""
+        return [r for r in self.reflectors if r.side is side]
+
     async def run(self) -> None:
         """Reflect both sides, forever."""
         async with asyncio.TaskGroup() as tasks:
@@ -140,7 +149,9 @@ class Pair:
         self._around.dispatchers[self.policy.downstream].add(job, Priority.DELETION if gone else Priority.SPEC)
 
     def _covered(self, side: Side) -> None:
-        if side is self.policy.upstream and any(r.restored for r in self.reflectors if r.side is side):
+        if self.mirror.coverage(side, "") is Coverage.COMPLETE and side is self.policy.upstream:
+            self._brake.kind_missing = False
+        if side is self.policy.upstream and any(r.restored for r in self.on(side)):
             self._brake.restored = True
             self._verify |= set(self.mirror.views[self.policy.downstream])
         for key in self.mirror.known_keys():
@@ -165,6 +176,11 @@ class Pair:
             verb = await (self._content(job) if job.half == CONTENT else self._status(job))
         except SyncError as error:
             self._failed(job, error)
+            return
+        except Exception:
+            # A defect that one object meets must not stop the others; it is logged whole, and met again later.
+            log.exception("%s %s: the %s could not be looked at", self.policy.resource, job.key, job.half)
+            self._dispatcher(job).failed(job)
             return
         dispatcher = self._dispatcher(job)
         dispatcher.succeeded(job)
@@ -278,8 +294,7 @@ class Pair:
             log.info("%s: orphans cannot be told yet: %s", self.policy.resource, error)
 
     async def _relist_upstream(self, reason: str = "verify") -> None:
-        mine = [r for r in self.reflectors if r.side is self.policy.upstream]
-        await asyncio.gather(*(r.listwatch.fresh_list(reason) for r in mine))
+        await asyncio.gather(*(r.listwatch.fresh_list(reason) for r in self.on(self.policy.upstream)))
 
     # Status
 

@@ -65,7 +65,6 @@ class SideLink:
         self._probe = probe
         self._clock = clock
         self._doubt = asyncio.Event()
-        self._reason = ""
         self._found_identity = ""
         self._was_connected = False
         self._patience = 0.0
@@ -90,7 +89,7 @@ class SideLink:
 
     def doubt(self, reason: str) -> None:
         """Somebody's request went unanswered: find out whether it is the side."""
-        self._reason = reason
+        log.debug("%s: in doubt: %s", self.side, reason)
         self._doubt.set()
 
     async def verified(self) -> None:
@@ -125,7 +124,6 @@ class SideLink:
                 await asyncio.wait_for(self._doubt.wait(), _SILENCE_SECONDS / 3)
             except TimeoutError:
                 if self._clock() - (self.last_ok or 0.0) >= _SILENCE_SECONDS:
-                    self._reason = "no word for a while"
                     return
         self._doubt.clear()
 
@@ -189,7 +187,7 @@ class SideLink:
             return
         if self._was_connected:
             self.reconnects += 1
-            self._observer.reconnect(self.side, self._reason)
+            self._observer.reconnect(self.side, str(self.state))
         self._was_connected = True
         self._set(SideState.CONNECTED, None, "")
         self.down.clear()

@@ -1,0 +1,331 @@
+"""The robot agent, put together: builds the hands, starts the nerves, and is the one file that knows everyone."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from crsyncer import __version__
+from crsyncer.core.calls import Call
+from crsyncer.core.guard import Holds
+from crsyncer.core.model import Json, Side
+from crsyncer.core.report import Facts, StoreFacts, document
+from crsyncer.edges import control, reload, web
+from crsyncer.edges.config import Settings
+from crsyncer.edges.kube import Exchange, KubeCluster
+from crsyncer.edges.metrics import Metrics
+from crsyncer.edges.store import SqliteStore
+from crsyncer.errors import ConfigError, SyncError
+from crsyncer.loop.catalog import Catalog
+from crsyncer.loop.dispatch import Dispatcher, Job
+from crsyncer.loop.pair import Surroundings
+from crsyncer.loop.side import SideLink
+from crsyncer.loop.survey import hold_facts, kind_facts, outbox_facts, side_facts
+
+log = logging.getLogger(__name__)
+
+_SAVE_SECONDS = 1.0
+_STOP_SECONDS = 8.0
+_PULSE_SECONDS = 1.0
+_STUCK_SECONDS = 30.0
+
+
+async def run(settings: Settings, load: Callable[[], Settings]) -> int:
+    """Run the agent until SIGTERM or SIGINT; the exit code. `load` reads the settings again.
+
+    Raises ConfigError, Locked or StoreError where it cannot start.
+    """
+    agent = Agent(settings, load)
+    return await agent.run()
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts what `status` shows, and passes everything on to the metrics. Implements ports.Observer."""
+
+    metrics: Metrics
+    writes: dict[Side, Counter[str]] = field(default_factory=lambda: {side: Counter() for side in Side})
+
+    def relist(self, side: Side, resource: str, reason: str) -> None:
+        """A full list was started."""
+        self.metrics.relist(side, resource, reason)
+
+    def resume(self, side: Side, resource: str) -> None:
+        """A watch went on from a cursor."""
+        self.metrics.resume(side, resource)
+
+    def event(self, side: Side, resource: str, event_type: str) -> None:
+        """A watch delivered an event."""
+        self.metrics.event(side, resource, event_type)
+
+    def write(self, side: Side, resource: str, verb: str, result: str) -> None:
+        """A write was answered; those that were done are shown."""
+        if result == "done":
+            self.writes[side][verb] += 1
+        self.metrics.write(side, resource, verb, result)
+
+    def noop(self) -> None:
+        """A look at a pair found nothing to do."""
+        self.metrics.noop()
+
+    def latency(self, direction: str, seconds: float) -> None:
+        """From an event's arrival to the acknowledged write."""
+        self.metrics.latency(direction, seconds)
+
+    def reconnect(self, side: Side, reason: str) -> None:
+        """A side that was down is connected again."""
+        self.metrics.reconnect(side, reason)
+
+
+class Agent:
+    """One agent. Settings that change rebuild everything but the store; a bad edit changes nothing."""
+
+    def __init__(self, settings: Settings, load: Callable[[], Settings]) -> None:
+        self._settings = settings
+        self._load = load
+        self._since = time.time()
+        self._metrics = Metrics()
+        self._tally = Tally(self._metrics)
+        self._config_error: str | None = None
+        self._store_trouble: str | None = None
+        self._store: SqliteStore
+        self._links: dict[Side, SideLink] = {}
+        self._dispatchers: dict[Side, Dispatcher] = {}
+        self._holds = Holds()
+        self._catalog: Catalog
+        self._changed = asyncio.Event()
+        self._rebuild = asyncio.Event()
+        self._pulse = time.monotonic()
+
+    async def run(self) -> int:
+        """Serve until told to stop."""
+        self._store = await SqliteStore.open(self._settings.state_dir, on_trouble=self._trouble)
+        self._store.on_commit = self._metrics.commit
+        for note in self._store.notes:
+            log.warning("store: %s", note)
+        stopping = asyncio.get_running_loop().create_future()
+        main = asyncio.create_task(self._serve())
+
+        def stop() -> None:
+            if not stopping.done():
+                stopping.set_result(None)
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stop)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._reread)
+        try:
+            await asyncio.wait([main, stopping], return_when=asyncio.FIRST_COMPLETED)
+            main.cancel()
+            await asyncio.wait([main], timeout=_STOP_SECONDS)
+            if not main.cancelled() and main.done() and (error := main.exception()) is not None:
+                raise _first(error)
+            return 0
+        finally:
+            self._save()
+            await self._store.close()
+            log.info("stopped")
+
+    async def _serve(self) -> None:
+        """Build everything for the settings of the moment, again whenever they change."""
+        while True:
+            self._rebuild.clear()
+            async with contextlib.AsyncExitStack() as stack:
+                clusters = {side: await self._connect(side, stack) for side in Side}
+                self._assemble(clusters)
+                await stack.enter_async_context(control.serve(self._settings.state_dir, self._answer))
+                if self._settings.listen is not None:
+                    await stack.enter_async_context(
+                        web.serve(self._settings.listen, live=self._live, ready=self._ready, metrics=self._scrape)
+                    )
+                with contextlib.suppress(_Rebuild):
+                    await self._loops()
+
+    async def _loops(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._catalog.run())
+                tasks.create_task(self._watch_settings())
+                tasks.create_task(self._keep_saved())
+                tasks.create_task(self._beat())
+                tasks.create_task(self._until_rebuild())
+                for side in Side:
+                    tasks.create_task(self._links[side].run())
+                    tasks.create_task(self._dispatchers[side].run())
+        except* _Rebuild:
+            raise _Rebuild from None
+
+    async def _connect(self, side: Side, stack: contextlib.AsyncExitStack) -> KubeCluster:
+        settings = self._settings
+        paths = {
+            Side.CLOUD: (settings.cloud_kubeconfig, settings.cloud_context),
+            Side.ROBOT: (settings.robot_kubeconfig, settings.robot_context),
+        }
+        path, context = paths[side]
+
+        def observe(exchange: Exchange) -> None:
+            if exchange.code is None:
+                self._metrics.transfer(side, exchange.bytes_up, exchange.bytes_down)
+            else:
+                self._metrics.exchange(side, exchange.verb, exchange.code, exchange.bytes_up, exchange.bytes_down)
+
+        cluster = await KubeCluster.connect(path, context=context or None, observe=observe)
+        stack.push_async_callback(cluster.close)
+        return cluster
+
+    def _assemble(self, clusters: dict[Side, KubeCluster]) -> None:
+        self._holds = Holds()
+        for side in Side:
+            link = SideLink(
+                side,
+                cluster=clusters[side],
+                store=self._store,
+                observer=self._tally,
+                probe=partial(self._probe, side),
+                clock=time.time,
+            )
+            self._links[side] = link
+            self._dispatchers[side] = Dispatcher(link, self._work)
+        around = Surroundings(
+            links=self._links,
+            dispatchers=self._dispatchers,
+            store=self._store,
+            observer=self._tally,
+            holds=self._holds,
+            clock=time.time,
+            watch_timeout=self._settings.watch_timeout,
+            noticed=self._changed.set,
+        )
+        self._catalog = Catalog(around, robot=self._settings.robot_name, namespaces=self._settings.namespaces)
+
+    def _probe(self, side: Side) -> Call:
+        return self._catalog.probe(side)
+
+    async def _work(self, job: Job) -> None:
+        await self._catalog.work(job)
+
+    # Settings
+
+    async def _watch_settings(self) -> None:
+        async for outcome in reload.reloads(self._load, lambda: self._settings.files):
+            self._take(outcome)
+
+    def _reread(self) -> None:
+        self._take(reload.attempt(self._load))
+
+    def _take(self, outcome: Settings | ConfigError) -> None:
+        """Go on with new settings, or with the old ones and say why."""
+        for link in self._links.values():
+            link.cluster.refresh_credentials()
+        if isinstance(outcome, ConfigError):
+            self._config_error = str(outcome)
+            log.error("the new configuration is not used: %s", outcome)
+        elif outcome.state_dir != self._settings.state_dir:
+            self._config_error = "stateDir cannot change while the agent runs; restart it"
+            log.error("the new configuration is not used: %s", self._config_error)
+        else:
+            self._config_error = None
+            logging.getLogger().setLevel(outcome.log_level.upper())
+            old, self._settings = self._settings, outcome
+            if _engine(old) != _engine(outcome):
+                log.info("settings have changed: starting over with them")
+                self._rebuild.set()
+        self._changed.set()
+
+    async def _until_rebuild(self) -> None:
+        await self._rebuild.wait()
+        raise _Rebuild
+
+    # What others ask
+
+    async def _answer(self, request: Json) -> Json:
+        match request.get("command"):
+            case "status":
+                return self._document()
+            case _:
+                raise SyncError(f"unknown command {request.get('command')!r}; known: status")
+
+    def _document(self) -> Json:
+        store = StoreFacts(
+            path=str(self._store.path),
+            bytes=self._store.bytes,
+            schema=self._store.schema,
+            state=self._store.state,
+            message=self._store_trouble,
+        )
+        rows = self._catalog.rows
+        kinds = [
+            kind_facts(row, links=self._links, dispatchers=self._dispatchers, holds=self._holds)
+            for row in rows.values()
+        ]
+        facts = Facts(
+            version=__version__,
+            robot=self._settings.robot_name,
+            pid=os.getpid(),
+            since=self._since,
+            sides={side: side_facts(link) for side, link in self._links.items()},
+            store=store,
+            kinds=tuple(kinds),
+            holds=tuple(hold_facts(self._holds, self._links)),
+            outbox=outbox_facts(rows),
+            writes={side: dict(counts) for side, counts in self._tally.writes.items()},
+            ready=self._catalog.known,
+            config_error=self._config_error,
+        )
+        return document(facts, time.time())
+
+    def _live(self) -> str | None:
+        silent = time.monotonic() - self._pulse
+        return f"the event loop has been stuck for {silent:.0f} s" if silent > _STUCK_SECONDS else None
+
+    def _ready(self) -> str | None:
+        return None if self._catalog.known else "the robot's CRDs are not known yet"
+
+    def _scrape(self) -> bytes:
+        return self._metrics.render(self._document())
+
+    # Housekeeping
+
+    async def _beat(self) -> None:
+        while True:
+            self._pulse = time.monotonic()
+            await asyncio.sleep(_PULSE_SECONDS)
+
+    async def _keep_saved(self) -> None:
+        """Keep the last status where `crsyncer status` finds it when the agent is down."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            self._save()
+            await asyncio.sleep(_SAVE_SECONDS)
+
+    def _save(self) -> None:
+        if self._links:
+            self._store.put_meta("status", self._document())
+
+    def _trouble(self, message: str | None) -> None:
+        if message is not None:
+            log.error("store: %s", message)
+        self._store_trouble = message
+        self._changed.set()
+
+
+class _Rebuild(Exception):
+    """Not an error: the settings have changed, and everything but the store is built anew."""
+
+
+def _engine(settings: Settings) -> Settings:
+    """The settings that everything is built for; the others are taken over in passing."""
+    return replace(settings, log_format="", log_level="", files=(), config_file=None)
+
+
+def _first(error: BaseException) -> BaseException:
+    """The first of a group of errors, which the command line can say in a line."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

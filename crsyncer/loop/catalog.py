@@ -1,0 +1,251 @@
+"""Watches the robot's CRDs and keeps one pair running for each kind that they ask for (S1)."""
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+from crsyncer.core import calls
+from crsyncer.core.model import Json, Side
+from crsyncer.core.policy import SPEC_SOURCE, Policy, read_policy
+from crsyncer.core.queue import backoff
+from crsyncer.core.watch import EventType
+from crsyncer.errors import Unsure
+from crsyncer.loop.dispatch import Job
+from crsyncer.loop.listwatch import Coverage, ListWatch, Phase
+from crsyncer.loop.pair import Pair, Surroundings
+from crsyncer.loop.terms import Disagreement, negotiate, provisional, with_terms
+
+log = logging.getLogger(__name__)
+
+_PAGE = 50  # CRDs are large: some have schemas of hundreds of kilobytes
+_FIRST_RETRY_SECONDS = 1.0
+_LAST_RETRY_SECONDS = 60.0
+
+
+class Row:
+    """One annotated CRD, also a wrongly annotated one."""
+
+    def __init__(self, policy: Policy, schema: object, source: str) -> None:
+        self.policy = policy
+        """As annotated; `pair.policy` has the version that was agreed on."""
+        self.source = source
+        """The annotation's text, whatever it is."""
+        self.schema = schema
+        self.pair: Pair | None = None
+        self.trouble: Disagreement | None = Disagreement("misconfigured", policy.problem) if policy.problem else None
+        self.task: asyncio.Task[None] | None = None
+        self.poke = asyncio.Event()
+
+
+class Catalog:
+    """The kinds that are synced. A change of a CRD restarts only that kind, and only when it matters (S1.1)."""
+
+    def __init__(self, around: Surroundings, *, robot: str, namespaces: Sequence[str]) -> None:
+        self.rows: dict[str, Row] = {}
+        self.known = False
+        """Whether the robot's CRDs have been listed."""
+        self._around = replace(around, noticed=self._noticed)
+        self._tell = around.noticed
+        self._robot = robot
+        self._namespaces = namespaces
+        self._listed: set[str] = set()
+        self._version: str | None = None
+        self._tasks = asyncio.TaskGroup()
+        self._listwatch = ListWatch(
+            around.links[Side.ROBOT],
+            self,
+            path=calls.CRDS,
+            selector="",
+            page=_PAGE,
+            watch_timeout=around.watch_timeout,
+        )
+
+    async def run(self) -> None:
+        """Watch CRDs and keep their kinds running, forever."""
+        async with self._tasks:
+            self._tasks.create_task(self._listwatch.run())
+
+    async def work(self, job: Job) -> None:
+        """Have a kind look at one of its objects."""
+        row = self.rows.get(job.resource)
+        if row is not None and row.pair is not None:
+            await row.pair.work(job)
+
+    def probe(self, side: Side) -> calls.Call:
+        """The cheapest consistent list at hand of a side (S8.2)."""
+        for row in self.rows.values():
+            if row.pair is not None and all(r.listwatch.phase is Phase.WATCHING for r in row.pair.on(side)):
+                return calls.revision(
+                    row.pair.policy, next(iter(self._namespaces), "") if row.policy.namespaced else ""
+                )
+        return calls.VERSION if side is Side.CLOUD else calls.CRD_REVISION
+
+    # The sink of the CRDs' list-watch
+
+    def cursor(self) -> str | None:
+        """Kept in memory only: the CRDs are few, and on the robot itself."""
+        return self._version
+
+    def moved(self, resource_version: str | None) -> None:
+        """Remember up to where the CRDs are known."""
+        self._version = resource_version
+
+    def listing(self, reason: str) -> None:  # noqa: ARG002
+        """Remember from here on what the list shows."""
+        self._listed = set()
+
+    def item(self, raw: Json) -> None:
+        """A CRD, new or known."""
+        name = str(raw["metadata"]["name"])
+        self._listed.add(name)
+        self._show(name, raw)
+
+    def listed(self, resource_version: str) -> None:  # noqa: ARG002
+        """CRDs that the list does not show are gone."""
+        for name in [n for n in self.rows if n not in self._listed]:
+            self._remove(name)
+        self.known = True
+        self._tell()
+
+    def event(self, event_type: EventType, raw: Json) -> None:
+        """A CRD has changed."""
+        name = str(raw["metadata"]["name"])
+        if event_type is EventType.DELETED:
+            self._remove(name)
+        else:
+            self._show(name, raw)
+
+    def resumed(self) -> None:
+        """Nothing to count: `status` counts the kinds' watches."""
+
+    def covers(self, coverage: Coverage) -> None:
+        """Kinds stay as they are while the CRDs are out of sight."""
+
+    def went_back(self) -> None:
+        """The list that follows shows every CRD as it is now."""
+
+    def noticed(self) -> None:
+        """The phase of this watch is not shown."""
+
+    # The kinds
+
+    def _show(self, name: str, raw: Json) -> None:
+        dying = "deletionTimestamp" in raw["metadata"]
+        policy = None if dying else read_policy(raw, self._robot)
+        row = self.rows.get(name)
+        if policy is None:
+            if row is not None:
+                self._remove(name)
+            return
+        schema = raw["metadata"].get("generation")
+        if row is not None and row.policy == policy:
+            if row.schema != schema and row.pair is not None:
+                row.pair.revive()
+            row.schema = schema
+            return
+        old = row.task if row is not None else None
+        if old is not None:
+            old.cancel()
+        row = self.rows[name] = Row(policy, schema, raw["metadata"]["annotations"][SPEC_SOURCE])
+        if row.trouble is not None:
+            log.warning("%s is not synced: %s", name, row.trouble.message)
+            self._around.holds.clear(name)
+        else:
+            row.task = self._tasks.create_task(self._live(row, after=old))
+        self._tell()
+
+    def _remove(self, name: str) -> None:
+        """The kind stops; its copies stay as they are (S1.8)."""
+        row = self.rows.pop(name, None)
+        if row is not None:
+            log.info("%s is not synced any more", name)
+            self._around.holds.clear(name)
+            if row.task is not None:
+                row.task.cancel()
+            self._tell()
+
+    async def _live(self, row: Row, *, after: asyncio.Task[None] | None) -> None:
+        """One kind's life: run under the terms that are known, ask the cloud for better ones when there is reason."""
+        if after is not None:
+            await asyncio.wait([after])
+        policy = self._stored_terms(row.policy)
+        confirmed = policy is not None
+        failures = 0
+        running: asyncio.Task[None] | None = None
+        try:
+            while True:
+                if policy is None:
+                    policy = provisional(row.policy)
+                if running is None and row.trouble is None:
+                    running = await self._start(row, policy)
+                await self._reason_to_ask(row, confirmed=confirmed)
+                await asyncio.sleep(self._patience(failures) if failures else 0)
+                try:
+                    answer = await negotiate(row.policy, self._around.links[Side.CLOUD])
+                except Unsure:
+                    failures += 1
+                    continue
+                confirmed = True
+                failures = failures + 1 if isinstance(answer, Disagreement) or self._missing(row) else 0
+                if answer != policy or row.trouble is not None:
+                    await _cancel(running)
+                    running = row.pair = None
+                row.trouble = answer if isinstance(answer, Disagreement) else None
+                if isinstance(answer, Disagreement):
+                    confirmed = False
+                else:
+                    policy = answer
+                    self._around.store.put_meta(f"terms:{policy.resource}", _terms(policy))
+                self._tell()
+        finally:
+            await _cancel(running)
+            row.pair = None
+
+    async def _start(self, row: Row, policy: Policy) -> asyncio.Task[None]:
+        loaded = await self._around.store.load(policy.resource)
+        row.pair = Pair(policy, namespaces=self._namespaces, around=self._around, loaded=loaded)
+        log.info("%s %s is synced, spec from the %s", policy.resource, policy.version, policy.upstream)
+        self._tell()
+        return self._tasks.create_task(row.pair.run())
+
+    async def _reason_to_ask(self, row: Row, *, confirmed: bool) -> None:
+        """Return when the cloud is connected and its terms are not known, or the kind turns out to be missing."""
+        while True:
+            await self._around.links[Side.CLOUD].up.wait()
+            if not confirmed or self._missing(row):
+                return
+            row.poke.clear()
+            await row.poke.wait()
+
+    def _missing(self, row: Row) -> bool:
+        watches = row.pair.on(Side.CLOUD) if row.pair is not None else []
+        return any(r.listwatch.phase is Phase.MISSING for r in watches)
+
+    def _patience(self, failures: int) -> float:
+        return random.uniform(0.5, 1.0) * backoff(failures, first=_FIRST_RETRY_SECONDS, last=_LAST_RETRY_SECONDS)  # noqa: S311
+
+    def _stored_terms(self, policy: Policy) -> Policy | None:
+        """What was agreed on before, if the robot's CRD still offers it."""
+        known = self._around.store.get_meta(f"terms:{policy.resource}")
+        if not known or known["version"] not in [v.name for v in policy.versions if v.served]:
+            return None
+        return with_terms(policy, known["version"], cloud_status=known["cloudStatus"])
+
+    def _noticed(self) -> None:
+        for row in self.rows.values():
+            row.poke.set()
+        self._tell()
+
+
+def _terms(policy: Policy) -> Json:
+    return {"version": policy.version, "cloudStatus": policy.status_endpoint[Side.CLOUD]}
+
+
+async def _cancel(task: asyncio.Task[None] | None) -> None:
+    if task is not None:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task

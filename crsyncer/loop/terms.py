@@ -1,0 +1,72 @@
+"""Agrees with the cloud on how a kind is spoken of: version, scope, status endpoint (S1.5, S1.7)."""
+
+from dataclasses import dataclass, replace
+
+from crsyncer.core import calls
+from crsyncer.core.model import Json, Side
+from crsyncer.core.policy import Policy, choose_version
+from crsyncer.errors import Unsure
+from crsyncer.loop.side import SideLink
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """Why a kind cannot be spoken of: the state for `status`, and the sentence."""
+
+    state: str
+    message: str
+
+
+def with_terms(policy: Policy, version: str, *, cloud_status: bool | None) -> Policy:
+    """The policy in a version; `cloud_status` says whether the cloud has `/status` (None: as the robot has)."""
+    robot_status = next(v.status for v in policy.versions if v.name == version)
+    endpoints = {Side.ROBOT: robot_status, Side.CLOUD: robot_status if cloud_status is None else cloud_status}
+    return replace(policy, version=version, status_endpoint=endpoints)
+
+
+def provisional(policy: Policy) -> Policy:
+    """The robot's storage version, until the cloud has been asked."""
+    return with_terms(policy, choose_version(policy, None) or "", cloud_status=None)
+
+
+async def negotiate(policy: Policy, link: SideLink) -> Policy | Disagreement:
+    """Ask the cloud. Where it forbids discovery, or does not serve the kind, the robot's storage version is tried.
+
+    Raises Unsure when the cloud did not answer.
+    """
+    reply = await link.request(calls.group_versions(policy))
+    _check(reply.status)
+    if reply.status != 200:
+        return provisional(policy)
+    found: dict[str, Json] = {}
+    for version in [str(v["version"]) for v in reply.body.get("versions") or []]:
+        entries = await _resources(policy, version, link)
+        if policy.plural in entries:
+            found[version] = entries
+    if not found:
+        return provisional(policy)
+    version_name = choose_version(policy, frozenset(found))
+    if version_name is None:
+        robot = ", ".join(sorted(v.name for v in policy.versions if v.served))
+        return Disagreement(
+            "version-mismatch", f"the robot serves {robot}; the cloud serves {', '.join(sorted(found))}"
+        )
+    entries = found[version_name]
+    namespaced = bool(entries[policy.plural].get("namespaced"))
+    if namespaced != policy.namespaced:
+        scopes = {True: "Namespaced", False: "Cluster"}
+        return Disagreement(
+            "misconfigured", f"scope is {scopes[policy.namespaced]} on the robot, but {scopes[namespaced]} in the cloud"
+        )
+    return with_terms(policy, version_name, cloud_status=f"{policy.plural}/status" in entries)
+
+
+async def _resources(policy: Policy, version: str, link: SideLink) -> dict[str, Json]:
+    reply = await link.request(calls.discovery(policy, version))
+    _check(reply.status)
+    return {str(r["name"]): r for r in reply.body.get("resources") or []}
+
+
+def _check(status: int) -> None:
+    if status >= 500 or status in (401, 429):
+        raise Unsure(f"discovery answered {status}")
