@@ -116,6 +116,8 @@ class ListWatch:
         self._reason = "first"
         self._unsure = True
         """Whether the cluster may have gone back in time since the last watch."""
+        self._just_listed = False
+        """Whether the cursor comes from a list that no watch has followed yet."""
         self._interrupt = asyncio.Event()
         self._awaiting: list[asyncio.Future[None]] = []
 
@@ -205,7 +207,7 @@ class ListWatch:
 
     async def _round(self) -> Step:
         version = self._sink.cursor()
-        resumed = version is not None
+        resumed = version is not None and not self._just_listed
         if version is not None and self._unsure:
             await self.link.verified()
             if self._went_back(version):
@@ -242,6 +244,7 @@ class ListWatch:
         version = str(metadata.get("resourceVersion") or "")
         self._sink.listed(version)
         self._sink.moved(version)
+        self._just_listed = True
         self._sink.covers(Coverage.COMPLETE)
         self._settle(None)
         return version
@@ -271,7 +274,7 @@ class ListWatch:
             self._sink.resumed()
             if self._unsure:
                 self._sink.covers(Coverage.RESUMED)
-        self._unsure = False
+        self._unsure = self._just_listed = False
         self._set(Phase.WATCHING, "")
 
     def _line(self, line: bytes) -> Step | None:

@@ -195,7 +195,7 @@ class Pair:
         if arrived is not None:
             seconds = asyncio.get_running_loop().time() - arrived
             self._around.observer.latency("spec" if job.half == CONTENT else "status", seconds)
-        if job.half == CONTENT:
+        if job.half == CONTENT and verb != "delete":
             dispatcher.add(job, Priority.SPEC)  # a write may be followed by another: a create by its status
 
     def _plan(self, key: Key) -> Plan:

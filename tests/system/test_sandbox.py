@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -24,6 +25,7 @@ from crsyncer.sandbox.link import Link
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.resource import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, NAMESPACE, Resource
 from crsyncer.sandbox.sandbox import Sandbox
+from crsyncer.sandbox.wire import connect
 
 GONE = (aiohttp.ClientError, ConnectionError)
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -263,6 +265,23 @@ async def test_a_half_open_link_is_silent_and_not_even_acknowledged(cloud, http)
         link.restore()
         assert link.connections == 0
         assert (await api.request("GET", CONFIG_MAPS))[0] == 200
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the kernel goes on acknowledging")
+async def test_the_kernel_of_a_client_notices_a_half_open_link(cloud):
+    loop = asyncio.get_running_loop()
+    async with Link(cloud, http=False) as link:
+        client = await connect(int(link.server.rpartition(":")[2]))
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 300)
+        await until(lambda: link.connections == 1)
+        link.half_open()
+        await loop.sock_sendall(client, b"into the void")
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(loop.sock_recv(client, 1), 5)
+        assert (
+            client.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
+        )  # the error was told: ETIMEDOUT, by the kernel
+        client.close()
 
 
 async def test_a_delay_is_on_every_byte_and_throttling_on_the_rate(cloud_link):

@@ -1,0 +1,126 @@
+"""The agent as a process of its own, as demo, tests and benchmarks run it."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from crsyncer.sandbox.errors import SandboxError
+
+_START_SECONDS = 20.0
+_STOP_SECONDS = 12.0
+_POLL_SECONDS = 0.05
+
+
+class AgentProcess:
+    """One `crsyncer run` on its state directory; started, stopped and killed at will. Its log is `agent.log` there."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        cloud_kubeconfig: Path,
+        robot_kubeconfig: Path,
+        robot_name: str = "robot-1",
+        flags: tuple[str, ...] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.directory = directory
+        self.state_dir = directory / "state"
+        self.log = directory / "agent.log"
+        self._command = [
+            *(sys.executable, "-m", "crsyncer.cli.main", "run"),
+            *("--cloud-kubeconfig", str(cloud_kubeconfig), "--robot-kubeconfig", str(robot_kubeconfig)),
+            *("--state-dir", str(self.state_dir), "--listen", "off"),
+            *(("--robot-name", robot_name) if robot_name else ()),
+            *flags,
+        ]
+        self._environment = {**os.environ, **(environment or {})}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process; 0 when none runs."""
+        return self._process.pid if self.running and self._process is not None else 0
+
+    @property
+    def running(self) -> bool:
+        """Whether the process is alive."""
+        return self._process is not None and self._process.poll() is None
+
+    async def start(self, *, ready: bool = True) -> None:
+        """Start it, and wait until it answers on its socket. Raises SandboxError with the end of its log."""
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: ASYNC220
+                self._command, stdout=log, stderr=log, env=self._environment, start_new_session=True
+            )
+        if ready:
+            await self.until(lambda status: status["agent"]["state"] == "running", seconds=_START_SECONDS)
+
+    async def stop(self) -> int:
+        """Stop it as systemd would (SIGTERM); the exit code."""
+        return await self._end(signal.SIGTERM)
+
+    async def kill(self) -> None:
+        """SIGKILL: as a power cut would, but for what the kernel still writes."""
+        await self._end(signal.SIGKILL)
+
+    async def status(self) -> dict[str, Any]:
+        """What `crsyncer status --json` says."""
+        return json.loads((await self.crsyncer("status", "--json"))[1])
+
+    async def crsyncer(self, *arguments: str) -> tuple[int, str, str]:
+        """Run another command on the same state directory: exit code, standard output, standard error."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "crsyncer.cli.main", *arguments, "--state-dir", str(self.state_dir)),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=self._environment,
+        )
+        out, error = await process.communicate()
+        return process.returncode or 0, out.decode(), error.decode()
+
+    async def ask(self) -> dict[str, Any] | None:
+        """The status document straight from the socket; None when nobody answers."""
+        try:
+            reader, writer = await asyncio.open_unix_connection(self.state_dir / "crsyncer.sock", limit=1 << 25)
+        except OSError:
+            return None
+        try:
+            writer.write(b'{"command":"status"}\n')
+            line = await asyncio.wait_for(reader.readline(), 5.0)
+            return json.loads(line) if line else None
+        except (OSError, TimeoutError):
+            return None
+        finally:
+            writer.close()
+
+    async def until(self, good: Callable[[dict[str, Any]], bool], *, seconds: float = 20.0) -> dict[str, Any]:
+        """Poll the status until it is good. Raises SandboxError with the last one, or when the process has ended."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        last: dict[str, Any] | None = None
+        while True:
+            last = await self.ask() or last
+            if last is not None and good(last):
+                return last
+            if not self.running:
+                raise SandboxError(f"the agent has ended:\n{self.tail()}")
+            if asyncio.get_running_loop().time() > deadline:
+                raise SandboxError(f"the agent's status is not as expected after {seconds} s: {last}\n{self.tail()}")
+            await asyncio.sleep(_POLL_SECONDS)
+
+    def tail(self, lines: int = 25) -> str:
+        """The end of its log."""
+        return "\n".join(self.log.read_text().splitlines()[-lines:]) if self.log.exists() else ""
+
+    async def _end(self, number: signal.Signals) -> int:
+        if self._process is None:
+            return 0
+        if self._process.poll() is None:
+            self._process.send_signal(number)
+        return await asyncio.to_thread(self._process.wait, _STOP_SECONDS)

@@ -1,0 +1,75 @@
+"""The `bed` that system tests stand on."""
+
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crsyncer.sandbox.agent import AgentProcess
+from crsyncer.sandbox.api import Api
+from crsyncer.sandbox.link import Link
+from crsyncer.sandbox.resource import Resource
+from tests.system.bed import ROBOT, Bed, SideBed, crd
+
+MakeBed = Callable[..., Awaitable[Bed]]
+
+
+@pytest.fixture
+async def make_bed(
+    cloud_api: Api, robot_api: Api, cloud_link: Link, robot_link: Link, group: str, tmp_path: Path
+) -> AsyncIterator[MakeBed]:
+    """Make a bed: CRDs applied on both planes, agent made but not started. Keywords as of `crd`, and:
+
+    `cloud_crd`: other keywords for the cloud's CRD (False: none there), `robot_name`, `flags`, `environment`,
+    `cloud_token`: the agent's credential there (default: everything allowed), `start`: start it right away.
+    """
+    async with contextlib.AsyncExitStack() as stack:
+
+        async def make(
+            *,
+            cloud_crd: dict[str, Any] | bool | None = None,
+            robot_name: str = ROBOT,
+            flags: tuple[str, ...] = (),
+            environment: dict[str, str] | None = None,
+            cloud_token: str | None = None,
+            start: bool = True,
+            **keywords: Any,
+        ) -> Bed:
+            robot_crd = crd(group, **keywords)
+            resource = Resource.of_crd(robot_crd)
+            cloud_resource = resource
+            if cloud_crd is not False:
+                changed = cloud_crd if isinstance(cloud_crd, dict) else {}
+                cloud_resource = await cloud_api.apply_crd(crd(group, **{**keywords, **changed}))
+            await robot_api.apply_crd(robot_crd)
+            agent = AgentProcess(
+                tmp_path,
+                cloud_kubeconfig=cloud_link.kubeconfig(tmp_path / "cloud.yaml", token=cloud_token),
+                robot_kubeconfig=robot_link.kubeconfig(tmp_path / "robot.yaml"),
+                robot_name=robot_name,
+                flags=flags,
+                environment=environment,
+            )
+            stack.push_async_callback(agent.kill)
+            status = keywords.get("status", True)
+            cloud_status = cloud_crd.get("status", status) if isinstance(cloud_crd, dict) else status
+            bed = Bed(
+                group,
+                tmp_path,
+                SideBed(cloud_api, cloud_link.plane, cloud_link, cloud_resource, cloud_status),
+                SideBed(robot_api, robot_link.plane, robot_link, resource, status),
+                agent,
+            )
+            if start:
+                await bed.start()
+            return bed
+
+        yield make
+
+
+@pytest.fixture
+async def bed(make_bed: MakeBed) -> Bed:
+    """The usual bed: an unfiltered, namespaced kind with the status subresource, spec from the cloud, agent running."""
+    return await make_bed()
