@@ -1,0 +1,63 @@
+"""The command line. Each command's module is imported when it is used, so that `--help` is quick on a slow robot."""
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+import click
+
+from crsyncer import __version__
+from crsyncer.cli.shared import explain, first_cause
+from crsyncer.errors import SyncError
+
+_COMMANDS = {
+    "run": ("crsyncer.cli.run:run", "The agent, in the foreground."),
+    "status": ("crsyncer.cli.status:status", "Is my robot in sync, and if not, what do I do?"),
+    "demo": ("crsyncer.cli.demo:demo", "Watch it work on two throw-away control planes on this machine."),
+    "sandbox": ("crsyncer.cli.sandbox:sandbox", "Two throw-away control planes to play with."),
+}
+"""Name: where the command is, and what the overview says about it."""
+
+
+class _Lazy(click.Group):
+    """A group that knows its commands by name only. (click is extended by inheritance; it offers no other way.)"""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _COMMANDS:
+            return None
+        module, attribute = _COMMANDS[cmd_name][0].split(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="crsyncer", message="%(prog)s %(version)s")
+def crsyncer() -> None:
+    """Federates Kubernetes custom resources between a cloud and its robots, offline first."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code: 0, 1 error, 2 usage or configuration, 130 interrupted, or its own."""
+    try:
+        result = crsyncer.main(arguments, prog_name="crsyncer", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return 2
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except (click.ClickException, SyncError) as error:
+        return explain(error)
+    except BaseExceptionGroup as group:
+        return explain(first_cause(group))
+    return result if isinstance(result, int) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

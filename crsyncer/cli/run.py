@@ -1,0 +1,45 @@
+"""`crsyncer run`: the agent, in the foreground."""
+
+import os
+import signal
+import sys
+from functools import partial
+from types import FrameType
+from typing import Any
+
+import click
+
+from crsyncer.cli import logs
+from crsyncer.cli.shared import settings_options
+from crsyncer.edges.config import load
+
+
+@click.command()
+@settings_options()
+def run(**flags: Any) -> int:
+    """The agent, in the foreground.
+
+    What is synced is said by the annotations of the robot's CRDs. A setting is taken from its flag, else from its
+    variable, else from the configuration file, else it has its default.
+
+    SIGTERM and SIGINT stop it within 10 seconds, exit code 0. SIGHUP loads configuration and credentials again.
+    """
+    again = partial(load, flags, dict(os.environ))
+    settings = again()
+    # Until the agent handles these itself: a stop is a stop, and what a reload would read has only just been read.
+    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGINT, _stop)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    # Statuses and specs are nobody else's business: whatever is created from here on is the agent's own.
+    os.umask(0o077)
+    logs.set_up(settings.log_format, settings.log_level)
+
+    import asyncio  # these take half a second, and `--help` and wrong flags shall not wait for them
+
+    from crsyncer.agent import run as run_agent
+
+    return asyncio.run(run_agent(settings, again))
+
+
+def _stop(_signal: int, _frame: FrameType | None) -> None:
+    sys.exit(0)

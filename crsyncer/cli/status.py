@@ -1,0 +1,115 @@
+"""`crsyncer status`: is my robot in sync, and if not, what do I do."""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from crsyncer import __version__
+from crsyncer.cli.shared import chosen_state_dir, settings_options
+from crsyncer.core.model import Json, Side
+from crsyncer.core.report import OutboxFacts, StoredFacts, StoredKind, StoreFacts, exit_code, stopped_document
+from crsyncer.core.screen import render
+from crsyncer.edges.control import ask
+from crsyncer.errors import Locked, StoreError, Unsure
+
+REQUEST = {"command": "status"}
+"""What the agent is asked; it answers with the status document."""
+SAVED = "status"
+"""The name under which the agent leaves its last document in the store."""
+_COLOURS = {"healthy": "green", "degraded": "yellow", "offline": "cyan", "attention": "red"}
+_PATIENCE = 3.0
+"""Seconds that an agent that is just starting gets until it has opened its socket."""
+
+
+@click.command()
+@settings_options("state_dir")
+@click.option("--json", "as_json", is_flag=True, help="The whole document (schema crsyncer.status/v1), for programs.")
+@click.option("--watch", is_flag=True, help="Look again every second until Ctrl-C; with --json, one line each time.")
+def status(as_json: bool, watch: bool, **flags: Any) -> int:
+    """Is my robot in sync, and if not, what do I do?
+
+    Asks the running agent. When none is running, says what its store holds.
+
+    Exit codes: 0 healthy, 10 degraded (it retries by itself), 11 offline (the robot goes on alone, nothing is lost),
+    12 attention (a human is needed), 13 the agent is not running, 1 error, 2 usage.
+    """
+    directory = chosen_state_dir(flags)
+    if not watch:
+        content = look(directory)
+        _show(content, as_json=as_json, indent=2)
+        return exit_code(content)
+    try:
+        while True:
+            content = look(directory)
+            if sys.stdout.isatty() and not as_json:
+                click.clear()
+            _show(content, as_json=as_json, indent=None)
+            time.sleep(1.0)
+    except KeyboardInterrupt:
+        return 0
+
+
+def look(directory: Path) -> Json:
+    """The status document of the agent of a state directory, running or not."""
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        if content := ask(directory, REQUEST):
+            return content
+        try:
+            saved, stored = _stored(directory)
+        except Locked as error:
+            if time.monotonic() < deadline:
+                time.sleep(0.1)
+                continue
+            raise Unsure(
+                f"the agent (pid {error.pid or 'unknown'}) is running, but does not answer",
+                hint="it may still be starting; if this stays, see its log and restart it",
+            ) from None
+        return stopped_document(saved, stored, time.time(), version=__version__)
+
+
+def _show(content: Json, *, as_json: bool, indent: int | None) -> None:
+    if as_json:
+        print(json.dumps(content, indent=indent, ensure_ascii=False), flush=True)
+        return
+    verdict, colon, rest = render(content, time.time()).partition(":")
+    # click leaves the colour out where nobody could see it.
+    click.echo(click.style(verdict, fg=_COLOURS[content["health"]], bold=True) + colon + rest)
+
+
+def _stored(directory: Path) -> tuple[Json | None, StoredFacts]:
+    """The last document that the agent saved and what the store holds; raises Locked while an agent owns it."""
+    from crsyncer.edges.offline import read_offline  # SQLite is not needed while the agent answers
+
+    path = directory / "state.db"
+    if not os.path.exists(path):
+        return None, StoredFacts(StoreFacts(str(path), state="missing"))
+    try:
+        found = read_offline(directory)
+    except StoreError as error:
+        return None, StoredFacts(StoreFacts(str(path), state="unreadable", message=str(error)))
+    kinds = {}
+    for resource, kind in found.kinds.items():
+        versions = {side: {c.resource_version for (s, _), c in kind.cursors.items() if s is side} for side in Side}
+        kinds[resource] = StoredKind(
+            # Without a cursor, zero objects only means that nobody has looked.
+            objects={side: kind.copies[side] if kind.copies[side] or versions[side] else None for side in Side},
+            cursor={side: max(versions[side], key=_revision, default=None) for side in Side},
+            pending_status=kind.pending,
+        )
+    saved = found.meta.get(SAVED)
+    return saved if isinstance(saved, dict) else None, StoredFacts(
+        store=StoreFacts(str(found.path), bytes=found.bytes, schema=found.schema),
+        outbox=OutboxFacts(found.pending, found.oldest, found.dead_letters),
+        kinds=kinds,
+        last_write=max(file.stat().st_mtime for file in directory.glob("state.db*")),
+    )
+
+
+def _revision(text: str) -> int:
+    return int(text) if text.isdigit() else 0

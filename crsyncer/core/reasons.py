@@ -1,0 +1,233 @@
+"""The judgement over a status document: its health, and each reason with what the operator can do about it."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from crsyncer.core.model import Json, Side
+from crsyncer.core.words import count, duration
+
+_HEALTHS = ("attention", "degraded", "offline", "healthy")
+"""Worst first; a document is as healthy as its worst reason."""
+_ORDER = (
+    "AgentStopped",
+    "IdentityChanged",
+    "CloudUnauthorized",
+    "RobotUnauthorized",
+    "Restored",
+    "MassDeletion",
+    "KindMissing",
+    "Misconfigured",
+    "ConfigRejected",
+    "VersionMismatch",
+    "Forbidden",
+    "NameTaken",
+    "Contested",
+    "DeadLetters",
+    "StateDegraded",
+    "RobotOffline",
+    "Starting",
+    "NotListed",
+    "Backlog",
+    "CloudOffline",
+)
+"""Among reasons for the same health, the most important first; codes that are not here come last."""
+_BACKLOG = 120.0
+"""Seconds that a status may wait while the cloud answers, before somebody should know."""
+_SOUND = ("ok", "rebuilt", "missing")
+"""States of the store that need nothing more to be said: a rebuilt one only cost a relist."""
+
+_Reason = tuple[str, str, str, str]
+"""The health it means, code, message, hint."""
+
+_HOLDS = {
+    "MassDeletion": (
+        "{count} of {resource} held: more at once than looks like intent",
+        "if they were meant: crsyncer holds release {id}; if not: put the objects back, and the hold ends",
+    ),
+    "Restored": (
+        "{count} of {resource} held: the other side has gone back to an older state",
+        "put back what the restored side lost; to delete the copies after all: crsyncer holds release {id}",
+    ),
+    "KindMissing": (
+        "{count} of {resource} held: the kind itself has vanished upstream",
+        "put the CRD back, and the hold ends; to delete the copies after all: crsyncer holds release {id}",
+    ),
+    "NameTaken": (
+        "{resource}: a name is taken by an object that is not a copy of ours",
+        "rename or delete the object that has the name; crsyncer holds list names it",
+    ),
+    "Contested": (
+        "{resource}: somebody else keeps changing what upstream owns",
+        "find the other writer and stop it (crsyncer explain shows what differs), or annotate the CRD with drift: keep",
+    ),
+    "IdentityChanged": (
+        "{resource}: belongs to another cluster than before",
+        "if the cluster was rebuilt on purpose: crsyncer holds release {id}; if not: correct the kubeconfig",
+    ),
+}
+_OTHER_HOLD = (
+    "{count} of {resource} held ({reason})",
+    "crsyncer holds list says more; to let it happen: crsyncer holds release {id}",
+)
+
+_KINDS = {
+    "misconfigured": (
+        "Misconfigured",
+        "its annotations cannot be followed",
+        "correct the annotations of the CRD on the robot; until then the kind is not synced",
+    ),
+    "version-mismatch": (
+        "VersionMismatch",
+        "the two sides serve no common version",
+        "serve one version of the CRD on both sides",
+    ),
+    "forbidden": (
+        "Forbidden",
+        "the agent's account may not use it",
+        "grant the account list, watch and status writes; crsyncer doctor names the missing rights",
+    ),
+    "kind-missing": (
+        "KindMissing",
+        "a side does not serve it",
+        "install the CRD on the side that lacks it; nothing was deleted, and it is tried again",
+    ),
+}
+
+
+def hold_hint(reason: str, hold: str) -> str:
+    """What to do about a hold whose maker had nothing better to say."""
+    return _HOLDS.get(reason, _OTHER_HOLD)[1].format(id=hold)
+
+
+def judge(
+    content: Json, *, now: float, ready: bool = True, config_error: str | None = None, store_message: str | None = None
+) -> Json:
+    """The document with `health` and `reasons` filled in, the most important reason first."""
+    found = [*_of_kinds(content), *_of_holds(content), *_of_rest(content, config_error, store_message)]
+    if content["agent"]["state"] == "stopped":
+        found.append(_of_stop(content))
+    else:
+        found += [*_of_links(content, now), *_of_progress(content, now, ready)]
+    found.sort(
+        key=lambda reason: (_HEALTHS.index(reason[0]), _ORDER.index(reason[1]) if reason[1] in _ORDER else len(_ORDER))
+    )
+    reasons = [{"code": code, "message": message, "hint": hint} for _, code, message, hint in found]
+    return content | {"health": found[0][0] if found else "healthy", "reasons": reasons}
+
+
+def _of_stop(content: Json) -> _Reason:
+    hint = (
+        f"no agent has used {content['store']['path']} yet: is this the right --state-dir?"
+        if content["store"]["state"] == "missing"
+        else "systemctl start crsyncer (or crsyncer run); its log says why it ended"
+    )
+    return "attention", "AgentStopped", "the agent is not running: nothing is synced until it is started", hint
+
+
+def _of_links(content: Json, now: float) -> Iterator[_Reason]:
+    for side in Side:
+        known = content["sides"][side]
+        error = f" ({known['error']})" if known["error"] else ""
+        match known["state"]:
+            case "offline":
+                silent = (
+                    f"has not answered for {duration(now - _unix(known['lastOk']))}"
+                    if known["lastOk"]
+                    else f"has never answered, for {duration(now - _unix(known['since']))}"
+                )
+                if side is Side.CLOUD:
+                    hint = "nothing is lost; if the network should be up: crsyncer doctor"
+                    yield "offline", "CloudOffline", f"the cloud {silent}; the robot goes on alone", hint
+                else:
+                    hint = "is the robot's API server up? (systemctl status k3s); it is tried again"
+                    yield "degraded", "RobotOffline", f"the robot's own API server {silent}", hint
+            case "unauthorized":
+                yield (
+                    "attention",
+                    "CloudUnauthorized" if side is Side.CLOUD else "RobotUnauthorized",
+                    f"the {side}'s API server refuses the agent's credential{error}",
+                    f"renew the credential in the {side}'s kubeconfig; it is read again by itself",
+                )
+            case "identity-changed":
+                holds = [hold for hold in content["holds"] if hold["reason"] == "IdentityChanged"]
+                yield (
+                    "attention",
+                    "IdentityChanged",
+                    f"the {side} at {known['server']} is another cluster than before: nothing is exchanged with it",
+                    holds[0]["hint"] if holds else hold_hint("IdentityChanged", "ID"),
+                )
+
+
+def _of_kinds(content: Json) -> Iterator[_Reason]:
+    for kind in content["kinds"]:
+        if kind["state"] in _KINDS:
+            code, message, hint = _KINDS[kind["state"]]
+            # A missing kind heals when it comes back; deletions that were held for it wait for a human.
+            health = "degraded" if code == "KindMissing" and not kind["held"] else "attention"
+            yield health, code, f"{kind['resource']}: {kind['message'] or message}", hint
+        elif kind["state"] == "held" and not any(hold["resource"] == kind["resource"] for hold in content["holds"]):
+            yield "attention", "Held", f"{kind['resource']}: {kind['message'] or 'held back'}", "crsyncer holds list"
+
+
+def _of_holds(content: Json) -> Iterator[_Reason]:
+    changed = any(side["state"] == "identity-changed" for side in content["sides"].values())
+    for hold in content["holds"]:
+        if changed and hold["reason"] == "IdentityChanged":
+            continue  # said once, with the side
+        message = _HOLDS.get(hold["reason"], _OTHER_HOLD)[0].format(
+            count=count(hold["objects"], "deletion"), resource=hold["resource"], reason=hold["reason"]
+        )
+        yield "attention", hold["reason"], message, hold["hint"]
+
+
+def _of_rest(content: Json, config_error: str | None, store_message: str | None) -> Iterator[_Reason]:
+    if dead := content["outbox"]["deadLetters"]:
+        yield (
+            "attention",
+            "DeadLetters",
+            f"{count(dead, 'write')} refused for good: tried again hourly, and at the next change",
+            "crsyncer pending list says which and why; then correct the object or the schema, or drop it",
+        )
+    if config_error is not None:
+        yield (
+            "attention",
+            "ConfigRejected",
+            f"the new configuration is not used, the old one stays in force: {config_error}",
+            "correct it; it is read again when it changes",
+        )
+    store = content["store"]
+    why = f": {store_message}" if store_message else ""
+    if store["state"] == "unreadable":
+        hint = "look as the agent's user, or as root; a broken store is set aside when the agent starts"
+        yield "degraded", "StateDegraded", f"the store cannot be read{why}", hint
+    elif store["state"] not in _SOUND:
+        hint = f"is the disk of {store['path']} full, read-only or broken? Syncing goes on from memory"
+        yield "degraded", "StateDegraded", f"the store is {store['state']}{why}", hint
+
+
+def _of_progress(content: Json, now: float, ready: bool) -> Iterator[_Reason]:
+    states = {side: content["sides"][side]["state"] for side in Side}
+    connecting = [side for side in Side if states[side] == "connecting"]
+    if connecting or not ready:
+        what = (
+            f"connecting to the {' and the '.join(connecting)}"
+            if connecting
+            else "reading the store and the robot's CRDs"
+        )
+        yield "degraded", "Starting", f"the agent is {what}", "wait a moment"
+    if set(states.values()) != {"connected"}:
+        return  # what follows from a missing side is not said a second time
+    for kind in content["kinds"]:
+        if kind["state"] in ("listing", "waiting") and None in kind["objects"].values():
+            message = f"{kind['resource']}: {kind['message'] or 'not listed on both sides yet'}"
+            yield "degraded", "NotListed", message, "wait a moment; if it stays: crsyncer doctor"
+    outbox = content["outbox"]
+    waited = min(outbox["oldestSeconds"] or 0, now - _unix(content["sides"][Side.CLOUD]["since"]))
+    if waited > _BACKLOG and not outbox["deadLetters"]:
+        oldest = duration(outbox["oldestSeconds"])
+        message = f"{count(outbox['depth'], 'status')} waiting though the cloud answers, the oldest for {oldest}"
+        yield "degraded", "Backlog", message, "crsyncer pending list says what each was answered"
+
+
+def _unix(time: str) -> float:
+    return datetime.fromisoformat(time).timestamp()

@@ -1,0 +1,23 @@
+"""Times and numbers in the operator's words."""
+
+from datetime import UTC, datetime
+
+
+def rfc3339(time: float | None) -> str | None:
+    """A Unix time in UTC, to the second."""
+    return None if time is None else datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def duration(seconds: float) -> str:
+    """A span as people say it: the two largest units."""
+    whole = max(0, int(seconds))
+    for size, unit, small, small_unit in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole >= size:
+            rest = whole % size // small
+            return f"{whole // size} {unit}" + (f" {rest} {small_unit}" if rest else "")
+    return f"{whole} s"
+
+
+def count(number: int, thing: str) -> str:
+    """A number of things: `1 status`, `2 statuses`."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}{'es' if thing.endswith('s') else 's'}"

@@ -1,0 +1,181 @@
+"""The Unix socket by which the CLI asks a running agent: one line of JSON each way."""
+
+import contextlib
+import json
+import logging
+import os
+import socket
+import stat
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+
+from crsyncer.core.model import Json
+from crsyncer.errors import ConfigError, SyncError, Unsure
+
+_log = logging.getLogger(__name__)
+
+NAME = "crsyncer.sock"
+LARGEST_REQUEST = 64 * 1024
+LARGEST_ANSWER = 32 * 1024 * 1024
+MOST_CLIENTS = 16
+_LONGEST_ADDRESS = 107
+"""Bytes that fit into sockaddr_un beside its final zero (unix(7))."""
+
+
+@contextlib.asynccontextmanager
+async def serve(
+    state_dir: Path, handler: Callable[[Json], Awaitable[Json]], *, patience: float = 5.0
+) -> AsyncIterator[None]:
+    """Answer requests on `STATE_DIR/crsyncer.sock` (mode 0660) while the context is open.
+
+    A SyncError of the handler becomes the client's error. A client has `patience` seconds to send its line; at most
+    16 are served at a time, and more are turned away. The caller owns the state directory, so a socket that is
+    already there is a dead agent's and is replaced. Raises ConfigError where the socket cannot be made.
+    """
+    import asyncio  # not at the top: the CLI imports this file for `ask`
+
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def answer(line: bytes) -> Json:
+        try:
+            request = json.loads(line)
+        except ValueError:
+            request = None
+        if not isinstance(request, dict):
+            return _failure("the request is not a JSON object")
+        try:
+            return await handler(request)
+        except SyncError as error:
+            return _failure(str(error), error.hint)
+        except Exception:
+            # A question must not be able to end the agent.
+            _log.exception("a question on the control socket could not be answered")
+            return _failure("the agent failed to answer", "its log says why")
+
+    async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(patience):
+                line = await reader.readuntil(b"\n")
+        except asyncio.LimitOverrunError:
+            reply = _failure(f"the request is longer than {LARGEST_REQUEST} bytes")
+        else:
+            reply = await answer(line)
+        writer.write(_line(reply))
+        async with asyncio.timeout(patience):
+            await writer.drain()
+
+    async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # A client that goes away or never asks is no trouble of ours.
+        with contextlib.closing(writer), contextlib.suppress(OSError, EOFError, TimeoutError):
+            await converse(reader, writer)
+
+    def come(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(tasks) >= MOST_CLIENTS:
+            writer.write(_line(_failure("the agent answers too many clients already", "ask again in a moment")))
+            writer.close()
+            return
+        task = group.create_task(meet(reader, writer))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    with _bound(state_dir / NAME) as listener:
+        async with asyncio.TaskGroup() as group:
+            server = await asyncio.start_unix_server(come, sock=listener, limit=LARGEST_REQUEST)
+            try:
+                yield
+            finally:
+                server.close()
+                for task in tasks:
+                    task.cancel()
+
+
+def ask(state_dir: Path, request: Json, *, timeout: float = 5.0) -> Json | None:
+    """Put one request to the agent of a state directory; None when no agent is running there.
+
+    Raises Unsure when it does not answer within `timeout` seconds, SyncError when it says no or may not be asked.
+    """
+    try:
+        with socket.socket(socket.AF_UNIX) as client, _address(state_dir / NAME) as address:
+            client.settimeout(timeout)
+            client.connect(address)
+            # An agent that turns us away has said why before it closed.
+            with contextlib.suppress(BrokenPipeError):
+                client.sendall(_line(request))
+            answer = _read_line(client)
+    except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError):
+        return None
+    except PermissionError:
+        raise SyncError(
+            f"you may not speak to the agent through {state_dir / NAME}",
+            hint="run this as the agent's user, or as root",
+        ) from None
+    except (TimeoutError, BlockingIOError):
+        raise Unsure(
+            f"the agent did not answer within {timeout:g} s", hint="it is running but stuck or overloaded: see its log"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise Unsure(f"the agent broke off the conversation ({error})", hint="ask again; see its log") from None
+    if failure := answer.get("error"):
+        raise SyncError(str(failure.get("message")), hint=str(failure.get("hint") or ""))
+    return answer
+
+
+def _read_line(client: socket.socket) -> Json:
+    data = bytearray()
+    while not data.endswith(b"\n"):
+        part = client.recv(65536)
+        if not part or len(data) > LARGEST_ANSWER:
+            raise ValueError("an incomplete answer" if not part else "an endless answer")
+        data += part
+    answer = json.loads(data)
+    if not isinstance(answer, dict):
+        raise ValueError("an answer that is not a JSON object")  # noqa: TRY004 - it is about the content
+    return answer
+
+
+def _line(content: Json) -> bytes:
+    return json.dumps(content, separators=(",", ":")).encode() + b"\n"
+
+
+def _failure(message: str, hint: str = "") -> Json:
+    return {"error": {"message": message, "hint": hint}}
+
+
+@contextlib.contextmanager
+def _bound(path: Path) -> Iterator[socket.socket]:
+    listener = socket.socket(socket.AF_UNIX)
+    try:
+        with _address(path) as address:
+            if path.is_socket():
+                path.unlink()
+            # The file gets the socket's own mode at birth, so there is no moment at which others may connect.
+            os.fchmod(listener.fileno(), stat.S_IRUSR | stat.S_IWUSR)
+            listener.bind(address)
+            path.chmod(0o660)
+    except OSError as error:
+        listener.close()
+        raise ConfigError(
+            f"--state-dir: the socket {path} cannot be made ({error.strerror}); allowed: a directory of the agent's own"
+        ) from None
+    inode = path.stat().st_ino
+    try:
+        yield listener
+    finally:
+        listener.close()
+        # Only our own: a successor may have put its socket there.
+        with contextlib.suppress(OSError):
+            if path.stat().st_ino == inode:
+                path.unlink()
+
+
+@contextlib.contextmanager
+def _address(path: Path) -> Iterator[str]:
+    """What to bind or connect to. A path too long for a socket address is reached through its open directory."""
+    if len(os.fsencode(path)) <= _LONGEST_ADDRESS:
+        yield str(path)
+        return
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)

@@ -1,0 +1,117 @@
+"""What Prometheus is told. Counters are counted here; the state is taken from the status document at each scrape."""
+
+from datetime import datetime
+from typing import Any
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
+
+from crsyncer.core.model import Json, Side
+
+_LATENCIES = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3600)
+_COMMITS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
+
+
+class Metrics:
+    """Every `crsyncer_*` metric, in a registry of its own. Label values are sides, verbs, codes and kinds: few."""
+
+    def __init__(self) -> None:
+        # The `_created` series would double the number of series, for a time that nobody asked for.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self._registry = CollectorRegistry()
+        self._requests = self._make(
+            Counter, "http_requests", "Answers to requests; code 0: none came.", "side verb code"
+        )
+        self._bytes = self._make(Counter, "transfer_bytes", "Bytes of request and answer bodies.", "side direction")
+        self._reconnects = self._make(Counter, "reconnects", "Times that a lost side was tried again.", "side reason")
+        self._relists = self._make(Counter, "relists", "Full lists of a kind.", "side resource reason")
+        self._resumes = self._make(Counter, "resumes", "Watches resumed from the stored position.", "side resource")
+        self._events = self._make(Counter, "events", "Watch events.", "side resource type")
+        self._writes = self._make(Counter, "writes", "Writes to objects.", "side resource verb result")
+        self._noops = self._make(Counter, "noops", "Looks at a pair that agreed already.")
+        self._latency = self._make(
+            Histogram, "sync_latency_seconds", "From an event's arrival to the acknowledged write.", "direction",
+            buckets=_LATENCIES,
+        )  # fmt: skip
+        self._commit = self._make(Histogram, "store_commit_seconds", "Duration of commits to disk.", buckets=_COMMITS)
+        self._connected = self._make(Gauge, "side_connected", "1 while the side's API server answers.", "side")
+        self._last_ok = self._make(
+            Gauge, "side_last_ok_timestamp_seconds", "Unix time of its last good answer.", "side"
+        )
+        self._depth = self._make(Gauge, "outbox_depth", "Statuses that wait for the cloud.")
+        self._oldest = self._make(Gauge, "outbox_oldest_seconds", "For how long the oldest has waited; 0: none waits.")
+        self._dead = self._make(Gauge, "dead_letters", "Writes that were refused for good.")
+        self._holds = self._make(Gauge, "holds", "Decisions that wait for a human.")
+        self._store = self._make(Gauge, "store_bytes", "Size of the store on disk.")
+        self._build = self._make(Gauge, "build_info", "1, with the version as a label.", "version")
+        for side in Side:
+            for direction in ("sent", "received"):
+                self._bytes.labels(side, direction)
+        for direction in ("spec", "status"):
+            self._latency.labels(direction)
+
+    def _make(self, type_: Any, name: str, help_: str, labels: str = "", **options: Any) -> Any:
+        return type_(name, help_, labels.split(), namespace="crsyncer", registry=self._registry, **options)
+
+    def exchange(self, side: Side, verb: str, code: int, bytes_up: int, bytes_down: int) -> None:
+        """One answered request; code 0 when there was no answer."""
+        self._requests.labels(side, verb, code).inc()
+        self.transfer(side, bytes_up, bytes_down)
+
+    def transfer(self, side: Side, bytes_up: int, bytes_down: int) -> None:
+        """Bytes beyond an exchange, such as those of a watch while it is open."""
+        self._bytes.labels(side, "sent").inc(bytes_up)
+        self._bytes.labels(side, "received").inc(bytes_down)
+
+    def reconnect(self, side: Side, reason: str) -> None:
+        """A lost side was tried again. `reason` is one of a few words, never an error's text."""
+        self._reconnects.labels(side, reason).inc()
+
+    def relist(self, side: Side, resource: str, reason: str) -> None:
+        """A kind was listed in full."""
+        self._relists.labels(side, resource, reason).inc()
+
+    def resume(self, side: Side, resource: str) -> None:
+        """A watch went on from the stored position."""
+        self._resumes.labels(side, resource).inc()
+
+    def event(self, side: Side, resource: str, change: str) -> None:
+        """A watch event arrived. `change` is its type, such as MODIFIED."""
+        self._events.labels(side, resource, change).inc()
+
+    def write(self, side: Side, resource: str, verb: str, result: str) -> None:
+        """A write ended, with the result `done`, `refused`, `unsure` or `never`."""
+        self._writes.labels(side, resource, verb, result).inc()
+
+    def noop(self) -> None:
+        """A pair was looked at and agreed."""
+        self._noops.inc()
+
+    def latency(self, direction: str, seconds: float) -> None:
+        """A change arrived on the other side. `direction` is `spec` or `status`."""
+        self._latency.labels(direction).observe(seconds)
+
+    def commit(self, seconds: float) -> None:
+        """The store committed."""
+        self._commit.observe(seconds)
+
+    def render(self, document: Json) -> bytes:
+        """The text for Prometheus, with the state as in a status document (core.report)."""
+        for side in Side:
+            known = document["sides"][side]
+            self._connected.labels(side).set(known["state"] == "connected")
+            if known["lastOk"]:
+                self._last_ok.labels(side).set(datetime.fromisoformat(known["lastOk"]).timestamp())
+        self._depth.set(document["outbox"]["depth"])
+        self._oldest.set(document["outbox"]["oldestSeconds"] or 0)
+        self._dead.set(document["outbox"]["deadLetters"])
+        self._holds.set(len(document["holds"]))
+        self._store.set(document["store"]["bytes"])
+        self._build.labels(document["version"]).set(1)
+        return generate_latest(self._registry)

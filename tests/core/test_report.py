@@ -1,0 +1,435 @@
+"""The status document: every key, every reason with its health, and the screen that people read."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from crsyncer.core.model import Side
+from crsyncer.core.report import (
+    Facts,
+    HoldFacts,
+    KindFacts,
+    OutboxFacts,
+    SideFacts,
+    StoredFacts,
+    StoredKind,
+    StoreFacts,
+    document,
+    exit_code,
+    stopped_document,
+)
+from crsyncer.core.screen import WIDTH, render
+from crsyncer.core.words import count, duration, rfc3339
+
+NOW = 1_795_248_000.0  # 2026-11-21T08:00:00Z
+GOALS = "goals.lab.example.com"
+CONTRACT = json.loads("""
+{"schema": "crsyncer.status/v1", "version": "0.1.0", "robot": "robot-1",
+ "agent": {"state": "running", "pid": 812, "since": "2026-11-21T08:00:00Z"},
+ "health": "healthy", "reasons": [{"code": "CloudOffline", "message": "...", "hint": "..."}],
+ "sides": {"cloud": {"state": "connected", "since": "...", "lastOk": "...", "server": "https://...", "identity": "...",
+                     "reconnects": 0, "error": null},
+           "robot": {"state": "connected", "since": "...", "lastOk": "...", "server": "https://...", "identity": "...",
+                     "reconnects": 0, "error": null}},
+ "kinds": [{"resource": "goals.lab.example.com", "version": "v1", "scope": "Namespaced", "specSource": "cloud",
+            "filterByRobotName": true, "statusSubtree": null, "state": "syncing", "message": null,
+            "objects": {"cloud": 12, "robot": 12}, "cursor": {"cloud": "1234", "robot": "987"},
+            "relists": {"cloud": 1, "robot": 1}, "resumes": {"cloud": 0, "robot": 0},
+            "pending": {"spec": 0, "status": 0}, "held": 0}],
+ "outbox": {"depth": 0, "oldestSeconds": null, "deadLetters": 0},
+ "holds": [{"id": "h1", "resource": "goals.lab.example.com", "reason": "MassDeletion", "objects": 215, "since": "...",
+            "hint": "..."}],
+ "writes": {"cloud": {"create": 0, "update": 0, "delete": 0, "status": 0},
+            "robot": {"create": 12, "update": 0, "delete": 0, "status": 0}},
+ "store": {"path": "...", "bytes": 65536, "schema": 1, "state": "ok"}}
+""")
+"""The example in the interface: the contract."""
+
+
+def shape(value):
+    """Keys only: of a list, those of its first item; of anything else, nothing."""
+    if isinstance(value, dict):
+        return {key: shape(item) for key, item in value.items()}
+    return [shape(value[0])] if isinstance(value, list) and value else None
+
+
+def side(state="connected", **changes) -> SideFacts:
+    return replace(
+        SideFacts(state, NOW - 3600, "https://cloud.example.com", last_ok=NOW - 2, identity="uid-1"), **changes
+    )
+
+
+def kind(resource=GOALS, **changes) -> KindFacts:
+    full = KindFacts(
+        resource,
+        "v1",
+        "Namespaced",
+        "cloud",
+        "syncing",
+        filtered=True,
+        objects={Side.CLOUD: 12, Side.ROBOT: 12},
+        cursor={Side.CLOUD: "1234", Side.ROBOT: "987"},
+        relists={Side.CLOUD: 1, Side.ROBOT: 1},
+    )
+    return replace(full, **changes)
+
+
+def hold(reason="MassDeletion", **changes) -> HoldFacts:
+    return replace(HoldFacts("h1", GOALS, reason, 215, NOW - 300), **changes)
+
+
+def facts(cloud=None, robot=None, **changes) -> Facts:
+    whole = Facts(
+        version="0.1.0",
+        robot="robot-1",
+        pid=812,
+        since=NOW - 3600,
+        sides={Side.CLOUD: cloud or side(), Side.ROBOT: robot or side(server="https://robot.example.com")},
+        store=StoreFacts("/state/state.db", 65536, 1),
+        kinds=(kind(),),
+        writes={Side.ROBOT: {"create": 12}},
+    )
+    return replace(whole, **changes)
+
+
+def codes(content):
+    return [reason["code"] for reason in content["reasons"]]
+
+
+def test_a_document_has_exactly_the_keys_of_the_contract():
+    full = document(facts(cloud=side("offline"), holds=(hold(),)), NOW)
+    assert shape(full) == shape(CONTRACT)
+
+
+def test_a_healthy_document_says_what_was_put_in():
+    content = document(facts(), NOW)
+    assert (content["health"], content["reasons"], exit_code(content)) == ("healthy", [], 0)
+    assert content["agent"] == {"state": "running", "pid": 812, "since": "2026-11-21T07:00:00Z"}
+    assert content["kinds"] == CONTRACT["kinds"]
+    assert content["writes"] == CONTRACT["writes"]
+    assert content["sides"]["cloud"]["lastOk"] == "2026-11-21T07:59:58Z"
+
+
+def test_the_document_survives_json():
+    content = document(facts(holds=(hold(),)), NOW)
+    assert json.loads(json.dumps(content)) == content
+
+
+def test_kinds_are_in_alphabetical_order():
+    content = document(facts(kinds=(kind("b.example.com"), kind("a.example.com"))), NOW)
+    assert [row["resource"] for row in content["kinds"]] == ["a.example.com", "b.example.com"]
+
+
+IDENTITY_HOLD = hold("IdentityChanged", id="cloud", hint="release it")
+REASONS = {
+    "cloud offline": ("offline", "CloudOffline", "not answered for 2 s", facts(cloud=side("offline"))),
+    "cloud never reached": ("offline", "CloudOffline", "never answered", facts(cloud=side("offline", last_ok=None))),
+    "robot offline": ("degraded", "RobotOffline", "own API server", facts(robot=side("offline"))),
+    "cloud refuses us": ("attention", "CloudUnauthorized", "(401)", facts(cloud=side("unauthorized", error="401"))),
+    "robot refuses us": ("attention", "RobotUnauthorized", "credential", facts(robot=side("unauthorized"))),
+    "another cluster": ("attention", "IdentityChanged", "another cluster", facts(cloud=side("identity-changed"))),
+    "misconfigured": ("attention", "Misconfigured", "odd", facts(kinds=(kind(state="misconfigured", message="odd"),))),
+    "version mismatch": ("attention", "VersionMismatch", GOALS, facts(kinds=(kind(state="version-mismatch"),))),
+    "forbidden": ("attention", "Forbidden", GOALS, facts(kinds=(kind(state="forbidden"),))),
+    "kind missing": ("degraded", "KindMissing", GOALS, facts(kinds=(kind(state="kind-missing"),))),
+    "deletions of a missing kind": (
+        "attention", "KindMissing", GOALS,
+        facts(kinds=(kind(state="kind-missing", held=3),)),
+    ),
+    "kind held": ("attention", "Held", "held back", facts(kinds=(kind(state="held"),))),
+    "mass deletion": ("attention", "MassDeletion", "215 deletions", facts(holds=(hold(),))),
+    "restored": ("attention", "Restored", "1 deletion of", facts(holds=(hold("Restored", objects=1),))),
+    "name taken": ("attention", "NameTaken", GOALS, facts(holds=(hold("NameTaken"),))),
+    "contested": ("attention", "Contested", GOALS, facts(holds=(hold("Contested"),))),
+    "a hold of another sort": ("attention", "Novel", "(Novel)", facts(holds=(hold("Novel"),))),
+    "dead letters": ("attention", "DeadLetters", "2 writes", facts(outbox=OutboxFacts(2, NOW - 900, 2))),
+    "config rejected": ("attention", "ConfigRejected", "c.yaml:3", facts(config_error="c.yaml:3: nope")),
+    "disk refuses": (
+        "degraded", "StateDegraded", "disk full",
+        facts(store=StoreFacts("/state", 1, 1, "degraded", "disk full")),
+    ),
+    "disk refuses mutely": ("degraded", "StateDegraded", "degraded", facts(store=StoreFacts("/s", 1, 1, "degraded"))),
+    "starting": ("degraded", "Starting", "CRDs", facts(ready=False)),
+    "connecting": ("degraded", "Starting", "to the cloud", facts(cloud=side("connecting"))),
+    "not listed": (
+        "degraded", "NotListed", GOALS,
+        facts(kinds=(kind(state="waiting", objects={Side.CLOUD: None, Side.ROBOT: 1}),)),
+    ),
+    "backlog": ("degraded", "Backlog", "15 min", facts(outbox=OutboxFacts(2, NOW - 900))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_each_trouble_has_its_health_its_words_and_a_hint(name):
+    health, code, words, given = REASONS[name]
+    content = document(given, NOW)
+    assert (content["health"], codes(content)) == (health, [code])
+    assert words in content["reasons"][0]["message"]
+    assert content["reasons"][0]["hint"]
+    assert exit_code(content) == {"degraded": 10, "offline": 11, "attention": 12}[health]
+
+
+QUIET = {
+    "a relist of a kind that is known": facts(kinds=(kind(state="listing"),)),
+    "a rebuilt store": facts(store=StoreFacts("/s", 1, 1, "rebuilt")),
+    "a full outbox just after the cloud came back": facts(
+        cloud=side(since=NOW - 5), outbox=OutboxFacts(40, NOW - 9000)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_what_is_no_trouble_is_not_reported(name):
+    assert document(QUIET[name], NOW)["health"] == "healthy"
+
+
+def test_a_changed_identity_and_its_hold_are_one_reason():
+    content = document(facts(cloud=side("identity-changed"), holds=(IDENTITY_HOLD,)), NOW)
+    assert codes(content) == ["IdentityChanged"]
+    assert content["reasons"][0]["hint"] == "release it"
+
+
+def test_a_held_kind_is_explained_by_its_hold():
+    assert codes(document(facts(kinds=(kind(state="held", held=215),), holds=(hold(),)), NOW)) == ["MassDeletion"]
+
+
+def test_a_human_is_called_also_when_the_cloud_is_away():
+    content = document(facts(cloud=side("offline"), holds=(hold(),)), NOW)
+    assert (content["health"], codes(content)) == ("attention", ["MassDeletion", "CloudOffline"])
+
+
+def test_what_follows_from_a_lost_cloud_is_not_said_again():
+    waiting = kind(state="waiting", objects={Side.CLOUD: None, Side.ROBOT: None})
+    content = document(facts(cloud=side("offline"), kinds=(waiting,), outbox=OutboxFacts(2, NOW - 900)), NOW)
+    assert (content["health"], codes(content)) == ("offline", ["CloudOffline"])
+
+
+def test_a_failure_outranks_a_lost_cloud():
+    content = document(facts(cloud=side("offline"), robot=side("offline")), NOW)
+    assert (content["health"], codes(content)) == ("degraded", ["RobotOffline", "CloudOffline"])
+
+
+def test_the_most_important_reason_comes_first():
+    content = document(
+        facts(
+            cloud=side("unauthorized"),
+            kinds=(kind(state="misconfigured"),),
+            holds=(hold("Novel"), hold()),
+            outbox=OutboxFacts(1, NOW, 1),
+        ),
+        NOW,
+    )
+    assert codes(content) == ["CloudUnauthorized", "MassDeletion", "Misconfigured", "DeadLetters", "Novel"]
+
+
+def test_hints_of_holds_name_the_hold():
+    content = document(facts(holds=(hold(id="h7"), hold(id="h8", hint="mine"))), NOW)
+    first, second = content["holds"]
+    assert "crsyncer holds release h7" in first["hint"]
+    assert second["hint"] == "mine"
+
+
+STORED = StoredFacts(
+    StoreFacts("/state/state.db", 4096, 1),
+    OutboxFacts(3, NOW - 60, 0),
+    {GOALS: StoredKind({Side.CLOUD: 9, Side.ROBOT: 8}, {Side.CLOUD: "77", Side.ROBOT: None}, 3)},
+    last_write=NOW - 30,
+)
+
+
+def test_a_stopped_agent_is_described_from_its_last_document_and_its_store():
+    last = document(facts(holds=(hold(),)), NOW - 90)
+    content = stopped_document(last, STORED, NOW, version="9")
+    assert shape(content) == shape(CONTRACT)
+    assert exit_code(content) == 13
+    assert content["agent"] == {"state": "stopped", "pid": None, "since": "2026-11-21T07:59:30Z"}
+    assert codes(content) == ["AgentStopped", "MassDeletion"]
+    assert content["robot"] == "robot-1"
+    assert content["version"] == "0.1.0"
+    assert content["outbox"] == {"depth": 3, "oldestSeconds": 60, "deadLetters": 0}
+    [row] = content["kinds"]
+    assert (row["state"], row["message"]) == ("waiting", "unknown since the agent stopped")
+    assert row["objects"] == {"cloud": 9, "robot": 8}
+    assert row["cursor"] == {"cloud": "77", "robot": None}
+    assert row["pending"] == {"spec": 0, "status": 3}
+    assert content["sides"]["cloud"]["state"] == "offline"
+    assert content["sides"]["cloud"]["error"] == "unknown since the agent stopped"
+    assert content["sides"]["cloud"]["lastOk"] == last["sides"]["cloud"]["lastOk"]
+
+
+@pytest.mark.parametrize("saved", [None, {}, {"schema": "crsyncer.status/v0", "robot": "other"}])
+def test_a_stopped_agent_without_a_usable_document_still_has_every_key(saved):
+    content = stopped_document(saved, STORED, NOW, version="9")
+    without_holds = CONTRACT | {"holds": []}
+    assert shape(content) == shape(without_holds)
+    assert (content["version"], content["robot"], content["holds"]) == ("9", "", [])
+    assert content["kinds"][0]["resource"] == GOALS
+
+
+def test_a_stopped_agent_keeps_what_only_a_human_can_mend():
+    last = document(facts(kinds=(kind(state="misconfigured", message="no"),)), NOW - 90)
+    content = stopped_document(last, replace(STORED, kinds={}), NOW, version="9")
+    assert codes(content) == ["AgentStopped", "Misconfigured"]
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"), [("missing", ["AgentStopped"]), ("unreadable", ["AgentStopped", "StateDegraded"])]
+)
+def test_a_store_that_is_not_there_or_closed_is_said(state, expected):
+    stored = StoredFacts(StoreFacts("/state/state.db", state=state))
+    content = stopped_document(None, stored, NOW, version="9")
+    assert codes(content) == expected
+    assert exit_code(content) == 13
+
+
+HEALTHY_SCREEN = """\
+HEALTHY: robot-1 is in sync with the cloud: 1 kind, 12 objects; nothing waits.
+
+agent   running for 1 h, pid 812, crsyncer 0.1.0, robot robot-1
+cloud   connected for 1 h  https://cloud.example.com
+robot   connected for 1 h, 2 reconnects  https://robot.example.com
+outbox  0 statuses waiting
+store   ok, 64 KiB, /state/state.db
+
+KIND                   FROM   STATE             CLOUD  ROBOT  WAITING  HELD
+goals.lab.example.com  cloud  syncing              12     12        0     0
+"""
+OFFLINE_SCREEN = """\
+OFFLINE: the cloud has not answered for 4 min 12 s; the robot goes on alone, 20 statuses wait,
+nothing is lost.
+
+agent   running for 1 h, pid 812, crsyncer 0.1.0, robot robot-1
+cloud   offline for 4 min, last answer 4 min 12 s ago  https://cloud.example.com
+        no route to host
+robot   connected for 1 h  https://robot.example.com
+outbox  20 statuses waiting, the oldest for 4 min
+store   ok, 64 KiB, /state/state.db
+
+KIND                   FROM   STATE             CLOUD  ROBOT  WAITING  HELD
+goals.lab.example.com  cloud  waiting              12     12       20     0
+
+WHAT TO DO
+1. the cloud has not answered for 4 min 12 s; the robot goes on alone
+   -> nothing is lost; if the network should be up: crsyncer doctor
+"""
+ATTENTION_SCREEN = """\
+ATTENTION: a human is needed: 215 deletions of goals.lab.example.com held: more at once than looks
+like intent (and 1 more).
+
+agent   running for 1 h, pid 812, crsyncer 0.1.0, robot robot-1
+cloud   connected for 1 h  https://cloud.example.com
+robot   connected for 1 h  https://robot.example.com
+outbox  2 statuses waiting, the oldest for 15 min, 1 dead letter
+store   ok, 64 KiB, /state/state.db
+
+KIND                   FROM   STATE             CLOUD  ROBOT  WAITING  HELD
+goals.lab.example.com  cloud  held                  -     12        0   215
+    waits for a human
+
+HELD FOR A HUMAN
+h1  MassDeletion: 215 objects of goals.lab.example.com, for 5 min
+
+WHAT TO DO
+1. 215 deletions of goals.lab.example.com held: more at once than looks like intent
+   -> if they were meant: crsyncer holds release h1; if not: put the objects back, and the hold ends
+2. 1 write refused for good: tried again hourly, and at the next change
+   -> crsyncer pending list says which and why; then correct the object or the schema, or drop it
+"""
+STOPPED_SCREEN = """\
+STOPPED: the agent is not running, so nothing is synced; 3 statuses wait in its store.
+
+agent   stopped for 30 s, crsyncer 0.1.0, robot robot-1
+cloud   unknown, last answer 2 s ago  https://cloud.example.com
+robot   unknown  https://cloud.example.com
+outbox  3 statuses waiting, the oldest for 1 min
+store   ok, 4 KiB, /state/state.db
+
+KIND                   FROM   STATE             CLOUD  ROBOT  WAITING  HELD
+goals.lab.example.com  cloud  waiting               9      8        3     0
+
+WHAT TO DO
+1. the agent is not running: nothing is synced until it is started
+   -> systemctl start crsyncer (or crsyncer run); its log says why it ended
+"""
+
+
+def test_the_screen_of_a_healthy_robot():
+    given = facts(robot=side(server="https://robot.example.com", reconnects=2))
+    assert render(document(given, NOW), NOW) == HEALTHY_SCREEN
+
+
+def test_the_screen_without_the_cloud():
+    given = facts(
+        cloud=side("offline", since=NOW - 240, last_ok=NOW - 252, error="no route\nto\x1bhost"),
+        kinds=(kind(state="waiting", pending_status=20),),
+        outbox=OutboxFacts(20, NOW - 240),
+    )
+    assert render(document(given, NOW), NOW) == OFFLINE_SCREEN
+
+
+def test_the_screen_for_a_human():
+    held = kind(state="held", held=215, message="waits for a human", objects={Side.CLOUD: None, Side.ROBOT: 12})
+    given = facts(kinds=(held,), holds=(hold(),), outbox=OutboxFacts(2, NOW - 900, 1))
+    assert render(document(given, NOW), NOW) == ATTENTION_SCREEN
+
+
+def test_the_screen_of_a_stopped_agent():
+    last = document(facts(robot=side(last_ok=None)), NOW - 90)
+    assert render(stopped_document(last, STORED, NOW, version="9"), NOW) == STOPPED_SCREEN
+
+
+def test_the_screen_of_a_state_directory_that_was_never_used():
+    stored = StoredFacts(StoreFacts("/state/state.db", state="missing"))
+    screen = render(stopped_document(None, stored, NOW, version="9"), NOW)
+    assert screen.startswith("STOPPED: the agent is not running, so nothing is synced; nothing waits in its store.\n")
+    assert "is this the right --state-dir?" in screen
+
+
+def test_the_screen_of_an_agent_with_nothing_to_sync():
+    screen = render(document(facts(kinds=(), robot=side("connected"), version="9"), NOW), NOW)
+    assert screen.startswith("HEALTHY: both sides answer, but no CRD on the robot is annotated to be synced.\n")
+
+
+def test_a_degraded_agent_says_so_first():
+    given = facts(cloud=side("connecting", last_ok=None), outbox=OutboxFacts(1, NOW))
+    screen = render(document(given, NOW), NOW)
+    assert screen.startswith("DEGRADED: the agent is connecting to the cloud; this is tried again by itself.\n")
+    assert "never answered" in screen
+
+
+def test_a_screen_stays_a_screen_whatever_is_in_it():
+    kinds = tuple(kind(f"k{n}.{'x' * 90}.example.com", state="forbidden", message="m" * 300) for n in range(60))
+    holds = tuple(hold(id=f"h{n}") for n in range(30))
+    content = document(facts(kinds=kinds, holds=holds, robot=side("offline", error="e" * 500)), NOW)
+    lines = render(content, NOW).splitlines()
+    assert max(map(len, lines)) <= WIDTH
+    assert len(lines) < 120
+    assert "and 40 more" in lines
+    assert "and 24 more: crsyncer holds list" in lines
+    assert any(re.fullmatch(r"and \d+ more: crsyncer status --json", line) for line in lines)
+
+
+def test_troubled_kinds_are_shown_before_the_others():
+    content = document(facts(kinds=(kind("a.example.com"), kind("z.example.com", state="forbidden"))), NOW)
+    screen = render(content, NOW)
+    assert screen.index("z.example.com  cloud") < screen.index("a.example.com  cloud")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(-3, "0 s"), (0, "0 s"), (59.9, "59 s"), (60, "1 min"), (252, "4 min 12 s"), (3600, "1 h"), (7260, "2 h 1 min"),
+     (86400, "1 d"), (90000, "1 d 1 h")],
+)  # fmt: skip
+def test_durations_are_said_in_two_units(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_numbers_agree_with_their_things():
+    assert [count(1, "status"), count(2, "status"), count(0, "kind")] == ["1 status", "2 statuses", "0 kinds"]
+
+
+def test_times_are_utc():
+    assert rfc3339(NOW) == "2026-11-21T08:00:00Z"
+    assert rfc3339(None) is None
