@@ -124,7 +124,7 @@ def _make(
             build("kine", target, progress)
         except SandboxError as error:
             progress(f"kine: not available, the robot's plane runs on etcd as well ({str(error).splitlines()[0]})")
-    golang.discard_private_caches(root)
+    golang.discard_private(root)
     return found
 
 

@@ -22,7 +22,7 @@ SOURCES = Path(__file__).with_name("planes")
 
 _MODULE_GO = (1, 26)  # what go.mod asks for
 _OLDEST_GO = (1, 21)  # the first that fetches a newer toolchain when a module asks for one
-_USUALLY = {"kube-apiserver": "5 min", "etcd": "15 s", "kubectl": "30 s", "kine": "2.5 min"}
+_USUALLY = {"kube-apiserver": "5 min", "etcd": "1 min", "kubectl": "30 s", "kine": "2.5 min"}
 _ASSETS_HINT = "set KUBEBUILDER_ASSETS to a directory with kube-apiserver, etcd and kubectl"
 _EVERY = 15.0  # seconds between two signs of life
 _VERSION = "k8s.io/component-base/version.git"
@@ -58,10 +58,9 @@ def build(name: str, target: Path, progress: Progress) -> None:
         made.replace(target)
 
 
-def discard_private_caches(cache: Path) -> None:
-    """Remove what a Go of our own downloaded and compiled: 3 GB that nobody else would ever use."""
-    for name in ("path", "build"):
-        shutil.rmtree(cache / "go" / name, ignore_errors=True)
+def discard_private(root: Path) -> None:
+    """Remove a Go of our own with all that it downloaded and compiled: 3 GB that nobody else would ever use."""
+    shutil.rmtree(root / "go", ignore_errors=True)
 
 
 def _run(argv: list[str], *, log: Path, env: dict[str, str], progress: Progress, name: str) -> bool:

@@ -52,7 +52,7 @@ class Inspector:
             while await self._exchange(client, plane):
                 pass
             await client.finish()
-        except (OSError, ValueError, EOFError):
+        except (OSError, ValueError):
             pass  # one side is gone or talks nonsense: so is the other, then
         finally:
             plane.abort()

@@ -232,13 +232,17 @@ class Plane:
 
     def _wait(self, condition: Callable[[], bool], component: str) -> None:
         started = time.monotonic()
-        process = self._processes[component]
-        if not poll(lambda: not process.alive() or condition(), seconds=_START_LIMIT) or not process.alive():
-            what = "is not ready" if process.alive() else "ended"
-            raise SandboxError(
-                f"{self.name}: {component} {what} after {time.monotonic() - started:.0f} s\n{process.tail()}",
-                hint=f"the whole log is {process.log}",
-            )
+        needed = COMPONENTS[COMPONENTS.index(component) :]  # the API server cannot become ready without its store
+        in_time = poll(lambda: not self._alive(*needed) or condition(), seconds=_START_LIMIT)
+        if in_time and self._alive(*needed):
+            return
+        culprit = next((each for each in needed if not self._alive(each)), component)
+        what = "is not ready" if self._alive(culprit) else "ended"
+        process = self._processes[culprit]
+        raise SandboxError(
+            f"{self.name}: {culprit} {what} after {time.monotonic() - started:.0f} s\n{process.tail()}",
+            hint=f"the whole log is {process.log}",
+        )
 
     def _get(self, path: str) -> int:
         """Status of an administrator's GET, 0 when there is no answer."""

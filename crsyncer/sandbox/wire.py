@@ -94,7 +94,11 @@ class Wire:
     async def _accept(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            client, _ = await loop.sock_accept(listener)
+            try:
+                client, _ = await loop.sock_accept(listener)
+            except OSError:  # out of file descriptors, or a client that is gone already
+                await asyncio.sleep(0.05)
+                continue
             client.setblocking(False)
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.connects += 1
@@ -113,7 +117,7 @@ class Wire:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._carry(pair.client, pair.server, up=True))
                 group.create_task(self._carry(pair.server, pair.client, up=False))
-        except (OSError, ExceptionGroup):
+        except* OSError:
             pair.reset()  # one end broke, and so must the other
         finally:
             if not pair.hold:
