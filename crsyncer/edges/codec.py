@@ -57,11 +57,16 @@ def seal(text: str, place: Place) -> str:
     return f"{text}#{_sum(text, place):08x}"
 
 
+def tolerant(raw: bytes) -> str:
+    """Decode what SQLite has as a text, whatever it became: that it is damaged is for `unseal` to find."""
+    return raw.decode(errors="surrogateescape")
+
+
 def unseal(sealed: str, place: Place) -> str:
-    """The text; raises ValueError when it, or the place that it was found at, is not what was written."""
+    """The text; raises ValueError or TypeError when it, or the place that it was found at, is not what was written."""
     text, mark, found = sealed[:-9], sealed[-9:-8], sealed[-8:]
     if mark != "#" or found != f"{_sum(text, place):08x}":
-        raise ValueError(f"checksum of {'/'.join(place)}")
+        raise ValueError(f"checksum of {place}")
     return text
 
 

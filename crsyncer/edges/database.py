@@ -4,7 +4,7 @@
 import os
 import sqlite3
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +20,16 @@ from crsyncer.errors import StoreError
 PAGE_BYTES = 2048
 """An object's row is 1 to 1.5 KB, and a whole page is written when one changes."""
 _KEEP_BROKEN = 3
-_DISK = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
+_CIRCUMSTANCES = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_READONLY,
+}
 
 
 class _Unusable(Exception):
@@ -49,54 +58,65 @@ class Opened:
         self.database.close()
 
 
-def open_database(path: Path, *, now: float, steps: Sequence[Step] = STEPS) -> Opened:
+@dataclass(frozen=True, slots=True)
+class _Aside:
+    """A set of files that was renamed."""
+
+    path: Path
+    why: _Unusable
+
+
+def open_database(path: Path, *, now: float, steps: Sequence[Step] = STEPS, patience: float = 5.0) -> Opened:
     """Open, check and migrate the database; one that cannot be used is set aside and built anew (S6.5).
 
     Raises StoreError only when the disk does not let us write.
     """
     try:
-        try:
-            if _set_size(path) and not (path.exists() and path.stat().st_size):
-                raise _Unusable("its main file is missing", ours=False)
-            opened = _open(path, steps)
-        except _Unusable as error:
-            opened = _rebuild(path, error, now=now, steps=steps)
+        opened = _open(path, now=now, steps=steps, patience=patience)
+        if isinstance(opened, _Aside):
+            aside, opened = opened, _open(path, now=now, steps=steps, patience=patience)
+            if isinstance(opened, _Aside):
+                raise StoreError(f"a new {path} is unusable too: {opened.why}", hint="check the disk")
+            _tell_and_salvage(aside, opened)
         opened.meta = rows.read_meta(opened.database.conn)
     except (OSError, sqlite3.Error) as error:
         raise StoreError(
             f"cannot open {path}: {error}",
-            hint="check owner, mode and free space of the state directory, and whether its disk is read-only",
+            hint="check owner, mode and free space of the state directory, and that no other program has the file open",
         ) from error
     return opened
 
 
-def is_disk(error: BaseException) -> bool:
-    """Whether the disk refused (it may come back), rather than the file being wrong."""
-    code = getattr(error, "sqlite_errorcode", None)
-    return isinstance(error, OSError) or (
-        code is not None and code & 0xFF in _DISK and code != sqlite3.SQLITE_IOERR_SHORT_READ
-    )
+def _is_circumstance(error: sqlite3.Error) -> bool:
+    """Whether the file may be fine, and the disk or another program is in the way."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    return code & 0xFF in _CIRCUMSTANCES and code != sqlite3.SQLITE_IOERR_SHORT_READ
 
 
-def _open(path: Path, steps: Sequence[Step]) -> Opened:
+def _open(path: Path, *, now: float, steps: Sequence[Step], patience: float) -> "Opened | _Aside":
+    if _set_size(path) and not (path.exists() and path.stat().st_size):
+        return _Aside(_set_aside(path, now), _Unusable("its main file is missing", ours=False))
     create_empty(path)
-    connection = sqlite3.connect(path, timeout=1)
-    try:
-        schema = _check(connection, steps)
-        _configure(connection)
-        database = Database(connection)
-        opened = Opened(database, migrate(database, steps))
-        if 0 < schema < opened.schema:
-            opened.notes.append(f"{path.name} was migrated from schema {schema} to {opened.schema}")
-        connection.execute("PRAGMA incremental_vacuum").fetchall()
-    except sqlite3.Error as error:
-        connection.close()
-        if is_disk(error):
-            raise
-        raise _Unusable(str(error), ours=True) from error
-    except BaseException:
-        connection.close()
-        raise
+    with ExitStack() as stack:
+        connection = stack.enter_context(closing(sqlite3.connect(path, timeout=patience)))
+        connection.text_factory = codec.tolerant
+        try:
+            schema = _check(connection, steps)
+            _configure(connection)
+            opened = Opened(Database(connection), schema=len(steps))
+            migrate(opened.database, steps)
+            _check_tables(connection, steps)
+            connection.execute("PRAGMA incremental_vacuum").fetchall()
+        except Exception as error:
+            # Anything can come out of a damaged file, undecodable error messages of SQLite's own included.
+            if isinstance(error, OSError) or (isinstance(error, sqlite3.Error) and _is_circumstance(error)):
+                raise
+            why = error if isinstance(error, _Unusable) else _Unusable(str(error), ours=True)
+            # While it is open: closing it would fold the WAL into it, or delete it.
+            return _Aside(_set_aside(path, now), why)
+        stack.pop_all()
+    if 0 < schema < opened.schema:
+        opened.notes.append(f"{path.name} was migrated from schema {schema} to {opened.schema}")
     return opened
 
 
@@ -118,6 +138,15 @@ def _check(connection: sqlite3.Connection, steps: Sequence[Step]) -> int:
     return schema
 
 
+def _check_tables(connection: sqlite3.Connection, steps: Sequence[Step]) -> None:
+    """Compare the tables with freshly made ones: SQLite believes what stands there, flipped bits included."""
+    with closing(sqlite3.connect(":memory:")) as fresh:
+        migrate(Database(fresh), steps)
+        tables = "SELECT type, name, sql FROM sqlite_master ORDER BY name"
+        if connection.execute(tables).fetchall() != fresh.execute(tables).fetchall():
+            raise _Unusable("its tables are not what they should be", ours=True)
+
+
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
     return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
 
@@ -135,15 +164,14 @@ def _configure(connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA {setting}").fetchall()
 
 
-def _rebuild(path: Path, trouble: _Unusable, *, now: float, steps: Sequence[Step]) -> Opened:
-    aside = _set_aside(path, now)
-    opened = _open(path, steps)
+def _tell_and_salvage(aside: _Aside, opened: Opened) -> None:
     opened.rebuilt = True
-    opened.notes.insert(0, f"{path.name} could not be used ({trouble}); it is now {aside.name}")
-    if trouble.ours:
-        saved = _salvage(aside, opened.database)
+    opened.notes.append(f"the database could not be used ({aside.why}); it is now {aside.path.name}")
+    if aside.why.ours:
+        saved = _salvage(aside.path, opened.database)
+        # The index of the WAL that reading made.
+        aside.path.with_name(aside.path.name + "-shm").unlink(missing_ok=True)
         opened.notes.append("saved from it: " + (", ".join(f"{n} {part}" for part, n in saved.items()) or "nothing"))
-    return opened
 
 
 def _set_aside(path: Path, now: float) -> Path:
@@ -177,8 +205,11 @@ def _salvage(aside: Path, database: Database) -> dict[str, int]:
         batch = rows.Batch()
         # From both ends: a broken page in the middle stops a scan, not the one that comes the other way.
         for order in ("ASC", "DESC"):
-            with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{aside}?mode=ro", uri=True)) as old:
-                old.text_factory = lambda raw: raw.decode(errors="surrogateescape")
+            with (
+                suppress(sqlite3.Error, UnicodeError),
+                closing(sqlite3.connect(f"file:{aside}?mode=ro", uri=True)) as old,
+            ):
+                old.text_factory = codec.tolerant
                 _collect(old, part, order, batch)
         if batch:
             with database.atomic():

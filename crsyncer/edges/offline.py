@@ -51,13 +51,13 @@ def read_offline(directory: Path) -> OfflineState:
         state = OfflineState(directory / DATABASE, size, connection.execute("PRAGMA user_version").fetchone()[0])
         kinds = state.kinds
         for name, sealed in connection.execute(f"SELECT name, row FROM {META}"):
-            with suppress(ValueError):
+            with suppress(TypeError, ValueError):
                 state.meta[name] = json.loads(codec.unseal(sealed, (META, "", "", name)))
         counts = connection.execute("SELECT resource, count(cloud), count(robot) FROM objects GROUP BY resource")
         for resource, cloud, robot in counts:
             kinds.setdefault(resource, OfflineKind()).copies.update({Side.CLOUD: cloud, Side.ROBOT: robot})
         for resource, namespace, side, sealed in connection.execute(f"SELECT * FROM {CURSORS}"):
-            with suppress(ValueError, TypeError):
+            with suppress(TypeError, ValueError):
                 cursor = codec.load_cursor(codec.unseal(sealed, (CURSORS, resource, namespace, side)))
                 kinds.setdefault(resource, OfflineKind()).cursors[Side(side), namespace] = cursor
         query = f"SELECT resource, count(*), sum(dead), min(since) FROM {OUTBOX} GROUP BY resource"
@@ -75,7 +75,7 @@ def read_pending(directory: Path) -> list[tuple[str, Key, Pending]]:
     with _reading(directory) as (connection, _):
         query = f"SELECT resource, namespace, name, row FROM {OUTBOX} ORDER BY since"
         for resource, namespace, name, row in connection.execute(query):
-            with suppress(ValueError, TypeError):
+            with suppress(TypeError, ValueError):
                 text = codec.unseal(codec.unpack(row), (OUTBOX, resource, namespace, name))
                 found.append((resource, Key(namespace, name), codec.load_pending(text)))
     return found
@@ -95,13 +95,15 @@ def _reading(directory: Path) -> Iterator[tuple[sqlite3.Connection, int]]:
                 copy = shutil.copy(path, scratch)
                 shutil.copy(wal, scratch)
                 with closing(sqlite3.connect(copy)) as connection:
+                    connection.text_factory = codec.tolerant
                     yield connection, size
         else:
             with closing(sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)) as connection:
+                connection.text_factory = codec.tolerant
                 yield connection, size
     except FileNotFoundError as error:
         raise StoreError(f"no state in {directory}", hint="has `crsyncer run` used this --state-dir yet?") from error
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, TypeError, sqlite3.Error) as error:
         raise StoreError(
             f"cannot read {path}: {error}", hint="run as its owner; `crsyncer run` sets a broken database aside"
         ) from error

@@ -96,7 +96,7 @@ class SqliteStore:
             loaded, damaged = await self._committer.load(resource)
         except sqlite3.Error as error:
             raise StoreError(f"cannot read {self.path}: {error}", hint="check the disk, then restart") from error
-        self.notes.extend(f"damaged, to be listed anew: {' '.join(place)}" for place in damaged)
+        self.notes.extend(f"damaged, to be listed anew: {place}" for place in damaged)
         return loaded
 
     async def body(self, side: Side, resource: str, key: Key) -> Json | None:
@@ -105,7 +105,7 @@ class SqliteStore:
         try:
             copy = await self._committer.copy(place)
             return None if copy is None else codec.load_body(copy.status, copy.rest, place)
-        except (sqlite3.Error, ValueError) as error:
+        except (sqlite3.Error, TypeError, ValueError) as error:
             _log.warning("cannot read the copy of %s %s on side %s: %s", resource, key, side, error)
             return None
 
@@ -172,7 +172,7 @@ class SqliteStore:
         for name, sealed in opened.meta.items():
             try:
                 self._meta[name] = json.loads(codec.unseal(sealed, (META, "", "", name)))
-            except ValueError:
+            except (TypeError, ValueError):
                 self.notes.append(f"damaged, taken as never set: {name}")
 
     def _put_text(self, place: Place, text: str | None) -> None:
