@@ -72,7 +72,8 @@ class AgentProcess:
 
     async def status(self) -> dict[str, Any]:
         """What `crsyncer status --json` says."""
-        return json.loads((await self.crsyncer("status", "--json"))[1])
+        document: dict[str, Any] = json.loads((await self.crsyncer("status", "--json"))[1])
+        return document
 
     async def crsyncer(self, *arguments: str) -> tuple[int, str, str]:
         """Run another command on the same state directory: exit code, standard output, standard error."""
