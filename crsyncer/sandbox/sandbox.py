@@ -1,8 +1,10 @@
 """Both planes: the cloud on etcd, the robot on kine, which is what k3s runs."""
 
 import json
+import os
 import shutil
 import tempfile
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +17,7 @@ from crsyncer.sandbox.golang import Progress
 from crsyncer.sandbox.plane import Plane
 
 _STATE = "sandbox.json"
+_PREFIX = "crsyncer-sandbox-"
 
 
 class Sandbox:
@@ -45,7 +48,9 @@ class Sandbox:
         """
         programs = binaries.find(progress=progress)
         temporary = directory is None
-        place = Path(tempfile.mkdtemp(prefix="crsyncer-sandbox-")) if directory is None else directory
+        if directory is None:
+            _sweep()
+        place = directory or Path(tempfile.mkdtemp(prefix=_PREFIX))
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
         if cls.attach(place) is not None:
             raise SandboxError(f"a sandbox is already up in {place}", hint="crsyncer sandbox down")
@@ -101,6 +106,7 @@ class Sandbox:
     def _save(self) -> None:
         state = {
             "programs": {key: str(path) if path else None for key, path in asdict(self.programs).items()},
+            "owner": os.getpid(),
             "pids": {plane.name: plane.pids() for plane in self.planes},
         }
         scratch = self.directory / f".{_STATE}.new"
@@ -114,3 +120,11 @@ class Sandbox:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.down()
+
+
+def _sweep() -> None:
+    """Remove the temporary directories of processes that were killed, 100 MB each."""
+    for state in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_STATE}"):
+        with suppress(OSError, ValueError, KeyError):
+            if not Path(f"/proc/{json.loads(state.read_text())['owner']}").exists():
+                shutil.rmtree(state.parent)
