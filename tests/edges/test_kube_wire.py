@@ -302,6 +302,36 @@ async def test_old_tls_and_no_tls_are_refused(reach: Reach, tmp_path: Path) -> N
     server.close()
 
 
+async def test_a_proxy_only_ever_sees_a_tunnel(reach: Reach) -> None:
+    asked: list[bytes] = []
+
+    async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        host, port = asked[0].split()[1].decode().rsplit(":", 1)
+        far_reader, far_writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+
+        async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+            while data := await source.read(65536):
+                sink.write(data)
+            sink.close()
+
+        await asyncio.gather(pump(reader, far_writer), pump(far_reader, writer), return_exceptions=True)
+
+    proxy = await asyncio.start_server(tunnel, "127.0.0.1", 0)
+    url = f"http://user:word@127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
+    async with reach(always(answer()), **{"proxy-url": url}) as (cluster, server):
+        assert (await cluster.request(GET)).status == 200
+        assert server.requests[0].headers["host"] == f"localhost:{server.port}"
+    proxy.close()
+    (head,) = asked
+    assert head.startswith(f"CONNECT localhost:{server.port} ".encode())
+    assert b"Proxy-Authorization: Basic dXNlcjp3b3Jk" in head
+    assert b"Bearer" not in head
+    async with reach(always(answer()), **{"proxy-url": url}) as (cluster, _):
+        assert "word" not in str(await failure(cluster))
+
+
 # --- watches
 
 

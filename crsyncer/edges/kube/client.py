@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import io
 import json
 import time
 from collections.abc import AsyncIterator, Callable
@@ -21,16 +22,16 @@ from crsyncer.core.calls import Call
 from crsyncer.core.model import Json
 from crsyncer.edges.kube.credentials import Credentials, Login
 from crsyncer.edges.kube.stream import WatchStream
-from crsyncer.edges.kube.transport import Exchange, Meter, open_socket, unsure
+from crsyncer.edges.kube.transport import CONNECT_TIMEOUT, Exchange, Meter, open_socket, unsure
 from crsyncer.errors import Never, Unsure
 from crsyncer.ports import Reply
 
 MAX_BODY = 64 * 1024 * 1024
 """Bytes, after decompression."""
 _POOL = 64
-_CONNECT_TIMEOUT = 10.0
 _IDLE = 60.0
 """Seconds that an idle connection is kept: less than the 90 s after which an API server closes it."""
+_PIECE = 1024 * 1024
 _TEXT = 500
 _FAILURES = (aiohttp.ClientError, OSError, TimeoutError)
 
@@ -149,7 +150,7 @@ class KubeCluster:
         generation = self._credentials.generation
         started = time.perf_counter()
         status = 0
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=read_timeout)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=read_timeout)
         try:
             async with asyncio.timeout(call.timeout):
                 response = await self._send(call, None, login=login, timeout=timeout)
@@ -178,7 +179,8 @@ class KubeCluster:
         return self._session.request(
             call.method,
             URL(url, encoded=True),
-            data=data,
+            # aiohttp writes a file in pieces, and a large body in one, which would hold up the loop.
+            data=io.BytesIO(data) if data is not None and len(data) > _PIECE else data,
             headers=headers,
             timeout=timeout,
             ssl=login.tls,
@@ -199,7 +201,7 @@ async def _send_once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandler
     try:
         return await send(request)
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-        raise unsure(error, seconds=0) from None
+        raise unsure(error, seconds=CONNECT_TIMEOUT) from None
 
 
 _ONCE = (_send_once,)
@@ -207,7 +209,7 @@ _ONCE = (_send_once,)
 
 @lru_cache(maxsize=32)
 def _timeout(total: float) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(total=total, sock_connect=_CONNECT_TIMEOUT)
+    return aiohttp.ClientTimeout(total=total, sock_connect=CONNECT_TIMEOUT)
 
 
 def _body(call: Call) -> bytes | None:

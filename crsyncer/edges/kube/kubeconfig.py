@@ -53,7 +53,7 @@ class Kubeconfig:
     """Wins over `authorization`, as for kubectl. Not read here: whoever uses it will have to again and again."""
     proxy: Secret | None
     helper: Secret | None
-    """The user as JSON, where a plug-in or a provider has to be asked for the credentials."""
+    """The user as YAML, where a plug-in or a provider has to be asked for the credentials."""
     files: dict[str, Stamp | None]
     """Every file that was read for this, and its stamp from before."""
 

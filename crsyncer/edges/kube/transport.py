@@ -15,6 +15,8 @@ import aiohttp
 
 from crsyncer.errors import ConfigError, Unsure
 
+CONNECT_TIMEOUT = 10.0
+"""Seconds for TCP and TLS together."""
 _KEEPALIVE = (("SO_KEEPALIVE", 1), ("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 _USER_TIMEOUT = 45_000
 """Milliseconds that sent bytes may stay unacknowledged; with keep-alive, a silent cut is noticed within 60 s (S9.3)."""
@@ -186,7 +188,10 @@ def _explain(error: BaseException, *, seconds: float) -> tuple[str, str]:
         case aiohttp.ClientConnectorDNSError():
             return "the server's name does not resolve", "check DNS, the network and the kubeconfig's server"
         case aiohttp.ConnectionTimeoutError():
-            return "no connection within 10 s", "packets vanish on the way, or a firewall drops them"
+            return (
+                f"no connection within {min(seconds, CONNECT_TIMEOUT):g} s",
+                "packets vanish on the way, or a firewall drops them",
+            )
         case aiohttp.SocketTimeoutError():
             return f"nothing came for {seconds:g} s", "the server, or something on the way, hangs"
         case TimeoutError():
