@@ -208,12 +208,8 @@ def _of_rest(content: Json, config_error: str | None, store_message: str | None)
 def _of_progress(content: Json, now: float, ready: bool) -> Iterator[_Reason]:
     states = {side: content["sides"][side]["state"] for side in Side}
     connecting = [side for side in Side if states[side] == "connecting"]
-    if connecting or not ready:
-        what = (
-            f"connecting to the {' and the '.join(connecting)}"
-            if connecting
-            else "reading the store and the robot's CRDs"
-        )
+    if connecting or (not ready and states[Side.ROBOT] == "connected"):
+        what = f"connecting to the {' and the '.join(connecting)}" if connecting else "reading the robot's CRDs"
         yield "degraded", "Starting", f"the agent is {what}", "wait a moment"
     if set(states.values()) != {"connected"}:
         return  # what follows from a missing side is not said a second time

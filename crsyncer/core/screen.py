@@ -100,8 +100,9 @@ def _holds(content: Json, now: float) -> Iterator[str]:
     if holds:
         yield "HELD FOR A HUMAN"
     for hold in holds[:_MOST_HOLDS]:
-        objects = f"{count(hold['objects'], 'object')} of {hold['resource']}"
-        yield _cut(f"{hold['id']}  {hold['reason']}: {objects}, for {_ago(hold['since'], now)}")
+        # What is held on a whole side is of no kind.
+        what = f": {count(hold['objects'], 'object')} of {hold['resource']}" if hold["resource"] else ""
+        yield _cut(f"{hold['id']}  {hold['reason']}{what}, for {_ago(hold['since'], now)}")
     if len(holds) > _MOST_HOLDS:
         yield f"and {len(holds) - _MOST_HOLDS} more: crsyncer holds list"
 

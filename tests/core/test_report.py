@@ -122,7 +122,7 @@ def test_kinds_are_in_alphabetical_order():
     assert [row["resource"] for row in content["kinds"]] == ["a.example.com", "b.example.com"]
 
 
-IDENTITY_HOLD = hold("IdentityChanged", id="cloud", hint="release it")
+IDENTITY_HOLD = hold("IdentityChanged", id="cloud", resource="", objects=0, hint="release it")
 REASONS = {
     "cloud offline": ("offline", "CloudOffline", "not answered for 2 s", facts(cloud=side("offline"))),
     "cloud never reached": ("offline", "CloudOffline", "never answered", facts(cloud=side("offline", last_ok=None))),
@@ -189,6 +189,7 @@ def test_a_changed_identity_and_its_hold_are_one_reason():
     content = document(facts(cloud=side("identity-changed"), holds=(IDENTITY_HOLD,)), NOW)
     assert codes(content) == ["IdentityChanged"]
     assert content["reasons"][0]["hint"] == "release it"
+    assert "cloud  IdentityChanged, for 5 min" in render(content, NOW).splitlines()
 
 
 def test_a_held_kind_is_explained_by_its_hold():
@@ -204,6 +205,10 @@ def test_what_follows_from_a_lost_cloud_is_not_said_again():
     waiting = kind(state="waiting", objects={Side.CLOUD: None, Side.ROBOT: None})
     content = document(facts(cloud=side("offline"), kinds=(waiting,), outbox=OutboxFacts(2, NOW - 900)), NOW)
     assert (content["health"], codes(content)) == ("offline", ["CloudOffline"])
+
+
+def test_an_agent_without_its_robot_is_not_said_to_be_starting():
+    assert codes(document(facts(robot=side("offline"), ready=False), NOW)) == ["RobotOffline"]
 
 
 def test_a_failure_outranks_a_lost_cloud():

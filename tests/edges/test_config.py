@@ -264,6 +264,7 @@ WRONG_KUBECONFIGS = {
     "current-context: a\ncontexts: [{name: a, context: {cluster: c}}]": "names no cluster with a server",
     "current-context: a\ncontexts: [{name: a, context: {}}]\nclusters: [{name: c, cluster: {}}]": "names no cluster",
     "a: 2001-99-99": "is not YAML",
+    json.dumps(kubeconfig("http://cloud.example.com")): "allowed: https://",
 }
 
 
@@ -275,6 +276,14 @@ def test_a_kubeconfig_that_cannot_work_is_refused_at_start(place, side, text):
     assert message.startswith(f"--{side}-kubeconfig: {place}/k")
     assert WRONG_KUBECONFIGS[text] in message
     assert "s3cret" not in message
+
+
+def test_a_mistake_in_the_file_is_one_also_where_a_flag_hides_it(place):
+    assert "listen is" in refusal(flags(place, listen="off", config=file(place, "listen: nonsense")))
+
+
+def test_the_cloud_is_looked_at_before_the_robot_is_guessed(place):
+    assert refusal({"cloud_kubeconfig": "nope"}, root=place).startswith("--cloud-kubeconfig: ")
 
 
 def test_a_context_of_the_file_is_refused_where_it_stands(place):

@@ -37,6 +37,10 @@ def read_kubeconfig(path: Path, context: str, *, place: str, context_place: str)
         raise ConfigError(
             f"{place}: {path}: context {name} names no cluster with a server; allowed: a complete context"
         )
+    if not cluster["server"].lower().startswith("https://"):
+        raise ConfigError(
+            f"{place}: {path}: context {name} has a server without TLS; allowed: https://HOST[:PORT][/PATH]"
+        )
     user = _named(content, "users", "user").get(str(contexts[name].get("user")), {})
     references = [
         cluster.get("certificate-authority"),

@@ -54,6 +54,9 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, root: Path = P
     values: dict[str, Any] = {}
     places: dict[str, str] = {}
     for option in OPTIONS:
+        # The file is checked as a whole: a mistake in it is a mistake also where a flag hides it today.
+        if in_file_only := in_file.get(option.key):
+            option.parse(in_file_only)
         if given := _given(option, flags, environ, in_file):
             values[option.field] = option.parse(given)
             places[option.field] = given.place
@@ -62,12 +65,12 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, root: Path = P
             "--cloud-kubeconfig is required; allowed: the path of a kubeconfig file, also as"
             " CRSYNCER_CLOUD_KUBECONFIG or as cloud.kubeconfig in the configuration file"
         )
-    if "robot_kubeconfig" not in values:
-        values["robot_kubeconfig"] = _robot_default(environ, root)
-        places["robot_kubeconfig"] = "--robot-kubeconfig (by default)"
     files = [config_file] if config_file else []
     targets = []
     for side in ("cloud", "robot"):
+        if f"{side}_kubeconfig" not in values:
+            values["robot_kubeconfig"] = _robot_default(environ, root)
+            places["robot_kubeconfig"] = "--robot-kubeconfig (by default)"
         path, context = values[f"{side}_kubeconfig"], values.get(f"{side}_context", "")
         context_place = places.get(f"{side}_context", f"--{side}-context")
         if path is not None:

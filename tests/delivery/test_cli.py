@@ -1,0 +1,235 @@
+"""The command line as it is installed: real processes, real files, exit codes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from crsyncer import __version__
+from crsyncer.edges.config import OPTIONS
+
+CLI = [sys.executable, "-m", "crsyncer.cli.main"]
+HEAVY = ["kubernetes", "aiohttp", "asyncio", "yaml", "sqlite3", "prometheus_client", "watchfiles"]
+COMMANDS = ["run", "status", "sandbox"]
+
+
+def environment(**more: str) -> dict[str, str]:
+    """The variables of this process without anything that configures an agent."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("CRSYNCER_", "KUBERNETES_", "STATE_DIRECTORY"))}
+    return clean | more
+
+
+def crsyncer(*arguments: str | Path, cwd: Path | None = None, **variables: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [*CLI, *arguments], capture_output=True, text=True, timeout=30, cwd=cwd, env=environment(**variables)
+    )
+
+
+def write_kubeconfig(path: Path) -> Path:
+    """A kubeconfig of a cluster that is not there, as two contexts."""
+    content = {
+        "current-context": "cloud",
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:9"}}],
+        "contexts": [{"name": name, "context": {"cluster": "c", "user": "u"}} for name in ("cloud", "robot")],
+        "users": [{"name": "u", "user": {"token": "s3cret-t0ken"}}],
+    }
+    path.write_text(json.dumps(content))
+    return path
+
+
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
+def test_help_imports_nothing_heavy(command):
+    script = (
+        "import sys; from crsyncer.cli.main import main; code = main(sys.argv[2:] + ['--help']);"
+        "print([name for name in sys.argv[1].split(',') if name in sys.modules], file=sys.stderr); sys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, ",".join(HEAVY), *command], capture_output=True, text=True, timeout=30
+    )
+    assert (done.returncode, done.stderr) == (0, "[]\n")
+    assert done.stdout.startswith("Usage: crsyncer")
+
+
+def test_the_overview_names_every_command():
+    done = crsyncer("--help")
+    assert done.returncode == 0
+    for name in [*COMMANDS, "demo"]:
+        assert f"\n  {name} " in done.stdout
+
+
+def test_the_help_of_run_names_every_flag_variable_and_key():
+    text = " ".join(crsyncer("run", "--help").stdout.split())
+    for option in OPTIONS:
+        for name in (option.flag, *option.variables, f"key: {option.key};"):
+            assert name in text
+    assert "--config FILE" in text
+    assert "CRSYNCER_CONFIG" in text
+
+
+def test_the_version_is_told():
+    done = crsyncer("--version")
+    assert (done.returncode, done.stdout) == (0, f"crsyncer {__version__}\n")
+
+
+def test_without_a_command_the_help_is_shown_and_the_exit_code_is_usage():
+    done = crsyncer()
+    assert done.returncode == 2
+    assert done.stderr.startswith("Usage: crsyncer")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["walk"], "No such command 'walk'"),
+        (["--walk"], "No such option '--walk'"),
+        (["run", "--robot-nme", "x"], "--robot-name"),
+        (["run", "--listen"], "requires an argument"),
+        (["run", "now"], "unexpected extra argument"),
+        (["status", "--jsn"], "--json"),
+        (["status", "--state-dir", "k"], "--state-dir is"),
+        (["run"], "--cloud-kubeconfig is required"),
+        (["run", "--cloud-kubeconfig", "k", "--robot-kubeconfig", "k"], "two different clusters"),
+        (["run", "--cloud-kubeconfig", "gone"], "cannot be read (No such file or directory)"),
+        (["run", "--cloud-kubeconfig", "k", "--cloud-context", "a\nb"], 'allowed: cloud, robot'),
+        (["run", "--cloud-kubeconfig", "k", "--listen", "nine"], "HOST:PORT"),
+        (["run", "--cloud-kubeconfig", "k", "--config", "broken.yaml"], "broken.yaml:2: not YAML"),
+    ],
+)  # fmt: skip
+def test_a_wrong_word_is_one_line_and_exit_code_2_and_touches_nothing(tmp_path, arguments, said):
+    write_kubeconfig(tmp_path / "k")
+    (tmp_path / "broken.yaml").write_text("robotName: 'r\n")
+    done = crsyncer(*arguments, cwd=tmp_path, CRSYNCER_STATE_DIR=str(tmp_path / "state"))
+    assert (done.returncode, done.stdout) == (2, "")
+    [line] = done.stderr.splitlines()
+    assert line.startswith("crsyncer: ")
+    assert said in line
+    assert not (tmp_path / "state").exists()
+
+
+def status(state: Path, *more: str) -> tuple[int, dict]:
+    done = crsyncer("status", "--json", "--state-dir", state, *more)
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_the_status_of_nothing_is_complete_and_says_so(tmp_path):
+    code, content = status(tmp_path / "never")
+    assert code == 13
+    assert content["schema"] == "crsyncer.status/v1"
+    assert content["agent"] == {"state": "stopped", "pid": None, "since": None}
+    assert content["reasons"][0]["code"] == "AgentStopped"
+    assert not (tmp_path / "never").exists()
+    text = crsyncer("status", "--state-dir", tmp_path / "never")
+    assert text.returncode == 13
+    assert text.stdout.startswith("STOPPED: the agent is not running")
+    assert "\x1b" not in text.stdout
+
+
+def test_the_status_of_a_broken_store_is_still_a_status(tmp_path):
+    (tmp_path / "state.db").write_bytes(b"nonsense" * 1000)
+    code, content = status(tmp_path)
+    assert (code, content["store"]["state"]) == (13, "unreadable")
+    assert [reason["code"] for reason in content["reasons"]] == ["AgentStopped", "StateDegraded"]
+
+
+def test_the_state_directory_may_come_from_the_environment_or_the_file(tmp_path):
+    (tmp_path / "c.yaml").write_text("stateDir: here\nother: wrong but not ours to judge\n")
+    for variables in ({"CRSYNCER_CONFIG": "c.yaml"}, {"STATE_DIRECTORY": str(tmp_path / "here")}):
+        done = crsyncer("status", "--json", cwd=tmp_path, **variables)
+        assert json.loads(done.stdout)["store"]["path"] == str(tmp_path / "here" / "state.db")
+
+
+class Running:
+    """An agent whose two clusters are not there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.state = folder / "state"
+        self.config = folder / "c.yaml"
+        self.log = folder / "log"
+        kubeconfig = write_kubeconfig(folder / "k")
+        self.config.write_text("robotName: r1\n")
+        self.arguments = [
+            "run", "--config", str(self.config),
+            "--cloud-kubeconfig", str(kubeconfig), "--robot-kubeconfig", str(kubeconfig),
+            "--robot-context", "robot", "--state-dir", str(self.state), "--listen", "off", "--log-format", "json",
+            "--log-level", "debug",
+        ]  # fmt: skip
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen([*CLI, *self.arguments], stderr=log, env=environment())
+
+    def wait_for(self, look):
+        deadline = time.monotonic() + 15
+        while not look():
+            assert time.monotonic() < deadline, self.log.read_text()
+            assert self.process.poll() is None, self.log.read_text()
+            time.sleep(0.05)
+
+
+@pytest.fixture
+def agent(tmp_path):
+    running = Running(tmp_path)
+    try:
+        running.wait_for((running.state / "crsyncer.sock").exists)
+        yield running
+    finally:
+        running.process.kill()
+        running.process.wait()
+
+
+def test_the_life_of_an_agent_as_its_operator_sees_it(agent):
+    agent.wait_for(lambda: status(agent.state)[1]["sides"]["cloud"]["state"] == "offline")
+    code, content = status(agent.state)
+    assert (code, content["health"]) == (10, "degraded")
+    assert content["robot"] == "r1"
+    assert content["agent"]["pid"] == agent.process.pid
+    assert {"RobotOffline", "CloudOffline"} <= {reason["code"] for reason in content["reasons"]}
+
+    second = crsyncer(*agent.arguments)
+    assert second.returncode == 1
+    assert f"process {agent.process.pid}" in second.stderr
+    assert [line.split(":")[0] for line in second.stderr.splitlines() if not line.startswith("{")] == [
+        "crsyncer",
+        "hint",
+    ]
+
+    for edit in ("listen: nonsense", "robotname: typo"):
+        agent.config.write_text(f"robotName: r2\n{edit}\n")
+        agent.process.send_signal(signal.SIGHUP)
+        agent.wait_for(lambda: f"c.yaml:2: {edit[:6]}" in str(status(agent.state)[1]["reasons"]))  # noqa: B023
+    assert status(agent.state)[1]["robot"] == "r1"
+
+    agent.process.terminate()
+    assert agent.process.wait(10) == 0
+    code, content = status(agent.state)
+    assert (code, content["robot"], content["agent"]["state"]) == (13, "r1", "stopped")
+
+    log = agent.log.read_text()
+    assert all(json.loads(line)["level"] for line in log.splitlines())
+    assert "s3cret" not in log
+
+
+def test_an_agent_that_is_told_to_stop_while_it_starts_stops(tmp_path):
+    running = Running(tmp_path)
+    time.sleep(0.25)
+    if running.process.poll() is None:
+        running.process.terminate()
+    assert running.process.wait(10) in (0, -signal.SIGTERM)
+
+
+def test_watching_a_status_ends_cleanly_with_ctrl_c(tmp_path):
+    watching = subprocess.Popen(
+        [*CLI, "status", "--watch", "--json", "--state-dir", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
+    assert watching.stdout is not None
+    lines = [watching.stdout.readline() for _ in range(2)]
+    watching.send_signal(signal.SIGINT)
+    assert watching.communicate(timeout=10)[0] == ""
+    assert watching.returncode == 0
+    assert [json.loads(line)["agent"]["state"] for line in lines] == ["stopped", "stopped"]
