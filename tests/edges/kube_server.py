@@ -1,16 +1,23 @@
 """A small TLS server that answers as badly as a test wants, the certificates for it, and kubeconfigs to reach it."""
 
 import asyncio
+import json
 import ssl
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
+from crsyncer.core.calls import Call
+from crsyncer.edges.kube import KubeCluster
+from crsyncer.errors import ConfigError, Unsure
+
+GET = Call("get", "GET", "/apis/g.example.com/v1/goals/x")
 TOKEN = "eyJhbGciOiJSUzI1NiJ9.the-secret-of-this-test.c2lnbmF0dXJl"
 
 
@@ -124,6 +131,9 @@ def answer(
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
+Reach = Callable[..., AbstractAsyncContextManager[tuple[KubeCluster, HostileServer]]]
+"""Serve a handler and connect to it: see the fixture `reach`."""
+
 STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
@@ -150,3 +160,62 @@ def write_config(path: Path, *, server: str, ca: Path | None, user: dict[str, An
         )
     )
     return path
+
+
+def always(*data: bytes) -> Handler:
+    """Answer every request with these bytes, each in a segment of its own."""
+
+    async def handler(request: Request, writer: asyncio.StreamWriter) -> None:
+        for piece in data:
+            writer.write(piece)
+            await writer.drain()
+
+    return handler
+
+
+def once(data: bytes) -> Handler:
+    """Answer with these bytes and close."""
+
+    async def handler(request: Request, writer: asyncio.StreamWriter) -> None:
+        writer.write(data)
+        await writer.drain()
+        writer.close()
+
+    return handler
+
+
+async def failure(cluster: KubeCluster, call: Call = GET) -> Unsure:
+    """How a request fails."""
+    with pytest.raises(Unsure) as caught:
+        await cluster.request(call)
+    return caught.value
+
+
+def only(*tokens: str) -> Handler:
+    """A server that takes these tokens, and echoes the one that came."""
+
+    async def handler(request: Request, writer: asyncio.StreamWriter) -> None:
+        token = request.headers.get("authorization", "").removeprefix("Bearer ")
+        good = token in tokens
+        writer.write(answer(json.dumps({"token": token}).encode(), status="200 OK" if good else "401 Unauthorized"))
+
+    return handler
+
+
+@asynccontextmanager
+async def connected(path: Path, *, context: str | None = None) -> AsyncIterator[KubeCluster]:
+    """A cluster by its kubeconfig."""
+    cluster = await KubeCluster.connect(path, context=context, observe=None)
+    try:
+        yield cluster
+    finally:
+        await cluster.close()
+
+
+async def refused(path: Path | None, *, context: str | None = None) -> ConfigError:
+    """How a kubeconfig is refused: in one line, and without its secrets."""
+    with pytest.raises(ConfigError) as caught:
+        await KubeCluster.connect(path, context=context, observe=None)
+    assert "\n" not in str(caught.value)
+    assert TOKEN not in f"{caught.value} {caught.value.hint}"
+    return caught.value

@@ -1,109 +1,32 @@
-"""The API server's edge against a server that misbehaves, over real sockets and TLS."""
+"""Requests to an API server that misbehaves, over real sockets and TLS."""
 
 import asyncio
 import gzip
-import json
 import logging
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from crsyncer import __version__
 from crsyncer.core.calls import Call
 from crsyncer.edges.kube import Exchange, KubeCluster
-from crsyncer.edges.kube.stream import MAX_LINE
-from crsyncer.errors import Never, Unsure
+from crsyncer.errors import Never
 from tests.edges.kube_server import (
-    STREAM,
+    GET,
     TOKEN,
     Certificates,
-    Handler,
-    HostileServer,
-    Request,
+    Reach,
+    always,
     answer,
-    chunk,
-    hostile,
+    failure,
     make_certificates,
+    once,
     write_config,
 )
 
-GET = Call("get", "GET", "/apis/g.example.com/v1/goals/x")
 LIST = Call("list", "GET", "/apis/g.example.com/v1/goals")
-WATCH = Call("watch", "GET", "/apis/g.example.com/v1/goals", query=(("watch", "1"),), timeout=5)
-
-Reach = Callable[..., AbstractAsyncContextManager[tuple[KubeCluster, HostileServer]]]
-
-
-@pytest.fixture(scope="session")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    return make_certificates(tmp_path_factory.mktemp("pki"))
-
-
-@pytest.fixture(scope="session")
-def pair(certificates: Certificates) -> tuple[Path, Path]:
-    return certificates.issue("server")
-
-
-@pytest.fixture
-def reach(certificates: Certificates, pair: tuple[Path, Path], tmp_path: Path) -> Reach:
-    """A cluster that is served by a handler."""
-
-    @asynccontextmanager
-    async def opened(
-        handler: Handler,
-        *,
-        pair: tuple[Path, Path] = pair,
-        path: str = "",
-        ca: Path | None = certificates.ca,
-        observe: Callable[[Exchange], None] | None = None,
-        oldest: int | None = None,
-        client_ca: Path | None = None,
-        user: dict[str, Any] | None = None,
-        **about: Any,
-    ) -> AsyncIterator[tuple[KubeCluster, HostileServer]]:
-        async with hostile(handler, pair=pair, oldest=oldest, client_ca=client_ca) as server:
-            login = {"token": TOKEN} if user is None else user
-            config = write_config(tmp_path / "config", server=server.url + path, ca=ca, user=login, **about)
-            cluster = await KubeCluster.connect(config, context=None, observe=observe)
-            try:
-                yield cluster, server
-            finally:
-                await cluster.close()
-
-    return opened
-
-
-def always(*data: bytes) -> Handler:
-    """Answer every request with these bytes, each in a segment of its own."""
-
-    async def handler(request: Request, writer: Any) -> None:
-        for piece in data:
-            writer.write(piece)
-            await writer.drain()
-
-    return handler
-
-
-def once(data: bytes) -> Handler:
-    """Answer with these bytes and close."""
-
-    async def handler(request: Request, writer: Any) -> None:
-        writer.write(data)
-        await writer.drain()
-        writer.close()
-
-    return handler
-
-
-async def failure(cluster: KubeCluster, call: Call = GET) -> Unsure:
-    with pytest.raises(Unsure) as caught:
-        await cluster.request(call)
-    return caught.value
 
 
 async def test_a_request_carries_exactly_what_was_asked_for(reach: Reach) -> None:
@@ -330,155 +253,6 @@ async def test_a_proxy_only_ever_sees_a_tunnel(reach: Reach) -> None:
     assert b"Bearer" not in head
     async with reach(always(answer()), **{"proxy-url": url}) as (cluster, _):
         assert "word" not in str(await failure(cluster))
-
-
-# --- watches
-
-
-async def lines(cluster: KubeCluster, *, read_timeout: float = 5) -> list[bytes]:
-    async with cluster.watch(WATCH, read_timeout=read_timeout) as stream:
-        assert stream.status == 200
-        return [line async for line in stream.lines()]
-
-
-EVENTS = [
-    json.dumps({"type": "ADDED", "object": {"n": n, "text": "ü" * n}}, ensure_ascii=False).encode() for n in range(4)
-]
-BODY = b"".join(line + b"\n" for line in EVENTS)
-
-
-@pytest.mark.parametrize("size", [1, 2, 7, 64, 4096])
-async def test_lines_are_whole_wherever_the_chunks_end(reach: Reach, size: int) -> None:
-    pieces = [chunk(BODY[at : at + size]) for at in range(0, len(BODY), size)]
-    async with reach(always(STREAM, *pieces, chunk(b""))) as (cluster, server):
-        assert await lines(cluster) == EVENTS
-        assert server.requests[0].headers["accept-encoding"] == "identity"
-
-
-async def test_a_split_at_every_byte_of_the_wire_changes_nothing(reach: Reach) -> None:
-    wire = STREAM + chunk(BODY) + chunk(b"")
-    async with reach(always(*(wire[at : at + 1] for at in range(len(wire))))) as (cluster, _):
-        assert await lines(cluster) == EVENTS
-
-
-async def test_gzip_nobody_asked_for_is_unpacked_too(reach: Reach) -> None:
-    packed = gzip.compress(BODY[:50]) + gzip.compress(BODY[50:])
-    head = STREAM.replace(b"Content-Type", b"Content-Encoding: gzip\r\nContent-Type")
-    pieces = [chunk(packed[at : at + 1]) for at in range(len(packed))]
-    async with reach(always(head, *pieces, chunk(b""))) as (cluster, _):
-        assert await lines(cluster) == EVENTS
-
-
-async def test_a_line_is_handed_out_before_the_next_one_is_there(reach: Reach) -> None:
-    more = asyncio.Event()
-
-    async def handler(request: Request, writer: Any) -> None:
-        writer.write(STREAM + chunk(EVENTS[0] + b"\n" + EVENTS[1][:9]))
-        await more.wait()
-        writer.write(chunk(EVENTS[1][9:] + b"\n") + chunk(b""))
-
-    async with reach(handler) as (cluster, _), cluster.watch(WATCH, read_timeout=5) as stream:
-        found = stream.lines()
-        assert await anext(found) == EVENTS[0]
-        more.set()
-        assert [line async for line in found] == EVENTS[1:2]
-
-
-async def collect(cluster: KubeCluster, *, read_timeout: float = 5) -> tuple[list[bytes], str]:
-    """The lines that came before the stream failed, and why it did."""
-    found: list[bytes] = []
-    try:
-        async with cluster.watch(WATCH, read_timeout=read_timeout) as stream:
-            async for line in stream.lines():
-                found += [line]
-    except Unsure as error:
-        return found, str(error)
-    raise AssertionError(f"a clean end after {found}")
-
-
-async def test_a_cut_stream_gives_its_whole_lines_and_then_fails(reach: Reach) -> None:
-    async with reach(once(STREAM + chunk(BODY))) as (cluster, _):
-        assert await collect(cluster) == (EVENTS, "the answer was cut off or garbled")
-    async with reach(always(STREAM, chunk(BODY[:-5]), chunk(b""))) as (cluster, _):
-        assert await collect(cluster) == (EVENTS[:-1], "the watch was cut in the middle of a line")
-
-
-async def test_a_silent_stream_fails_after_the_read_timeout(reach: Reach) -> None:
-    async with reach(always(STREAM, chunk(BODY))) as (cluster, _):
-        assert await collect(cluster, read_timeout=0.2) == (EVENTS, "nothing came for 0.2 s")
-    async with reach(always(b"")) as (cluster, _):
-        with pytest.raises(Unsure, match=r"no answer within 0\.2 s"):
-            async with cluster.watch(Call("watch", "GET", "/x", timeout=0.2), read_timeout=5):
-                pass
-
-
-async def test_a_line_may_have_4_mib_and_not_one_byte_more(reach: Reach) -> None:
-    longest = b"x" * MAX_LINE
-    async with reach(always(STREAM, chunk(longest + b"\n" + EVENTS[0] + b"\n"), chunk(b""))) as (cluster, _):
-        assert await lines(cluster) == [longest, EVENTS[0]]
-    async with reach(always(STREAM, chunk(EVENTS[0] + b"\n" + longest + b"x\n"), chunk(b""))) as (cluster, _):
-        assert await collect(cluster) == ([EVENTS[0]], "a watch line is longer than 4 MiB")
-
-
-async def test_an_endless_line_is_given_up_at_4_mib(reach: Reach) -> None:
-    sent = 0
-
-    async def handler(request: Request, writer: Any) -> None:
-        nonlocal sent
-        writer.write(STREAM)
-        while True:
-            writer.write(chunk(b"x" * 65536))
-            await writer.drain()
-            sent += 65536
-
-    async with reach(handler) as (cluster, _):
-        assert await collect(cluster) == ([], "a watch line is longer than 4 MiB")
-    assert sent < 4 * MAX_LINE
-
-
-async def test_a_refused_watch_hands_over_the_whole_answer(reach: Reach) -> None:
-    gone = answer(b'{"code":410}', status="410 Gone", headers=("Retry-After: 3",))
-    async with reach(always(gone)) as (cluster, _), cluster.watch(WATCH, read_timeout=5) as stream:
-        assert (stream.status, stream.reply and stream.reply.body) == (410, {"code": 410})
-        assert stream.reply is not None
-        assert stream.reply.retry_after == 3
-        assert [line async for line in stream.lines()] == []
-
-
-async def test_watches_do_not_take_the_places_of_requests(reach: Reach) -> None:
-    async def handler(request: Request, writer: Any) -> None:
-        writer.write(STREAM + chunk(b"{}\n") if "watch=1" in request.line else answer())
-
-    leave = asyncio.Event()
-
-    async def watch(cluster: KubeCluster) -> None:
-        async with cluster.watch(WATCH, read_timeout=5) as stream:
-            await anext(stream.lines())
-            await leave.wait()
-
-    async with reach(handler) as (cluster, _), asyncio.TaskGroup() as group:
-        for _ in range(80):
-            group.create_task(watch(cluster))
-        replies = await asyncio.gather(*(cluster.request(GET) for _ in range(80)))
-        assert {reply.status for reply in replies} == {200}
-        leave.set()
-
-
-async def test_closing_ends_an_open_watch(reach: Reach) -> None:
-    async with (
-        reach(always(STREAM, chunk(BODY))) as (cluster, _),
-        asyncio.timeout(5),
-        cluster.watch(WATCH, read_timeout=60) as stream,
-    ):
-        found = stream.lines()
-        assert [await anext(found) for _ in EVENTS] == EVENTS
-        waiting = asyncio.ensure_future(anext(found))
-        await asyncio.sleep(0)
-        await cluster.close()
-        with pytest.raises(Unsure):
-            await waiting
-        with pytest.raises(Unsure):
-            await anext(stream.lines())
 
 
 async def test_the_token_shows_nowhere(reach: Reach, caplog: pytest.LogCaptureFixture) -> None:
