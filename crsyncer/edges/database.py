@@ -102,11 +102,12 @@ def _open(path: Path, *, now: float, steps: Sequence[Step], patience: float) -> 
         connection.text_factory = codec.tolerant
         try:
             schema = _check(connection, steps)
-            _configure(connection)
+            _configure(connection, new=not schema)
             opened = Opened(Database(connection), schema=len(steps))
             migrate(opened.database, steps)
             _check_tables(connection, steps)
-            connection.execute("PRAGMA incremental_vacuum").fetchall()
+            if _pragma(connection, "freelist_count"):
+                connection.execute("PRAGMA incremental_vacuum").fetchall()
         except Exception as error:
             # Anything can come out of a damaged file, undecodable error messages of SQLite's own included.
             if isinstance(error, OSError) or (isinstance(error, sqlite3.Error) and _is_circumstance(error)):
@@ -151,10 +152,11 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
     return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
 
 
-def _configure(connection: sqlite3.Connection) -> None:
+def _configure(connection: sqlite3.Connection, *, new: bool) -> None:
+    layout = (f"page_size = {PAGE_BYTES}", "auto_vacuum = INCREMENTAL")
     for setting in (
-        f"page_size = {PAGE_BYTES}",
-        "auto_vacuum = INCREMENTAL",
+        # Only where there is none yet, since opening must write nothing: a robot whose disk is full starts too.
+        *(layout if new else ()),
         "journal_mode = WAL",
         "synchronous = FULL",
         "wal_autocheckpoint = 256",

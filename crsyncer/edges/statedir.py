@@ -3,6 +3,7 @@
 import fcntl
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from crsyncer.errors import Locked, StoreError
@@ -28,8 +29,10 @@ class Lock:
     def acquire(self) -> None:
         """Take the directory and write our pid into the lock file; raises Locked, or StoreError."""
         self._take(os.O_RDWR | os.O_CREAT)
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+        # On a full disk the lock still locks, it only does not say by whom.
+        with suppress(OSError):
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
 
     def peek(self) -> None:
         """Keep an agent from starting while somebody reads, writing nothing; raises Locked while one is running."""

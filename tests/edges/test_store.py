@@ -172,6 +172,30 @@ async def test_a_forgotten_kind_leaves_nothing_but_its_outbox(store, keep_outbox
         assert database.execute("SELECT count(*) FROM rests").fetchone() == (0,)
 
 
+async def test_a_kind_forgotten_with_its_outbox_and_again_without_has_lost_it(store):
+    put_everything(store)
+    await store.durable()
+    store.forget_kind(GOALS, keep_outbox=False)
+    store.forget_kind(GOALS)
+    assert await store.load(GOALS) == Loaded()
+    store = await reopened(store)
+    assert await store.load(GOALS) == Loaded()
+    await store.close()
+
+
+async def test_an_object_that_is_dropped_on_both_sides_leaves_no_row(store):
+    report_status(store, 1, 1)
+    await store.durable()
+    store.put_record(GOALS, key(1), None)
+    for side in Side:
+        store.drop_copy(side, GOALS, key(1))
+        await store.durable()
+    await store.close()
+    with closing(sqlite3.connect(store.path)) as database:
+        for table in ("objects", "rests", "outbox"):
+            assert database.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
+
+
 RESOURCES, KEYS = st.sampled_from([GOALS, "b.c"]), st.sampled_from([Key("", "a"), Key("a", "a"), Key("a", "b")])
 SIDES, NUMBERS = st.sampled_from(list(Side)), st.integers(0, 3)
 OPERATIONS = st.one_of(
@@ -183,6 +207,7 @@ OPERATIONS = st.one_of(
     st.tuples(st.just("tombstone"), RESOURCES, KEYS, NUMBERS | st.none()),
     st.tuples(st.just("forget"), RESOURCES, st.booleans()),
     st.tuples(st.sampled_from(["durable", "reopen", "check"])),
+    st.tuples(st.just("check")),
 )
 
 
