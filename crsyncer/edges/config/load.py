@@ -55,8 +55,8 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, root: Path = P
     places: dict[str, str] = {}
     for option in OPTIONS:
         # The file is checked as a whole: a mistake in it is a mistake also where a flag hides it today.
-        if in_file_only := in_file.get(option.key):
-            option.parse(in_file_only)
+        if written := in_file.get(option.key):
+            option.parse(written)
         if given := _given(option, flags, environ, in_file):
             values[option.field] = option.parse(given)
             places[option.field] = given.place

@@ -44,12 +44,14 @@ def _robot_name(given: Given) -> str:
 
 
 def parse_path(given: Given) -> Path:
+    """The absolute path that was meant; ConfigError when it is none."""
     if not given.text or "\0" in given.text:
         raise given.refuse("a path")
     return absolute(given.text, given.folder)
 
 
 def absolute(text: str, folder: Path) -> Path:
+    """A path as written in something that lies in `folder`."""
     return folder.absolute() / text
 
 
