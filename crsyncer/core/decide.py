@@ -15,7 +15,7 @@ from crsyncer.core.actions import (
     Update,
     Why,
 )
-from crsyncer.core.model import Gap, Record, Side, Sighting, View
+from crsyncer.core.model import Gap, Pending, Record, Side, Sighting, View
 from crsyncer.core.policy import Policy
 
 _NAME_TAKEN = Hold(
@@ -30,7 +30,15 @@ _ODD_STATUS = Hold(
 )
 
 
-def decide(upstream: Sighting, downstream: Sighting, policy: Policy, record: Record, *, verify: bool = False) -> Plan:
+def decide(
+    upstream: Sighting,
+    downstream: Sighting,
+    policy: Policy,
+    record: Record,
+    *,
+    pending: Pending | None = None,
+    verify: bool = False,
+) -> Plan:
     """What must be done so that the pair agrees (S3 to S5). Pure; an agreed pair gives an empty plan.
 
     upstream     downstream        plan
@@ -48,15 +56,17 @@ def decide(upstream: Sighting, downstream: Sighting, policy: Policy, record: Rec
     seen         seen              content, then status, each only where it differs   S3, S4
 
     With `verify` (audit, restored side) upstream's status is compared too, not only downstream's changes (S4.8).
+    `pending` is the pair's row in the outbox. It may be on its way: what upstream shows meanwhile is no agreement, and
+    a status that differs from the row has to follow it (S4.1).
     """
     if not isinstance(downstream, View):
         lone = isinstance(upstream, View) and not upstream.terminating and downstream is Gap.ABSENT
         return Plan(content=Create()) if lone else NOTHING
     if upstream is Gap.UNSEEN:
-        return Plan(status=_status(None, downstream, policy, record, verify=verify))
+        return Plan(status=_status(None, downstream, policy, record, pending=pending, verify=verify))
     if not isinstance(upstream, View):
         return Plan(content=_delete(downstream, policy, Why.GONE))
-    status = _status(upstream, downstream, policy, record, verify=verify)
+    status = _status(upstream, downstream, policy, record, pending=pending, verify=verify)
     if upstream.terminating:
         return Plan(_delete(downstream, policy, Why.TERMINATING), status)
     return Plan(_content(upstream, downstream, policy, record), status)
@@ -71,17 +81,24 @@ def _content(upstream: View, downstream: View, policy: Policy, record: Record) -
     if downstream.terminating:
         return None
     put = (downstream.uid, downstream.resource_version)
-    if stamp is None:
-        return Update(*put, Why.ADOPT)
-    if stamp.digest != upstream.content:
-        return Update(*put, Why.CHANGED)
-    admitted = record.admitted if record.applied == upstream.content else upstream.content
-    drifted = downstream.content not in (upstream.content, admitted)
+    known = _known(record, upstream.uid)
+    applied = known.applied == upstream.content
+    if stamp is None or stamp.digest != upstream.content:
+        # A stamp that is not the one we wrote was changed by somebody: drift as well, and it may become a fight.
+        fresh = Why.ADOPT if stamp is None else Why.CHANGED
+        return Update(*put, Why.DRIFT if applied else fresh)
+    drifted = downstream.content not in (upstream.content, known.admitted if applied else upstream.content)
     if drifted and not policy.keep_drift:
         return Update(*put, Why.DRIFT)
-    if record.seed and record.upstream_uid == upstream.uid and not downstream.has_status and upstream.has_status:
-        return Seed(*put)
-    return None
+    return Seed(*put) if _owed_status(upstream, downstream, policy, known) else None
+
+
+def _owed_status(upstream: View, downstream: View, policy: Policy, known: Record) -> bool:
+    """Whether a copy that we made is still owed upstream's status (S4.4). Without an endpoint it came with the copy."""
+    if not known.seed or downstream.has_status or not policy.status_endpoint[policy.downstream]:
+        return False
+    worth = upstream.status or policy.subtree is not None
+    return bool(worth) and upstream.has_status and not upstream.odd_status
 
 
 def _delete(downstream: View, policy: Policy, why: Why) -> ContentAction | None:
@@ -100,8 +117,19 @@ def _signed(downstream: View, policy: Policy) -> bool:
     return downstream.stamp is not None and downstream.stamp.robot == policy.robot
 
 
+def _known(record: Record, upstream_uid: str) -> Record:
+    """What is remembered of this very upstream object."""
+    return record if record.upstream_uid == upstream_uid else Record()
+
+
 def _status(
-    upstream: View | None, downstream: View, policy: Policy, record: Record, *, verify: bool
+    upstream: View | None,
+    downstream: View,
+    policy: Policy,
+    record: Record,
+    *,
+    pending: Pending | None,
+    verify: bool,
 ) -> StatusAction | None:
     """What upstream must be told (S4). `upstream` is None while it has not been seen since the store was made."""
     stamp = downstream.stamp
@@ -109,17 +137,23 @@ def _status(
         return None
     if upstream is not None and stamp.upstream_uid != upstream.uid:
         return None
-    known = record if record.upstream_uid == stamp.upstream_uid else Record()
     if downstream.odd_status:
         return _ODD_STATUS
-    if not downstream.status:
+    known = _known(record, stamp.upstream_uid)
+    send = SendStatus(stamp.upstream_uid, downstream.status)
+    if not downstream.status and (
         # Gone is only what was there (S4.3); in subtree mode, only while the rest of the status still is (S4.5).
-        if not known.had_status or known.seed or (policy.subtree is not None and not downstream.has_status):
-            return None
-        nothing_there = upstream is not None and not upstream.status
-        return Agreed(stamp.upstream_uid, "") if nothing_there else SendStatus(stamp.upstream_uid, "")
-    if upstream is not None and upstream.status == downstream.status:
-        return None if known.sent == downstream.status else Agreed(stamp.upstream_uid, downstream.status)
+        not known.had_status or known.seed or (policy.subtree is not None and not downstream.has_status)
+    ):
+        return None
+    if pending is not None and pending.upstream_uid == stamp.upstream_uid:
+        return None if pending.digest == downstream.status else send
+    agreed = Agreed(stamp.upstream_uid, downstream.status)
+    if not downstream.status:
+        return agreed if upstream is not None and not upstream.status else send
+    verbatim = policy.subtree is not None or not policy.map_generation
+    if verbatim and upstream is not None and upstream.status == downstream.status:
+        return None if known.sent == downstream.status else agreed
     fresh = known.sent != downstream.status
     lost = verify and upstream is not None and upstream.status != known.accepted
-    return SendStatus(stamp.upstream_uid, downstream.status) if fresh or lost else None
+    return send if fresh or lost else None
