@@ -105,6 +105,10 @@ class Agent:
 
     async def run(self) -> int:
         """Serve until told to stop."""
+        async with contextlib.AsyncExitStack() as trial:
+            # Before anything is touched: a kubeconfig that cannot be used ends the agent here.
+            for side in Side:
+                await self._connect(side, trial)
         self._store = await SqliteStore.open(self._settings.state_dir, on_trouble=self._trouble)
         self._store.on_commit = self._metrics.commit
         for note in self._store.notes:
@@ -133,18 +137,30 @@ class Agent:
 
     async def _serve(self) -> None:
         """Build everything for the settings of the moment, again whenever they change."""
+        proven: Settings | None = None
         while True:
             self._rebuild.clear()
             async with contextlib.AsyncExitStack() as stack:
-                clusters = {side: await self._connect(side, stack) for side in Side}
-                self._assemble(clusters)
-                await stack.enter_async_context(control.serve(self._settings.state_dir, self._answer))
-                if self._settings.listen is not None:
-                    await stack.enter_async_context(
-                        web.serve(self._settings.listen, live=self._live, ready=self._ready, metrics=self._scrape)
-                    )
+                try:
+                    await self._build(stack)
+                except ConfigError as error:
+                    if proven is None:
+                        raise
+                    self._refuse(str(error))
+                    self._settings, proven = proven, None
+                    continue
+                proven = self._settings
                 with contextlib.suppress(_Rebuild):
                     await self._loops()
+
+    async def _build(self, stack: contextlib.AsyncExitStack) -> None:
+        clusters = {side: await self._connect(side, stack) for side in Side}
+        self._assemble(clusters)
+        await stack.enter_async_context(control.serve(self._settings.state_dir, self._answer))
+        if self._settings.listen is not None:
+            await stack.enter_async_context(
+                web.serve(self._settings.listen, live=self._live, ready=self._ready, metrics=self._scrape)
+            )
 
     async def _loops(self) -> None:
         try:
@@ -223,11 +239,9 @@ class Agent:
         for link in self._links.values():
             link.cluster.refresh_credentials()
         if isinstance(outcome, ConfigError):
-            self._config_error = str(outcome)
-            log.error("the new configuration is not used: %s", outcome)
+            self._refuse(str(outcome))
         elif outcome.state_dir != self._settings.state_dir:
-            self._config_error = "stateDir cannot change while the agent runs; restart it"
-            log.error("the new configuration is not used: %s", self._config_error)
+            self._refuse("stateDir cannot change while the agent runs; restart it")
         else:
             self._config_error = None
             logging.getLogger().setLevel(outcome.log_level.upper())
@@ -236,6 +250,10 @@ class Agent:
                 log.info("settings have changed: starting over with them")
                 self._rebuild.set()
         self._changed.set()
+
+    def _refuse(self, reason: str) -> None:
+        self._config_error = reason
+        log.error("the new configuration is not used: %s", reason)
 
     async def _until_rebuild(self) -> None:
         await self._rebuild.wait()

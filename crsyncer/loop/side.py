@@ -18,6 +18,7 @@ _FIRST_RETRY_SECONDS = 1.0
 _LAST_RETRY_SECONDS = 60.0
 _SILENCE_SECONDS = 35.0
 """A side that has said nothing for so long is asked, so that a dead link is noticed within a minute."""
+_IDENTITY_SECONDS = 5.0
 _KUBE_SYSTEM = Call("get", "GET", "/api/v1/namespaces/kube-system", accept=PARTIAL, timeout=20.0)
 
 
@@ -66,6 +67,7 @@ class SideLink:
         self._clock = clock
         self._doubt = asyncio.Event()
         self._found_identity = ""
+        self._identified = 0.0
         self._was_connected = False
         self._patience = 0.0
         self._asking: list[asyncio.Future[None]] = []
@@ -155,13 +157,12 @@ class SideLink:
                 self._down(SideState.UNAUTHORIZED, "the credential is refused (401)", "renew the token or certificate")
                 return False
             self.revision = _revision(reply)
-            identity = await self._read_identity()
+            identity = await self._current_identity()
         except SyncError as error:
             self._down(SideState.OFFLINE, str(error) or "no answer", error.hint)
             return False
         self.heard()
         if self.identity is not None and not _same_cluster(self.identity, identity):
-            self._found_identity = identity
             self._down(
                 SideState.IDENTITY_CHANGED,
                 f"this is another cluster than before ({identity}, was {self.identity})",
@@ -173,6 +174,14 @@ class SideLink:
             self._store.put_meta(f"identity:{self.side}", identity)
         self._connected()
         return True
+
+    async def _current_identity(self) -> str:
+        """Compared on every connect; a probe right after one need not ask again."""
+        now = asyncio.get_running_loop().time()
+        if self.state is not SideState.CONNECTED or now - self._identified >= _IDENTITY_SECONDS:
+            self._found_identity = await self._read_identity()
+            self._identified = now
+        return self._found_identity
 
     async def _read_identity(self) -> str:
         reply = await self.cluster.request(_KUBE_SYSTEM)
