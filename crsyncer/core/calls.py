@@ -8,6 +8,7 @@ from typing import Any
 
 from crsyncer.core.model import Json, Key, Side, View
 from crsyncer.core.policy import OURS, Policy
+from crsyncer.core.project import status_with
 
 JSON = "application/json"
 JSON_PATCH = "application/json-patch+json"
@@ -162,12 +163,7 @@ def put_status(policy: Policy, key: Key, uid: str, value: Any, *, upstream: Json
     else:
         body = {k: v for k, v in upstream.items() if k != "status"}
         body["metadata"] = metadata | {"uid": uid}
-    status = value
-    if policy.subtree is not None:
-        status = dict(upstream.get("status") or {})
-        status.pop(policy.subtree, None)
-        if value is not None:
-            status[policy.subtree] = value
+    status = status_with(upstream, policy, value)
     if status is not None:
         body["status"] = status
     return Call("update", "PUT", _status_path(policy, policy.upstream, key), body=body, accept=PARTIAL)

@@ -142,6 +142,14 @@ def status_digest(raw: Json, policy: Policy) -> str:
     return "" if value is None else digest(value)
 
 
+def status_with(raw: Json, policy: Policy, value: Any) -> Any:
+    """The whole status that an object has once `value` is what moves of it; None: there is none."""
+    if policy.subtree is None:
+        return value
+    status = {k: v for k, v in (raw.get("status") or {}).items() if k != policy.subtree}
+    return status if value is None else {**status, policy.subtree: value}
+
+
 def compose_copy(upstream: Json, view: View, policy: Policy, *, downstream: Json | None) -> Json:
     """The copy as upstream wants it: a body to create (downstream None) or to put (S3.1, S3.3, S3.4).
 

@@ -8,7 +8,7 @@ from crsyncer.core.actions import Create, Delete, Hold, HoldReason, Seed, Update
 from crsyncer.core.answers import judge
 from crsyncer.core.model import Json, Key, Side, View
 from crsyncer.core.policy import Policy
-from crsyncer.core.project import UPSTREAM_UID, compose_copy, objection
+from crsyncer.core.project import UPSTREAM_UID, compose_copy, objection, status_with
 from crsyncer.errors import Refused
 from crsyncer.loop.mirror import Mirror
 from crsyncer.loop.side import SideLink
@@ -117,12 +117,7 @@ class Executor:
         status = upstream.get("status")
         row = self._mirror.pending.get(key)
         if row is not None and row.upstream_uid == view.uid:
-            if self._policy.subtree is None:
-                status = row.value
-            else:
-                status = {k: v for k, v in (status or {}).items() if k != self._policy.subtree}
-                if row.value is not None:
-                    status[self._policy.subtree] = row.value
+            status = status_with(upstream, self._policy, row.value)
         return status if isinstance(status, dict) and status else None
 
     async def _ask(self, call: calls.Call, *, unless: int = 0) -> Json:

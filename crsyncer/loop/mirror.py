@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any
 
 from crsyncer.core.model import Cursor, Gap, Json, Key, Loaded, Pending, Record, Side, Sighting, Tombstone, View
 from crsyncer.core.policy import Policy
-from crsyncer.core.project import view_of
+from crsyncer.core.project import status_with, view_of
 from crsyncer.loop.listwatch import Coverage
 from crsyncer.ports import Store
 
@@ -131,13 +132,23 @@ class Mirror:
             self.cursors[side, namespace] = cursor
         self._store.put_cursor(side, self._resource, namespace, cursor)
 
-    def status_written(self, key: Key, *, resource_version: str, digest: str) -> None:
-        """Upstream has acknowledged a status: show it at once, its echo may take a while."""
+    async def status_written(self, key: Key, *, resource_version: str, value: Any) -> None:
+        """Upstream has acknowledged a status: show it at once, its echo may take a while.
+
+        The body has to follow, for a copy that is made again meanwhile starts with the status in it (S4.4).
+        """
         side = self.policy.upstream
+        body = await self._store.body(side, self._resource, key)
         view = self.views[side].get(key)
-        if view is not None and newer(resource_version, view.resource_version):
-            has = bool(digest) or (self.policy.subtree is not None and view.has_status)
-            self.views[side][key] = replace(view, resource_version=resource_version, status=digest, has_status=has)
+        if body is None or view is None or body["metadata"]["resourceVersion"] != view.resource_version:
+            return  # upstream has changed since, and what comes next shows both
+        if newer(resource_version, view.resource_version):
+            body["metadata"]["resourceVersion"] = resource_version
+            body["status"] = status_with(body, self.policy, value)
+            if body["status"] is None:
+                del body["status"]
+            self.views[side][key] = view_of(body, self.policy, side)
+            self._store.put_copy(side, self._resource, key, self.views[side][key], body)
 
     def distrust(self, side: Side) -> None:
         """The side went back in time: any version it shows from now on is newer than what we know (S8.3)."""

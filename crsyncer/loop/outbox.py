@@ -110,6 +110,7 @@ class Outbox:
                 raise Never(str(error)) from None
             raise
         version = str(reply.body.get("metadata", {}).get("resourceVersion", ""))
+        await self._mirror.status_written(key, resource_version=version, value=value)
         self._acknowledge(key, row, wire=wire, resource_version=version)
         return True
 
@@ -160,16 +161,16 @@ class Outbox:
             self._mirror.set_pending(key, None)
         elif now is not None:
             self._mirror.set_pending(key, replace(now, since=min(now.since, self._clock()), merged=0))
-        if resource_version:
-            self._mirror.status_written(key, resource_version=resource_version, digest=wire)
         record = self._mirror.record_of(key, row.upstream_uid)
+        upstream = self._mirror.views[self._policy.upstream].get(key)
+        echoed = upstream is not None and upstream.resource_version == resource_version
         self._mirror.remember(
             key,
             replace(
                 record,
                 sent=row.digest,
                 sent_version=resource_version,
-                accepted=wire,
+                accepted=upstream.status if upstream is not None and echoed else wire,
                 had_status=bool(row.digest) or (now is not None and bool(now.digest)),
                 seed=False,
             ),
