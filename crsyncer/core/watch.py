@@ -90,7 +90,7 @@ def read_line(line: bytes) -> Emit | Moved | Step:
         if kind == "BOOKMARK":
             return Moved(version)
         return Emit(EventType(kind), raw, version)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return Lost("a watch line that is not an event")
 
 
@@ -106,8 +106,6 @@ def read_answer(status: int, body: Json, *, retry_after: float | None = None) ->
         return Missing() if not body else Lost(message or "not found")
     if status in (401, 403):
         return Denied(status, message)
-    if 400 <= status < 500:
-        return Relist(f"refused with {status}")
     return Lost(message or f"answered {status}")
 
 
