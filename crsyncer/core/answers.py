@@ -24,6 +24,6 @@ def judge(
         return Refused(message)
     if status == 429 or (status == 503 and retry_after is not None):
         return Throttled(message, retry_after=retry_after if retry_after is not None else 1.0)
-    if 400 <= status < 500:
+    if 400 <= status < 500 and status != 408:
         return Never(message)
     return Unsure(message)
