@@ -57,7 +57,8 @@ class WorkQueue(Generic[K]):
 
     def add_at(self, key: K, when: float) -> None:
         """Look at the key again at a time, unless something happens to it before. The earliest time counts."""
-        if key in self._dirty or self._due.get(key, when + 1) <= when:
+        due = self._due.get(key)
+        if key in self._dirty or (due is not None and due <= when):
             return
         self._count += 1
         self._due[key] = when
@@ -71,7 +72,7 @@ class WorkQueue(Generic[K]):
                 self.add(key, Priority.AUDIT)
         while self._ready:
             priority, count, key = heapq.heappop(self._ready)
-            if self._dirty.get(key) == (priority, count) and key not in self._processing:
+            if self._dirty.get(key) == (priority, count):
                 del self._dirty[key]
                 self._processing.add(key)
                 return key
