@@ -17,7 +17,7 @@ ROBOT_LABEL = "cloudrobotics.com/robot-name"
 
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
-_VERSION = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?")
+_VERSION = re.compile(r"v([0-9]+)(?:(alpha|beta)([0-9]+))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +144,12 @@ def version_priority(name: str) -> tuple[int, int, int, str]:
 def choose_version(policy: Policy, cloud_versions: frozenset[str] | None) -> str | None:
     """The version to speak (S1.5); None when both sides have none in common.
 
-    `cloud_versions` is None where the cloud forbids discovery: then the robot's storage version is tried.
+    `cloud_versions` is None where the cloud forbids discovery: then the robot's storage version is tried. A storage
+    version that the robot does not serve (it may be a former one) cannot be spoken.
     """
     storage = next(v.name for v in policy.versions if v.storage)
-    if cloud_versions is None or storage in cloud_versions:
+    served = [v.name for v in policy.versions if v.served]
+    both = [name for name in served if cloud_versions is None or name in cloud_versions]
+    if storage in both:
         return storage
-    both = [v.name for v in policy.versions if v.served and v.name in cloud_versions]
-    return min(both, key=version_priority, default=None)
+    return min(both, key=version_priority, default=storage if cloud_versions is None else None)
