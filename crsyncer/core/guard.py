@@ -15,22 +15,27 @@ _SHARE = 0.3
 
 
 class DriftBrake:
-    """Slows down a fight over an object: more than five reverts a minute become one a minute (S3.5)."""
+    """Slows down a fight over an object: more than five reverts a minute become one a minute (S3.5).
+
+    A fight is over when there was nothing to revert for a minute after the object might have been reverted again.
+    """
 
     def __init__(self) -> None:
         self._reverts: dict[Key, deque[float]] = {}
+        self._fights: set[Key] = set()
 
     def wait(self, key: Key, now: float) -> float:
         """Seconds until the object may be reverted again; 0: now."""
         times = self._reverts.get(key)
         if times is None:
             return 0.0
-        while times and times[0] <= now - WINDOW_SECONDS:
-            times.popleft()
-        if not times:
+        if times[-1] <= now - 2 * WINDOW_SECONDS:
             del self._reverts[key]
+            self._fights.discard(key)
             return 0.0
-        return 0.0 if len(times) < _REVERTS_A_WINDOW else times[-1] + WINDOW_SECONDS - now
+        if len(times) == _REVERTS_A_WINDOW and times[0] > now - WINDOW_SECONDS:
+            self._fights.add(key)
+        return max(0.0, times[-1] + WINDOW_SECONDS - now) if key in self._fights else 0.0
 
     def reverted(self, key: Key, now: float) -> None:
         """The object was reverted."""
@@ -72,9 +77,10 @@ class DeletionWindow:
 
     def count(self, key: Key, now: float) -> int:
         """Deletions within the window, this one included; asking twice for a key counts once."""
-        for old in [k for k, at in self._times.items() if at <= now - WINDOW_SECONDS]:
-            del self._times[old]
+        self._times.pop(key, None)
         self._times[key] = now
+        while self._times[oldest := next(iter(self._times))] <= now - WINDOW_SECONDS:
+            del self._times[oldest]
         return len(self._times)
 
     @property
