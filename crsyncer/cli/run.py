@@ -32,6 +32,8 @@ def run(**flags: Any) -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     # Statuses and specs are nobody else's business: whatever is created from here on is the agent's own.
     os.umask(0o077)
+    # API servers take JSON nested 10,000 levels deep: one such object shall be synced, not stop all the others.
+    sys.setrecursionlimit(50_000)
     logs.set_up(settings.log_format, settings.log_level)
 
     import asyncio  # these take half a second, and `--help` and wrong flags shall not wait for them
