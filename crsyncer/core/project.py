@@ -21,6 +21,7 @@ _NOT_CONTENT = frozenset({"apiVersion", "kind", "metadata", "status"})
 _FLOAT = re.compile(r"\d[.eE]")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_LEVELS = 200
 
 
 def digest(value: Any) -> str:
@@ -49,23 +50,48 @@ def key_of(raw: Json) -> Key:
 def objection(raw: Json, policy: Policy, namespace: str, *, leaving: bool = False) -> str:
     """Why an object must not be touched, whatever server sent it (security, threat 28); empty: it may.
 
+    Everything else here may rely on what it has let through: never raises itself, nor does `view_of` afterwards.
     `namespace` is the one that was asked for, "" for all. One that is `leaving` our sight may have lost its label.
     """
+    if _deeper_than(raw, _LEVELS):
+        return f"it is nested more than {_LEVELS} levels deep"
     metadata = raw.get("metadata")
-    if not isinstance(metadata, dict) or not metadata.get("uid") or not metadata.get("resourceVersion"):
+    if not isinstance(metadata, dict) or not all(_is_text(metadata.get(k)) for k in ("uid", "resourceVersion")):
         return "it has no uid or resourceVersion"
     if raw.get("apiVersion") != policy.api_version or raw.get("kind") != policy.kind:
         return f"it is a {raw.get('apiVersion')} {raw.get('kind')}, not a {policy.api_version} {policy.kind}"
     name, own_namespace = metadata.get("name"), metadata.get("namespace", "")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         return "its name is not valid"
-    if policy.namespaced != bool(own_namespace) or (own_namespace and not _NAMESPACE.fullmatch(own_namespace)):
+    if own_namespace != "" and not (_is_text(own_namespace) and _NAMESPACE.fullmatch(own_namespace)):
+        return "its namespace is not valid"
+    if policy.namespaced != bool(own_namespace):
         return "its namespace does not fit the kind's scope"
+    if not all(_is_texts(metadata.get(k)) for k in ("labels", "annotations")):
+        return "its labels or annotations are not texts"
+    if type(metadata.get("generation", 0)) is not int:
+        return "its generation is not a number"
     if namespace and own_namespace != namespace:
         return f"it is of namespace {own_namespace}, asked was {namespace}"
     if policy.filtered and not leaving and (metadata.get("labels") or {}).get(ROBOT_LABEL) != policy.robot:
         return f"it is not labelled for robot {policy.robot}"
     return ""
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_texts(value: Any) -> bool:
+    return value is None or (isinstance(value, dict) and all(isinstance(text, str) for text in value.values()))
+
+
+def _deeper_than(value: Json | list[Any], levels: int) -> bool:
+    """Whether a value is nested more deeply. JSON can be read that cannot be written: that ends in RecursionError."""
+    for item in value.values() if isinstance(value, dict) else value:
+        if isinstance(item, dict | list) and (levels == 1 or _deeper_than(item, levels - 1)):
+            return True
+    return False
 
 
 def synced_annotations(raw: Json) -> dict[str, str]:
@@ -94,7 +120,7 @@ def stamp_of(raw: Json) -> Stamp | None:
             labels=tuple(map(str, applied["labels"])),
             annotations=tuple(map(str, applied["annotations"])),
         )
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         # Somebody edited it: whose copy it is still counts, and what was applied is simply applied again.
         return Stamp(upstream_uid=uid, robot=annotations.get(ROBOT, ""))
 
@@ -108,7 +134,7 @@ def view_of(raw: Json, policy: Policy, side: Side) -> View:
         uid=metadata["uid"],
         resource_version=metadata["resourceVersion"],
         generation=metadata.get("generation", 0),
-        terminating="deletionTimestamp" in metadata,
+        terminating=metadata.get("deletionTimestamp") is not None,
         content=_content_digest(raw, stamp),
         status=status_digest(raw, policy),
         has_status=status is not None,
@@ -146,7 +172,8 @@ def status_with(raw: Json, policy: Policy, value: Any) -> Any:
     """The whole status that an object has once `value` is what moves of it; None: there is none."""
     if policy.subtree is None:
         return value
-    status = {k: v for k, v in (raw.get("status") or {}).items() if k != policy.subtree}
+    whole = raw.get("status")
+    status = {k: v for k, v in whole.items() if k != policy.subtree} if isinstance(whole, dict) else {}
     return status if value is None else {**status, policy.subtree: value}
 
 
@@ -176,8 +203,11 @@ def compose_copy(upstream: Json, view: View, policy: Policy, *, downstream: Json
     new_annotations[APPLIED] = json.dumps(applied, separators=(",", ":"))
     if policy.downstream is Side.CLOUD:
         new_annotations[ROBOT] = policy.robot
-    if not policy.status_endpoint[policy.downstream] and isinstance(keep.get("status"), dict):
-        body["status"] = keep["status"]  # part of the main resource there (S4.6)
+    status = keep.get("status")
+    if not policy.status_endpoint[policy.downstream] and (
+        isinstance(status, dict) or (keep is downstream and status is not None)
+    ):
+        body["status"] = status  # part of the main resource there (S4.6); the copy's own even if it is odd
     copy_metadata["labels"] = new_labels
     copy_metadata["annotations"] = new_annotations
     body["metadata"] = copy_metadata
