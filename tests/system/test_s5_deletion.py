@@ -1,0 +1,361 @@
+"""S5: deletion is owned upstream. Each row of the table, in both directions, and what is never deleted."""
+
+import asyncio
+
+import pytest
+
+from crsyncer.sandbox.agent import AgentProcess
+from crsyncer.sandbox.api import Api
+from crsyncer.sandbox.datastore import etcd
+from crsyncer.sandbox.link import Link
+from crsyncer.sandbox.plane import Plane
+from crsyncer.sandbox.sandbox import Sandbox
+from tests.system.asked import deletes, status_writes
+from tests.system.bed import LABEL, OURS, Bed, History, SideBed, crd, eventually, writes
+from tests.system.conftest import MakeBed
+
+UPSTREAM_UID = OURS + "upstream-uid"
+SOURCES = ("cloud", "robot")
+FINALIZER = {"metadata": {"finalizers": ["example.com/wait"]}}
+NO_FINALIZER = {"metadata": {"finalizers": None}}
+
+
+def up_and_down(bed: Bed, source: str) -> tuple[SideBed, SideBed]:
+    """Upstream and downstream."""
+    return (bed.cloud, bed.robot) if source == "cloud" else (bed.robot, bed.cloud)
+
+
+async def terminating(side: SideBed, name: str) -> None:
+    """Wait until the object is being deleted."""
+
+    async def check() -> bool:
+        found = await side.find(name)
+        return bool(found and "deletionTimestamp" in found["metadata"])
+
+    await eventually(check, what=f"{name} is terminating")
+
+
+async def history_ends(history: History, status: object) -> None:
+    """Wait until the watch has shown a status."""
+
+    async def check() -> bool:
+        return history.statuses()[-1:] == [status]
+
+    await eventually(check, what=f"the history ends with {status}")
+
+
+@pytest.mark.parametrize("source", SOURCES)
+async def test_S5_upstream_seen_and_downstream_absent_creates(make_bed: MakeBed, source: str):
+    bed = await make_bed(source=source)
+    up, down = up_and_down(bed, source)
+    made = await up.create("a", spec={"x": 1})
+    copy = await down.shows("a", spec={"x": 1})
+    assert copy["metadata"]["annotations"][UPSTREAM_UID] == made["metadata"]["uid"]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+async def test_S5_upstream_absent_deletes_the_copy_by_uid_and_in_the_background(make_bed: MakeBed, source: str):
+    bed = await make_bed(source=source)
+    up, down = up_and_down(bed, source)
+    await up.create("a", spec={"x": 1})
+    uid = (await down.shows("a"))["metadata"]["uid"]
+    await up.delete("a")
+    await down.gone("a")
+    assert [name for name, _ in deletes(up.link)] == []
+    (name, options), *more = deletes(down.link)
+    assert (name, more) == ("a", [])
+    assert options["preconditions"]["uid"] == uid
+    assert options["propagationPolicy"] == "Background"
+
+
+@pytest.mark.parametrize("source", SOURCES)
+async def test_S5_upstream_deleted_while_the_agent_was_down_deletes_the_copy(make_bed: MakeBed, source: str):
+    bed = await make_bed(source=source)
+    up, down = up_and_down(bed, source)
+    await up.create("a", spec={"x": 1})
+    await up.create("b", spec={"x": 1})
+    await down.shows("a")
+    await down.shows("b")
+    async with bed.stopped():
+        await up.delete("a")
+    await down.gone("a")
+    assert await down.names() == {"b"}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+async def test_S5_upstream_terminating_deletes_the_copy_and_takes_its_final_status(make_bed: MakeBed, source: str):
+    bed = await make_bed(source=source)
+    up, down = up_and_down(bed, source)
+    await up.create("a", spec={"x": 1})
+    await down.shows("a")
+    # Both deletions wait: upstream's for a controller there, the copy's for one that still cleans up.
+    await up.patch("a", FINALIZER)
+    await down.patch("a", FINALIZER)
+    await up.delete("a")
+    await terminating(down, "a")
+    await down.set_status("a", {"phase": "CLEANED_UP"})
+    await up.shows("a", status={"phase": "CLEANED_UP"})
+    await down.patch("a", NO_FINALIZER)
+    await down.gone("a")
+    # Upstream does not wait for us, and a terminating upstream is never copied anew.
+    await up.patch("a", {"metadata": {"labels": {"still": "here"}}})
+    await bed.settled()
+    assert await down.find("a") is None
+    await up.patch("a", NO_FINALIZER)
+    await up.gone("a")
+
+
+async def test_S5_a_terminating_upstream_that_was_never_copied_is_not_created(make_bed: MakeBed):
+    bed = await make_bed(start=False)
+    await bed.cloud.create("a", spec={"x": 1})
+    await bed.cloud.patch("a", FINALIZER)
+    await bed.cloud.delete("a")
+    await bed.cloud.create("b", spec={"x": 1})
+    await bed.start()
+    await bed.robot.shows("b")
+    await bed.settled()
+    assert await bed.robot.find("a") is None
+    await bed.cloud.patch("a", NO_FINALIZER)
+
+
+async def test_S5_upstream_unseen_does_nothing(make_bed: MakeBed):
+    bed = await make_bed(start=False)
+    await bed.robot.create("by-hand", spec={"x": 1})
+    bed.cloud.link.cut()
+    await bed.start(state="waiting")
+
+    async def robot_known() -> bool:
+        return bool((await bed.kind())["objects"]["robot"] == 1)
+
+    await eventually(robot_known, what="the robot has been listed")
+    assert writes(bed.robot.link) == []
+    bed.cloud.link.restore()
+    await bed.robot.gone("by-hand")
+
+
+@pytest.mark.parametrize("source", SOURCES)
+async def test_S5_2_a_copy_deleted_downstream_only_comes_back(make_bed: MakeBed, source: str):
+    bed = await make_bed(source=source)
+    up, down = up_and_down(bed, source)
+    await up.create("a", spec={"x": 1})
+    old = (await down.shows("a"))["metadata"]["uid"]
+    await down.set_status("a", {"phase": "RUNNING"})
+    await up.shows("a", status={"phase": "RUNNING"})
+    await down.delete("a")
+
+    async def back() -> bool:
+        found = await down.find("a")
+        return bool(found and found["metadata"]["uid"] != old and found.get("status") == {"phase": "RUNNING"})
+
+    await eventually(back, what="the copy is back, with its status")
+    assert (await up.get("a"))["status"] == {"phase": "RUNNING"}
+
+
+async def test_S5_2_the_last_unsent_status_goes_up_before_the_copy_comes_back(bed: Bed):
+    await bed.cloud.create("a", spec={"x": 1})
+    await bed.robot.shows("a")
+    await bed.settled()
+    bed.cloud.link.cut()
+    await bed.until_side("cloud", "offline")
+    await bed.agent.stop()
+    bed.robot.link.clear()
+    await bed.robot.set_status("a", {"phase": "LAST_WORDS"})
+    await bed.agent.start()
+    await bed.agent.until(lambda status: status["outbox"]["depth"] == 1)
+    bed.robot.link.inject("/goals", status=503, method="POST")
+    await bed.robot.delete("a")
+
+    async def tried() -> bool:
+        return any(r.method == "POST" for r in bed.robot.link.requests)
+
+    await eventually(tried, what="the copy is made again offline")
+    bed.cloud.link.clear()
+    bed.cloud.link.restore()
+    await bed.cloud.shows("a", status={"phase": "LAST_WORDS"})
+    assert await bed.robot.find("a") is None
+    bed.robot.link.heal()
+    await bed.robot.shows("a", status={"phase": "LAST_WORDS"}, seconds=40)
+    assert len(status_writes(bed.cloud.link, "a")) == 1
+
+
+async def test_S5_1_a_copy_whose_finalizer_blocks_is_waited_for(bed: Bed):
+    await bed.cloud.create("a", spec={"x": 1})
+    await bed.cloud.create("b", spec={"x": 1})
+    await bed.robot.shows("b")
+    await bed.robot.shows("a")
+    await bed.robot.patch("a", FINALIZER)
+    await bed.cloud.delete("a")
+    await terminating(bed.robot, "a")
+    await bed.cloud.patch("b", {"spec": {"x": 2}})
+    await bed.robot.shows("b", spec={"x": 2})
+    await bed.settled()
+    assert [name for name, _ in deletes(bed.robot.link)] == ["a"]  # asked once, not again and again
+    await bed.robot.patch("a", NO_FINALIZER)
+    await bed.robot.gone("a")
+
+
+@pytest.mark.parametrize("source", SOURCES)
+async def test_S5_4_status_of_the_old_object_never_shows_on_its_successor(make_bed: MakeBed, source: str):
+    bed = await make_bed(source=source)
+    up, down = up_and_down(bed, source)
+    await up.create("a", spec={"x": 1})
+    await down.shows("a")
+    await down.set_status("a", {"phase": "OLD"})
+    await up.shows("a", status={"phase": "OLD"})
+    old = (await down.get("a"))["metadata"]["uid"]
+    async with bed.stopped():
+        await up.delete("a")
+        history = await up.record("a")
+        await up.create("a", spec={"x": 2})
+        await down.set_status("a", {"phase": "OLDER"})
+
+    async def replaced() -> bool:
+        found = await down.find("a")
+        return bool(found and found["metadata"]["uid"] != old and found["spec"] == {"x": 2})
+
+    await eventually(replaced, what="the copy is of the new object")
+    await down.set_status("a", {"phase": "NEW"})
+    await up.shows("a", status={"phase": "NEW"})
+    await history_ends(history, {"phase": "NEW"})
+    assert [status for status in history.statuses() if status] == [{"phase": "NEW"}]
+
+
+async def test_S5_4_a_blocked_copy_keeps_its_status_from_the_successor(bed: Bed):
+    await bed.cloud.create("a", spec={"x": 1})
+    await bed.robot.shows("a")
+    await bed.robot.patch("a", FINALIZER)
+    await bed.robot.set_status("a", {"phase": "OLD"})
+    await bed.cloud.shows("a", status={"phase": "OLD"})
+    await bed.cloud.delete("a")
+    await terminating(bed.robot, "a")
+    history = await bed.cloud.record("a")
+    await bed.cloud.create("a", spec={"x": 2})
+    await bed.robot.set_status("a", {"phase": "OLDER"})
+    await bed.settled()
+    await bed.robot.patch("a", NO_FINALIZER)
+    copy = await bed.robot.shows("a", spec={"x": 2})
+    assert "status" not in copy
+    await bed.robot.set_status("a", {"phase": "NEW"})
+    await history_ends(history, {"phase": "NEW"})
+    assert [status for status in history.statuses() if status] == [{"phase": "NEW"}]
+
+
+async def test_S5_4_a_copy_without_our_annotation_is_adopted_in_place_with_its_status(make_bed: MakeBed):
+    bed = await make_bed(start=False)
+    made = await bed.cloud.create("a", spec={"x": 1})
+    old = await bed.robot.create("a", spec={"x": 0})
+    await bed.robot.set_status("a", {"phase": "RUNNING"})
+    await bed.start()
+    copy = await bed.robot.shows("a", spec={"x": 1}, status={"phase": "RUNNING"})
+    assert copy["metadata"]["uid"] == old["metadata"]["uid"]
+    assert copy["metadata"]["annotations"][UPSTREAM_UID] == made["metadata"]["uid"]
+    await bed.cloud.shows("a", status={"phase": "RUNNING"})
+
+
+async def test_S5_3_orphans_on_the_robot_are_deleted_by_default_also_when_made_by_hand(bed: Bed):
+    await bed.cloud.create("a", spec={"x": 1})
+    await bed.robot.shows("a")
+    await bed.robot.create("by-hand", spec={"x": 1})
+    await bed.robot.gone("by-hand")
+    assert await bed.robot.names() == {"a"}
+
+
+async def test_S5_3_a_hand_made_object_is_deleted_after_a_restart_too(bed: Bed):
+    await bed.cloud.create("a", spec={"x": 1})
+    await bed.robot.shows("a")
+    await bed.settled()
+    async with bed.stopped():
+        await bed.robot.create("by-hand", spec={"x": 1})
+    await bed.robot.gone("by-hand")
+
+
+async def test_S5_3_orphans_keep_deletes_only_copies_that_carry_our_annotation(make_bed: MakeBed):
+    bed = await make_bed(orphans="keep")
+    await bed.cloud.create("a", spec={"x": 1})
+    await bed.robot.shows("a")
+    await bed.robot.create("by-hand", spec={"x": 1})
+    await bed.cloud.delete("a")
+    await bed.robot.gone("a")
+    async with bed.stopped():
+        (bed.agent.state_dir / "state.db").unlink()
+    await bed.until_kind("syncing")
+    await bed.settled()
+    assert await bed.robot.names() == {"by-hand"}
+
+
+async def test_S5_3_unlabelled_objects_of_a_filtered_kind_are_local(make_bed: MakeBed):
+    bed = await make_bed(filtered="true", start=False)
+    local = await bed.robot.create("local", spec={"x": 1})
+    other = await bed.robot.create("other", spec={"x": 1}, labels={LABEL: "robot-2"})
+    await bed.robot.create("ours", spec={"x": 1}, labels={LABEL: "robot-1"})
+    await bed.start()
+    await bed.robot.gone("ours")
+    await bed.settled()
+    assert await bed.robot.get("local") == local
+    assert await bed.robot.get("other") == other
+    assert [name for name, _ in deletes(bed.robot.link)] == ["ours"]
+
+
+async def test_S5_3_in_the_cloud_only_what_this_robot_signed_is_ever_touched(make_bed: MakeBed):
+    bed = await make_bed(source="robot", start=False)
+    stamps = {
+        "stranger": {},
+        "half-signed": {UPSTREAM_UID: "1-2-3"},
+        "of-robot-2": {UPSTREAM_UID: "1-2-3", OURS + "robot": "robot-2"},
+        "taken": {UPSTREAM_UID: "1-2-3", OURS + "robot": "robot-2"},
+    }
+    before = {n: await bed.cloud.create(n, spec={"x": 0}, annotations=each) for n, each in stamps.items()}
+    await bed.cloud.create("lost", annotations={UPSTREAM_UID: "1-2-3", OURS + "robot": "robot-1"})
+    await bed.robot.create("taken", spec={"x": 1})
+    await bed.start()
+    await bed.cloud.gone("lost")
+    status = await bed.agent.until(lambda status: bool(status["holds"]))
+    assert [(hold["reason"], hold["objects"]) for hold in status["holds"]] == [("NameTaken", 1)]
+    assert status["health"] == "attention"
+    assert {name: await bed.cloud.get(name) for name in stamps} == before
+    assert [name for name, _ in deletes(bed.cloud.link)] == ["lost"]
+
+
+async def test_S5_3_two_robots_on_one_cloud_kind_leave_each_other_alone(make_bed: MakeBed, sandbox: Sandbox):
+    bed = await make_bed(source="robot")
+    programs = sandbox.programs
+    plane = Plane("robot-2", bed.directory / "plane", apiserver=programs.kube_apiserver, datastore=etcd(programs.etcd))
+    await asyncio.to_thread(plane.start)
+    try:
+        async with (
+            Link(plane) as link,
+            Link(sandbox.cloud) as cloud_link,
+            Api(plane.server, ca_file=plane.ca_file, token=plane.admin_token) as api,
+        ):
+            resource = await api.apply_crd(crd(bed.group, source="robot"))
+            (bed.directory / "second").mkdir()
+            agent = AgentProcess(
+                bed.directory / "second",
+                cloud_kubeconfig=cloud_link.kubeconfig(bed.directory / "second/cloud.yaml"),
+                robot_kubeconfig=link.kubeconfig(bed.directory / "second/robot.yaml"),
+                robot_name="robot-2",
+            )
+            second = Bed(bed.group, agent.directory, bed.cloud, SideBed(api, plane, link, resource), agent)
+            await bed.robot.create("mine", spec={"x": 1})
+            await bed.robot.create("both", spec={"x": 1})
+            await bed.cloud.shows("mine")
+            await bed.cloud.shows("both", spec={"x": 1})
+            await second.robot.create("yours", spec={"x": 2})
+            await second.robot.create("both", spec={"x": 2})
+            try:
+                await second.start(state=None)
+                await second.cloud.shows("yours")
+                await agent.until(lambda status: [h["reason"] for h in status["holds"]] == ["NameTaken"])
+                await bed.robot.delete("mine")
+                await bed.cloud.gone("mine")
+                await second.robot.delete("both")
+                await agent.until(lambda status: not status["holds"])
+                await second.settled()
+                await bed.settled()
+                assert await bed.cloud.names() == {"yours", "both"}
+                assert (await bed.cloud.get("both"))["spec"] == {"x": 1}
+                assert deletes(cloud_link) == []
+            finally:
+                await agent.kill()
+    finally:
+        await asyncio.to_thread(plane.stop, graceful=False)
