@@ -127,14 +127,16 @@ class Tombstone:
     since: float
     held: str = ""
     """Why the deletion is held back for a human, so that a restart does not forget it; empty: it is not."""
+    checked: bool = False
+    """The brake has let it pass, so that it may be carried out when the cloud cannot be asked any more (S7.1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
     """Up to where a side's events of one kind and scope are in the store (S6.2).
 
-    It belongs to `identity` (the cluster), `path` (group, version, resource, namespace) and `selector`; where any
-    of them differs from what is wanted now, the cursor is worth nothing.
+    It belongs to `identity` (the cluster), `path` (group, version, resource, namespace) and `selector` (what is seen
+    of which objects); where any of them differs from what is wanted now, the cursor is worth nothing.
     """
 
     identity: str

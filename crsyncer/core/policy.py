@@ -73,6 +73,11 @@ class Policy:
         """The label selector sent on every list and watch, on both sides; empty: none (S2.1)."""
         return f"{ROBOT_LABEL}={self.robot}" if self.filtered else ""
 
+    @property
+    def projection(self) -> str:
+        """Everything that decides what is seen of which objects: under another one, what is stored means nothing."""
+        return f"{self.selector};spec={self.upstream};status={'*' if self.subtree is None else self.subtree}"
+
 
 def read_policy(crd: Json, robot: str) -> Policy | None:
     """The policy that a robot's CRD asks for; None when it is not ours (S1.2).

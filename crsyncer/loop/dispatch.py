@@ -35,6 +35,8 @@ class Dispatcher:
         self._busy: Counter[str] = Counter()
         self._limit = _CONCURRENCY
         self._quick = 0
+        self._patience = 0.0
+        """Event loop time, in seconds, before which the side wants no further request."""
 
     def add(self, job: Job, priority: Priority) -> None:
         """Something happened: look as soon as possible."""
@@ -62,9 +64,11 @@ class Dispatcher:
         """How often the job has failed in a row."""
         return self._queue.failures(job)
 
-    def slow_down(self) -> None:
-        """The side asks for patience: half as many at a time."""
+    def slow_down(self, seconds: float) -> None:
+        """The side asks for patience: nothing for so long, and then half as many at a time."""
         self._limit = max(1, self._limit // 2)
+        until = asyncio.get_running_loop().time() + seconds * random.uniform(1.0, 1.2)  # noqa: S311
+        self._patience = max(self._patience, until)
 
     def waiting(self, resource: str, half: str) -> int:
         """How many objects of a kind are still to be looked at."""
@@ -77,7 +81,7 @@ class Dispatcher:
             while True:
                 await self._link.up.wait()
                 self._wake.clear()
-                while self._quick < self._limit and self._link.up.is_set():
+                while self._quick < self._limit and self._link.up.is_set() and loop.time() >= self._patience:
                     job = self._queue.pop(loop.time())
                     if job is None:
                         break
@@ -89,6 +93,8 @@ class Dispatcher:
                     self._quick += 1
                     tasks.create_task(self._do(job))
                 due = self._queue.next_due()
+                if loop.time() < self._patience:
+                    due = max(self._patience, due or 0.0)
                 try:
                     await asyncio.wait_for(self._wake.wait(), None if due is None else max(0.0, due - loop.time()))
                 except TimeoutError:

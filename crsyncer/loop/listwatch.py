@@ -187,7 +187,7 @@ class ListWatch:
                 else:
                     await self._back_off(self._failures > 0)
             case Rewatch(pause=pause):
-                await _pause(pause)
+                await asyncio.sleep(pause * random.uniform(1.0, 1.5))  # noqa: S311 - never earlier than asked for
             case Lost(reason=reason):
                 log.info("%s: watch of %s lost: %s", self.link.side, self._path, reason)
                 self._set(Phase.WAITING, reason)
@@ -296,13 +296,9 @@ class ListWatch:
 
     async def _back_off(self, needed: bool) -> None:
         if needed:
-            await _pause(backoff(self._failures, first=_FIRST_RETRY_SECONDS, last=_LAST_RETRY_SECONDS))
+            seconds = backoff(self._failures, first=_FIRST_RETRY_SECONDS, last=_LAST_RETRY_SECONDS)
+            await asyncio.sleep(seconds * random.uniform(0.5, 1.0))  # noqa: S311
         self._failures += 1
-
-
-async def _pause(seconds: float) -> None:
-    if seconds:
-        await asyncio.sleep(random.uniform(seconds / 2, seconds))  # noqa: S311
 
 
 def _answer(reply: Reply) -> Step:

@@ -27,7 +27,7 @@ from crsyncer.ports import Observer, Store
 
 log = logging.getLogger(__name__)
 
-CONTENT, STATUS = "content", "status"
+CONTENT, STATUS, CHECK = "content", "status", "check"
 _DEAD_RETRY_SECONDS = 3600.0
 _VERBS = {Create: "create", Update: "update", Delete: "delete"}
 _CONTESTED = Hold(
@@ -65,6 +65,10 @@ class Pair:
 
     def __init__(self, policy: Policy, *, namespaces: Sequence[str], around: Surroundings, loaded: Loaded) -> None:
         self.policy = policy
+        if any(cursor.selector != policy.projection for cursor in loaded.cursors.values()):
+            # Another robot name, subtree or direction: what is stored would be taken for absences, or other statuses.
+            around.store.forget_kind(policy.resource, keep_outbox=False)
+            loaded = Loaded()
         self.mirror = Mirror(policy, store=around.store, loaded=loaded, clock=around.clock)
         self.refused: dict[Key, Refusal] = {}
         """Copies that downstream refuses for good (S3.6)."""
@@ -83,6 +87,7 @@ class Pair:
             relisted=self._relist_upstream,
             present=lambda key: key in self.mirror.views[policy.upstream],
         )
+        self._halves = {CONTENT: self._content, STATUS: self._status, CHECK: self._check_ahead}
         self._arrived: dict[Job, float] = {}
         self._verify: set[Key] = set()
         self._released: set[Key] = set()
@@ -147,6 +152,9 @@ class Pair:
             self.mirror.lost(side, key)
             self._released.discard(key)
         self._around.dispatchers[self.policy.downstream].add(job, Priority.DELETION if gone else Priority.SPEC)
+        if gone and side is self.policy.upstream and not self._down.up.is_set():
+            # The copy is out of reach: ask now whether it may be deleted, the cloud may be gone when it is back.
+            self._around.dispatchers[self.policy.upstream].add(job._replace(half=CHECK), Priority.DELETION)
 
     def _covered(self, side: Side) -> None:
         if self.mirror.coverage(side, "") is Coverage.COMPLETE and side is self.policy.upstream:
@@ -173,7 +181,7 @@ class Pair:
     async def work(self, job: Job) -> None:
         """Look at one half of one pair, and do what must be done."""
         try:
-            verb = await (self._content(job) if job.half == CONTENT else self._status(job))
+            verb = await self._halves[job.half](job)
         except SyncError as error:
             self._failed(job, error)
             return
@@ -238,7 +246,7 @@ class Pair:
             case Delete(why=why) if key not in self._released:
                 if why is Why.REPLACED and not self._brake.restored:
                     return None
-                return self._held_before(key) or await self._brake.check(key)
+                return await self._check(key)
             case Update(why=Why.DRIFT):
                 wait = self._drift.wait(key, asyncio.get_running_loop().time())
                 if wait > 0:
@@ -246,10 +254,28 @@ class Pair:
                     return _CONTESTED
         return None
 
-    def _held_before(self, key: Key) -> Hold | None:
-        """A deletion that was held stays so until a human says otherwise or the object comes back (S5.5)."""
+    async def _check(self, key: Key) -> Hold | None:
+        """Whether a copy may be deleted, asked once: what was let pass or held stays so (S5.5).
+
+        A held deletion goes on when a human says so or the object comes back.
+        """
         tombstone = self.mirror.tombstones.get(key)
-        return DELETION_HOLDS[HoldReason(tombstone.held)] if tombstone is not None and tombstone.held else None
+        if tombstone is not None and tombstone.held:
+            return DELETION_HOLDS[HoldReason(tombstone.held)]
+        if tombstone is not None and tombstone.checked:
+            return None
+        hold = await self._brake.check(key)
+        tombstone = self.mirror.tombstones.get(key)
+        if hold is None and tombstone is not None:
+            self.mirror.entomb(key, replace(tombstone, checked=True))
+        return hold
+
+    async def _check_ahead(self, job: Job) -> None:
+        """Have a deletion checked whose copy is out of reach."""
+        if job.key in self.mirror.tombstones and job.key in self.mirror.views[self.policy.downstream]:
+            hold = await self._check(job.key)
+            if hold is not None:
+                self._hold(job.key, hold)
 
     def _still_refused(self, key: Key) -> bool:
         """Whether downstream has refused this very content within the hour."""
@@ -351,7 +377,7 @@ class Pair:
                 self._dead(job, error)
                 dispatcher.later(job, _DEAD_RETRY_SECONDS)
             case Throttled(retry_after=seconds):
-                dispatcher.slow_down()
+                dispatcher.slow_down(seconds)
                 dispatcher.later(job, seconds)
             case NotAllowed(status=status):
                 self._denied(job.half, str(error) if status == 403 else None)

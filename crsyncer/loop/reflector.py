@@ -134,4 +134,4 @@ class Reflector:
         return key_of(raw)
 
     def _cursor(self, version: str) -> Cursor:
-        return Cursor(self._link.identity or "", self._path, self._policy.selector, version)
+        return Cursor(self._link.identity or "", self._path, self._policy.projection, version)

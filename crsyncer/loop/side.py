@@ -18,7 +18,6 @@ _FIRST_RETRY_SECONDS = 1.0
 _LAST_RETRY_SECONDS = 60.0
 _SILENCE_SECONDS = 35.0
 """A side that has said nothing for so long is asked, so that a dead link is noticed within a minute."""
-_IDENTITY_SECONDS = 5.0
 _KUBE_SYSTEM = Call("get", "GET", "/api/v1/namespaces/kube-system", accept=PARTIAL, timeout=20.0)
 
 
@@ -67,7 +66,7 @@ class SideLink:
         self._clock = clock
         self._doubt = asyncio.Event()
         self._found_identity = ""
-        self._identified = 0.0
+        self._strange = True
         self._was_connected = False
         self._patience = 0.0
         self._asking: list[asyncio.Future[None]] = []
@@ -92,6 +91,7 @@ class SideLink:
     def doubt(self, reason: str) -> None:
         """Somebody's request went unanswered: find out whether it is the side."""
         log.debug("%s: in doubt: %s", self.side, reason)
+        self._strange = True
         self._doubt.set()
 
     async def verified(self) -> None:
@@ -176,11 +176,10 @@ class SideLink:
         return True
 
     async def _current_identity(self) -> str:
-        """Compared on every connect; a probe right after one need not ask again."""
-        now = asyncio.get_running_loop().time()
-        if self.state is not SideState.CONNECTED or now - self._identified >= _IDENTITY_SECONDS:
+        """Asked on every connect and after every doubt: whoever answers now may be somebody else."""
+        if self.state is not SideState.CONNECTED or self._strange:
             self._found_identity = await self._read_identity()
-            self._identified = now
+            self._strange = False
         return self._found_identity
 
     async def _read_identity(self) -> str:

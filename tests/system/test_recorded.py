@@ -1,0 +1,31 @@
+"""What is recorded outlives the link it came by, and is not misread when the question changes."""
+
+from crsyncer.sandbox.resource import CRD
+from tests.system.bed import SYNCER, Bed
+
+
+async def test_S7_1_a_recorded_deletion_is_carried_out_although_the_cloud_has_left_since(bed: Bed) -> None:
+    await bed.cloud.create("a", spec={"x": 1})
+    await bed.robot.shows("a", spec={"x": 1})
+    bed.robot.link.cut()
+    await bed.until_side("robot", "offline")
+    await bed.cloud.delete("a")
+    await bed.agent.until(lambda status: status["kinds"][0]["objects"]["cloud"] == 0)
+    asked = [r for r in bed.cloud.link.requests if r.path == f"/apis/{bed.group}/v1"]
+    assert asked, "whether the kind is alive was asked while the cloud could still answer"
+    bed.cloud.link.cut()
+    await bed.until_side("cloud", "offline")
+    bed.robot.link.restore()
+    await bed.robot.gone("a", seconds=60)
+
+
+async def test_S4_5_a_subtree_that_is_annotated_later_is_not_confused_with_the_whole_status(bed: Bed) -> None:
+    await bed.cloud.create("a", spec={"x": 1})
+    await bed.robot.shows("a", spec={"x": 1})
+    await bed.robot.set_status("a", {"robot": {"phase": "A"}, "other": 1})
+    await bed.cloud.shows("a", status={"robot": {"phase": "A"}, "other": 1})
+    annotation = {SYNCER + "status-subtree": "robot"}
+    await bed.robot.api.patch(CRD.object(bed.resource), {"metadata": {"annotations": annotation}})
+    await bed.agent.until(lambda status: status["kinds"][0]["statusSubtree"] == "robot")
+    await bed.robot.set_status("a", {"robot": {"phase": "B"}, "other": 2})
+    await bed.cloud.shows("a", status={"robot": {"phase": "B"}, "other": 1})
