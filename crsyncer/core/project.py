@@ -21,7 +21,8 @@ _NOT_CONTENT = frozenset({"apiVersion", "kind", "metadata", "status"})
 _FLOAT = re.compile(r"\d[.eE]")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_LEVELS = 200
+_LEVELS = 10_000
+"""API servers take no JSON that is nested more deeply."""
 
 
 def digest(value: Any) -> str:
@@ -86,12 +87,15 @@ def _is_texts(value: Any) -> bool:
     return value is None or (isinstance(value, dict) and all(isinstance(text, str) for text in value.values()))
 
 
-def _deeper_than(value: Json | list[Any], levels: int) -> bool:
-    """Whether a value is nested more deeply. JSON can be read that cannot be written: that ends in RecursionError."""
-    for item in value.values() if isinstance(value, dict) else value:
-        if isinstance(item, dict | list) and (levels == 1 or _deeper_than(item, levels - 1)):
-            return True
-    return False
+def _deeper_than(raw: Json, levels: int) -> bool:
+    """Whether an object is nested more deeply, found without recursion: that is what cannot be afforded then."""
+    layer: list[Any] = [raw]
+    for _ in range(levels):
+        items = (item for value in layer for item in (value.values() if isinstance(value, dict) else value))
+        layer = [item for item in items if isinstance(item, (dict, list))]
+        if not layer:
+            return False
+    return True
 
 
 def synced_annotations(raw: Json) -> dict[str, str]:
