@@ -1,0 +1,68 @@
+"""What tests of whole kinds do: annotate CRDs, bring a second kind, give the agent a small account in the cloud."""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from crsyncer.sandbox.api import Api
+from crsyncer.sandbox.link import Link
+from crsyncer.sandbox.resource import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CRD, Resource
+from tests.system.bed import SYNCER, Bed, SideBed, crd, eventually
+
+FILTER = "filter-by-robot-name"
+SOURCE = "spec-source"
+SUBTREE = "status-subtree"
+
+
+async def annotate(bed: Bed, *, resource: str = "", **annotations: str | None) -> None:
+    """Change the predecessor's annotations of a CRD on the robot, `_` for `-`; None removes one."""
+    change = {SYNCER + key.replace("_", "-"): value for key, value in annotations.items()}
+    await bed.robot.api.patch(CRD.object(resource or bed.resource), {"metadata": {"annotations": change}})
+
+
+async def another(bed: Bed, plural: str = "tasks", **keywords: Any) -> tuple[SideBed, SideBed]:
+    """A second kind beside the one under test: cloud, robot. Keywords as of `crd`."""
+    raw = crd(bed.group, plural=plural, **keywords)
+    resource = Resource.of_crd(raw)
+    for side in (bed.cloud, bed.robot):
+        await side.api.apply_crd(raw)
+    return replace(bed.cloud, resource=resource), replace(bed.robot, resource=resource)
+
+
+async def row(bed: Bed, plural: str = "goals") -> dict[str, Any] | None:
+    """A kind's row in `status`; None when it has none."""
+    status = await bed.agent.ask()
+    assert status is not None, bed.agent.tail()
+    return next((k for k in status["kinds"] if k["resource"] == f"{plural}.{bed.group}"), None)
+
+
+async def until_row(bed: Bed, plural: str = "goals", **fields: Any) -> dict[str, Any]:
+    """Wait until a kind's row has these values, and return it."""
+
+    async def check() -> dict[str, Any] | None:
+        found = await row(bed, plural)
+        return found if found and all(found[key] == value for key, value in fields.items()) else None
+
+    found: dict[str, Any] = await eventually(check, what=f"{plural} with {fields}; {await row(bed, plural)}")
+    return found
+
+
+def asked(link: Link, plural: str = "goals") -> list[str]:
+    """Every request about objects of a kind, as `VERB target`."""
+    path = re.compile(rf"/{plural}(/|$)")
+    return [f"{r.method} {r.target}" for r in link.requests if path.search(r.path)]
+
+
+async def account(api: Api, name: str, rules: list[dict[str, Any]]) -> str:
+    """A token of a new account that has these rights in the whole cluster, and what everybody has."""
+    token = await api.service_account_token("default", name)
+    api_group = "rbac.authorization.k8s.io"
+    await api.create(CLUSTER_ROLE.object(name, rules=rules))
+    await api.create(
+        CLUSTER_ROLE_BINDING.object(
+            name,
+            roleRef={"apiGroup": api_group, "kind": "ClusterRole", "name": name},
+            subjects=[{"kind": "ServiceAccount", "namespace": "default", "name": name}],
+        )
+    )
+    return token
