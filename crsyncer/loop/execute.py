@@ -56,6 +56,7 @@ class Executor:
         if owed:
             # Recorded before the copy exists: whoever finds it without a status knows that it is still owed one.
             self._mirror.remember(key, replace(self._mirror.record_of(key, view.uid), seed=True))
+            await self._store.durable()
         reply = await self._link.request(calls.create(self._policy, key.namespace, body))
         if reply.status == 404 and self._policy.namespaced and reply.body:
             # The namespace is missing (S1.7); a kind that is not served answers in plain text.

@@ -50,6 +50,7 @@ class Outbox:
             value=value if action.digest else None,
             since=merged.since if merged else self._clock(),
             merged=merged.merged + 1 if merged else 0,
+            attempts=merged.attempts if merged and not merged.dead else 0,
         )
         self._mirror.set_pending(key, row)
         record = self._mirror.record_of(key, action.upstream_uid)
@@ -94,7 +95,8 @@ class Outbox:
         if self._policy.map_generation and self._policy.subtree is None:
             value = map_generation(value, self._mirror.record_of(key, upstream.uid).generations)
         wire = "" if value is None else digest(value)
-        if upstream.status == wire:
+        overtaken = row.merged and row.attempts  # what was tried before may yet land: only an answer counts
+        if upstream.status == wire and not overtaken:
             self._acknowledge(key, row, wire=wire, resource_version="")
             return False
         if self._policy.subtree is not None and upstream.odd_status:

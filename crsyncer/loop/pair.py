@@ -209,7 +209,8 @@ class Pair:
     def _plan(self, key: Key) -> Plan:
         up, down = self.policy.upstream, self.policy.downstream
         sights = self.mirror.sight(up, key), self.mirror.sight(down, key)
-        return decide(*sights, self.policy, self.mirror.record(key), verify=key in self._verify)
+        row = self.mirror.pending.get(key)
+        return decide(*sights, self.policy, self.mirror.record(key), pending=row, verify=key in self._verify)
 
     async def _content(self, job: Job) -> str | None:
         """Bring the copy in line; the verb of the write that was made, None when there was no need."""
