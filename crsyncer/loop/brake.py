@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from crsyncer.core import calls
 from crsyncer.core.actions import Hold, HoldReason
-from crsyncer.core.guard import Alive, DeletionWindow, is_mass, kind_alive
+from crsyncer.core.guard import Alive, DeletionWindow, are_few, is_mass, kind_alive
 from crsyncer.core.model import Key
 from crsyncer.core.policy import Policy
 from crsyncer.errors import Refused, Unsure
@@ -94,11 +94,10 @@ class DeletionBrake:
         self.kind_missing = alive is Alive.NO
         if alive is Alive.NO:
             return KIND_MISSING
-        deletions = self._window.size
-        many = is_mass(deletions, copies)
+        many = is_mass(self._window.size, copies)
         if alive is Alive.YES and not many:
             return None
-        if alive is Alive.UNKNOWN and not many and deletions < copies:
+        if alive is Alive.UNKNOWN and not many and not are_few(copies):
             return None
         return await self._look_again(key, alive is Alive.UNKNOWN)
 
