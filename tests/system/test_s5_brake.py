@@ -1,0 +1,160 @@
+"""S5.5: what vanishes with its kind is kept, what an operator deletes is gone, however much it is."""
+
+import asyncio
+
+import pytest
+
+from crsyncer.sandbox.resource import CRD
+from tests.system.asked import full_list, lists
+from tests.system.bed import Bed, SideBed, crd, eventually, writes
+from tests.system.conftest import MakeBed
+
+
+async def copied(bed: Bed, count: int) -> list[str]:
+    """Create so many objects in the cloud, and wait for their copies; their names."""
+    names = [f"g{number:02}" for number in range(count)]
+    await asyncio.gather(*(bed.cloud.create(name, spec={"x": 1}) for name in names))
+    await holds_exactly(bed.robot, names)
+    await bed.settled()
+    return names
+
+
+async def holds_exactly(side: SideBed, names: list[str], *, seconds: float = 20.0) -> None:
+    """Wait until a side has these objects and no others."""
+
+    async def check() -> bool:
+        return await side.names() == set(names)
+
+    await eventually(check, seconds=seconds, what=f"{side.plane.name} has {names}")
+
+
+def forbid_discovery(bed: Bed) -> None:
+    bed.cloud.link.inject(rf"^/apis/{bed.group}(/v1)?$", status=403, body={"kind": "Status", "code": 403})
+
+
+@pytest.mark.parametrize("count", [2, 30])
+async def test_S5_5a_a_crd_deleted_in_the_cloud_deletes_nothing_on_the_robot(bed: Bed, count: int):
+    names = await copied(bed, count)
+    await bed.cloud.api.delete(CRD.object(bed.resource))
+    await bed.cloud.api.until_gone(CRD.object(bed.resource))
+
+    def held(status: dict) -> bool:
+        (kind,) = status["kinds"]
+        return bool(kind["state"] == "kind-missing" and kind["held"] == count)
+
+    status = await bed.agent.until(held)
+    assert status["health"] == "attention"
+    assert "KindMissing" in [reason["code"] for reason in status["reasons"]]
+    # A restart does not forget why they are kept.
+    async with bed.stopped():
+        pass
+    await bed.until_kind("kind-missing")
+    assert await bed.robot.names() == set(names)
+    # The CRD and its objects come back, and it goes on by itself.
+    await bed.cloud.api.apply_crd(crd(bed.group))
+    for name in names:
+        await bed.cloud.create(name, spec={"x": 2})
+    status = await bed.agent.until(lambda status: status["health"] == "healthy", seconds=90)
+    await bed.robot.shows(names[0], spec={"x": 2})
+    assert status["holds"] == []
+    await bed.cloud.delete(names[0])
+    await bed.robot.gone(names[0])
+
+
+async def test_S5_5a_a_kind_that_was_deleted_while_the_agent_was_down_is_missing_too(bed: Bed):
+    names = await copied(bed, 2)
+    async with bed.stopped():
+        await bed.cloud.api.delete(CRD.object(bed.resource))
+        await bed.cloud.api.until_gone(CRD.object(bed.resource))
+        bed.robot.link.clear()
+    await bed.until_kind("kind-missing")
+    assert await bed.robot.names() == set(names)
+    assert writes(bed.robot.link) == []
+
+
+async def test_S5_5a_a_kind_that_is_only_being_deleted_is_missing_already(bed: Bed):
+    await copied(bed, 3)
+    await bed.cloud.patch("g02", {"metadata": {"finalizers": ["example.com/wait"]}})  # keeps the CRD terminating
+    await bed.settled()
+    bed.robot.link.clear()
+    await bed.cloud.api.delete(CRD.object(bed.resource))
+    await bed.cloud.gone("g00")
+    await bed.cloud.gone("g01")
+    await bed.until_kind("kind-missing")
+    assert (await bed.kind())["held"] >= 2
+    assert {"g00", "g01"} <= await bed.robot.names()
+    await bed.cloud.patch("g02", {"metadata": {"finalizers": None}})
+    await bed.cloud.api.until_gone(CRD.object(bed.resource))
+
+
+async def test_S5_5a_where_discovery_is_forbidden_one_deletion_of_many_goes_through(make_bed: MakeBed):
+    bed = await make_bed(start=False)
+    forbid_discovery(bed)
+    await bed.start()
+    await copied(bed, 10)
+    bed.cloud.link.clear()
+    await bed.cloud.delete("g00")
+    await bed.robot.gone("g00")
+    assert lists(bed.cloud.link) == []  # no second look for so little
+
+
+async def test_S5_5a_where_discovery_is_forbidden_the_last_copies_are_looked_at_twice(make_bed: MakeBed):
+    bed = await make_bed(start=False)
+    forbid_discovery(bed)
+    await bed.start()
+    await copied(bed, 2)
+    bed.cloud.link.clear()
+    await bed.cloud.delete("g00")
+    await bed.cloud.delete("g01")
+    await holds_exactly(bed.robot, [])
+    (probe, *_), (look, *_) = [r for r in bed.cloud.link.requests if "/v1" in r.path], lists(bed.cloud.link)
+    assert look.time - probe.time > 2.5
+    await bed.agent.until(lambda status: status["health"] == "healthy")
+
+
+async def test_S5_5a_where_discovery_is_forbidden_a_deleted_crd_still_deletes_nothing(make_bed: MakeBed):
+    bed = await make_bed(start=False)
+    forbid_discovery(bed)
+    await bed.start()
+    names = await copied(bed, 2)
+    await bed.cloud.api.delete(CRD.object(bed.resource))
+    await bed.cloud.api.until_gone(CRD.object(bed.resource))
+    await bed.agent.until(lambda status: status["kinds"][0]["held"] == 2, seconds=30)
+    assert await bed.robot.names() == set(names)
+
+
+async def test_S5_5b_thirty_objects_deleted_one_by_one_are_all_gone_without_a_hold(bed: Bed):
+    names = await copied(bed, 30)
+    seen: list[int] = []
+    for name in names:
+        await bed.cloud.delete(name)
+        seen.append(len((await bed.agent.status())["holds"]) if name.endswith("9") else 0)
+    await holds_exactly(bed.robot, [])
+    status = await bed.agent.until(lambda status: status["health"] == "healthy")
+    assert (sum(seen), status["holds"], status["kinds"][0]["held"]) == (0, [], 0)
+
+
+async def test_S5_5b_a_mass_deletion_is_verified_by_a_fresh_list_and_goes_on_at_once(bed: Bed):
+    names = await copied(bed, 20)
+    bed.cloud.link.clear()
+    await asyncio.gather(*(bed.cloud.delete(name) for name in names[:12]))
+    await holds_exactly(bed.robot, names[12:])
+    assert lists(bed.cloud.link)
+    assert (await bed.agent.status())["holds"] == []
+
+
+async def test_S5_5b_a_mass_deletion_that_cannot_be_verified_is_held_until_the_objects_come_back(bed: Bed):
+    names = await copied(bed, 20)
+    bed.cloud.link.inject("/goals", status=500, when=full_list)
+    await asyncio.gather(*(bed.cloud.delete(name) for name in names[:12]))
+    status = await bed.agent.until(lambda status: bool(status["holds"]))
+    assert [hold["reason"] for hold in status["holds"]] == ["MassDeletion"]
+    assert status["health"] == "attention"
+    kept = await bed.robot.names()
+    assert len(kept) > 8
+    bed.cloud.link.heal()
+    for name in names[:12]:
+        await bed.cloud.create(name, spec={"x": 2})
+    status = await bed.agent.until(lambda status: status["health"] == "healthy", seconds=40)
+    assert status["holds"] == []
+    await holds_exactly(bed.robot, names)
