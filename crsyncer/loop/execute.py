@@ -8,7 +8,7 @@ from crsyncer.core.actions import Create, Delete, Hold, HoldReason, Seed, Update
 from crsyncer.core.answers import judge
 from crsyncer.core.model import Json, Key, Side, View
 from crsyncer.core.policy import Policy
-from crsyncer.core.project import UPSTREAM_UID, compose_copy, objection, status_with
+from crsyncer.core.project import UPSTREAM_UID, compose_copy, objection, status_with, view_of
 from crsyncer.errors import Refused
 from crsyncer.loop.mirror import Mirror
 from crsyncer.loop.side import SideLink
@@ -78,7 +78,8 @@ class Executor:
     async def _seed(self, key: Key, action: Seed) -> None:
         view, upstream = await self._upstream(key)
         status = self._effective_status(key, view, upstream)
-        if status is None:
+        if status is None:  # what is waiting for upstream will remove it
+            self._mirror.remember(key, replace(self._mirror.record_of(key, view.uid), seed=False))
             return
         call = calls.seed_status(
             self._policy, key, uid=action.uid, resource_version=action.resource_version, status=status
@@ -126,12 +127,9 @@ class Executor:
         return {} if reply.status == unless else _happened(reply)
 
     def _wrote(self, key: Key, upstream: View, answer: Json, *, seeded: bool = False) -> None:
-        """Remember what downstream made of our write, which is then not fought (S3.5)."""
+        """Remember what downstream made of our write, which is then not fought (S3.5); what came after it is."""
         answer.setdefault("apiVersion", self._policy.api_version)
-        self._mirror.saw(self._policy.downstream, key, answer)
-        copy = self._mirror.views[self._policy.downstream].get(key)
-        if copy is None:
-            return
+        copy = view_of(answer, self._policy, self._policy.downstream)
         record = self._mirror.record_of(key, upstream.uid)
         record = replace(record, applied=upstream.content, admitted=copy.content)
         if seeded:
@@ -140,6 +138,7 @@ class Executor:
                 # What downstream's schema made of upstream's own status is no news to upstream.
                 record = replace(record, sent=copy.status, accepted=upstream.status, had_status=bool(copy.status))
         self._mirror.remember(key, record)
+        self._mirror.saw(self._policy.downstream, key, answer)
 
 
 def _happened(reply: Reply) -> Json:
