@@ -55,12 +55,14 @@ def kind_alive(status: int, body: Json, policy: Policy) -> Alive:
     """What the answer of `/apis/GROUP/VERSION` says of a kind.
 
     A CRD that is being deleted loses the verb `create` in discovery at once (measured on API server 1.36).
+    One of another scope is not the kind that we mean: none of its objects can have a copy (S1.7).
     """
     if status in (401, 403):
         return Alive.UNKNOWN
     for resource in body.get("resources") or []:
         if resource.get("name") == policy.plural:
-            return Alive.YES if "create" in (resource.get("verbs") or []) else Alive.NO
+            same = bool(resource.get("namespaced")) == policy.namespaced
+            return Alive.YES if same and "create" in (resource.get("verbs") or []) else Alive.NO
     return Alive.NO
 
 
