@@ -1,0 +1,357 @@
+"""The rules S3 to S5 as two tables, written from the design and not from the code: the first row that fits counts.
+
+A case is a list of facts in the design's words; `build` turns it into what `decide` takes, out of real objects.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, NamedTuple
+
+from crsyncer.core.actions import Agreed, Create, Delete, Hold, HoldReason, Seed, SendStatus, Update, Why
+from crsyncer.core.model import Gap, Json, Pending, Record, Side, Sighting, View
+from crsyncer.core.policy import OURS, Policy
+from crsyncer.core.project import digest, view_of
+from tests.core.builders import copy_of, goal, policy
+
+UNSEEN, ABSENT, TERMINATING, SEEN = "unseen", "absent", "terminating", "seen"
+OURS_, UNSIGNED, TORN, OLDER, ANOTHER_UID, ANOTHER_ROBOT = "ours", "unsigned", "torn", "older", "uid-0", "robot-2"
+STAMPS = (OURS_, UNSIGNED, TORN, OLDER, ANOTHER_UID, ANOTHER_ROBOT)
+AGREES, ADMITTED, DRIFTED = "agrees", "admitted", "drifted"
+FULL, SUBTREE, MAP = "full", "subtree", "map"
+NONE, EMPTY, A, B, NEIGHBOURS, ODD = "none", "empty", "A", "B", "neighbours", "odd"
+STATUSES = (NONE, EMPTY, A, B, NEIGHBOURS, ODD)
+REMOVAL, ANOTHER = "removal", "for another uid"
+
+
+class Memory(NamedTuple):
+    """What is remembered of the pair."""
+
+    this_uid: bool = True
+    wrote: str = ""
+    """"this": the content that upstream has now, and what admission made of it; "older": another."""
+    sent: str = NONE
+    accepted: str = NONE
+    had: bool = False
+    seed: bool = False
+
+
+class Case(NamedTuple):
+    """One row of the product of everything that a decision depends on."""
+
+    upstream: str = SEEN
+    downstream: str = SEEN
+    stamp: str = OURS_
+    content: str = AGREES
+    upstream_status: str = NONE
+    status: str = NONE
+    memory: Memory = Memory()
+    pending: str = NONE
+    source: Side = Side.CLOUD
+    mode: str = FULL
+    keep_orphans: bool = False
+    keep_drift: bool = False
+    endpoint: bool = True
+    verify: bool = False
+
+    @property
+    def gone(self) -> bool:
+        """Upstream is gone, or about to be."""
+        return self.upstream in (ABSENT, TERMINATING)
+
+    @property
+    def known(self) -> bool:
+        """There is an upstream object to compare with."""
+        return self.upstream in (SEEN, TERMINATING)
+
+    @property
+    def foreign(self) -> bool:
+        """In the cloud, and not signed by this robot."""
+        return self.source is Side.ROBOT and self.stamp in (UNSIGNED, ANOTHER_ROBOT)
+
+    @property
+    def wrote_this(self) -> bool:
+        """Our last write to the copy was the content that upstream has now."""
+        return self.memory.this_uid and self.memory.wrote == "this"
+
+    @property
+    def tolerated(self) -> bool:
+        """The copy's content is as it should be, or is left as it is."""
+        return self.content == AGREES or (self.content == ADMITTED and self.wrote_this) or self.keep_drift
+
+    @property
+    def owed(self) -> bool:
+        """The copy is ours, has no status yet, and upstream has one that the copy has not been given."""
+        worth = (A, B, NEIGHBOURS, EMPTY) if self.mode == SUBTREE else (A, B, NEIGHBOURS)
+        fresh = self.memory.this_uid and self.memory.seed and self.status == NONE
+        return fresh and self.endpoint and self.upstream_status in worth
+
+    @property
+    def remembered(self) -> Memory:
+        """Memory of the uid that the copy is stamped with: of an older object, nothing."""
+        return self.memory if self.memory.this_uid and self.stamp != ANOTHER_UID else Memory()
+
+    @property
+    def waiting(self) -> str | None:
+        """The value that the outbox has for the uid that the copy is stamped with; "" is a removal."""
+        if self.pending in (NONE, ANOTHER) or self.stamp == ANOTHER_UID:
+            return None
+        return "" if self.pending == REMOVAL else self.pending
+
+
+def value(status: str, mode: str) -> str:
+    """The value that moves of a status; "": there is none."""
+    if status in (NONE, EMPTY) or (mode == SUBTREE and status in (NEIGHBOURS, ODD)):
+        return ""
+    return status
+
+
+@dataclass(frozen=True)
+class Row:
+    """When the facts are so, this has to be done."""
+
+    rule: str
+    says: str
+    when: Callable[[Case], bool]
+    then: Any
+    """What has to be done, or a function of the case that says it."""
+
+
+def always(case: Case) -> bool:
+    return True
+
+
+NOTHING = None
+"""No request at all."""
+
+
+def delete(why: Why) -> Delete:
+    return Delete("c-1", why)
+
+
+def update(why: Why) -> Update:
+    return Update("c-1", "10", why)
+
+
+CONTENT = (
+    Row("S5", "upstream is not known", lambda c: c.upstream == UNSEEN, NOTHING),
+    Row("S3.2", "downstream is not known", lambda c: c.downstream == UNSEEN, NOTHING),
+    Row("S5", "nothing on either side", lambda c: c.upstream == c.downstream == ABSENT, NOTHING),
+    Row("S5", "what is being deleted is never created", lambda c: c.gone and c.downstream == ABSENT, NOTHING),
+    Row("S3.2", "there is no copy yet", lambda c: c.downstream == ABSENT, Create()),
+    Row("S5.3", "the name is taken in the cloud", lambda c: c.foreign and not c.gone, HoldReason.NAME_TAKEN),
+    Row("S5.3", "others' objects in the cloud are not deleted", lambda c: c.foreign, NOTHING),
+    Row("S5.1", "the copy is being deleted already", lambda c: c.downstream == TERMINATING, NOTHING),
+    Row("S5.3", "keep orphans", lambda c: c.gone and c.keep_orphans and c.stamp == UNSIGNED, NOTHING),
+    Row("S5", "upstream is absent", lambda c: c.upstream == ABSENT, delete(Why.GONE)),
+    Row("S5", "upstream is terminating", lambda c: c.upstream == TERMINATING, delete(Why.TERMINATING)),
+    Row("S5.4", "the copy of another uid", lambda c: c.stamp == ANOTHER_UID, delete(Why.REPLACED)),
+    Row(
+        "S3.5",
+        "the stamp that we wrote is gone or another",
+        lambda c: c.stamp in (UNSIGNED, TORN, OLDER) and c.wrote_this,
+        update(Why.DRIFT),
+    ),
+    Row("S5.4", "made by hand or by the predecessor", lambda c: c.stamp == UNSIGNED, update(Why.ADOPT)),
+    Row("S3.2", "upstream has changed since", lambda c: c.stamp in (TORN, OLDER), update(Why.CHANGED)),
+    Row("S3.5", "downstream has changed", lambda c: not c.tolerated, update(Why.DRIFT)),
+    Row("S4.4", "the copy is owed a status", lambda c: c.owed, Seed("c-1", "10")),
+    Row("S3.5", "what admission made of our write", lambda c: c.content == ADMITTED and c.wrote_this, NOTHING),
+    Row("S3.5", "keep drift", lambda c: c.content != AGREES, NOTHING),
+    Row("S3.2", "both agree", always, NOTHING),
+)
+
+
+def send(case: Case) -> tuple[str, str, str]:
+    return "send", stamped_uid(case), value(case.status, case.mode)
+
+
+def agreed(case: Case) -> tuple[str, str, str]:
+    return "agreed", stamped_uid(case), value(case.status, case.mode)
+
+
+def stamped_uid(case: Case) -> str:
+    return "u-0" if case.stamp == ANOTHER_UID else "u-1"
+
+
+def none_now(case: Case) -> bool:
+    return not value(case.status, case.mode)
+
+
+def same_upstream(case: Case) -> bool:
+    return case.known and value(case.upstream_status, case.mode) == value(case.status, case.mode)
+
+
+def shown(case: Case) -> bool:
+    """Upstream has the status as it has to be; with map, that it is verbatim ours says nothing (S4.7)."""
+    return case.mode != MAP and same_upstream(case)
+
+
+STATUS = (
+    Row("S4.1", "there is no copy to read it from", lambda c: c.downstream in (UNSEEN, ABSENT), NOTHING),
+    Row("S5", "there is nobody to tell", lambda c: c.upstream == ABSENT, NOTHING),
+    Row("S5.4", "a copy that is not stamped is adopted first", lambda c: c.stamp == UNSIGNED, NOTHING),
+    Row("S5.3", "others' objects in the cloud say nothing to us", lambda c: c.foreign, NOTHING),
+    Row("S5.4", "the copy of another uid", lambda c: c.known and c.stamp == ANOTHER_UID, NOTHING),
+    Row("S4.5", "not an object", lambda c: c.status == ODD, HoldReason.ODD_STATUS),
+    Row("S4.3", "never had one", lambda c: none_now(c) and not c.remembered.had, NOTHING),
+    Row("S4.4", "has not been given it yet", lambda c: none_now(c) and c.remembered.seed, NOTHING),
+    Row("S4.5", "the whole status is gone", lambda c: c.mode == SUBTREE and c.status == NONE, NOTHING),
+    Row("S6.3", "waits in the outbox", lambda c: c.waiting == value(c.status, c.mode), NOTHING),
+    Row("S4.1", "another waits, or is on its way", lambda c: c.waiting is not None, send),
+    Row("S4.9", "gone, and upstream has none", lambda c: none_now(c) and same_upstream(c), agreed),
+    Row("S4.3", "was there and is gone", none_now, send),
+    Row(
+        "S4.9",
+        "acknowledged, and upstream has it",
+        lambda c: shown(c) and c.remembered.sent == value(c.status, c.mode),
+        NOTHING,
+    ),
+    Row("S4.9", "upstream has it already", shown, agreed),
+    Row("S4.1", "changed since it was sent", lambda c: c.remembered.sent != value(c.status, c.mode), send),
+    Row(
+        "S4.8",
+        "upstream was changed, and we verify",
+        lambda c: c.verify and c.known and value(c.upstream_status, c.mode) != value(c.remembered.accepted, c.mode),
+        send,
+    ),
+    Row("S4.10", "upstream was changed by somebody", lambda c: c.known, NOTHING),
+    Row("S4.1", "acknowledged, upstream is not known now", always, NOTHING),
+)
+
+
+def expected(table: tuple[Row, ...], case: Case) -> tuple[int, Any]:
+    """Which row fits, and what has to be done then."""
+    for number, row in enumerate(table):
+        if row.when(case):
+            return number, row.then(case) if callable(row.then) else row.then
+    raise AssertionError(f"no row for {case}")
+
+
+def said(action: Any, mode: str) -> Any:
+    """An action in the table's words."""
+    match action:
+        case Hold(reason=reason):
+            return reason
+        case SendStatus(upstream_uid=uid, digest=text):
+            return "send", uid, _value_of(text, mode)
+        case Agreed(upstream_uid=uid, digest=text):
+            return "agreed", uid, _value_of(text, mode)
+    return action
+
+
+# From facts to what `decide` takes
+
+_PHASES: dict[str, Json] = {name: {"phase": name, "observedGeneration": 1} for name in (A, B)}
+
+
+def status_of(name: str, mode: str) -> Any:
+    """The status itself."""
+    own: Any = _PHASES.get(name)
+    if own is not None:
+        return {"robot": own, "battery": 7} if mode == SUBTREE else own
+    return {NONE: None, EMPTY: {}, NEIGHBOURS: {"battery": 7}, ODD: "DONE"}[name]
+
+
+@cache
+def digest_of(name: str, mode: str) -> str:
+    """Digest of the value that moves."""
+    if not value(name, mode):
+        return ""
+    return digest(_PHASES[name] if mode == SUBTREE else status_of(name, mode))
+
+
+@cache
+def _value_of(text: str, mode: str) -> str:
+    return {digest_of(name, mode): value(name, mode) for name in STATUSES}[text]
+
+
+@cache
+def kind(source: Side, mode: str, keep_orphans: bool, keep_drift: bool, endpoint: bool) -> Policy:
+    return policy(
+        source,
+        status=endpoint,
+        subtree="robot" if mode == SUBTREE else None,
+        map_generation=mode == MAP,
+        keep_orphans=keep_orphans,
+        keep_drift=keep_drift,
+    )
+
+
+_LABELS = {"labels": {"team": "a"}, "annotations": {"note": "b"}}
+_ADMITTED = {"x": 1, "default": True}
+
+
+def _upstream_object(status: Any = None, **changes) -> Json:
+    return goal(status=status, spec={"x": 1}, metadata=_LABELS, **changes)
+
+
+@cache
+def upstream_sight(case_upstream: str, status: str, source: Side, mode: str) -> Sighting:
+    if case_upstream in (UNSEEN, ABSENT):
+        return Gap(case_upstream)
+    raw = _upstream_object(status_of(status, mode))
+    if case_upstream == TERMINATING:
+        raw["metadata"] = raw["metadata"] | {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    return view_of(raw, kind(source, mode, False, False, True), source)
+
+
+@cache
+def downstream_sight(sighting: str, stamp: str, content: str, status: str, source: Side, mode: str) -> Sighting:
+    if sighting in (UNSEEN, ABSENT):
+        return Gap(sighting)
+    policy_ = kind(source, mode, False, False, True)
+    origin = _upstream_object(uid="u-0" if stamp == ANOTHER_UID else "u-1")
+    if stamp == OLDER:
+        origin["spec"] = {"x": 0}
+    raw = copy_of(origin, policy_, spec={AGREES: {"x": 1}, ADMITTED: _ADMITTED, DRIFTED: {"x": 9}}[content])
+    annotations = dict(raw["metadata"]["annotations"])
+    if stamp == UNSIGNED:
+        annotations = {k: v for k, v in annotations.items() if not k.startswith(OURS)}
+    elif stamp == TORN:
+        annotations[OURS + "applied"] = "{"
+    elif stamp == ANOTHER_ROBOT:
+        annotations[OURS + "robot"] = "robot-2"
+    raw["metadata"]["annotations"] = annotations
+    if sighting == TERMINATING:
+        raw["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    if status != NONE:
+        raw["status"] = status_of(status, mode)
+    return view_of(raw, policy_, source.other)
+
+
+@cache
+def record_of(memory: Memory, mode: str) -> Record:
+    upstream, copy = _upstream_object(), downstream_sight(SEEN, OURS_, ADMITTED, NONE, Side.CLOUD, FULL)
+    assert isinstance(copy, View)
+    this = view_of(upstream, kind(Side.CLOUD, FULL, False, False, True), Side.CLOUD).content
+    record = Record(
+        upstream_uid="u-1" if memory.this_uid else "u-9",
+        sent=digest_of(memory.sent, mode),
+        accepted=digest_of(memory.accepted, mode),
+        had_status=memory.had,
+        seed=memory.seed,
+    )
+    if not memory.wrote:
+        return record
+    return replace(record, applied=this if memory.wrote == "this" else "older", admitted=copy.content)
+
+
+@cache
+def row_of(pending: str, mode: str) -> Pending | None:
+    if pending == NONE:
+        return None
+    name = NONE if pending == REMOVAL else A if pending == ANOTHER else pending
+    uid = "u-9" if pending == ANOTHER else "u-1"
+    return Pending(seq=1, upstream_uid=uid, digest=digest_of(name, mode), value=None, since=0.0)
+
+
+def build(case: Case) -> tuple[Sighting, Sighting, Policy, Record, Pending | None]:
+    """The arguments of `decide`."""
+    return (
+        upstream_sight(case.upstream, case.upstream_status, case.source, case.mode),
+        downstream_sight(case.downstream, case.stamp, case.content, case.status, case.source, case.mode),
+        kind(case.source, case.mode, case.keep_orphans, case.keep_drift, case.endpoint),
+        record_of(case.memory, case.mode),
+        row_of(case.pending, case.mode),
+    )
