@@ -1,0 +1,229 @@
+"""Promises of the decision that hold whatever is seen, remembered and wanted."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crsyncer.core.actions import NOTHING, Agreed, Create, Delete, Hold, HoldReason, Plan, Seed, SendStatus, Update, Why
+from crsyncer.core.decide import decide
+from crsyncer.core.model import Gap, Pending, Record, Side, View
+from crsyncer.core.project import compose_copy, digest, map_generation, status_digest, status_value, view_of
+from tests.core import truth
+from tests.core.builders import copy_of, goal, many, policies, policy, some, statuses, stored, upstream_goals
+from tests.core.truth import Case, Memory
+
+phases = st.sampled_from([truth.UNSEEN, truth.ABSENT, truth.TERMINATING, truth.SEEN])
+names = st.sampled_from(truth.STATUSES)
+sent = st.sampled_from([truth.NONE, truth.A, truth.B])
+memories = st.builds(
+    Memory, st.booleans(), st.sampled_from(["", "this", "older"]), sent, sent, st.booleans(), st.booleans()
+)
+cases = st.builds(
+    Case,
+    phases,
+    phases,
+    st.sampled_from(truth.STAMPS),
+    st.sampled_from([truth.AGREES, truth.ADMITTED, truth.DRIFTED]),
+    names,
+    names,
+    memories,
+    st.sampled_from([truth.NONE, truth.A, truth.B, truth.REMOVAL, truth.ANOTHER]),
+    st.sampled_from(Side),
+    st.sampled_from([truth.FULL, truth.SUBTREE, truth.MAP]),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+)
+
+
+def plan_of(case: Case) -> Plan:
+    up, down, kind, record, pending = truth.build(case)
+    return decide(up, down, kind, record, pending=pending, verify=case.verify)
+
+
+@many
+@given(cases)
+def test_S3_S5_both_halves_are_as_the_tables_say_for_any_combination(case):
+    plan = plan_of(case)
+    assert truth.said(plan.content, case.mode) == truth.expected(truth.CONTENT, case)[1]
+    assert truth.said(plan.status, case.mode) == truth.expected(truth.STATUS, case)[1]
+
+
+@many
+@given(cases)
+def test_S5_nothing_is_created_changed_or_deleted_while_upstream_is_unseen(case):
+    assert plan_of(case._replace(upstream=truth.UNSEEN)).content is None
+
+
+@many
+@given(cases)
+def test_S5_1_every_write_to_a_copy_carries_the_uid_that_was_seen(case):
+    _, down, _, _, _ = truth.build(case)
+    match plan_of(case).content:
+        case Delete(uid=uid):
+            assert isinstance(down, View)
+            assert (uid, False) == (down.uid, down.terminating)
+        case Update(uid=uid, resource_version=version) | Seed(uid=uid, resource_version=version):
+            assert isinstance(down, View)
+            assert (uid, version) == (down.uid, down.resource_version)
+        case Create():
+            assert down is Gap.ABSENT
+
+
+@many
+@given(cases)
+def test_S5_4_a_status_is_for_the_very_object_that_the_copy_is_stamped_with(case):
+    up, down, _, _, _ = truth.build(case)
+    status = plan_of(case).status
+    if isinstance(status, SendStatus | Agreed):
+        assert isinstance(down, View)
+        assert down.stamp is not None
+        assert status.upstream_uid == down.stamp.upstream_uid
+        assert up is Gap.UNSEEN or (isinstance(up, View) and up.uid == status.upstream_uid)
+
+
+@many
+@given(cases, st.sampled_from([truth.UNSIGNED, truth.ANOTHER_ROBOT]), st.sampled_from([truth.SEEN, truth.TERMINATING]))
+def test_S5_3_in_the_cloud_nothing_is_touched_that_this_robot_has_not_signed(case, stamp, downstream):
+    plan = plan_of(case._replace(source=Side.ROBOT, stamp=stamp, downstream=downstream))
+    assert isinstance(plan.content, Hold | None)
+    assert plan.status is None
+
+
+@many
+@given(cases, st.booleans())
+def test_S4_3_upstreams_status_is_never_removed_for_a_copy_that_never_had_one(case, verify):
+    case = case._replace(memory=case.memory._replace(had=False), pending=truth.NONE, verify=verify)
+    status = plan_of(case).status
+    assert not (isinstance(status, SendStatus | Agreed) and status.digest == "")
+
+
+@many
+@given(cases)
+def test_S4_1_what_is_sent_is_what_the_copy_has_now(case):
+    _, down, _, _, _ = truth.build(case)
+    status = plan_of(case).status
+    if isinstance(status, SendStatus | Agreed):
+        assert isinstance(down, View)
+        assert (status.digest, False) == (down.status, down.odd_status)
+
+
+@many
+@given(cases)
+def test_content_and_status_are_decided_apart(case):
+    quiet = case._replace(pending=truth.NONE, verify=False)
+    assert plan_of(case).content == plan_of(quiet).content
+    drifted = case._replace(content=truth.DRIFTED, keep_drift=False, keep_orphans=False)
+    assert plan_of(case).status == plan_of(drifted).status
+
+
+@some
+@given(upstream_goals(), policies)
+def test_S3_2_a_created_copy_has_the_content_already(upstream, kind):
+    up = view_of(upstream, kind, kind.upstream)
+    assert decide(up, Gap.ABSENT, kind, Record()).content == Create()
+    down = view_of(copy_of(upstream, kind), kind, kind.downstream)
+    assert decide(up, down, kind, Record()).content is None
+
+
+@some
+@given(upstream_goals(), statuses, policies, st.booleans())
+def test_S3_2_a_pair_that_agrees_is_left_alone(upstream, status, kind, verify):
+    up = view_of(upstream, kind, kind.upstream)
+    copy = copy_of(upstream, kind)
+    copy.pop("status", None)
+    down = view_of(copy if status is None else copy | {"status": status}, kind, kind.downstream)
+    generations = ((1, up.generation),)
+    value = status_value({"status": status}, kind)
+    if kind.map_generation and kind.subtree is None:
+        value = map_generation(value, generations)
+    wire = "" if value is None else digest(value)
+    record = Record(
+        upstream_uid=up.uid,
+        applied=up.content,
+        admitted=down.content,
+        sent=down.status,
+        accepted=wire,
+        had_status=bool(down.status),
+        generations=generations,
+    )
+    agreed = replace(up, status=wire)
+    assert decide(agreed, down, kind, record, verify=verify) == NOTHING
+    assert decide(Gap.UNSEEN, down, kind, record, verify=verify) == NOTHING
+
+
+def pair(kind, *, status=None, upstream_status=None):
+    """Both views of an object and its copy."""
+    upstream = goal(status=upstream_status)
+    copy = copy_of(upstream, kind)
+    copy = copy if status is None else copy | {"status": status}
+    return view_of(upstream, kind, kind.upstream), view_of(copy, kind, kind.downstream)
+
+
+def row(kind, status, uid="u-1") -> Pending:
+    return Pending(1, uid, status_digest({"status": status}, kind), status_value({"status": status}, kind), since=0.0)
+
+
+RUNNING, DONE = {"phase": "RUNNING"}, {"phase": "DONE"}
+
+
+def test_S4_1_a_status_that_returns_while_another_is_on_its_way_follows_it():
+    kind = policy()
+    up, down = pair(kind, status=RUNNING, upstream_status=RUNNING)
+    record = Record(upstream_uid="u-1", sent=down.status, accepted=down.status, had_status=True)
+    assert decide(up, down, kind, record) == NOTHING
+    sending = decide(up, down, kind, record, pending=row(kind, DONE))
+    assert sending.status == SendStatus("u-1", down.status)
+    assert decide(up, down, kind, record, pending=row(kind, RUNNING)) == NOTHING
+
+
+def test_S4_1_a_status_that_goes_while_it_is_on_its_way_is_removed_after_it():
+    kind = policy()
+    up, down = pair(kind)
+    record = Record(upstream_uid="u-1", had_status=True)
+    assert decide(up, down, kind, record, pending=row(kind, DONE)).status == SendStatus("u-1", "")
+    assert decide(up, down, kind, record).status == Agreed("u-1", "")
+
+
+def test_S4_1_what_waits_for_another_object_says_nothing_about_this_one():
+    kind = policy()
+    up, down = pair(kind, status=DONE, upstream_status=DONE)
+    assert decide(up, down, kind, Record(), pending=row(kind, DONE, uid="u-0")).status == Agreed("u-1", down.status)
+
+
+def test_S4_7_with_map_a_status_that_upstream_has_verbatim_is_sent_all_the_same():
+    kind = policy(map_generation=True)
+    status = {"observedGeneration": 7}
+    up, down = pair(kind, status=status, upstream_status=status)
+    assert decide(up, down, kind, Record()).status == SendStatus("u-1", down.status)
+
+
+def test_S3_5_a_stamp_that_is_taken_off_again_and_again_is_drift_so_that_the_brake_sees_it():
+    kind = policy()
+    upstream = goal()
+    up = view_of(upstream, kind, Side.CLOUD)
+    bare = view_of(stored(goal()), kind, Side.ROBOT)
+    assert decide(up, bare, kind, Record()).content == Update("c-1", "10", Why.ADOPT)
+    written = Record(upstream_uid="u-1", applied=up.content, admitted=bare.content)
+    assert decide(up, bare, kind, written).content == Update("c-1", "10", Why.DRIFT)
+
+
+def test_S5_4_an_adopted_copy_keeps_its_status_and_is_listened_to_once_it_is_stamped():
+    kind = policy()
+    by_hand = stored(goal(status=DONE))
+    up = view_of(goal(), kind, Side.CLOUD)
+    assert decide(up, view_of(by_hand, kind, Side.ROBOT), kind, Record()) == Plan(Update("c-1", "10", Why.ADOPT))
+    body = compose_copy(goal(), up, kind, downstream=by_hand)
+    adopted = view_of(body | {"status": DONE}, kind, Side.ROBOT)
+    assert decide(up, adopted, kind, Record()) == Plan(None, SendStatus("u-1", adopted.status))
+
+
+def test_S5_3_a_taken_name_in_the_cloud_is_held_with_a_hint():
+    kind = policy(Side.ROBOT)
+    up = view_of(goal(), kind, Side.ROBOT)
+    hold = decide(up, view_of(stored(goal()), kind, Side.CLOUD), kind, Record()).content
+    assert isinstance(hold, Hold)
+    assert hold.reason is HoldReason.NAME_TAKEN
+    assert hold.hint
