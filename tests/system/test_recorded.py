@@ -1,7 +1,7 @@
 """What is recorded outlives the link it came by, and is not misread when the question changes."""
 
 from crsyncer.sandbox.resource import CRD
-from tests.system.bed import SYNCER, Bed
+from tests.system.bed import SYNCER, Bed, eventually
 
 
 async def test_S7_1_a_recorded_deletion_is_carried_out_although_the_cloud_has_left_since(bed: Bed) -> None:
@@ -11,8 +11,11 @@ async def test_S7_1_a_recorded_deletion_is_carried_out_although_the_cloud_has_le
     await bed.until_side("robot", "offline")
     await bed.cloud.delete("a")
     await bed.agent.until(lambda status: status["kinds"][0]["objects"]["cloud"] == 0)
-    asked = [r for r in bed.cloud.link.requests if r.path == f"/apis/{bed.group}/v1"]
-    assert asked, "whether the kind is alive was asked while the cloud could still answer"
+
+    async def asked() -> bool:
+        return any(r.path == f"/apis/{bed.group}/v1" and r.done for r in bed.cloud.link.requests)
+
+    await eventually(asked, what="whether the kind is alive is asked while the cloud can still answer")
     bed.cloud.link.cut()
     await bed.until_side("cloud", "offline")
     bed.robot.link.restore()
