@@ -1,0 +1,272 @@
+"""S6: what is on disk survives every end of the agent, and its loss costs a relist, never data."""
+
+import asyncio
+import sqlite3
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crsyncer.sandbox.agent import AgentProcess
+from tests.system.asked import deletes, lists, status_writes, watches
+from tests.system.bed import LABEL, Bed, eventually, writes
+from tests.system.conftest import MakeBed
+from tests.system.test_s5_brake import copied
+
+
+def remove_database(state_dir: Path) -> None:
+    for file in state_dir.glob("state.db*"):
+        file.unlink()
+
+
+async def quiet(bed: Bed) -> None:
+    """Wait until the agent has had nothing to write down for a while: then all it knows is on disk."""
+
+    async def check() -> bool:
+        newest = max(file.stat().st_mtime for file in bed.agent.state_dir.glob("state.db*"))
+        return time.time() - newest > 0.5
+
+    await eventually(check, what="the store is at rest")
+
+
+async def report_all(bed: Bed, names: list[str], phase: str) -> None:
+    await asyncio.gather(*(bed.robot.set_status(name, {"phase": phase, "of": name}) for name in names))
+
+
+async def shown_all(bed: Bed, names: list[str], phase: str, *, seconds: float = 30.0) -> None:
+    """Wait until the cloud shows every object's own status in a phase."""
+
+    async def check() -> bool:
+        items = (await bed.cloud.api.list(bed.cloud.resource))["items"]
+        return {item["metadata"]["name"]: item.get("status") for item in items} == {
+            name: {"phase": phase, "of": name} for name in names
+        }
+
+    await eventually(check, seconds=seconds, what=f"all of {names} are {phase} in the cloud")
+
+
+@pytest.mark.parametrize("database", ["kept", "deleted"])
+async def test_S6_3_twenty_statuses_of_an_outage_survive_kill_9_and_arrive_once(bed: Bed, database: str):
+    names = await copied(bed, 20)
+    await report_all(bed, names, "BEFORE")
+    await shown_all(bed, names, "BEFORE")
+    bed.cloud.link.cut()
+    await bed.until_side("cloud", "offline")
+    for phase in ("STARTED", "RUNNING", "DONE"):
+        await report_all(bed, names, phase)
+    items = (await bed.robot.api.list(bed.robot.resource))["items"]
+    last = max(int(item["metadata"]["resourceVersion"]) for item in items)
+
+    def collected(status: dict[str, Any]) -> bool:
+        return bool(status["outbox"]["depth"] == 20 and int(status["kinds"][0]["cursor"]["robot"] or 0) >= last)
+
+    await bed.agent.until(collected)
+    await bed.agent.kill()
+    if database == "deleted":
+        remove_database(bed.agent.state_dir)
+    bed.cloud.link.clear()
+    await bed.agent.start()
+    await bed.agent.until(collected)
+    bed.cloud.link.restore()
+    await shown_all(bed, names, "DONE")
+    await bed.agent.until(lambda status: status["outbox"]["depth"] == 0)
+    await bed.settled()
+    # One write each, of the newest: what was merged on the way never went up.
+    sent = [(r.path, b"DONE" in r.body) for r in status_writes(bed.cloud.link)]
+    assert sorted(sent) == sorted((bed.cloud.api.path(bed.cloud.goal(name)) + "/status", True) for name in names)
+    assert deletes(bed.robot.link) == deletes(bed.cloud.link) == []
+
+
+async def test_S6_3_the_outbox_keeps_one_row_an_object_and_its_first_dirty_time(bed: Bed):
+    await copied(bed, 1)
+    bed.cloud.link.cut()
+    await bed.until_side("cloud", "offline")
+    await bed.robot.set_status("g00", {"step": 0})
+    first = await bed.agent.until(lambda status: status["outbox"]["oldestSeconds"] == 1)
+    for step in range(1, 6):
+        last = await bed.robot.set_status("g00", {"step": step})
+    await bed.agent.until(
+        lambda status: int(status["kinds"][0]["cursor"]["robot"]) >= int(last["metadata"]["resourceVersion"])
+    )
+    status = await bed.agent.until(lambda status: status["outbox"]["oldestSeconds"] >= 2)
+    assert first["outbox"]["depth"] == status["outbox"]["depth"] == 1
+    bed.cloud.link.restore()
+    await bed.cloud.shows("g00", status={"step": 5})
+
+
+async def test_S6_1_kill_9_at_any_moment_is_followed_by_a_replay_that_changes_nothing(bed: Bed):
+    names = await copied(bed, 8)
+    for phase in ("ONE", "TWO", "THREE"):
+        await asyncio.gather(
+            report_all(bed, names, phase), *(bed.cloud.patch(name, {"spec": {"x": phase}}) for name in names)
+        )
+        await bed.agent.kill()
+        await bed.agent.start()
+    await shown_all(bed, names, "THREE")
+    for name in names:
+        await bed.robot.shows(name, spec={"x": "THREE"})
+    await bed.settled()
+    bed.robot.link.clear()
+    bed.cloud.link.clear()
+    async with bed.stopped(kill=True):
+        pass
+    await bed.until_kind("syncing")
+    await bed.settled()
+    assert writes(bed.robot.link) == writes(bed.cloud.link) == []
+
+
+@pytest.mark.parametrize("kill", [False, True])
+async def test_S6_2_a_restart_with_300_objects_writes_nothing_and_lists_nothing(bed: Bed, kill: bool):
+    await copied(bed, 300)
+    await quiet(bed)
+    await (bed.agent.kill() if kill else bed.agent.stop())
+    before = [await side.api.list(side.resource) for side in (bed.cloud, bed.robot)]
+    for side in (bed.cloud, bed.robot):
+        side.link.clear()
+    await bed.agent.start()
+    kind = await bed.until_kind("syncing")
+    await bed.settled()
+    for side in (bed.cloud, bed.robot):
+        assert writes(side.link) == []
+        assert lists(side.link) == []
+        (watch,) = watches(side.link)
+        assert "resourceVersion=" in watch.query
+        print(f"{side.plane.name}: {side.link.bytes_down} bytes down, {side.link.bytes_up} up")
+        assert side.link.bytes_down < 60_000  # 300 objects are some 300,000 bytes, and so is a digest of them 30,000
+    assert kind["resumes"] == {"cloud": 1, "robot": 1}
+    assert kind["relists"] == {"cloud": 0, "robot": 0}
+    assert kind["objects"] == {"cloud": 300, "robot": 300}
+    after = [await side.api.list(side.resource) for side in (bed.cloud, bed.robot)]
+    assert [each["items"] for each in after] == [each["items"] for each in before]
+
+
+async def test_S6_2_a_cursor_of_another_selector_is_worth_nothing(make_bed: MakeBed, tmp_path: Path):
+    config = tmp_path / "config.yaml"
+    config.write_text("robotName: robot-1\n")
+    bed = await make_bed(filtered="true", robot_name="", flags=("--config", str(config)))
+    await bed.cloud.create("yours", labels={LABEL: "robot-2"})
+    await bed.cloud.create("mine", labels={LABEL: "robot-1"})
+    await bed.robot.shows("mine")
+    await bed.settled()
+    async with bed.stopped():
+        config.write_text("robotName: robot-2\n")
+    await bed.robot.shows("yours")
+    await bed.until_kind("syncing")
+    await bed.settled()
+    # What another robot's copy was is not this robot's any more: local, and never touched.
+    assert await bed.robot.names() == {"mine", "yours"}
+    assert deletes(bed.robot.link) == deletes(bed.cloud.link) == []
+
+
+async def test_S6_4_a_lost_database_costs_a_relist_and_no_write(bed: Bed):
+    names = await copied(bed, 12)
+    await report_all(bed, names, "RUNNING")
+    await shown_all(bed, names, "RUNNING")
+    await bed.settled()
+    async with bed.stopped():
+        remove_database(bed.agent.state_dir)
+        bed.robot.link.clear()
+        bed.cloud.link.clear()
+    kind = await bed.until_kind("syncing")
+    await bed.settled()
+    assert kind["relists"] == {"cloud": 1, "robot": 1}
+    assert writes(bed.robot.link) == writes(bed.cloud.link) == []
+
+
+async def test_S6_4_a_deletion_and_a_change_of_the_time_without_a_database_still_arrive(bed: Bed):
+    await copied(bed, 3)
+    async with bed.stopped(kill=True):
+        remove_database(bed.agent.state_dir)
+        await bed.cloud.delete("g00")
+        await bed.cloud.patch("g01", {"spec": {"x": 2}})
+        await bed.robot.set_status("g02", {"phase": "DONE"})
+    await bed.robot.gone("g00")
+    await bed.robot.shows("g01", spec={"x": 2})
+    await bed.cloud.shows("g02", status={"phase": "DONE"})
+
+
+@pytest.mark.parametrize("damage", ["garbage", "truncated", "newer"])
+async def test_S6_5_a_bad_database_is_moved_aside_and_rebuilt(bed: Bed, damage: str):
+    names = await copied(bed, 5)
+    await report_all(bed, names, "RUNNING")
+    await shown_all(bed, names, "RUNNING")
+    database = bed.agent.state_dir / "state.db"
+    async with bed.stopped():
+        if damage == "garbage":
+            database.write_bytes(b"This is not a database. " * 500)
+        elif damage == "truncated":
+            database.write_bytes(database.read_bytes()[: database.stat().st_size // 2])
+        else:
+            with sqlite3.connect(database) as connection:
+                connection.execute("PRAGMA user_version = 9999")
+            connection.close()
+        bed.robot.link.clear()
+        bed.cloud.link.clear()
+    await bed.until_kind("syncing")
+    await bed.settled()
+    status = await bed.agent.status()
+    assert status["store"]["state"] in ("ok", "rebuilt")
+    aside = [file.name for file in bed.agent.state_dir.iterdir() if file.name.startswith("state.db.")]
+    assert aside, sorted(bed.agent.state_dir.iterdir())
+    assert writes(bed.robot.link) == writes(bed.cloud.link) == []
+    assert await bed.robot.names() == await bed.cloud.names() == set(names)
+
+
+async def test_S6_5_a_second_instance_exits_1_with_the_holders_pid(bed: Bed):
+    await copied(bed, 1)
+    second = AgentProcess(
+        bed.directory, cloud_kubeconfig=bed.directory / "cloud.yaml", robot_kubeconfig=bed.directory / "robot.yaml"
+    )
+    await second.start(ready=False)
+
+    async def ended() -> bool:
+        return not second.running
+
+    await eventually(ended, what="the second instance ends")
+    assert await second.stop() == 1
+    assert str(bed.agent.pid) in bed.agent.tail(2)
+    assert bed.agent.running
+    await bed.cloud.patch("g00", {"spec": {"x": 2}})
+    await bed.robot.shows("g00", spec={"x": 2})
+
+
+async def test_S6_5_sigterm_in_the_middle_of_work_exits_0_and_loses_nothing(bed: Bed):
+    names = await copied(bed, 20)
+    bed.cloud.link.stall("/status", method="PATCH")
+    bed.robot.link.delay(0.2)
+    await asyncio.gather(report_all(bed, names, "DONE"), *(bed.cloud.patch(name, {"spec": {"x": 2}}) for name in names))
+    assert await bed.agent.stop() == 0  # and within 12 s, or it raises
+    bed.cloud.link.heal()
+    bed.robot.link.heal()
+    await bed.agent.start()
+    await shown_all(bed, names, "DONE")
+    for name in names:
+        await bed.robot.shows(name, spec={"x": 2})
+
+
+async def test_S6_6_bodies_live_on_disk(bed: Bed):
+    """600 objects of 20 kB on two sides are 24 MB of JSON, and several times that as Python objects."""
+
+    def resident() -> int:
+        lines = Path(f"/proc/{bed.agent.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
+
+    await copied(bed, 5)
+    few = resident()
+    gate = asyncio.Semaphore(16)
+
+    async def make(number: int) -> None:
+        async with gate:
+            await bed.cloud.create(f"big-{number}", spec={"text": "x" * 20_000, "number": number})
+
+    await asyncio.gather(*(make(number) for number in range(600)))
+
+    async def all_there() -> bool:
+        return bool((await bed.kind())["objects"]["robot"] == 605)
+
+    await eventually(all_there, seconds=60, what="605 copies")
+    await bed.settled(seconds=60)
+    grown = (resident() - few) / 1024
+    print(f"600 objects of 20 kB: {grown:.1f} MiB more")
+    assert grown < 40
