@@ -16,9 +16,11 @@ class Priority(IntEnum):
 
     DELETION = 0
     SPEC = 1
-    FINAL_STATUS = 2
-    PERIODIC_STATUS = 3
-    AUDIT = 4
+    CREATION = 2
+    """After changes: somebody may be waiting for a change, and objects come by the thousand."""
+    FINAL_STATUS = 3
+    PERIODIC_STATUS = 4
+    AUDIT = 5
 
 
 class WorkQueue(Generic[K]):
