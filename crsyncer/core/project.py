@@ -6,7 +6,7 @@ Digests are of meaning, not of text: key order and number spelling do not count 
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from crsyncer.core.model import Json, Key, Side, Stamp, View
@@ -223,6 +223,24 @@ def _three_way(theirs: dict[str, str], upstream: dict[str, str], owned: Iterable
     """Downstream's keys, without those that upstream had and dropped, under upstream's keys."""
     dropped = set(owned) - upstream.keys()
     return {k: v for k, v in theirs.items() if k not in dropped} | upstream
+
+
+def differences(wanted: Json, found: Json) -> list[str]:
+    """The paths at which an object is not as wanted: of content, labels and synced annotations."""
+
+    def content(raw: Json) -> Json:
+        own = {k: v for k, v in raw.items() if k not in _NOT_CONTENT}
+        return own | {"metadata": {"labels": labels(raw), "annotations": synced_annotations(raw)}}
+
+    return list(_differences("", content(wanted), content(found)))
+
+
+def _differences(path: str, one: Any, other: Any) -> Iterator[str]:
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in sorted(one.keys() | other.keys()):
+            yield from _differences(f"{path}.{key}", one.get(key), other.get(key))
+    elif digest(one) != digest(other):
+        yield path.removeprefix(".")
 
 
 def map_generation(value: Any, generations: tuple[tuple[int, int], ...]) -> Any:

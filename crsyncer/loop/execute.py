@@ -7,8 +7,8 @@ from crsyncer.core import calls
 from crsyncer.core.actions import Create, Delete, Hold, HoldReason, Seed, Update
 from crsyncer.core.answers import judge
 from crsyncer.core.model import Json, Key, Side, View
-from crsyncer.core.policy import Policy
-from crsyncer.core.project import UPSTREAM_UID, compose_copy, objection, status_with, view_of
+from crsyncer.core.policy import DRIFT, Policy
+from crsyncer.core.project import UPSTREAM_UID, compose_copy, differences, objection, status_with, view_of
 from crsyncer.errors import Refused
 from crsyncer.loop.mirror import Mirror
 from crsyncer.loop.side import SideLink
@@ -19,6 +19,9 @@ NAME_TAKEN = Hold(
     "an object of this name exists downstream that is not labelled for this robot and not a copy",
     "rename or delete one of the two objects",
 )
+
+_SHOWN, _SHOWN_CHARACTERS = 5, 200
+"""How many paths of a contested object are named, in how many characters: whoever fights may choose them."""
 
 
 class Executor:
@@ -44,6 +47,19 @@ class Executor:
             case _:
                 assert_never(action)
         return None
+
+    async def contested(self, key: Key) -> Hold:
+        """Why a copy is not set right for now: somebody keeps undoing it. Says what differs."""
+        view, upstream = await self._upstream(key)
+        copy = await self._store.body(self._policy.downstream, self._policy.resource, key)
+        wanted = compose_copy(upstream, view, self._policy, downstream=copy)
+        paths = differences(wanted, copy or {"metadata": {}})
+        what = (", ".join(paths[:_SHOWN]) + (", ..." if len(paths) > _SHOWN else ""))[:_SHOWN_CHARACTERS]
+        return Hold(
+            HoldReason.CONTESTED,
+            f"somebody on the other side keeps changing what upstream owns, in {key}: {what}; reverted once a minute",
+            f"find who changes {what} of {key}, or annotate the CRD with {DRIFT}: keep",
+        )
 
     async def _create(self, key: Key) -> Hold | None:
         view, upstream = await self._upstream(key)
@@ -98,10 +114,15 @@ class Executor:
             return NAME_TAKEN if self._policy.filtered else None
         found = await self._ask(calls.get(self._policy, key))
         annotations = found["metadata"].get("annotations") or {}
-        if self._policy.filtered and annotations.get(UPSTREAM_UID) != view.uid:
-            return NAME_TAKEN if objection(found, self._policy, "") else None
         if not self._policy.filtered:
             self._mirror.saw(self._policy.downstream, key, found)
+            return None
+        if UPSTREAM_UID not in annotations:
+            return NAME_TAKEN if objection(found, self._policy, "") else None
+        if annotations[UPSTREAM_UID] != view.uid:
+            # The copy of an earlier upstream object: once it is in our sight again, it is replaced as such (S5.4).
+            found["metadata"].setdefault("labels", {})[ROBOT_LABEL] = self._policy.robot
+            self._mirror.saw(self._policy.downstream, key, await self._ask(calls.update(self._policy, key, found)))
             return None
         body = compose_copy(upstream, view, self._policy, downstream=found)
         self._wrote(key, view, await self._ask(calls.update(self._policy, key, body)))

@@ -29,12 +29,8 @@ log = logging.getLogger(__name__)
 
 CONTENT, STATUS, CHECK = "content", "status", "check"
 _DEAD_RETRY_SECONDS = 3600.0
+_TAKEN_RETRY_SECONDS = 15.0
 _VERBS = {Create: "create", Update: "update", Delete: "delete"}
-_CONTESTED = Hold(
-    HoldReason.CONTESTED,
-    "somebody on the other side keeps changing what upstream owns; it is reverted once a minute",
-    "find that actor, or annotate the CRD with crsyncer.cloudrobotics.com/drift: keep",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +144,12 @@ class Pair:
                 self._take(key, plan.status, status_value(raw, self.policy))
         else:
             self._arrived.setdefault(job, asyncio.get_running_loop().time())
+            if key in self.mirror.pending:
+                self._queue_status(key, self._outbox.priority(key))  # what was refused before may be taken now (S10)
         if gone:
             self.mirror.lost(side, key)
             self._released.discard(key)
-        self._around.dispatchers[self.policy.downstream].add(job, Priority.DELETION if gone else Priority.SPEC)
+        self._around.dispatchers[self.policy.downstream].add(job, Priority.DELETION if gone else self._priority(key))
         if gone and side is self.policy.upstream and not self._down.up.is_set():
             # The copy is out of reach: ask now whether it may be deleted, the cloud may be gone when it is back.
             self._around.dispatchers[self.policy.upstream].add(job._replace(half=CHECK), Priority.DELETION)
@@ -168,10 +166,15 @@ class Pair:
     def _look(self, key: Key) -> None:
         """Have both halves of a pair looked at."""
         job = Job(self.policy.resource, CONTENT, key)
-        terminal = key in self.mirror.tombstones
-        self._around.dispatchers[self.policy.downstream].add(job, Priority.DELETION if terminal else Priority.SPEC)
+        self._around.dispatchers[self.policy.downstream].add(job, self._priority(key))
         if key in self.mirror.pending:
             self._queue_status(key, self._outbox.priority(key))
+
+    def _priority(self, key: Key) -> Priority:
+        """Deletions, then changes, then new objects (S7.2)."""
+        if key in self.mirror.tombstones:
+            return Priority.DELETION
+        return Priority.SPEC if key in self.mirror.views[self.policy.downstream] else Priority.CREATION
 
     def _queue_status(self, key: Key, priority: Priority) -> None:
         self._around.dispatchers[self.policy.upstream].add(Job(self.policy.resource, STATUS, key), priority)
@@ -230,6 +233,9 @@ class Pair:
         hold = await self._brakes(job, action)
         if hold is None and not isinstance(action, Hold):
             hold = await self._executor.perform(key, action)
+            if hold is not None:
+                # What has the name is out of our sight: no event will tell that it is gone.
+                self._dispatcher(job).later(job, _TAKEN_RETRY_SECONDS)
         if hold is not None:
             self._hold(key, hold)
             return None
@@ -252,7 +258,7 @@ class Pair:
                 wait = self._drift.wait(key, asyncio.get_running_loop().time())
                 if wait > 0:
                     self._dispatcher(job).later(job, wait)
-                    return _CONTESTED
+                    return await self._executor.contested(key)
         return None
 
     async def _check(self, key: Key) -> Hold | None:
@@ -332,7 +338,8 @@ class Pair:
                 if priority is not None:
                     job = Job(self.policy.resource, STATUS, key)
                     self._arrived.setdefault(job, asyncio.get_running_loop().time())
-                    self._queue_status(key, priority)
+                    if self._up.up.is_set():  # else `_look` queues it, by what it is worth when the link is back (S7.2)
+                        self._queue_status(key, priority)
             case Agreed():
                 self._outbox.agree(key, action)
             case Hold():
