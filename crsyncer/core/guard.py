@@ -49,6 +49,8 @@ class Alive(Enum):
     NO = "no"
     UNKNOWN = "unknown"
     """Discovery is forbidden."""
+    UNHEARD_OF = "unheard of"
+    """Discovery does not know the group and version: they are gone, or a gateway hides discovery."""
 
 
 def kind_alive(status: int, body: Json, policy: Policy) -> Alive:
@@ -59,6 +61,8 @@ def kind_alive(status: int, body: Json, policy: Policy) -> Alive:
     """
     if status in (401, 403):
         return Alive.UNKNOWN
+    if status == 404:
+        return Alive.UNHEARD_OF
     for resource in body.get("resources") or []:
         if resource.get("name") == policy.plural:
             same = bool(resource.get("namespaced")) == policy.namespaced

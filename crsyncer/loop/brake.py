@@ -99,11 +99,14 @@ class DeletionBrake:
             return None
         if alive is Alive.UNKNOWN and not many and not are_few(copies):
             return None
-        return await self._look_again(key, alive is Alive.UNKNOWN)
+        hold = await self._look_again(key, wait=alive is not Alive.YES)
+        if alive is Alive.UNHEARD_OF and hold is None and await self._alive.answer() is not alive:
+            return KIND_MISSING  # it was not served for a while, so what it serves now is no proof
+        return hold
 
-    async def _look_again(self, key: Key, forbidden: bool) -> Hold | None:
-        """A mass deletion, or a kind's last copies where discovery is forbidden: a fresh list must show them gone."""
-        if forbidden:
+    async def _look_again(self, key: Key, *, wait: bool) -> Hold | None:
+        """A mass deletion, or a deletion that discovery does not vouch for: a fresh list must show the object gone."""
+        if wait:
             await asyncio.sleep(_SECOND_LOOK_SECONDS)
         try:
             await self._list.answer()
