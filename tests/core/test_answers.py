@@ -1,0 +1,79 @@
+"""Answers to writes: did it happen? (S10)"""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crsyncer.core.answers import TOO_LARGE, judge
+from crsyncer.errors import Never, NotAllowed, Refused, SyncError, Throttled, Unsure
+from tests.core.builders import many
+
+bodies = st.fixed_dictionaries(
+    {},
+    optional={
+        "message": st.one_of(st.none(), st.text(max_size=600)),
+        "details": st.one_of(st.none(), st.just({}), st.just({"causes": [{"field": "spec"}]})),
+    },
+)
+
+
+@many
+@given(st.integers(100, 599), bodies, st.text(max_size=9), st.one_of(st.none(), st.floats(0, 99)), st.booleans())
+def test_S10_it_happened_exactly_when_the_answer_says_so(status, body, text, retry_after, patch):
+    error = judge(status, body, text=text, retry_after=retry_after, patch=patch)
+    assert (error is None) == (200 <= status < 300)
+    if error is not None:
+        assert type(error) in (Refused, Unsure, Throttled, Never, NotAllowed)
+        assert 0 < len(str(error)) <= 500
+    if status >= 500 or status in (408, 429):
+        assert isinstance(error, Unsure)
+
+
+def kind_of(status: int, **more) -> type[SyncError]:
+    error = judge(status, more.pop("body", {}), **more)
+    assert error is not None
+    return type(error)
+
+
+@pytest.mark.parametrize("status", [404, 409, 410])
+def test_S10_a_conflict_or_a_missing_object_did_not_happen(status):
+    assert kind_of(status) is Refused
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504, 408, 301])
+def test_S10_a_5xx_or_a_time_out_may_have_happened(status):
+    assert kind_of(status) is Unsure
+
+
+@pytest.mark.parametrize("status", [400, 413, 422, 405, 415])
+def test_S10_what_is_wrong_with_the_request_itself_never_succeeds(status):
+    assert kind_of(status) is Never
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_S10_the_credential_says_which_refusal_it_was(status):
+    error = judge(status, {})
+    assert isinstance(error, NotAllowed)
+    assert error.status == status
+
+
+def test_S4_2_a_patch_whose_uid_test_fails_did_not_happen_but_a_schema_violation_never_will():
+    silent = {"message": "the server rejected our request due to an error in our request"}
+    schema = silent | {"details": {"causes": [{"field": "status.phase"}]}}
+    assert kind_of(422, body=silent, patch=True) is Refused
+    assert kind_of(422, body=schema, patch=True) is Never
+    assert kind_of(422, body=silent) is Never
+    assert kind_of(400, body=silent, patch=True) is Never
+
+
+def test_S9_1_the_servers_wish_for_patience_is_passed_on():
+    for status, asked, granted in ((429, 30.0, 30.0), (429, None, 1.0), (503, 7.0, 7.0)):
+        error = judge(status, {}, retry_after=asked)
+        assert isinstance(error, Throttled)
+        assert error.retry_after == granted
+
+
+def test_the_servers_own_words_are_kept_however_they_came():
+    assert str(judge(500, {"message": f"etcdserver: {TOO_LARGE}"})) == "etcdserver: request is too large"
+    assert str(judge(502, {}, text="<html>Bad Gateway</html>")) == "<html>Bad Gateway</html>"
+    assert str(judge(502, {})) == "answered 502"

@@ -1,0 +1,209 @@
+"""The queue of keys against a simple model of it: one worker a key, nothing lost, the best first."""
+
+import math
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from crsyncer.core.queue import Priority, WorkQueue, backoff
+from tests.core.builders import some
+
+KEYS = "abcde"
+keys = st.sampled_from(KEYS)
+priorities = st.sampled_from(Priority)
+
+
+@dataclass
+class Waiting:
+    """What the model knows of one key."""
+
+    dirty: Priority | None = None
+    order: int = 0
+    at: float | None = None
+    processing: bool = False
+    failures: int = 0
+
+
+@dataclass
+class Model:
+    """The queue as its contract says it, without heaps."""
+
+    keys: dict[str, Waiting] = field(default_factory=lambda: {key: Waiting() for key in KEYS})
+    count: int = 0
+
+    def add(self, key: str, priority: Priority) -> None:
+        entry = self.keys[key]
+        entry.at = None
+        if entry.dirty is None or priority < entry.dirty:
+            self.count += 1
+            entry.dirty, entry.order = priority, self.count
+
+    def add_at(self, key: str, when: float) -> None:
+        entry = self.keys[key]
+        if entry.dirty is None and (entry.at is None or when < entry.at):
+            entry.at = when
+
+    def due(self, now: float) -> list[str]:
+        """Those whose time has come, the earliest first."""
+        waiting = [(entry.at, key) for key, entry in self.keys.items() if entry.at is not None and entry.at <= now]
+        return [key for _, key in sorted(waiting)]
+
+    def candidates(self) -> list[tuple[Priority, int, str]]:
+        """What may be handed out, best first."""
+        ready = [(e.dirty, e.order, key) for key, e in self.keys.items() if e.dirty is not None and not e.processing]
+        return sorted(ready)
+
+    @property
+    def busy(self) -> set[str]:
+        return {k for k, e in self.keys.items() if e.processing or e.dirty is not None or e.at is not None}
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """Both, side by side, with time that moves on and keys that become due in any order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queue: WorkQueue[str] = WorkQueue()
+        self.model = Model()
+        self.now = 0.0
+
+    @rule(key=keys, priority=priorities)
+    def something_happens(self, key, priority):
+        self.queue.add(key, priority)
+        self.model.add(key, priority)
+
+    @rule(key=keys, delay=st.integers(-2, 9))
+    def look_again_later(self, key, delay):
+        self.queue.add_at(key, self.now + delay)
+        self.model.add_at(key, self.now + delay)
+
+    @rule(seconds=st.integers(0, 4))
+    def time_passes(self, seconds):
+        self.now += seconds
+
+    @rule()
+    def a_worker_asks(self):
+        due = self.model.due(self.now)
+        given_out = self.queue.pop(self.now)
+        for key in due:
+            self.model.add(key, Priority.AUDIT)
+        best = self.model.candidates()
+        if not best:
+            assert given_out is None
+            return
+        assert given_out is not None
+        entry = self.model.keys[given_out]
+        assert (entry.dirty, entry.processing) == (best[0][0], False)
+        if given_out not in due and best[0][2] not in due:
+            assert given_out == best[0][2]
+        entry.dirty, entry.processing = None, True
+
+    @precondition(lambda self: any(e.processing for e in self.model.keys.values()))
+    @rule(data=st.data())
+    def a_worker_is_done(self, data):
+        key = data.draw(st.sampled_from([k for k, e in self.model.keys.items() if e.processing]))
+        self.queue.done(key)
+        self.model.keys[key].processing = False
+
+    @rule(key=keys)
+    def work_fails(self, key):
+        entry = self.model.keys[key]
+        assert self.queue.failed(key) == pytest.approx(min(60.0, 0.05 * 2**entry.failures))
+        entry.failures += 1
+
+    @rule(key=keys)
+    def work_succeeds(self, key):
+        self.queue.succeeded(key)
+        self.model.keys[key].failures = 0
+
+    @rule(some_keys=st.sets(keys, max_size=2))
+    def a_kind_stops(self, some_keys):
+        self.queue.drop(lambda key: key in some_keys)
+        for key in some_keys:
+            self.model.keys[key] = Waiting(processing=self.model.keys[key].processing)
+
+    @invariant()
+    def nothing_is_lost_and_nothing_is_made_up(self):
+        assert len(self.queue) == len(self.model.busy)
+        assert {key for key in KEYS if key in self.queue} == self.model.busy
+        for key, entry in self.model.keys.items():
+            assert self.queue.failures(key) == entry.failures
+            assert self.queue.count(key.__eq__) == (key in self.model.busy)
+
+    @invariant()
+    def the_next_time_is_known(self):
+        times = [entry.at for entry in self.model.keys.values() if entry.at is not None]
+        assert self.queue.next_due() == min(times, default=None)
+
+
+QueueMachine.TestCase.settings = settings(deadline=None, max_examples=60, stateful_step_count=40)
+TestTheQueueAgainstItsModel = QueueMachine.TestCase
+
+
+@some
+@given(st.lists(st.tuples(keys, priorities), max_size=30))
+def test_S7_2_the_queue_hands_out_by_priority_and_each_key_once(added):
+    queue: WorkQueue[str] = WorkQueue()
+    best: dict[str, Priority] = {}
+    for key, priority in added:
+        queue.add(key, priority)
+        best[key] = min(priority, best.get(key, priority))
+    handed = [key for key in iter(lambda: queue.pop(0.0), None) if key is not None]
+    assert sorted(handed) == sorted(best)
+    assert [best[key] for key in handed] == sorted(best.values())
+
+
+def test_S7_2_after_an_outage_deletions_come_first_then_specs_then_statuses_the_final_ones_first_then_audits():
+    order = [Priority.DELETION, Priority.SPEC, Priority.FINAL_STATUS, Priority.PERIODIC_STATUS, Priority.AUDIT]
+    assert sorted(order) == order
+    assert (min(Priority), max(Priority)) == (Priority.DELETION, Priority.AUDIT)
+
+
+def test_S9_5_a_key_that_changes_while_it_is_worked_on_is_looked_at_again_after_that():
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add("a", Priority.SPEC)
+    assert queue.pop(0.0) == "a"
+    queue.add("a", Priority.AUDIT)
+    queue.add("a", Priority.SPEC)
+    assert queue.pop(0.0) is None
+    queue.done("a")
+    assert queue.pop(0.0) == "a"
+    queue.done("a")
+    assert (queue.pop(0.0), len(queue)) == (None, 0)
+
+
+def test_a_key_whose_time_comes_while_it_is_worked_on_waits_for_its_worker():
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add("a", Priority.SPEC)
+    queue.pop(0.0)
+    queue.add_at("a", 5.0)
+    assert queue.pop(6.0) is None
+    queue.done("a")
+    assert queue.pop(6.0) == "a"
+
+
+def test_a_key_that_fails_is_not_tried_before_its_time_unless_something_happens_to_it():
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add_at("a", 5.0)
+    queue.add_at("a", 7.0)
+    assert (queue.pop(4.9), queue.next_due()) == (None, 5.0)
+    queue.add("a", Priority.SPEC)
+    assert (queue.pop(0.0), queue.next_due()) == ("a", None)
+
+
+@pytest.mark.parametrize("when", [1e17, math.inf])
+def test_a_key_is_not_lost_however_late_its_time_is(when):
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add_at("a", when)
+    assert ("a" in queue, queue.next_due(), queue.pop(when)) == (True, when, "a")
+
+
+@some
+@given(st.integers(0, 10_000))
+def test_back_off_doubles_up_to_the_last_delay_and_never_beyond(failures):
+    delay = backoff(failures, first=0.05, last=60.0)
+    assert 0.05 <= delay <= 60.0
+    assert delay == 60.0 or backoff(failures + 1, first=0.05, last=60.0) == min(60.0, 2 * delay)

@@ -1,0 +1,134 @@
+"""What a line of a watch says, and what to do after an answer that is an error (S9.1, S9.2)."""
+
+import json
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from crsyncer.core.watch import (
+    Denied,
+    Emit,
+    EventType,
+    Haste,
+    Lost,
+    Missing,
+    Moved,
+    Relist,
+    Rewatch,
+    read_answer,
+    read_line,
+)
+from tests.core.builders import goal, json_objects, json_values, many, some
+
+STEPS = (Relist, Rewatch, Lost, Missing, Denied)
+
+
+def line(event_type, raw) -> bytes:
+    return json.dumps({"type": event_type, "object": raw}).encode()
+
+
+def error(**status) -> bytes:
+    return line("ERROR", {"kind": "Status", **status})
+
+
+@many
+@given(st.binary(max_size=40))
+@example(b"")
+@example(b"\xff\xfe{")
+@example(b"[" * 100_000)
+@example(b'{"a":' * 100_000)
+@example(b"9" * 5_000)
+@example(b"NaN")
+def test_S9_2_no_bytes_make_reading_a_line_fail(data):
+    assert isinstance(read_line(data), STEPS)
+
+
+wilder = st.one_of(json_values, st.floats(), st.just(10**400), st.sampled_from(["ADDED", "ERROR", "BOOKMARK"]))
+
+
+@many
+@given(wilder, st.one_of(wilder, st.fixed_dictionaries({"code": wilder, "metadata": wilder})))
+@example("ERROR", {"code": float("inf")})
+@example("ERROR", {"code": float("nan")})
+@example("ERROR", {"code": 410.0})
+@example([], {"metadata": {"resourceVersion": "1"}})
+def test_S9_2_no_event_makes_reading_a_line_fail(event_type, raw):
+    assert isinstance(read_line(line(event_type, raw)), (*STEPS, Moved, Emit))
+
+
+@some
+@given(st.sampled_from(EventType), json_objects, st.data())
+def test_S9_2_a_line_that_is_cut_anywhere_is_a_lost_connection_and_no_event(event_type, spec, data):
+    whole = line(event_type, goal(spec=spec))
+    assert read_line(whole) == Emit(event_type, goal(spec=spec), "1")
+    cut = data.draw(st.integers(0, len(whole) - 1))
+    assert isinstance(read_line(whole[:cut]), Lost)
+
+
+def test_S6_2_a_bookmark_moves_the_cursor_and_is_no_event():
+    assert read_line(line("BOOKMARK", {"metadata": {"resourceVersion": "77"}})) == Moved("77")
+
+
+@pytest.mark.parametrize("metadata", [{}, {"resourceVersion": ""}, {"resourceVersion": 7}, {"resourceVersion": None}])
+@pytest.mark.parametrize("event_type", ["ADDED", "BOOKMARK"])
+def test_S6_2_a_line_without_a_resource_version_is_not_followed(event_type, metadata):
+    assert isinstance(read_line(line(event_type, {"metadata": metadata})), Lost)
+
+
+def test_an_event_of_a_type_that_nobody_knows_is_a_lost_connection():
+    assert isinstance(read_line(line("SYNCED", goal())), Lost)
+
+
+@pytest.mark.parametrize("code", [410, "410", 410.0])
+def test_S9_2_a_410_inside_a_stream_relists(code):
+    assert read_line(error(code=code, reason="Expired")) == Relist("expired")
+
+
+def test_S9_2_other_errors_inside_a_stream_are_read_like_answers():
+    assert read_line(error(code=429, message="storage is (re)initializing")) == Rewatch(1.0)
+    assert read_line(error(code=403, message="no")) == Denied(403, "no")
+    assert read_line(error(code=404, message="gone")) == Lost("gone")
+    assert read_line(error(code=500, message="etcd")) == Lost("etcd")
+    assert read_line(error()) == Lost("answered 500")
+
+
+@some
+@given(st.integers(100, 599), json_objects, st.one_of(st.none(), st.floats(0, 3600)))
+def test_S9_2_only_410_relists(status, body, retry_after):
+    step = read_answer(status, body, retry_after=retry_after)
+    assert isinstance(step, STEPS)
+    assert isinstance(step, Relist) == (status == 410)
+
+
+def test_S9_1_429_means_wait_as_long_as_the_server_says():
+    body = {"kind": "Status", "message": "storage is (re)initializing"}
+    assert read_answer(429, body, retry_after=30.0) == Rewatch(30.0)
+    assert read_answer(429, body, retry_after=0.0) == Rewatch(0.0)
+    assert read_answer(429, body) == Rewatch(1.0)
+
+
+def test_S1_6_a_404_in_plain_text_is_a_missing_kind_and_a_404_about_an_object_is_not():
+    assert read_answer(404, {}) == Missing()
+    assert read_answer(404, {"kind": "Status", "message": 'goals "a" not found'}) == Lost('goals "a" not found')
+    assert read_answer(404, {"kind": "Status"}) == Lost("not found")
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_S10_a_refused_credential_says_so(status):
+    assert read_answer(status, {"message": "no"}) == Denied(status, "no")
+
+
+@pytest.mark.parametrize("status", [400, 405, 408, 422, 500, 502, 503, 504])
+def test_S9_2_after_any_other_error_the_watch_goes_on_from_the_cursor(status):
+    assert read_answer(status, {}) == Lost(f"answered {status}")
+    assert read_answer(status, {"message": "no"}) == Lost("no")
+
+
+def test_S9_2_a_server_that_keeps_closing_is_asked_more_and_more_slowly():
+    haste = Haste()
+    pauses = [haste.ended(lived_seconds=0.01, lines=0).pause for _ in range(10)]
+    assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0, 30.0]
+    assert haste.ended(lived_seconds=0.01, lines=1) == Rewatch(0.0)
+    assert haste.ended(lived_seconds=0.01, lines=0) == Rewatch(0.5)
+    assert haste.ended(lived_seconds=1.0, lines=0) == Rewatch(0.0)
