@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 
 CONTENT, STATUS, CHECK = "content", "status", "check"
 _DEAD_RETRY_SECONDS = 3600.0
+_HEARING_SECONDS = 0.25
 _TAKEN_RETRY_SECONDS = 15.0
 _VERBS = {Create: "create", Update: "update", Delete: "delete"}
 
@@ -157,6 +158,9 @@ class Pair:
     def _covered(self, side: Side) -> None:
         if self.mirror.coverage(side, "") is Coverage.COMPLETE and side is self.policy.upstream:
             self._brake.kind_missing = False
+        if side is self.policy.upstream and self._up.up.is_set():
+            # What has happened meanwhile arrives now, oldest first: hear it out, for deletions go first (S7.2).
+            self._around.dispatchers[self.policy.downstream].pause(_HEARING_SECONDS)
         if side is self.policy.upstream and any(r.restored for r in self.on(side)):
             self._brake.restored = True
             self._verify |= set(self.mirror.views[self.policy.downstream])
@@ -225,6 +229,7 @@ class Pair:
         action = plan.content
         if action is None:
             self._settled(key)
+            self._unhold(key, plan.status)
             return None
         if isinstance(action, Create | Update) and self._still_refused(key):
             return None
@@ -241,7 +246,7 @@ class Pair:
             return None
         if isinstance(action, Update) and action.why is Why.DRIFT:
             self._drift.reverted(key, asyncio.get_running_loop().time())
-        self._around.holds.clear(self.policy.resource, key)
+        self._unhold(key, plan.status)
         return _VERBS.get(type(action), "status")
 
     async def _brakes(self, job: Job, action: Any) -> Hold | None:
@@ -304,7 +309,6 @@ class Pair:
 
     def _settled(self, key: Key) -> None:
         """The pair agrees, or one side is not known well enough to say."""
-        self._around.holds.clear(self.policy.resource, key)
         self.refused.pop(key, None)
         self.mirror.tidy(key)
         down = self.mirror.views[self.policy.downstream].get(key)
@@ -421,6 +425,13 @@ class Pair:
         if new:
             log.warning("%s %s is held: %s: %s", self.policy.resource, key, hold.reason, hold.message)
             self._around.noticed()
+
+    def _unhold(self, key: Key, status: StatusAction | None) -> None:
+        """What held the content is over; a status that is held for its own sake (S4.5) stays so."""
+        kept = status.reason if isinstance(status, Hold) else None
+        for reason in HoldReason:
+            if reason is not kept:
+                self._around.holds.clear(self.policy.resource, key, reason=reason)
 
     def _denied(self, half: str, message: str | None) -> None:
         if message is None:
