@@ -7,7 +7,7 @@ from crsyncer.core import calls
 from crsyncer.core.actions import Create, Delete, Hold, HoldReason, Seed, Update
 from crsyncer.core.answers import judge
 from crsyncer.core.model import Json, Key, Side, View
-from crsyncer.core.policy import DRIFT, Policy
+from crsyncer.core.policy import DRIFT, ROBOT_LABEL, Policy
 from crsyncer.core.project import UPSTREAM_UID, compose_copy, differences, objection, status_with, view_of
 from crsyncer.errors import Refused
 from crsyncer.loop.mirror import Mirror
