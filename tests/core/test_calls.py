@@ -1,0 +1,198 @@
+"""The requests as values: what is asked, with which guards, in the one form that gateways accept (S2.1, S4.2)."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crsyncer.core import calls
+from crsyncer.core.model import Json, Key, Side
+from crsyncer.core.project import status_value, view_of
+from tests.core.builders import goal, json_objects, json_values, policy, some, statuses
+
+KEY = Key("default", "a")
+GOALS = "/apis/lab.example.com/v1/goals"
+IN_DEFAULT = "/apis/lab.example.com/v1/namespaces/default/goals"
+SELECTOR = "cloudrobotics.com/robot-name=robot-1"
+WHOLE, SUBTREE = policy(), policy(subtree="robot")
+
+
+def patched(raw: Json, operations: list[Json]) -> Json | None:
+    """What an API server makes of a JSON Patch (RFC 6902, as far as it is used); None: a test failed, or no target."""
+    raw = {**raw, "metadata": dict(raw["metadata"])}
+    for operation in operations:
+        *parents, last = [p.replace("~1", "/").replace("~0", "~") for p in operation["path"].split("/")[1:]]
+        target: Any = raw
+        for part in parents:
+            target[part] = dict(target[part]) if isinstance(target.get(part), dict) else None
+            target = target[part]
+            if target is None:
+                return None
+        match operation["op"]:
+            case "test" if target.get(last) != operation["value"]:
+                return None
+            case "remove" if last not in target:
+                return None
+            case "remove":
+                del target[last]
+            case "add":
+                target[last] = operation["value"]
+    return raw
+
+
+@some
+@given(statuses, st.one_of(st.none(), json_objects.filter(bool)))
+def test_S4_2_a_patch_puts_the_status_onto_the_very_object_that_was_meant(before, value):
+    raw = goal(status=before)
+    view = view_of(raw, WHOLE, Side.CLOUD)
+    call = calls.patch_status(WHOLE, KEY, "u-1", value, upstream=view)
+    assert call.body[0] == {"op": "test", "path": "/metadata/uid", "value": "u-1"}
+    after = patched(raw, call.body)
+    if value is None and before is None:
+        assert after is None
+    else:
+        assert after is not None
+        assert status_value(after, WHOLE) == value
+    assert patched(goal(uid="u-2", status=before), call.body) is None
+
+
+values = st.one_of(st.none(), json_values.filter(lambda value: value != {}))
+
+
+@some
+@given(st.one_of(st.none(), json_objects), values, st.sampled_from(["robot", "a/b", "~1", "~", "ä"]))
+def test_S4_5_a_patch_of_the_subtree_leaves_the_neighbours(before, value, subtree):
+    kind = policy(subtree=subtree)
+    raw = goal(status=before)
+    call = calls.patch_status(kind, KEY, "u-1", value, upstream=view_of(raw, kind, Side.CLOUD))
+    after = patched(raw, call.body)
+    if value is None and (before is None or subtree not in before):
+        assert after is None
+        return
+    assert after is not None
+    assert status_value(after, kind) == value
+    rest = {k: v for k, v in (before or {}).items() if k != subtree}
+    assert {k: v for k, v in after["status"].items() if k != subtree} == rest
+    assert patched(goal(uid="u-2", status=before), call.body) is None
+
+
+def test_S4_5_where_the_parent_is_made_nobody_elses_new_status_is_overwritten():
+    call = calls.patch_status(SUBTREE, KEY, "u-1", 7, upstream=view_of(goal(), SUBTREE, Side.CLOUD))
+    assert patched(goal(version="2", status={"battery": 1}), call.body) is None
+    without_sight = calls.patch_status(SUBTREE, KEY, "u-1", 7, upstream=None)
+    after = patched(goal(status={"battery": 1}), without_sight.body)
+    assert after is not None
+    assert after["status"] == {"battery": 1, "robot": 7}
+
+
+def test_S4_2_a_status_goes_to_its_endpoint_and_asks_for_little_back():
+    call = calls.patch_status(WHOLE, KEY, "u-1", {"x": 1}, upstream=None)
+    assert (call.verb, call.method, call.path) == ("patch", "PATCH", IN_DEFAULT + "/a/status")
+    assert (call.content_type, call.accept) == (calls.JSON_PATCH, calls.PARTIAL)
+    put = calls.put_status(WHOLE, KEY, "u-1", {"x": 1}, upstream=goal())
+    assert (put.verb, put.method, put.path) == ("update", "PUT", IN_DEFAULT + "/a/status")
+    assert (put.content_type, put.accept) == (calls.JSON, calls.PARTIAL)
+
+
+def test_S4_6_without_the_endpoint_a_status_goes_to_the_main_resource():
+    kind = policy(status=False)
+    assert calls.patch_status(kind, KEY, "u-1", {"x": 1}, upstream=None).path == IN_DEFAULT + "/a"
+    assert calls.put_status(kind, KEY, "u-1", {"x": 1}, upstream=goal()).path == IN_DEFAULT + "/a"
+    one_sided = policy(status_endpoint={Side.CLOUD: False, Side.ROBOT: True})
+    assert calls.patch_status(one_sided, KEY, "u-1", {}, upstream=None).path == IN_DEFAULT + "/a"
+    seed = calls.seed_status(one_sided, KEY, uid="c-1", resource_version="10", status={"x": 1})
+    assert seed.path == IN_DEFAULT + "/a/status"
+
+
+@some
+@given(statuses, statuses)
+def test_S4_2_a_put_of_status_carries_what_identifies_the_object_and_nothing_else(before, value):
+    body = calls.put_status(WHOLE, KEY, "u-1", value, upstream=goal(status=before)).body
+    guards = {"name": "a", "namespace": "default", "uid": "u-1", "resourceVersion": "1"}
+    assert body["metadata"] == guards
+    assert body.keys() - {"status"} == {"apiVersion", "kind", "metadata"}
+    assert body.get("status") == value
+
+
+@some
+@given(statuses, statuses)
+def test_S4_6_a_put_to_the_main_resource_carries_the_whole_object(before, value):
+    raw = goal(status=before, metadata={"labels": {"a": "b"}})
+    body = calls.put_status(policy(status=False), KEY, "u-7", value, upstream=raw).body
+    rest = {k: v for k, v in raw.items() if k != "status"}
+    assert body == rest | {"metadata": raw["metadata"] | {"uid": "u-7"}} | ({} if value is None else {"status": value})
+
+
+@some
+@given(statuses, values)
+def test_S4_5_a_put_of_the_subtree_leaves_the_neighbours(before, value):
+    body = calls.put_status(SUBTREE, KEY, "u-1", value, upstream=goal(status=before)).body
+    assert status_value(body, SUBTREE) == value
+    rest = {k: v for k, v in (before or {}).items() if k != "robot"}
+    assert {k: v for k, v in body["status"].items() if k != "robot"} == rest
+
+
+def test_S4_4_a_seed_is_guarded_by_uid_and_resource_version():
+    call = calls.seed_status(WHOLE, KEY, uid="c-1", resource_version="10", status={"x": 1})
+    assert (call.method, call.path) == ("PUT", IN_DEFAULT + "/a/status")
+    assert call.body["metadata"] == {"name": "a", "namespace": "default", "uid": "c-1", "resourceVersion": "10"}
+    assert call.body["status"] == {"x": 1}
+
+
+def test_S1_7_objects_without_a_namespace_have_none_in_paths_and_guards():
+    kind, key = policy(namespaced=False), Key("", "a")
+    raw = goal()
+    del raw["metadata"]["namespace"]
+    assert calls.get(kind, key).path == GOALS + "/a"
+    seed = calls.seed_status(kind, key, uid="c-1", resource_version="10", status={})
+    put = calls.put_status(kind, key, "u-1", {}, upstream=raw)
+    assert "namespace" not in seed.body["metadata"].keys() | put.body["metadata"].keys()
+
+
+def test_S2_1_filtered_lists_and_watches_have_the_one_selector_that_gateways_accept():
+    page = calls.list_page(GOALS, SELECTOR, limit=500)
+    assert page.query == (("labelSelector", SELECTOR), ("limit", "500"))
+    assert calls.list_page(GOALS, SELECTOR, limit=500, resume="x").query[2:] == (("continue", "x"),)
+    watch = dict(calls.watch(GOALS, SELECTOR, resource_version="7", timeout_seconds=300).query)
+    assert watch == {
+        "labelSelector": SELECTOR,
+        "watch": "true",
+        "resourceVersion": "7",
+        "allowWatchBookmarks": "true",
+        "timeoutSeconds": "300",
+    }
+    assert "labelSelector" not in dict(calls.list_page(GOALS, "", limit=1).query)
+    assert "labelSelector" not in dict(calls.watch(GOALS, "", resource_version="7", timeout_seconds=1).query)
+
+
+def test_S8_2_the_cheapest_list_matches_nothing_or_takes_the_one_selector_and_one_object():
+    unfiltered, filtered = calls.revision(policy(), ""), calls.revision(policy(filtered=True), "default")
+    assert dict(unfiltered.query)["labelSelector"].startswith("crsyncer.cloudrobotics.com/")
+    assert dict(filtered.query) == {"labelSelector": SELECTOR, "limit": "1"}
+    assert (unfiltered.path, filtered.path) == (GOALS, IN_DEFAULT)
+    assert "resourceVersion" not in dict(unfiltered.query) | dict(filtered.query)
+
+
+def test_S5_1_every_delete_has_a_uid_precondition_and_works_in_the_background():
+    call = calls.delete(WHOLE, KEY, "c-1")
+    assert (call.verb, call.method, call.path) == ("delete", "DELETE", IN_DEFAULT + "/a")
+    assert call.body["preconditions"] == {"uid": "c-1"}
+    assert call.body["propagationPolicy"] == "Background"
+
+
+@pytest.mark.parametrize(
+    ("call", "verb", "method", "path"),
+    [
+        (calls.create(WHOLE, "default", {"x": 1}), "create", "POST", IN_DEFAULT),
+        (calls.create(policy(namespaced=False), "", {"x": 1}), "create", "POST", GOALS),
+        (calls.update(WHOLE, KEY, {"x": 1}), "update", "PUT", IN_DEFAULT + "/a"),
+        (calls.get(WHOLE, KEY), "get", "GET", IN_DEFAULT + "/a"),
+        (calls.create_namespace("default"), "create", "POST", "/api/v1/namespaces"),
+        (calls.group_versions(WHOLE), "discover", "GET", "/apis/lab.example.com"),
+        (calls.discovery(WHOLE, "v1"), "discover", "GET", "/apis/lab.example.com/v1"),
+    ],
+)
+def test_requests_are_what_an_api_server_understands(call, verb, method, path):
+    assert (call.verb, call.method, call.path) == (verb, method, path)
+    assert call.timeout > 0

@@ -1,0 +1,180 @@
+"""The brakes, with time as an argument (S3.5, S5.5)."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crsyncer.core.actions import HoldReason
+from crsyncer.core.guard import Alive, DeletionWindow, DriftBrake, Holds, are_few, is_mass, kind_alive
+from crsyncer.core.model import Key
+from tests.core.builders import policy, some
+
+A, B, C = (Key("default", name) for name in "abc")
+GOAL = {"name": "goals", "namespaced": True}
+GOALS, MAPS = "goals.lab.example.com", "maps.lab.example.com"
+gaps = st.lists(st.floats(0.0, 90.0), min_size=1, max_size=60)
+
+
+def fight(brake: DriftBrake, key: Key, waits: list[float]) -> list[float]:
+    """When an object is reverted that somebody changes again after each of these times, in seconds."""
+    now, reverts = 1000.0, []
+    for pause in waits:
+        now += pause
+        now += brake.wait(key, now)
+        brake.reverted(key, now)
+        reverts.append(now)
+    return reverts
+
+
+@some
+@given(gaps)
+def test_S3_5_an_object_is_never_reverted_more_than_five_times_in_a_minute(waits):
+    reverts = fight(DriftBrake(), A, waits)
+    assert all(later - first >= 60.0 - 1e-6 for first, later in zip(reverts, reverts[5:], strict=False))
+
+
+@some
+@given(st.lists(st.floats(0.0, 10.0), min_size=8, max_size=40))
+def test_S3_5_a_fight_is_slowed_down_to_once_a_minute_for_as_long_as_it_goes_on(waits):
+    reverts = fight(DriftBrake(), A, waits)
+    pauses = [later - first for first, later in pairwise(reverts)]
+    first_slow = next((n for n, pause in enumerate(pauses) if pause >= 60.0 - 1e-6), None)
+    if first_slow is None:
+        assert all(later - first > 60.0 - 1e-6 for first, later in zip(reverts, reverts[5:], strict=False))
+    else:
+        assert first_slow >= 4
+        assert all(pause >= 60.0 - 1e-6 for pause in pauses[first_slow:])
+
+
+def test_S3_5_the_first_five_reverts_are_immediate_and_the_sixth_waits():
+    brake = DriftBrake()
+    for second in range(5):
+        assert brake.wait(A, float(second)) == 0.0
+        brake.reverted(A, float(second))
+    assert brake.wait(A, 5.0) == 59.0
+    assert brake.wait(B, 5.0) == 0.0
+
+
+def test_S3_5_a_fight_is_over_when_nothing_was_to_be_reverted_for_a_minute():
+    brake = DriftBrake()
+    assert fight(brake, A, [0.0] * 6)[-2:] == [1000.0, 1060.0]
+    assert brake.wait(A, 1061.0) == 59.0
+    assert brake.wait(A, 1060.0 + 119) == 0.0
+    brake.reverted(A, 1179.0)
+    assert brake.wait(A, 1180.0) == 59.0
+    assert brake.wait(A, 1179.0 + 120) == 0.0
+    brake.reverted(A, 1299.0)
+    assert brake.wait(A, 1300.0) == 0.0
+
+
+@some
+@given(st.integers(0, 2_000), st.integers(0, 2_000))
+def test_S5_5_many_is_more_than_five_and_more_than_thirty_per_cent(deletions, copies):
+    assert is_mass(deletions, copies) == (deletions > 5 and 10 * deletions > 3 * copies)
+
+
+def test_S5_5_five_copies_are_few():
+    assert [copies for copies in range(9) if are_few(copies)] == [0, 1, 2, 3, 4, 5]
+
+
+@some
+@given(st.lists(st.tuples(st.sampled_from([A, B, C]), st.floats(0.0, 40.0)), min_size=1, max_size=30))
+def test_S5_5_the_window_counts_each_object_once_and_forgets_after_a_minute(deletions):
+    window, now, last = DeletionWindow(), 0.0, {}
+    for key, pause in deletions:
+        now += pause
+        last[key] = now
+        expected = sum(at > now - 60.0 for at in last.values())
+        assert window.count(key, now) == window.size == expected
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "alive"),
+    [
+        (200, {"resources": [GOAL | {"verbs": ["create", "list"]}]}, Alive.YES),
+        (200, {"resources": [GOAL | {"verbs": ["list", "watch", "delete"]}]}, Alive.NO),
+        (200, {"resources": [GOAL | {"verbs": None}]}, Alive.NO),
+        (200, {"resources": [{"name": "goals", "verbs": ["create"]}]}, Alive.NO),
+        (200, {"resources": [GOAL | {"name": "goals/status", "verbs": ["create"]}, {"name": "maps"}]}, Alive.NO),
+        (200, {"resources": None}, Alive.NO),
+        (404, {}, Alive.UNHEARD_OF),
+        (401, {}, Alive.UNKNOWN),
+        (403, {}, Alive.UNKNOWN),
+    ],
+)
+def test_S5_5_a_kind_is_alive_as_long_as_it_can_be_created(status, body, alive):
+    assert kind_alive(status, body, policy()) is alive
+
+
+def test_S1_7_a_cluster_scoped_kind_is_alive_under_its_own_scope():
+    answer = {"resources": [GOAL | {"namespaced": False, "verbs": ["create"]}]}
+    assert kind_alive(200, answer, policy(namespaced=False)) is Alive.YES
+    assert kind_alive(200, answer, policy()) is Alive.NO
+
+
+def hold(holds: Holds, key: Key, *, resource=GOALS, reason=HoldReason.MASS_DELETION, now=0.0, message="m") -> bool:
+    return holds.add(resource, key, reason=reason, now=now, message=message, hint="h")
+
+
+def test_S5_5_what_is_held_is_one_group_for_a_kind_and_a_reason():
+    holds = Holds()
+    assert [hold(holds, A, now=1.0), hold(holds, A, now=2.0), hold(holds, B, now=3.0, message="new")] == [
+        True,
+        False,
+        True,
+    ]
+    hold(holds, A, reason=HoldReason.RESTORED)
+    hold(holds, A, resource=MAPS)
+    first, second, third = holds.groups()
+    assert (first.keys, first.since, first.message, first.hint) == ({A, B}, 1.0, "new", "h")
+    assert [group.id for group in (first, second, third)] == ["h1", "h2", "h3"]
+    assert holds.groups(MAPS) == [third]
+
+
+def test_S5_5_the_objects_that_come_back_end_the_hold():
+    holds = Holds()
+    hold(holds, A)
+    hold(holds, B)
+    hold(holds, A, reason=HoldReason.NAME_TAKEN)
+    holds.clear(GOALS, A, reason=HoldReason.MASS_DELETION)
+    assert not holds.held(GOALS, A, HoldReason.MASS_DELETION)
+    assert holds.held(GOALS, A, HoldReason.MASS_DELETION, HoldReason.NAME_TAKEN)
+    assert holds.held(GOALS, B, HoldReason.MASS_DELETION)
+    holds.clear(GOALS, A)
+    holds.clear(GOALS, B)
+    assert holds.groups() == []
+    assert not holds.held(GOALS, A, *HoldReason)
+
+
+def test_S1_8_what_is_over_for_a_kind_is_over_for_that_kind_only():
+    holds = Holds()
+    hold(holds, A)
+    hold(holds, B, reason=HoldReason.KIND_MISSING)
+    hold(holds, A, resource=MAPS)
+    holds.clear(GOALS, reason=HoldReason.MASS_DELETION)
+    assert [(g.resource, g.reason) for g in holds.groups()] == [
+        (GOALS, HoldReason.KIND_MISSING),
+        (MAPS, HoldReason.MASS_DELETION),
+    ]
+    holds.clear(GOALS)
+    assert [group.resource for group in holds.groups()] == [MAPS]
+
+
+def test_S5_5_a_human_releases_a_group_by_its_id_and_ids_are_not_used_again():
+    holds = Holds()
+    hold(holds, A)
+    hold(holds, B, resource=MAPS)
+    released = holds.release("h2")
+    assert released is not None
+    assert (released.resource, released.keys) == (MAPS, {B})
+    assert holds.release("h2") is None
+    assert [group.id for group in holds.groups()] == ["h1"]
+    hold(holds, B, resource=MAPS)
+    assert [group.id for group in holds.groups()] == ["h1", "h3"]
+
+
+def test_keys_read_as_people_write_them_and_sort():
+    assert (str(A), str(Key("", "a"))) == ("default/a", "a")
+    assert sorted([B, Key("", "z"), A]) == [Key("", "z"), A, B]
