@@ -67,8 +67,11 @@ class Dispatcher:
     def slow_down(self, seconds: float) -> None:
         """The side asks for patience: nothing for so long, and then half as many at a time."""
         self._limit = max(1, self._limit // 2)
-        until = asyncio.get_running_loop().time() + seconds * random.uniform(1.0, 1.2)  # noqa: S311
-        self._patience = max(self._patience, until)
+        self.pause(seconds * random.uniform(1.0, 1.2))  # noqa: S311
+
+    def pause(self, seconds: float) -> None:
+        """Begin nothing for so long."""
+        self._patience = max(self._patience, asyncio.get_running_loop().time() + seconds)
 
     def waiting(self, resource: str, half: str) -> int:
         """How many objects of a kind are still to be looked at."""
