@@ -16,6 +16,8 @@ log = logging.getLogger(__name__)
 
 _FIRST_RETRY_SECONDS = 1.0
 _LAST_RETRY_SECONDS = 60.0
+_SOON_RETRY_SECONDS = 8.0
+_LATELY_SECONDS = 900.0
 _SILENCE_SECONDS = 35.0
 """A side that has said nothing for so long is asked, so that a dead link is noticed within a minute."""
 _KUBE_SYSTEM = Call("get", "GET", "/api/v1/namespaces/kube-system", accept=PARTIAL, timeout=20.0)
@@ -67,6 +69,7 @@ class SideLink:
         self._doubt = asyncio.Event()
         self._found_identity = ""
         self._strange = True
+        self._answered = False
         self._was_connected = False
         self._patience = 0.0
         self._asking: list[asyncio.Future[None]] = []
@@ -79,10 +82,15 @@ class SideLink:
                 failures = 0
                 await self._until_doubt()
                 continue
-            pause = random.uniform(0, backoff(failures, first=_FIRST_RETRY_SECONDS, last=_LAST_RETRY_SECONDS))  # noqa: S311
+            pause = random.uniform(0, backoff(failures, first=_FIRST_RETRY_SECONDS, last=self._longest_pause()))  # noqa: S311
             failures += 1
             self._doubt.clear()
             await asyncio.sleep(max(pause, self._patience))
+
+    def _longest_pause(self) -> float:
+        """A link lost a while ago is likely to be back soon; a server that answers with errors is left alone."""
+        lately = self._clock() - self.since < _LATELY_SECONDS and not self._answered
+        return _SOON_RETRY_SECONDS if lately else _LAST_RETRY_SECONDS
 
     def heard(self) -> None:
         """The side has answered something."""
@@ -146,10 +154,12 @@ class SideLink:
 
     async def _probe_once(self) -> bool:
         self._patience = 0.0
+        self._answered = False
         try:
             reply = await self.cluster.request(self._probe())
             if reply.status == 401 and self.cluster.refresh_credentials():
                 reply = await self.cluster.request(self._probe())
+            self._answered = True
             if reply.status >= 500 or reply.status == 429:
                 self._patience = reply.retry_after or 0.0
                 raise Unsure(str(reply.body.get("message") or reply.text or f"answered {reply.status}"))
