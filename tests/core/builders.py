@@ -11,8 +11,8 @@ from crsyncer.core.policy import OURS, ROBOT_LABEL, SYNCER, Policy, Version
 from crsyncer.core.project import LAST_APPLIED, compose_copy, view_of
 
 ROBOT_NAME = "robot-1"
-some = settings(deadline=None, max_examples=60)
-many = settings(deadline=None, max_examples=200)
+some = settings(deadline=None, max_examples=50)
+many = settings(deadline=None, max_examples=150)
 
 
 def policy(upstream: Side = Side.CLOUD, *, status: bool = True, **changes) -> Policy:

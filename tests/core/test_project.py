@@ -14,6 +14,7 @@ from crsyncer.core.project import (
     ROBOT,
     UPSTREAM_UID,
     compose_copy,
+    differences,
     key_of,
     objection,
     stamp_of,
@@ -163,6 +164,29 @@ def test_S3_4_labels_that_only_downstream_actors_added_do_not_count_as_drift():
     for labels in ({"theirs": "2"}, {"a": "9"}):
         copy["metadata"]["labels"] = labels
         assert view_of(copy, kind, Side.ROBOT).content != view_of(upstream, kind, Side.CLOUD).content
+
+
+def test_S3_5_what_differs_is_said_by_path():
+    wanted = goal(spec={"a": {"b": 1, "c": [1, 2]}, "d": 4}, metadata={"labels": {"team": "x"}})
+    found = goal(
+        spec={"a": {"b": 1.0, "c": [1, 3]}, "e": 5}, metadata={"annotations": {"note": "y", LAST_APPLIED: "z"}}
+    )
+    assert differences(wanted, found) == [
+        "metadata.annotations.note",
+        "metadata.labels.team",
+        "spec.a.c",
+        "spec.d",
+        "spec.e",
+    ]
+    assert differences(wanted, goal(spec=7, metadata={"labels": {"team": "x"}})) == ["spec"]
+
+
+@some
+@given(upstream_goals(), downstream_goals(), policies)
+def test_S3_5_what_was_just_composed_differs_in_nothing(upstream, downstream, kind):
+    composed = compose(upstream, kind, downstream)
+    assert differences(composed, stored(composed, version="11")) == []
+    assert differences(composed, composed | {"other": {"x": 7}}) != [] or composed.get("other") == {"x": 7}
 
 
 @some

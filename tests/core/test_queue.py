@@ -194,6 +194,15 @@ def test_a_key_that_fails_is_not_tried_before_its_time_unless_something_happens_
     assert (queue.pop(0.0), queue.next_due()) == ("a", None)
 
 
+def test_the_earliest_of_several_times_counts_and_the_others_are_forgotten():
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add_at("a", 5.0)
+    queue.add_at("a", 3.0)
+    assert (queue.next_due(), queue.pop(9.0)) == (3.0, "a")
+    queue.done("a")
+    assert (queue.pop(9.0), queue.next_due(), len(queue)) == (None, None, 0)
+
+
 @pytest.mark.parametrize("when", [1e17, math.inf])
 def test_a_key_is_not_lost_however_late_its_time_is(when):
     queue: WorkQueue[str] = WorkQueue()
