@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from crsyncer.sandbox.faults import Request
-from tests.system.bed import Bed, SideBed, eventually, writes
+from tests.system.bed import Bed, SideBed, eventually
 
 UID = "crsyncer.cloudrobotics.com/upstream-uid"
 APPLIED = "crsyncer.cloudrobotics.com/applied"
@@ -34,11 +34,6 @@ def status_writes(side: SideBed, name: str) -> list[Request]:
     """The requests through a side's link that wrote an object's status, or the object where that is one."""
     path = side.resource.path(namespace="default", name=name)
     return [r for r in side.link.requests if r.method in ("PATCH", "PUT") and r.path in (path, f"{path}/status")]
-
-
-def written(side: SideBed, name: str) -> list[str]:
-    """Every request through a side's link that could have changed an object, as `VERB path`."""
-    return [w for w in writes(side.link) if f"/{name}" in w or w.startswith("POST")]
 
 
 def decoded(request: Request) -> Any:
