@@ -1,0 +1,124 @@
+"""Each numbered rule of the design and the tests that show it: `make rules`.
+
+A test is named after its rule: `test_S4_2_...` shows S4.2, `test_S5_5a_...` a part of S5.5, `test_S3_2_S5_4_...` two.
+A rule counts as shown when at least one of its tests runs the whole agent on real API servers (tests/system).
+"""
+
+import ast
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from crsyncer.core.words import count
+
+RULES = {
+    "S1.1": "the robot's CRDs say what is synced; a change restarts that kind alone, within 2 s",
+    "S1.2": "spec-source names the upstream side; none: not ours; anything else: misconfigured",
+    "S1.3": "filter-by-robot-name never fails open",
+    "S1.4": "status-subtree is one top-level key",
+    "S1.5": "the storage version where both serve it, else the best that both serve, else a mismatch",
+    "S1.6": "a kind that is missing or forbidden on a side waits, and deletes nothing",
+    "S1.7": "scopes: both sorts; missing namespaces are made, never deleted; different scopes are refused",
+    "S1.8": "a kind that is not ours any more leaves its copies; annotated again, it catches up",
+    "S2.1": "the one selector, on list and watch of both sides; list, watch and status writes are enough",
+    "S2.2": "an object that loses its label leaves our sight, and its copy goes",
+    "S2.3": "on the robot, objects without the label are never touched; a taken name is held",
+    "S3.1": "content is every field but metadata and status; what upstream drops is dropped",
+    "S3.2": "create, guarded update, or no request at all; what is not known is waited for",
+    "S3.3": "finalizers, owners and excluded annotations never travel; the copy's own stay",
+    "S3.4": "labels and annotations are merged three ways",
+    "S3.5": "drift is reverted, admission is not fought, a fight is slowed down and named",
+    "S3.6": "what the schema refuses is kept, shown and tried again; others are not delayed",
+    "S3.7": "numbers, unicode and key order survive; equality is of meaning",
+    "S4.1": "the newest status, once, in order, for the very object it was meant for",
+    "S4.2": "JSON Patch with a uid test; PUT where patch is refused, remembered",
+    "S4.3": "a status that never was is never sent; one that is gone is removed",
+    "S4.4": "a copy that is made gets upstream's status, once",
+    "S4.5": "the subtree moves alone, and nothing is guessed where it cannot",
+    "S4.6": "without a status subresource the main resource carries the status",
+    "S4.7": "observedGeneration: verbatim, or translated, never beyond upstream's",
+    "S4.8": "who writes status upstream is overruled at the next change or audit",
+    "S4.9": "what upstream has already is not sent; what its schema made of it is not fought",
+    "S4.10": "robots that write one object do not play ping-pong",
+    "S5": "the table: what is created and deleted, by what is seen on either side",
+    "S5.1": "deletes carry a uid and are propagated in the background; finalizers are waited for",
+    "S5.2": "a copy deleted on its own comes back, its last status first",
+    "S5.3": "orphans go or stay as annotated; in the cloud only what this robot signed is touched",
+    "S5.4": "a re-created object gets a new copy; the old copy's status never reaches it",
+    "S5.5": "the brake: dead kinds, mass deletions and restored clusters delete nothing unverified",
+    "S6.1": "the cursor goes with the data; what cannot be replayed is on disk before the act",
+    "S6.2": "a cursor never runs ahead, and is worth nothing elsewhere",
+    "S6.3": "the outbox keeps the newest per object, acknowledged by number, through kill -9",
+    "S6.4": "a lost database costs a relist and nothing else",
+    "S6.5": "one process; bad files are set aside; a full disk stops nothing",
+    "S6.6": "bodies are on disk, memory holds digests",
+    "S7.1": "without the cloud the last known state is enforced, and nothing is deleted on old knowledge",
+    "S7.2": "back online: deletions, specs, final statuses, periodic ones, audit",
+    "S7.3": "with both sides away, hardly any CPU",
+    "S8.1": "a cluster has an identity, compared on every connect",
+    "S8.2": "before a resume, a cheap consistent list tells whether the cluster went back",
+    "S8.3": "restored or rebuilt: lost statuses again, deletions held, strangers kept out",
+    "S8.4": "the robot's own cluster goes back in time too",
+    "S9.1": "one state machine a side: one probe, jitter, Retry-After",
+    "S9.2": "a watch resumes after anything but a 410",
+    "S9.3": "a dead connection is noticed within a minute",
+    "S9.4": "lists are consistent; relists fetch a digest first",
+    "S9.5": "everything at once; nothing slow delays another",
+    "S10": "errors, by one question: did it happen?",
+}
+
+NOT_YET = {
+    "S8.3": "time travel: next issue",
+    "S8.4": "time travel: next issue",
+    "S9.4": "relists by digest: next issue",
+}
+
+_TOKEN = re.compile(r"S(\d+)(?:_(\d+)[a-z]?)?(?=_|$)_?")
+
+
+def rules_of(test: str) -> list[str]:
+    """The rules that a test's name begins with. A number that is no rule belongs to the sentence: S10_409 is S10."""
+    found, rest = [], test.removeprefix("test_")
+    while match := _TOKEN.match(rest):
+        chapter, number = f"S{match[1]}", match[2]
+        rule = f"{chapter}.{number}" if number and f"{chapter}.{number}" in RULES else chapter
+        found.append(rule)
+        rest = rest[match.end() :]
+    return found
+
+
+def tests_in(root: Path) -> Iterator[tuple[str, str]]:
+    """File (from the root) and name of every test function under `root`/tests; a parametrised one is one."""
+    for path in sorted((root / "tests").rglob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+                yield path.relative_to(root).as_posix(), node.name
+
+
+def main(root: Path) -> int:
+    """Print the list; 1 when a rule that should be shown on real planes is not."""
+    shown: dict[str, list[str]] = defaultdict(list)
+    for file, name in tests_in(root):
+        for rule in rules_of(name):
+            shown[rule].append(f"{file}::{name}")
+    bare = []
+    for rule, text in RULES.items():
+        tests = shown.get(rule, [])
+        in_system = sum(test.startswith("tests/system/") for test in tests)
+        later = f" (not yet: {NOT_YET[rule]})" if rule in NOT_YET else ""
+        print(f"{rule:5} {text}{later}\n      {count(len(tests), 'test')}, {in_system} on real planes")
+        for test in tests:
+            print(f"        {test}")
+        if not in_system and rule not in NOT_YET:
+            bare.append(rule)
+    if bare:
+        print(f"\nno test in tests/system: {', '.join(bare)}")
+        return 1
+    print("\nevery rule is shown on real planes" + (f", but for {', '.join(NOT_YET)}" if NOT_YET else ""))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(__file__).parent.parent))
