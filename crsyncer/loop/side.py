@@ -1,6 +1,7 @@
 """The connection to one cluster: one state machine for all kinds, one probe while it is down (S9.1, S8.1, S8.2)."""
 
 import asyncio
+import contextlib
 import logging
 import random
 from collections.abc import Callable
@@ -67,9 +68,12 @@ class SideLink:
         self._probe = probe
         self._clock = clock
         self._doubt = asyncio.Event()
+        self._hurry = asyncio.Event()
         self._found_identity = ""
         self._strange = True
         self._answered = False
+        self._heard_at = 0.0
+        """Event loop time, in seconds: the clock on the wall may jump."""
         self._was_connected = False
         self._patience = 0.0
         self._asking: list[asyncio.Future[None]] = []
@@ -85,7 +89,9 @@ class SideLink:
             pause = random.uniform(0, backoff(failures, first=_FIRST_RETRY_SECONDS, last=self._longest_pause()))  # noqa: S311
             failures += 1
             self._doubt.clear()
-            await asyncio.sleep(max(pause, self._patience))
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._hurry.wait(), max(pause, self._patience))
+            self._hurry.clear()
 
     def _longest_pause(self) -> float:
         """A link lost a while ago is likely to be back soon; a server that answers with errors is left alone."""
@@ -95,6 +101,7 @@ class SideLink:
     def heard(self) -> None:
         """The side has answered something."""
         self.last_ok = self._clock()
+        self._heard_at = asyncio.get_running_loop().time()
 
     def doubt(self, reason: str) -> None:
         """Somebody's request went unanswered: find out whether it is the side."""
@@ -127,15 +134,17 @@ class SideLink:
         if self.state is SideState.IDENTITY_CHANGED:
             self.identity = self._found_identity
             self._store.put_meta(f"identity:{self.side}", self.identity)
+            self._hurry.set()
 
     async def _until_doubt(self) -> None:
-        while not self._doubt.is_set():
+        loop = asyncio.get_running_loop()
+        while (patience := self._heard_at + _SILENCE_SECONDS - loop.time()) > 0:
             try:
-                await asyncio.wait_for(self._doubt.wait(), _SILENCE_SECONDS / 3)
+                await asyncio.wait_for(self._doubt.wait(), patience)
             except TimeoutError:
-                if self._clock() - (self.last_ok or 0.0) >= _SILENCE_SECONDS:
-                    return
-        self._doubt.clear()
+                continue
+            self._doubt.clear()
+            return
 
     async def _try(self) -> bool:
         """One probe; the state afterwards is the truth as far as it is known."""
@@ -172,7 +181,7 @@ class SideLink:
             self._down(SideState.OFFLINE, str(error) or "no answer", error.hint)
             return False
         self.heard()
-        if self.identity is not None and not _same_cluster(self.identity, identity):
+        if self.identity is not None and not same_cluster(self.identity, identity):
             self._down(
                 SideState.IDENTITY_CHANGED,
                 f"this is another cluster than before ({identity}, was {self.identity})",
@@ -228,6 +237,6 @@ def _revision(reply: Reply) -> int:
     return int(text) if text.isdigit() else 0
 
 
-def _same_cluster(known: str, found: str) -> bool:
+def same_cluster(known: str, found: str) -> bool:
     """Identities of different sorts say nothing about each other: a right was granted or withdrawn."""
     return known == found or known.partition(":")[0] != found.partition(":")[0]
