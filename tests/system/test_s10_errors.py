@@ -1,0 +1,253 @@
+"""S10: every answer of a server is one of four: it did not happen, perhaps it did, it never will, the credential."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.system.asked import deletes, status_writes
+from tests.system.bed import Bed, eventually, writes
+from tests.system.test_s5_brake import copied
+
+CAUSES = {"causes": [{"reason": "FieldValueInvalid", "message": "too odd", "field": "spec.x"}]}
+
+
+def refusal(code: int, message: str, **details: Any) -> dict[str, Any]:
+    """A Status object as an API server sends it."""
+    return {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": message, **details}
+
+
+@pytest.mark.parametrize("code", [409, 404])
+async def test_S10_a_refused_write_is_decided_anew_at_once(bed: Bed, code: int):
+    await copied(bed, 1)
+    bed.robot.link.inject("/g00$", status=code, body=refusal(code, "no"), method="PUT", times=2)
+    bed.cloud.link.inject("/status", status=code, body=refusal(code, "no"), method="PATCH", times=2)
+    await bed.cloud.patch("g00", {"spec": {"x": 2}})
+    await bed.robot.set_status("g00", {"phase": "DONE"})
+    await bed.robot.shows("g00", spec={"x": 2}, seconds=5)
+    await bed.cloud.shows("g00", status={"phase": "DONE"}, seconds=5)
+    status = await bed.agent.until(lambda status: status["health"] == "healthy")
+    assert status["outbox"]["deadLetters"] == 0
+
+
+async def test_S10_a_failed_uid_test_is_no_dead_letter(bed: Bed):
+    await copied(bed, 1)
+    failed = refusal(422, "the server rejected our request due to an error in our request", reason="Invalid")
+    bed.cloud.link.inject("/status", status=422, body=failed, method="PATCH", times=2)
+    await bed.robot.set_status("g00", {"phase": "DONE"})
+    await bed.cloud.shows("g00", status={"phase": "DONE"}, seconds=5)
+    assert (await bed.agent.status())["outbox"] == {"depth": 0, "oldestSeconds": None, "deadLetters": 0}
+
+
+async def test_S10_a_delete_that_finds_nothing_is_done(bed: Bed):
+    await copied(bed, 1)
+    bed.robot.link.drop("/g00$", method="DELETE", times=1, after_request=True)
+    await bed.cloud.delete("g00")
+    await bed.robot.gone("g00")
+    await bed.settled()
+    assert (await bed.agent.status())["health"] == "healthy"
+
+
+@pytest.mark.parametrize("lost", ["request", "reply"])
+async def test_S10_a_connection_that_breaks_leaves_no_trace(bed: Bed, lost: str):
+    """Creates, updates, statuses and deletions, each with a request or a reply that never arrives."""
+    names = await copied(bed, 3)
+    for link, method in ((bed.robot.link, "POST"), (bed.robot.link, "PUT"), (bed.robot.link, "DELETE")):
+        link.drop("/goals", method=method, times=2, after_request=lost == "reply")
+    bed.cloud.link.drop("/status", method="PATCH", times=2, after_request=lost == "reply")
+    history = await bed.cloud.record("g01")
+    await bed.cloud.create("new", spec={"x": 5})
+    await bed.cloud.patch("g00", {"spec": {"x": 2}})
+    await bed.robot.set_status("g01", {"phase": "DONE"})
+    await bed.cloud.delete("g02")
+    await bed.robot.shows("new", spec={"x": 5}, seconds=40)
+    await bed.robot.shows("g00", spec={"x": 2}, seconds=40)
+    await bed.cloud.shows("g01", status={"phase": "DONE"}, seconds=40)
+    await bed.robot.gone("g02", seconds=40)
+    await bed.agent.until(lambda status: status["health"] == "healthy", seconds=40)
+    await bed.settled()
+    assert await bed.robot.names() == {*names[:2], "new"}
+    assert history.statuses() == [{"phase": "DONE"}]
+
+
+async def test_S10_an_answer_that_never_comes_delays_nobody_else(bed: Bed):
+    await copied(bed, 3)
+    stalls = [
+        bed.robot.link.stall("/g00$", method="PUT"),
+        bed.cloud.link.stall("/g01/status", method="PATCH"),
+    ]
+    await bed.cloud.patch("g00", {"spec": {"x": 2}})
+    await bed.robot.set_status("g01", {"phase": "DONE"})
+
+    async def stalled() -> bool:
+        return all(stall.count for stall in stalls)
+
+    await eventually(stalled, what="both requests wait")
+    await bed.cloud.patch("g02", {"spec": {"x": 2}})
+    await bed.robot.shows("g02", spec={"x": 2}, seconds=5)
+    await bed.robot.set_status("g02", {"phase": "DONE"})
+    await bed.cloud.shows("g02", status={"phase": "DONE"}, seconds=5)
+    for stall in stalls:
+        stall.remove()
+    await bed.robot.shows("g00", spec={"x": 2})
+    await bed.cloud.shows("g01", status={"phase": "DONE"})
+
+
+async def test_S10_a_storm_of_500_leaves_the_outbox_whole_and_buries_nothing(bed: Bed):
+    names = await copied(bed, 10)
+    storm = bed.cloud.link.inject("/status", status=500, body=refusal(500, "etcdserver: request timed out"))
+    await asyncio.gather(*(bed.robot.set_status(name, {"phase": "DONE"}) for name in names))
+
+    async def raged() -> bool:
+        return storm.count >= 60
+
+    await eventually(raged, seconds=30, what="each was tried six times")
+    status = await bed.agent.status()
+    assert (status["outbox"]["depth"], status["outbox"]["deadLetters"]) == (10, 0)
+    storm.remove()
+    await bed.agent.until(lambda status: status["outbox"]["depth"] == 0, seconds=60)
+    for name in names:
+        await bed.cloud.shows(name, status={"phase": "DONE"})
+
+
+async def test_S10_a_server_that_answers_503_to_everything_is_offline_and_nothing_is_lost(bed: Bed):
+    await copied(bed, 2)
+    bed.cloud.link.cut()
+    bed.cloud.link.inject("/", status=503, body=refusal(503, "no back end"))
+    bed.cloud.link.restore()
+    await bed.until_side("cloud", "offline")
+    await bed.robot.set_status("g00", {"phase": "DONE"})
+    status = await bed.agent.until(lambda status: status["outbox"]["depth"] == 1)
+    assert (status["health"], status["outbox"]["deadLetters"]) == ("offline", 0)
+    bed.cloud.link.heal()
+    await bed.cloud.shows("g00", status={"phase": "DONE"}, seconds=60)
+    assert deletes(bed.robot.link) == []
+
+
+@pytest.mark.parametrize("code", [400, 413, 422])
+async def test_S10_a_status_that_is_refused_for_good_is_a_dead_letter_until_it_changes(bed: Bed, code: int):
+    await copied(bed, 2)
+    refused = bed.cloud.link.inject(
+        "/g00/status", status=code, body=refusal(code, "status.phase: Unsupported value", details=CAUSES)
+    )
+    await bed.robot.set_status("g00", {"phase": "ODD"})
+    await bed.robot.set_status("g01", {"phase": "DONE"})
+    await bed.cloud.shows("g01", status={"phase": "DONE"})
+    status = await bed.agent.until(lambda status: status["outbox"]["deadLetters"] == 1)
+    assert (status["health"], status["outbox"]["depth"]) == ("attention", 1)
+    assert "DeadLetters" in [reason["code"] for reason in status["reasons"]]
+    asked = refused.count
+    await bed.robot.set_status("g01", {"phase": "AGAIN"})
+    await bed.cloud.shows("g01", status={"phase": "AGAIN"})
+    assert refused.count == asked  # it is not asked again before the hour is over
+    async with bed.stopped():
+        pass
+    await bed.agent.until(lambda status: status["outbox"]["deadLetters"] == 1)
+    refused.remove()
+    await bed.robot.set_status("g00", {"phase": "FINE"})
+    await bed.cloud.shows("g00", status={"phase": "FINE"})
+    await bed.agent.until(lambda status: status["health"] == "healthy")
+
+
+async def test_S10_content_that_the_robot_refuses_is_a_dead_letter_until_it_changes(bed: Bed):
+    await copied(bed, 2)
+    refused = bed.robot.link.inject(
+        "/g00$", status=422, body=refusal(422, "spec.x: Invalid value", details=CAUSES), method="PUT"
+    )
+    await bed.cloud.patch("g00", {"spec": {"x": "odd"}})
+    await bed.cloud.patch("g01", {"spec": {"x": 2}})
+    await bed.robot.shows("g01", spec={"x": 2})
+    status = await bed.agent.until(lambda status: status["outbox"]["deadLetters"] == 1)
+    assert status["health"] == "attention"
+    refused.remove()
+    await bed.cloud.patch("g00", {"spec": {"x": 3}})
+    await bed.robot.shows("g00", spec={"x": 3})
+    await bed.agent.until(lambda status: status["health"] == "healthy")
+
+
+async def test_S10_a_request_that_is_too_large_again_and_again_is_a_dead_letter(bed: Bed):
+    await copied(bed, 2)
+    large = bed.cloud.link.inject(
+        "/g00/status", status=500, body=refusal(500, "etcdserver: request is too large"), method="PATCH"
+    )
+    await bed.robot.set_status("g00", {"map": "x" * 1000})
+    await bed.agent.until(lambda status: status["outbox"]["deadLetters"] == 1, seconds=30)
+    assert large.count > 1  # once might have been a mistake
+    await bed.robot.set_status("g01", {"phase": "DONE"})
+    await bed.cloud.shows("g01", status={"phase": "DONE"})
+    large.remove()
+    await bed.robot.set_status("g00", {"map": "x"})
+    await bed.cloud.shows("g00", status={"map": "x"})
+    await bed.agent.until(lambda status: status["health"] == "healthy")
+
+
+async def test_S10_a_refused_credential_is_said_and_a_new_one_in_the_kubeconfig_is_taken(bed: Bed):
+    names = await copied(bed, 3)
+    kubeconfig = bed.directory / "cloud.yaml"
+    bed.cloud.link.cut()
+    await bed.until_side("cloud", "offline")
+    bed.cloud.link.kubeconfig(kubeconfig, token="expired")
+    bed.cloud.link.restore()
+    await bed.until_side("cloud", "unauthorized")
+    await bed.robot.set_status("g00", {"phase": "DONE"})
+    status = await bed.agent.until(lambda status: status["outbox"]["depth"] == 1)
+    assert status["health"] == "attention"
+    assert "CloudUnauthorized" in [reason["code"] for reason in status["reasons"]]
+    assert await bed.robot.names() == set(names)
+    bed.cloud.link.kubeconfig(kubeconfig)
+    await bed.until_side("cloud", "connected")
+    await bed.cloud.shows("g00", status={"phase": "DONE"})
+    assert deletes(bed.robot.link) == []
+    assert status["outbox"]["deadLetters"] == 0
+
+
+async def test_S10_401_on_a_write_is_answered_with_the_credential_read_again_at_once(bed: Bed):
+    await copied(bed, 1)
+    bed.cloud.link.inject("/status", status=401, body=refusal(401, "Unauthorized"), times=1)
+    await bed.robot.set_status("g00", {"phase": "DONE"})
+    await bed.cloud.shows("g00", status={"phase": "DONE"})
+    await bed.agent.until(lambda status: status["health"] == "healthy")
+
+
+async def test_S10_403_on_status_writes_makes_the_kind_forbidden_and_keeps_the_status(bed: Bed):
+    await copied(bed, 2)
+    forbidden = bed.cloud.link.inject("/status", status=403, body=refusal(403, "goals is forbidden: User cannot"))
+    await bed.robot.set_status("g00", {"phase": "DONE"})
+    await bed.until_kind("forbidden")
+    status = await bed.agent.status()
+    assert (status["outbox"]["depth"], status["outbox"]["deadLetters"]) == (1, 0)
+    assert status["health"] == "attention"
+    assert "Forbidden" in [reason["code"] for reason in status["reasons"]]
+    await bed.cloud.patch("g01", {"spec": {"x": 2}})
+    await bed.robot.shows("g01", spec={"x": 2})  # spec still flows
+    forbidden.remove()
+    await bed.cloud.shows("g00", status={"phase": "DONE"}, seconds=40)
+    await bed.until_kind("syncing")
+    assert deletes(bed.robot.link) == []
+
+
+async def test_S10_403_on_the_list_makes_the_kind_forbidden_and_deletes_nothing(bed: Bed):
+    names = await copied(bed, 3)
+    await bed.agent.stop()
+    for file in bed.agent.state_dir.glob("state.db*"):
+        file.unlink()
+    bed.robot.link.clear()
+    forbidden = bed.cloud.link.inject("/goals", status=403, body=refusal(403, "goals is forbidden: User cannot list"))
+    await bed.start(state="forbidden")
+    assert (await bed.agent.status())["health"] == "attention"
+    assert await bed.robot.names() == set(names)
+    assert writes(bed.robot.link) == []
+    forbidden.remove()
+    await bed.until_kind("syncing", seconds=60)
+
+
+async def test_S10_retry_after_is_obeyed(bed: Bed):
+    await copied(bed, 1)
+    bed.cloud.link.inject(
+        "/status", status=429, body=refusal(429, "slow down"), headers={"Retry-After": "2"}, method="PATCH", times=1
+    )
+    await bed.robot.set_status("g00", {"phase": "DONE"})
+    await bed.cloud.shows("g00", status={"phase": "DONE"})
+    first, second = status_writes(bed.cloud.link, "g00")
+    assert second.time - first.time >= 2.0
+    assert (await bed.agent.status())["outbox"]["deadLetters"] == 0
