@@ -1,4 +1,4 @@
-"""Kinds as fleets have them, all at once: our examples, and the real CRDs that the Go cr-syncer federates, unchanged."""
+"""Kinds as fleets have them, all at once: our examples, and the Go cr-syncer's real CRDs, unchanged."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
