@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from crsyncer.sandbox.errors import SandboxError
+from crsyncer.sandbox.process import spawn
 
 _START_SECONDS = 20.0
 _STOP_SECONDS = 12.0
@@ -18,7 +19,10 @@ _POLL_SECONDS = 0.05
 
 
 class AgentProcess:
-    """One `crsyncer run` on its state directory; started, stopped and killed at will. Its log is `agent.log` there."""
+    """One `crsyncer run` on its state directory; started, stopped and killed at will. Its log is `agent.log` there.
+
+    It ends with this process, unless `detached`.
+    """
 
     def __init__(
         self,
@@ -29,6 +33,7 @@ class AgentProcess:
         robot_name: str = "robot-1",
         flags: tuple[str, ...] = (),
         environment: Mapping[str, str] | None = None,
+        detached: bool = False,
     ) -> None:
         self.directory = directory
         self.state_dir = directory / "state"
@@ -41,6 +46,7 @@ class AgentProcess:
             *flags,
         ]
         self._environment = {**os.environ, **(environment or {})}
+        self._detached = detached
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -55,10 +61,9 @@ class AgentProcess:
 
     async def start(self, *, ready: bool = True) -> None:
         """Start it, and wait until it answers on its socket. Raises SandboxError with the end of its log."""
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: ASYNC220
-                self._command, stdout=log, stderr=log, env=self._environment, start_new_session=True
-            )
+        self._process = spawn(
+            self._command, log=self.log, cwd=self.directory, detached=self._detached, env=self._environment
+        ).popen
         if ready:
             await self.until(lambda status: status["agent"]["state"] == "running", seconds=_START_SECONDS)
 
@@ -89,9 +94,16 @@ class AgentProcess:
     async def ask(self) -> dict[str, Any] | None:
         """The status document straight from the socket; None when nobody answers."""
         try:
-            reader, writer = await asyncio.open_unix_connection(self.state_dir / "crsyncer.sock", limit=1 << 25)
+            # By the directory's descriptor: the path of a socket may have 107 characters, that of a directory more.
+            folder = os.open(self.state_dir, os.O_PATH)
         except OSError:
             return None
+        try:
+            reader, writer = await asyncio.open_unix_connection(f"/proc/self/fd/{folder}/crsyncer.sock", limit=1 << 25)
+        except OSError:
+            return None
+        finally:
+            os.close(folder)
         try:
             writer.write(b'{"command":"status"}\n')
             line = await asyncio.wait_for(reader.readline(), 5.0)

@@ -15,6 +15,7 @@ from crsyncer.sandbox.datastore import etcd, kine
 from crsyncer.sandbox.errors import SandboxError
 from crsyncer.sandbox.golang import Progress
 from crsyncer.sandbox.plane import Plane
+from crsyncer.sandbox.process import Process
 
 _STATE = "sandbox.json"
 _PREFIX = "crsyncer-sandbox-"
@@ -27,6 +28,7 @@ class Sandbox:
         self.directory = directory
         self.programs = programs
         self._temporary = temporary
+        self._guests: list[Process] = []
         on_robot = kine(programs.kine) if programs.kine else etcd(programs.etcd)
         self.cloud, self.robot = (
             Plane(
@@ -61,9 +63,11 @@ class Sandbox:
             for plane in (sandbox.cloud, sandbox.robot):
                 plane.wait_ready()
                 plane.kubeconfig(sandbox.directory / f"{plane.name}.kubeconfig")
-        except BaseException:
+        except BaseException as error:
             for plane in sandbox.planes:
                 plane.stop(graceful=False)
+            if temporary and not isinstance(error, SandboxError):  # which names a log in there
+                shutil.rmtree(place, ignore_errors=True)
             raise
         sandbox._save()
         return sandbox
@@ -79,6 +83,9 @@ class Sandbox:
         sandbox = cls(directory.resolve(), programs=Binaries(**paths), detached=True)  # type: ignore[arg-type]
         for plane in (sandbox.cloud, sandbox.robot):
             plane.adopt(state["pids"].get(plane.name, {}))
+        for name, pid in state["guests"].items():
+            home = sandbox.directory / name
+            sandbox._guests.append(Process(pid=pid, home=home, log=home / "log"))
         return sandbox if sandbox.cloud.pids() or sandbox.robot.pids() else None
 
     @property
@@ -90,13 +97,22 @@ class Sandbox:
         """The administrator's kubeconfig of "cloud" or "robot"."""
         return self.directory / f"{name}.kubeconfig"
 
+    def take_in(self, guest: Process) -> None:
+        """A process that lives in a directory of its own inside ours ends with the planes, and its directory goes."""
+        self._guests.append(guest)
+        self._save()
+
     def down(self, *, keep: bool = False) -> None:
         """End every process and remove what `up` made, or `keep` data and logs for a later `up` in this directory."""
+        for guest in self._guests:
+            guest.stop()
         for plane in self.planes:
             plane.stop(graceful=keep)  # data that is thrown away is not worth the seconds of a graceful end
         (self.directory / _STATE).unlink(missing_ok=True)
         if keep:
             return
+        for guest in self._guests:
+            shutil.rmtree(guest.home, ignore_errors=True)
         for plane in self.planes:
             shutil.rmtree(plane.directory, ignore_errors=True)
             self.kubeconfig(plane.name).unlink(missing_ok=True)
@@ -108,6 +124,7 @@ class Sandbox:
             "programs": {key: str(path) if path else None for key, path in asdict(self.programs).items()},
             "owner": os.getpid(),
             "pids": {plane.name: plane.pids() for plane in self.planes},
+            "guests": {guest.home.name: guest.pid for guest in self._guests},
         }
         scratch = self.directory / f".{_STATE}.new"
         scratch.write_text(json.dumps(state))
