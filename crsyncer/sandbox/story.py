@@ -1,0 +1,121 @@
+"""Tells a story in numbered steps, and checks each one: what was expected, and what is really there."""
+
+import asyncio
+import textwrap
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import aiohttp
+
+from crsyncer.sandbox.api import ApiError
+from crsyncer.sandbox.errors import SandboxError
+
+WIDTH = 100
+_PATIENCE = 45.0
+"""Seconds until a step that does not hold is given up: a lost link is tried again after a while, not at once."""
+_POLL = 0.05
+_GREEN, _RED, _BOLD, _PLAIN = "\x1b[32m", "\x1b[31m", "\x1b[1m", "\x1b[0m"
+
+
+class Untrue(Exception):
+    """A step does not hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One look at the world: who shows what, and is it as expected?"""
+
+    who: str
+    what: str
+    holds: bool
+
+
+Look = Callable[[], Awaitable[Seen]]
+
+
+class Story:
+    """Writes lines of at most 100 columns, each at once, so that a log shows where a story hangs."""
+
+    def __init__(self, write: Callable[[str], None], *, colour: bool = False) -> None:
+        self.steps = 0
+        self._write = write
+        self._colour = colour
+        self._started = time.monotonic()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the story began."""
+        return time.monotonic() - self._started
+
+    def step(self, title: str) -> None:
+        """Begin the next step."""
+        self.steps += 1
+        self._write("")
+        self._write(self._painted(f"[{self.elapsed:5.1f} s] {self.steps}. {title}", _BOLD))
+
+    def says(self, who: str, what: str) -> None:
+        """Somebody does or shows something."""
+        for line in _wrapped(f"      {who:<9} {_plain(what)}"):
+            self._write(line)
+
+    def quotes(self, text: str) -> None:
+        """Show a program's output as it is."""
+        for line in text.splitlines():
+            self._write(line)
+
+    async def expect(self, what: str, *looks: Look, seconds: float = _PATIENCE) -> None:
+        """Say what is expected, look until every look holds, and say what they saw last.
+
+        Raises Untrue when that is not so within `seconds`; 0: it must be so now.
+        """
+        self.says("expected", what)
+        began = time.monotonic()
+        while True:
+            seen = [await look() for look in looks]
+            waited = time.monotonic() - began
+            if all(each.holds for each in seen) or waited >= seconds:
+                break
+            await asyncio.sleep(_POLL)
+        for each in seen:
+            self.says(each.who, each.what if each.holds else f"NOT SO: {each.what}")
+        if not all(each.holds for each in seen):
+            raise Untrue(f"{what} (waited {waited:.0f} s)")
+        self._write(f"      {self._painted('ok', _GREEN)}        after {waited:.1f} s")
+
+    def fails(self, error: BaseException) -> None:
+        """The last lines of a story that went wrong."""
+        self._write("")
+        verdict = self._painted("NOT AS TOLD", _RED)
+        self._write(f"{verdict}: step {self.steps} does not hold, after {self.elapsed:.0f} s")
+        for line in str(error).splitlines() or [type(error).__name__]:
+            self.says("", line)
+        if hint := getattr(error, "hint", ""):
+            self.says("hint", hint)
+
+    def ends(self) -> None:
+        """The last line of a story that held."""
+        self._write("")
+        self._write(f"{self._painted('AS TOLD', _GREEN)}: all {self.steps} steps hold, after {self.elapsed:.0f} s")
+
+    def _painted(self, text: str, colour: str) -> str:
+        return f"{colour}{text}{_PLAIN}" if self._colour else text
+
+
+def tell(story: Story, plot: Callable[[], None]) -> int:
+    """Run a plot to its end, or to the first step that does not hold; the exit code: 0, or 1."""
+    try:
+        plot()
+    except (Untrue, SandboxError, ApiError, aiohttp.ClientError, TimeoutError, OSError) as error:
+        story.fails(error)
+        return 1
+    story.ends()
+    return 0
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent=" " * 16, max_lines=3, placeholder=" …")
+
+
+def _plain(text: str) -> str:
+    return "".join(character if character.isprintable() else " " for character in text)

@@ -1,0 +1,145 @@
+"""The demo: one robot, its cloud, the real agent between them, and a link that is cut."""
+
+import asyncio
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+
+from crsyncer.core.model import Side
+from crsyncer.sandbox.agent import AgentProcess
+from crsyncer.sandbox.api import Api
+from crsyncer.sandbox.binaries import cache_directory
+from crsyncer.sandbox.errors import SandboxError
+from crsyncer.sandbox.link import Link
+from crsyncer.sandbox.process import Process
+from crsyncer.sandbox.sandbox import Sandbox
+from crsyncer.sandbox.story import Story, tell
+from crsyncer.sandbox.story_kinds import OWN, Kind, load
+from crsyncer.sandbox.story_plot import Plot
+
+ROBOT = "robot-1"
+
+
+def play(story: Story, *, crds: Path | None = None, keep: bool = False) -> int:
+    """Play the demo, and return its exit code: 1 when a step does not hold.
+
+    With `keep` everything runs on afterwards, also when a step did not hold. Raises SandboxError where it cannot
+    begin, and KeyboardInterrupt as it came; nothing is left running then.
+    """
+    kinds = load(crds or OWN, ROBOT)
+    directory = _kept_directory() if keep else None
+    story.step("Two control planes start on this machine")
+    sandbox = Sandbox.up(directory, detached=keep, progress=partial(story.says, "sandbox"))
+    kept = False
+    try:
+        code = tell(story, lambda: asyncio.run(_perform(story, sandbox, kinds)))
+        if keep:
+            asyncio.run(_leave(story, sandbox, kinds))
+            kept = True
+    finally:
+        if not kept:
+            sandbox.down()
+    return code
+
+
+async def _perform(story: Story, sandbox: Sandbox, kinds: list[Kind]) -> None:
+    """Bring the cast together, and play; the agent has ended when this returns."""
+    async with AsyncExitStack() as stack:
+        apis = {}
+        for side, plane in zip(Side, sandbox.planes, strict=True):
+            apis[side] = await stack.enter_async_context(
+                Api(plane.server, ca_file=plane.ca_file, token=plane.admin_token)
+            )
+        link = await stack.enter_async_context(Link(sandbox.cloud))
+        home = _home(sandbox)
+        agent = AgentProcess(
+            home,
+            cloud_kubeconfig=link.kubeconfig(home / "link.kubeconfig"),
+            robot_kubeconfig=sandbox.kubeconfig("robot"),
+            robot_name=ROBOT,
+        )
+        stack.push_async_callback(_end, agent)
+        try:
+            await Plot(story, kinds, apis, link=link, agent=agent).play()
+        except Exception as error:
+            if (log := agent.tail()) and log not in str(error):
+                story.says("agent", "the end of its log:")
+                story.quotes(log)
+            raise
+
+
+async def _end(agent: AgentProcess) -> None:
+    try:
+        await agent.stop()
+    except subprocess.TimeoutExpired:
+        await agent.kill()
+
+
+def _home(sandbox: Sandbox) -> Path:
+    """Where the agent lives."""
+    home = sandbox.directory / "agent"
+    home.mkdir(mode=0o700, exist_ok=True)
+    return home
+
+
+def _kept_directory() -> Path:
+    """Where a kept demo lives: always the same place, so that it can be found and stopped."""
+    directory = cache_directory() / "demo"
+    if Sandbox.attach(directory) is not None:
+        raise SandboxError(f"a kept demo is still running in {directory}", hint=f"stop it: {_stop(directory)}")
+    shutil.rmtree(directory, ignore_errors=True)
+    return directory
+
+
+async def _leave(story: Story, sandbox: Sandbox, kinds: list[Kind]) -> None:
+    """Start the agent again, on the planes themselves, for the scriptable link ends with us; and say what to try."""
+    agent = AgentProcess(
+        _home(sandbox),
+        cloud_kubeconfig=sandbox.kubeconfig("cloud"),
+        robot_kubeconfig=sandbox.kubeconfig("robot"),
+        robot_name=ROBOT,
+        detached=True,
+    )
+    await agent.start(ready=False)
+    sandbox.take_in(Process(pid=agent.pid, home=agent.directory, log=agent.log))
+    await agent.until(lambda status: status["agent"]["state"] == "running")
+    kind = next((each for each in kinds if each.policy.upstream is Side.CLOUD), kinds[0])
+    up, down = (
+        f"$KUBECTL --kubeconfig ${side.upper()}_KUBECONFIG" for side in (kind.policy.upstream, kind.policy.downstream)
+    )
+    name = kind.object(1, 1)["metadata"]["name"]
+    change = shlex.quote(json.dumps(kind.content(3)))
+    story.quotes(
+        f"""
+Left running, the agent (pid {agent.pid}) now without the link that was cut:
+  cloud  {sandbox.kubeconfig("cloud")}
+  robot  {sandbox.kubeconfig("robot")}
+
+Three commands to try, after
+  eval "$({_program()} sandbox env --directory {shlex.quote(str(sandbox.directory))})"
+
+  {up} patch {kind.policy.resource} {name} \\
+    --type=merge -p {change}
+  {down} get {kind.policy.resource} -A -o yaml
+  {_program()} status --state-dir {shlex.quote(str(agent.state_dir))}
+
+Stop it all:
+  {_stop(sandbox.directory)}"""
+    )
+
+
+def _stop(directory: Path) -> str:
+    return f"{_program()} sandbox down --directory {shlex.quote(str(directory))}"
+
+
+def _program() -> str:
+    """This installation's command, as it can be typed here."""
+    path = Path(sys.executable).with_name("crsyncer")
+    inside = path.is_relative_to(Path.cwd())
+    return shlex.quote(os.path.relpath(path) if inside else str(path))

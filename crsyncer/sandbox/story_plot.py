@@ -1,0 +1,261 @@
+"""What happens in the demo, step by step, for any set of kinds."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from crsyncer.core.model import Side
+from crsyncer.sandbox.agent import AgentProcess
+from crsyncer.sandbox.api import Api
+from crsyncer.sandbox.link import Link
+from crsyncer.sandbox.story import Seen, Story
+from crsyncer.sandbox.story_kinds import Json, Kind, content
+
+_MEANING = {0: "healthy", 11: "offline: the robot goes on alone", 13: "the agent is not running"}
+
+
+class Plot:
+    """One telling. People and controllers act on the API servers themselves; only the agent uses the link."""
+
+    def __init__(
+        self, story: Story, kinds: list[Kind], apis: Mapping[Side, Api], *, link: Link, agent: AgentProcess
+    ) -> None:
+        self._story = story
+        self._kinds = kinds
+        self._apis = apis
+        self._link = link
+        self._agent = agent
+        self._reporting = [kind for kind in kinds if kind.report(1) is not None]
+        self._on_robot = [kind for kind in kinds if kind.policy.downstream is Side.ROBOT]
+        self._waiting = sum(kind in self._on_robot for kind in self._reporting)
+        """How many objects have a status that the cloud does not know, once the link is cut."""
+
+    async def play(self) -> None:
+        """Every step, up to the first that does not hold. Raises Untrue."""
+        await self._planes()
+        for title, step in (
+            ("The same CRDs are applied to both; those on the robot say what is synced", self._apply),
+            ("The agent starts on the robot, with a link to the cloud", self._start),
+            ("What is made on one side appears on the other", self._make),
+            ("Who works on a copy reports its status", self._first_report),
+            ("The link is cut", self._cut),
+            ("Both sides go on without each other", self._go_on),
+            ("Somebody deletes copies on the robot, which is still offline", self._delete_copies),
+            ("The agent is killed (SIGKILL)", self._kill),
+            ("The agent starts again, still offline", self._start_offline),
+            ("The link is back", self._restore),
+        ):
+            self._story.step(title)
+            await step()
+
+    async def _planes(self) -> None:
+        async def look(side: Side) -> Seen:
+            code, answer = await self._apis[side].request("GET", "/version")
+            server = self._apis[side].server
+            return Seen(side, f"kube-apiserver {answer['gitVersion']} at {server}", code == 200)
+
+        await self._story.expect("both API servers answer", *(partial(look, side) for side in Side))
+
+    async def _apply(self) -> None:
+        for kind in self._kinds:
+            self._story.says("apply", f"{kind.policy.resource}: {_described(kind)}")
+            await asyncio.gather(*(api.apply_crd(kind.crd) for api in self._apis.values()))
+
+        async def look(side: Side) -> Seen:
+            answers = [await self._apis[side].request("GET", kind.resource.path()) for kind in self._kinds]
+            served = sum(code == 200 for code, _ in answers)
+            return Seen(side, f"serves {served} of {len(self._kinds)}", served == len(self._kinds))
+
+        await self._story.expect("both API servers serve every kind", *(partial(look, side) for side in Side))
+
+    async def _start(self) -> None:
+        await self._agent.start()
+        self._story.says("agent", f"crsyncer run, process {self._agent.pid}")
+        await self._agent_says("healthy, every kind syncing", lambda status: _in_sync(status, len(self._kinds)))
+
+    async def _make(self) -> None:
+        for kind in self._kinds:
+            for number in (1, 2):
+                made = await self._apis[kind.policy.upstream].create(kind.object(number, 1))
+                self._story.says(kind.policy.upstream, f"creates {_shown(kind, made)}")
+        await self._story.expect(
+            "each has a copy with the same content on the other side",
+            *(partial(self._copy_has, kind, number, 1) for kind in self._kinds for number in (1, 2)),
+        )
+
+    async def _first_report(self) -> None:
+        await self._report(1)
+        for kind in self._kinds:
+            if kind not in self._reporting:
+                self._story.says("note", f"{kind.name} have no status: their schema keeps none")
+        await self._story.expect(
+            "the same status where the object was made",
+            *(partial(self._original_has, kind, 1) for kind in self._reporting),
+        )
+        await self._agent_says("healthy, nothing waits", lambda status: _in_sync(status, len(self._kinds)))
+        await self._status(0)
+
+    async def _cut(self) -> None:
+        self._link.cut()
+        self._story.says("link", "every connection is reset, new ones are refused")
+        await self._agent_says("the agent notices", lambda status: status["health"] == "offline")
+        await self._status(11)
+
+    async def _go_on(self) -> None:
+        for kind in self._kinds:
+            api = self._apis[kind.policy.upstream]
+            changed = await api.patch(kind.object(1, 1), kind.content(2))
+            self._story.says(kind.policy.upstream, f"changes {_shown(kind, changed)}")
+            await api.delete(kind.object(2, 1))
+            self._story.says(kind.policy.upstream, f"deletes {_named(kind, 2)}")
+        await self._report(2)
+        await self._story.expect(
+            f"nothing crosses, nothing is lost: in the outbox {self._waiting}, copies as they were",
+            self._waits,
+            *(partial(self._copy_has, kind, number, 1) for kind in self._kinds for number in (1, 2)),
+            *(partial(self._original_has, kind, 1) for kind in self._reporting),
+        )
+
+    async def _delete_copies(self) -> None:
+        if not self._on_robot:
+            self._story.says("note", "no kind here has copies on the robot")
+            return
+        api = self._apis[Side.ROBOT]
+        old = {}
+        for kind in self._on_robot:
+            old[kind.name] = (await api.get(kind.object(1, 1)))["metadata"]["uid"]
+            await api.delete(kind.object(1, 1))
+            self._story.says(Side.ROBOT, f"deletes {_named(kind, 1)}, uid {old[kind.name][:8]}…")
+
+        async def look(kind: Kind) -> Seen:
+            found = await api.find(kind.object(1, 1))
+            if found is None:
+                return Seen(Side.ROBOT, f"has no {_named(kind, 1)}", holds=False)
+            uid = found["metadata"]["uid"]
+            same = content(found) == kind.content(1)
+            return Seen(Side.ROBOT, f"{_shown(kind, found)}, uid {uid[:8]}…", same and uid != old[kind.name])
+
+        await self._story.expect(
+            "new copies, from what the agent remembers of the cloud", *(partial(look, kind) for kind in self._on_robot)
+        )
+        await self._report(3, kinds=self._on_robot)
+        await self._story.expect("of each object only the newest report waits", self._waits)
+
+    async def _kill(self) -> None:
+        await self._agent.kill()
+        self._story.says("agent", "is dead, without a chance to say goodbye")
+        await self._status(13)
+
+    async def _start_offline(self) -> None:
+        await self._agent.start()
+        self._story.says("agent", f"crsyncer run, process {self._agent.pid}")
+        await self._agent_says("it knows that it is offline", lambda status: status["health"] == "offline")
+        await self._story.expect("the reports have survived", self._waits)
+        await self._status(11)
+
+    async def _restore(self) -> None:
+        self._link.restore()
+        self._story.says("link", "connections are relayed again")
+
+        async def gone(kind: Kind) -> Seen:
+            side = kind.policy.downstream
+            found = await self._apis[side].find(kind.object(2, 1))
+            return Seen(side, f"{'still has' if found else 'has no'} {_named(kind, 2)}", found is None)
+
+        await self._story.expect(
+            "both sides agree: the last spec, the last report, and what was deleted is gone",
+            *(partial(self._copy_has, kind, 1, 2) for kind in self._kinds),
+            *(partial(self._original_has, kind, 3 if kind in self._on_robot else 2) for kind in self._reporting),
+            *(partial(gone, kind) for kind in self._kinds),
+        )
+        await self._agent_says("healthy, nothing waits", lambda status: _in_sync(status, len(self._kinds)))
+        await self._status(0)
+
+    # What the steps are made of
+
+    async def _report(self, number: int, *, kinds: list[Kind] | None = None) -> None:
+        """A controller writes the status of each first copy."""
+        for kind in self._reporting:
+            if kinds is not None and kind not in kinds:
+                continue
+            side = kind.policy.downstream
+            status = kind.report(number)
+            subresource = "status" if kind.subresource else ""
+            await self._apis[side].patch(kind.object(1, 1), {"status": status}, subresource=subresource)
+            self._story.says(side, f"reports {_named(kind, 1)} status {_json(status)}")
+
+    async def _copy_has(self, kind: Kind, number: int, spec: int) -> Seen:
+        side = kind.policy.downstream
+        found = await self._apis[side].find(kind.object(number, 1))
+        if found is None:
+            return Seen(side, f"has no {_named(kind, number)}", holds=False)
+        return Seen(side, _shown(kind, found), content(found) == kind.content(spec))
+
+    async def _original_has(self, kind: Kind, report: int) -> Seen:
+        side = kind.policy.upstream
+        found = (await self._apis[side].get(kind.object(1, 1))).get("status")
+        holds = kind.synced(found) == kind.synced(kind.report(report))
+        return Seen(side, f"{_named(kind, 1)} status {_json(found)}", holds)
+
+    async def _waits(self) -> Seen:
+        status = await self._agent.ask()
+        depth = status["outbox"]["depth"] if status else None
+        return Seen("agent", f"in the outbox: {depth}", depth == self._waiting)
+
+    async def _agent_says(self, what: str, good: Callable[[Json], bool]) -> None:
+        async def look() -> Seen:
+            status = await self._agent.ask()
+            if status is None:
+                return Seen("agent", "does not answer", holds=False)
+            states = Counter(kind["state"] for kind in status["kinds"])
+            kinds = ", ".join(f"{number} of {states.total()} kinds {state}" for state, number in states.items())
+            return Seen("agent", f"{status['health']}; {kinds or 'no kinds'}", good(status))
+
+        await self._story.expect(what, look)
+
+    async def _status(self, code: int) -> None:
+        """Show what an operator sees, and check its exit code."""
+        screen = ""
+
+        async def look() -> Seen:
+            nonlocal screen
+            ended, screen, _ = await self._agent.crsyncer("status")
+            return Seen("status", f"crsyncer status ends with {ended}", ended == code)
+
+        await self._story.expect(f"exit code {code} ({_MEANING[code]})", look)
+        self._story.quotes(f"\n{screen.rstrip()}")
+
+
+def _in_sync(status: Json, kinds: int) -> bool:
+    syncing = [kind for kind in status["kinds"] if kind["state"] == "syncing" and not any(kind["pending"].values())]
+    return status["health"] == "healthy" and len(syncing) == kinds and not status["outbox"]["depth"]
+
+
+def _described(kind: Kind) -> str:
+    policy = kind.policy
+    said = [f"spec from the {policy.upstream}"]
+    if policy.filtered:
+        said.append(f"those labelled {policy.robot}")
+    if policy.subtree is not None:
+        said.append(f"status.{policy.subtree} only")
+    if not kind.subresource:
+        said.append("no status subresource")
+    if not policy.namespaced:
+        said.append("cluster-scoped")
+    return ", ".join(said)
+
+
+def _named(kind: Kind, number: int) -> str:
+    return f"{kind.name}/{kind.object(number, 1)['metadata']['name']}"
+
+
+def _shown(kind: Kind, obj: Json) -> str:
+    shown = content(obj)
+    return f"{kind.name}/{obj['metadata']['name']} {_json(shown.get('spec', shown))}"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)

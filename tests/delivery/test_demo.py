@@ -1,0 +1,208 @@
+"""The demo: told once with our own kinds and once with the real CRDs, and it notices what does not hold."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from crsyncer.sandbox.errors import SandboxError
+from crsyncer.sandbox.story import WIDTH, Seen, Story, tell
+from crsyncer.sandbox.story_kinds import OWN, load, sample
+
+DEMO = [sys.executable, "-m", "crsyncer.cli.main", "demo"]
+SHARED = Path(__file__).parents[3] / "shared" / "crds"
+STEPS = 11
+
+
+def run(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [*DEMO, *arguments], capture_output=True, text=True, timeout=180, env={**os.environ, **variables}
+    )
+
+
+def holds(done: subprocess.CompletedProcess, *, kinds: int) -> None:
+    """A story that was told to its end, readable in a log, and left nothing behind."""
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[-1].startswith(f"AS TOLD: all {STEPS} steps hold")
+    assert [f" s] {number}. " in done.stdout for number in range(1, STEPS + 1)] == [True] * STEPS
+    assert "NOT SO" not in done.stdout
+    assert "\x1b" not in done.stdout
+    assert max(map(len, lines)) <= WIDTH
+    verdicts = re.findall("^([A-Z ]+): ", done.stdout, re.MULTILINE)
+    assert verdicts == ["HEALTHY", "OFFLINE", "STOPPED", "OFFLINE", "HEALTHY", "AS TOLD"]
+    assert f"{kinds} kinds, {kinds} objects; nothing waits." in done.stdout
+    [store] = {line.split()[-1] for line in lines if line.startswith("store ")}
+    assert not Path(store).parents[2].exists()
+
+
+def test_the_story_holds():
+    done = run()
+    holds(done, kinds=2)
+    assert 'cloud     orders/order-1 status {"percent": 100, "phase": "DELIVERED"}' in done.stdout
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the real CRDs are not beside this checkout")
+def test_the_story_holds_with_the_real_crds():
+    done = run("--crds", SHARED)
+    holds(done, kinds=5)
+    assert "robottypes have no status" in done.stdout
+
+
+def test_a_kept_demo_runs_on_until_it_is_stopped(tmp_path):
+    programs = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "crsyncer" / "control-plane"
+    (tmp_path / "crsyncer").mkdir()
+    (tmp_path / "crsyncer" / "control-plane").symlink_to(programs)
+    cache = {"XDG_CACHE_HOME": str(tmp_path)}
+    done = run("--keep", **cache)
+    *_, stop = done.stdout.splitlines()
+    try:
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+        again = run("--keep", **cache)
+        assert again.returncode == 1
+        assert stop.strip() in again.stderr
+        setup = next(line for line in done.stdout.splitlines() if line.startswith("  eval"))
+        commands = done.stdout.partition(setup)[2].partition("Stop it all")[0]
+        tried = subprocess.run(
+            ["/bin/sh", "-ec", setup + commands],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            env={**os.environ, **cache},
+        )
+        assert tried.returncode == 0, tried.stderr
+        assert "patched" in tried.stdout
+        assert "kind: Order" in tried.stdout
+        assert "HEALTHY: robot-1" in tried.stdout
+    finally:
+        stopped = subprocess.run(stop, shell=True, capture_output=True, text=True, timeout=60, env=os.environ | cache)
+    assert stopped.stdout == "down\n"
+    assert list((tmp_path / "crsyncer" / "demo").iterdir()) == []
+    assert processes(tmp_path) == []
+
+
+def test_an_interrupted_demo_leaves_nothing_behind(tmp_path):
+    telling = subprocess.Popen(DEMO, stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert telling.stdout is not None
+    for line in telling.stdout:
+        if "process" in line:
+            telling.send_signal(signal.SIGTERM)  # treated as Ctrl-C
+            break
+    telling.communicate(timeout=30)
+    assert telling.returncode == 130
+    assert list(tmp_path.glob("crsyncer-sandbox-*")) == []
+    assert processes(tmp_path) == []
+
+
+def processes(folder: Path) -> list[str]:
+    """The command lines of processes that have to do with a folder."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = entry.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if str(folder) in line:
+            found.append(line)
+    return found
+
+
+def told(looks: list[Seen]) -> tuple[int, str]:
+    """A story of one step, and what is seen, look after look."""
+    lines: list[str] = []
+    story = Story(lines.append)
+
+    async def look() -> Seen:
+        return looks.pop(0) if len(looks) > 1 else looks[0]
+
+    def plot() -> None:
+        story.step("An order is made")
+        asyncio.run(story.expect("the robot has it", look, seconds=0.2))
+
+    return tell(story, plot), "\n".join(lines)
+
+
+def test_a_step_that_does_not_hold_ends_the_story_and_says_what_is_there_instead():
+    code, text = told([Seen("robot", "has no order-1", holds=False)])
+    assert code == 1
+    assert "expected  the robot has it\n      robot     NOT SO: has no order-1" in text
+    assert "NOT AS TOLD: step 1 does not hold" in text
+
+
+def test_a_step_may_take_a_while_to_hold():
+    code, text = told([Seen("robot", "nothing", holds=False), Seen("robot", "order-1\x1b[2J " + 300 * "x", holds=True)])
+    assert code == 0
+    assert "nothing" not in text
+    assert "\x1b" not in text
+    assert "AS TOLD: all 1 steps hold" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no CRD in"),
+        ("a: [", "cannot be read"),
+        ("wrong", 'spec-source is "moon"; allowed: cloud, robot'),
+    ],
+)
+def test_crds_that_no_story_can_be_told_with_are_refused_before_anything_starts(tmp_path, text, said):
+    if text == "wrong":
+        [crd, *_] = yaml.safe_load_all((OWN / "orders.yaml").read_text())
+        crd["metadata"]["annotations"]["cr-syncer.cloudrobotics.com/spec-source"] = "moon"
+        text = json.dumps(crd)
+    (tmp_path / "crds.yaml").write_text(text)
+    with pytest.raises(SandboxError, match=said):
+        load(tmp_path, "robot-1")
+    done = run("--crds", tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert said in done.stderr
+
+
+def test_a_folder_that_is_not_there_is_a_wrong_word():
+    done = run("--crds", "/nowhere")
+    assert done.returncode == 2
+    assert "/nowhere" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("schema", "first", "second"),
+    [
+        ({"type": "string"}, "value-1", "value-2"),
+        ({"type": "string", "enum": ["A", "B"]}, "A", "B"),
+        ({"type": "string", "minLength": 9, "maxLength": 9}, "xxvalue-1", "xxvalue-2"),
+        ({"type": "string", "maxLength": 2}, "-1", "-2"),
+        ({"type": "string", "format": "date-time"}, "2030-01-01T00:00:01Z", "2030-01-01T00:00:02Z"),
+        ({"type": "integer"}, 1, 2),
+        ({"type": "integer", "minimum": 10, "maximum": 11}, 11, 11),
+        ({"type": "number", "multipleOf": 0.5}, 0.5, 1.0),
+        ({"type": "boolean"}, True, False),
+        ({"type": "array", "items": {"type": "integer"}, "minItems": 2}, [1, 2], [2, 3]),
+        ({"x-kubernetes-int-or-string": True, "anyOf": []}, 1, 2),
+        ({"type": "object", "x-kubernetes-preserve-unknown-fields": True}, {"round": 1}, {"round": 2}),
+        ({"type": "object", "additionalProperties": {"type": "boolean"}}, {"key": True}, {"key": False}),
+        (
+            {
+                "type": "object",
+                "maxProperties": 2,
+                "required": ["c"],
+                "properties": {
+                    "a": {"type": "string", "pattern": "^z$"},
+                    "b": {"type": "integer"},
+                    "c": {"type": "string"},
+                    "d": {"type": "string"},
+                },
+            },
+            {"c": "c-1", "b": 1},
+            {"c": "c-2", "b": 2},
+        ),
+    ],
+)
+def test_samples_fit_their_schema_and_differ_where_they_can(schema, first, second):
+    assert (sample(schema, 1), sample(schema, 2)) == (first, second)
