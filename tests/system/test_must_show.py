@@ -1,0 +1,161 @@
+"""What an operator sees: `crsyncer status` in every situation, settings that cannot be used, and live reload."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from crsyncer.sandbox.agent import AgentProcess
+from tests.system.bed import LABEL, Bed, writes
+from tests.system.conftest import MakeBed
+from tests.system.test_s5_brake import copied
+from tests.system.test_s6_state import quiet
+
+
+async def test_status_of_a_robot_in_sync_is_healthy_and_exits_0(bed: Bed):
+    await copied(bed, 3)
+    code, screen, error = await bed.agent.crsyncer("status")
+    assert (code, error) == (0, "")
+    assert "healthy" in screen.splitlines()[0].lower()
+    assert bed.resource in screen
+    code, text, _ = await bed.agent.crsyncer("status", "--json")
+    document = json.loads(text)
+    assert (code, document["schema"], document["health"]) == (0, "crsyncer.status/v1", "healthy")
+    assert document["agent"] | {"since": ""} == {"state": "running", "pid": bed.agent.pid, "since": ""}
+    (kind,) = document["kinds"]
+    assert kind["objects"] == {"cloud": 3, "robot": 3}
+    assert kind["pending"] == {"spec": 0, "status": 0}
+    assert document["writes"]["robot"] == {"create": 3, "update": 0, "delete": 0, "status": 0}
+    assert document["holds"] == document["reasons"] == []
+
+
+async def test_status_with_the_link_cut_is_offline_and_exits_11(bed: Bed):
+    await copied(bed, 2)
+    bed.cloud.link.cut()
+    await bed.until_side("cloud", "offline")
+    await bed.robot.set_status("g00", {"phase": "DONE"})
+    await bed.agent.until(lambda status: status["outbox"]["depth"] == 1)
+    code, screen, _ = await bed.agent.crsyncer("status")
+    assert code == 11
+    assert "offline" in screen.splitlines()[0].lower()
+    document = await bed.agent.status()
+    assert (document["health"], document["sides"]["cloud"]["state"]) == ("offline", "offline")
+    assert document["sides"]["robot"]["state"] == "connected"
+    assert [reason["code"] for reason in document["reasons"]] == ["CloudOffline"]
+    bed.cloud.link.restore()
+    await bed.cloud.shows("g00", status={"phase": "DONE"}, seconds=40)
+    assert (await bed.agent.crsyncer("status"))[0] == 0
+
+
+async def test_status_of_a_killed_agent_tells_the_truth_and_exits_13(bed: Bed):
+    await copied(bed, 5)
+    bed.cloud.link.cut()
+    await bed.until_side("cloud", "offline")
+    for name in ("g00", "g01", "g02"):
+        await bed.robot.set_status(name, {"phase": "DONE"})
+    await bed.agent.until(lambda status: status["outbox"]["depth"] == 3)
+    await quiet(bed)
+    await bed.agent.kill()
+    code, screen, _ = await bed.agent.crsyncer("status")
+    assert code == 13
+    assert "not running" in screen
+    document = await bed.agent.status()
+    assert (document["agent"]["state"], document["agent"]["pid"]) == ("stopped", None)
+    assert document["outbox"]["depth"] == 3
+    assert document["kinds"][0]["objects"] == {"cloud": 5, "robot": 5}
+    assert document["kinds"][0]["pending"]["status"] == 3
+    assert "AgentStopped" in [reason["code"] for reason in document["reasons"]]
+    bed.cloud.link.restore()
+    await bed.agent.start()
+    await bed.agent.until(lambda status: status["health"] == "healthy", seconds=40)
+    assert (await bed.agent.crsyncer("status"))[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (("--no-such-flag",), "--no-such-flag"),
+        (("--cloud-kubeconfig", "/no/such/file"), "/no/such/file"),
+        (("--listen", "nonsense"), "--listen"),
+        (("--robot-name", "white space"), "--robot-name"),
+        (("--log-level", "loud"), "--log-level"),
+        (("--namespace", "Not_A_Namespace"), "--namespace"),
+    ],
+)
+async def test_a_wrong_flag_is_one_clear_line_and_exit_2(make_bed: MakeBed, arguments: tuple[str, str], names: str):
+    bed = await make_bed(start=False)
+    kubeconfigs = ("--cloud-kubeconfig", str(bed.directory / "cloud.yaml"))
+    robot = ("--robot-kubeconfig", str(bed.directory / "robot.yaml"), "--listen", "off")
+    code, output, error = await bed.agent.crsyncer("run", *kubeconfigs, *robot, *arguments)
+    assert (code, output) == (2, "")
+    (line,) = error.strip().splitlines()
+    assert names in line
+    assert not (bed.agent.state_dir / "state.db").exists()
+    assert bed.cloud.link.requests == bed.robot.link.requests == []
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("robotName: [", "config.yaml"),
+        ("robotname: robot-1", "robotname"),
+        ("log:\n  level: loud", "log.level"),
+        ("cloud:\n  kubeconfig: /no/such/file", "cloud.kubeconfig"),
+        ("- a list", "config.yaml"),
+    ],
+)
+async def test_a_broken_configuration_is_one_clear_line_and_exit_2(make_bed: MakeBed, text: str, names: str):
+    bed = await make_bed(start=False)
+    config = bed.directory / "config.yaml"
+    config.write_text(text)
+    robot = ("--robot-kubeconfig", str(bed.directory / "robot.yaml"), "--listen", "off")
+    cloud = () if "cloud:" in text else ("--cloud-kubeconfig", str(bed.directory / "cloud.yaml"))
+    code, output, error = await bed.agent.crsyncer("run", "--config", str(config), *cloud, *robot)
+    assert (code, output) == (2, "")
+    (line,) = error.strip().splitlines()
+    assert names in line
+    assert "allowed" in line
+    assert not (bed.agent.state_dir / "state.db").exists()
+
+
+async def test_a_good_edit_of_the_configuration_applies_and_a_bad_one_is_reported(make_bed: MakeBed, tmp_path: Path):
+    config = tmp_path / "config.yaml"
+    config.write_text("robotName: robot-1\n")
+    bed = await make_bed(filtered="true", robot_name="", flags=("--config", str(config)))
+    for number in (1, 2):
+        await bed.cloud.create(f"of-{number}", spec={"x": 1}, labels={LABEL: f"robot-{number}"})
+    await bed.robot.shows("of-1")
+    pid = bed.agent.pid
+
+    config.write_text("robotName: robot 3\n")
+    status = await bed.agent.until(lambda status: status["health"] == "attention")
+    (reason,) = status["reasons"]
+    assert reason["code"] == "ConfigRejected"
+    assert "robotName" in reason["message"]
+    assert (status["robot"], status["kinds"][0]["state"]) == ("robot-1", "syncing")
+    await bed.cloud.patch("of-1", {"spec": {"x": 2}})
+    await bed.robot.shows("of-1", spec={"x": 2})
+
+    config.write_text("robotName: robot-2\n")
+    await bed.agent.until(lambda status: status["robot"] == "robot-2" and status["health"] == "healthy")
+    await bed.robot.shows("of-2")
+    assert bed.agent.pid == pid
+    assert await bed.robot.names() == {"of-1", "of-2"}
+
+
+async def test_a_filtered_kind_without_a_robot_name_stays_closed_and_says_so(make_bed: MakeBed):
+    bed = await make_bed(filtered="true", robot_name="", start=False)
+    await bed.cloud.create("a", labels={LABEL: "robot-1"})
+    await bed.start(state="misconfigured")
+    code, screen, _ = await bed.agent.crsyncer("status")
+    assert code == 12
+    assert "--robot-name" in screen
+    assert writes(bed.robot.link) == []
+
+
+async def test_status_of_a_directory_that_no_agent_has_used_says_so(tmp_path: Path):
+    nobody = AgentProcess(tmp_path, cloud_kubeconfig=tmp_path / "none", robot_kubeconfig=tmp_path / "none")
+    code, screen, _ = await nobody.crsyncer("status")
+    assert code == 13
+    assert str(nobody.state_dir) in screen
+    assert not nobody.state_dir.exists()
