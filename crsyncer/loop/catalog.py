@@ -75,12 +75,11 @@ class Catalog:
             await row.pair.work(job)
 
     def probe(self, side: Side) -> calls.Call:
-        """The cheapest consistent list at hand of a side (S8.2)."""
-        for row in self.rows.values():
-            if row.pair is not None and all(r.listwatch.phase is Phase.WATCHING for r in row.pair.on(side)):
-                return calls.revision(
-                    row.pair.policy, next(iter(self._namespaces), "") if row.policy.namespaced else ""
-                )
+        """The cheapest consistent list of a side that a kind with something to resume is sure to get (S8.2)."""
+        lost = (Phase.MISSING, Phase.FORBIDDEN)
+        for pair in [row.pair for row in self.rows.values() if row.pair is not None]:
+            if all(r.cursor() is not None and r.listwatch.phase not in lost for r in pair.on(side)):
+                return calls.revision(pair.policy, next(iter(self._namespaces), "") if pair.policy.namespaced else "")
         return calls.VERSION if side is Side.CLOUD else calls.CRD_REVISION
 
     # The sink of the CRDs' list-watch

@@ -210,6 +210,8 @@ class ListWatch:
         resumed = version is not None and not self._just_listed
         if version is not None and self._unsure:
             await self.link.verified()
+            if self.link.revision == 0:
+                return Relist("unverified")
             if self._went_back(version):
                 self._sink.went_back()
                 return Relist("restored")
@@ -222,7 +224,7 @@ class ListWatch:
 
     def _went_back(self, version: str) -> bool:
         """A list revision below the cursor: the cluster was restored. A watch would be silent about it (S8.2)."""
-        return self.link.revision > 0 and version.isdigit() and self.link.revision < int(version)
+        return version.isdigit() and self.link.revision < int(version)
 
     async def _list(self) -> str | Step:
         self._set(Phase.LISTING, "")
