@@ -20,6 +20,7 @@ from crsyncer.loop.terms import Disagreement, negotiate, provisional, with_terms
 
 log = logging.getLogger(__name__)
 
+_SCHEMA_SECONDS = 3.0
 _PAGE = 50  # CRDs are large: some have schemas of hundreds of kilobytes
 _FIRST_RETRY_SECONDS = 1.0
 _LAST_RETRY_SECONDS = 60.0
@@ -143,6 +144,8 @@ class Catalog:
         if row is not None and row.policy == policy:
             if row.schema != schema and row.pair is not None:
                 row.pair.revive()
+                # The API server itself hears of the new schema only now: what it still refused by the old one.
+                asyncio.get_running_loop().call_later(_SCHEMA_SECONDS, row.pair.revive)
             row.schema = schema
             return
         old = row.task if row is not None else None
