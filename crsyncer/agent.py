@@ -23,6 +23,7 @@ from crsyncer.edges.metrics import Metrics
 from crsyncer.edges.store import SqliteStore
 from crsyncer.errors import ConfigError, SyncError
 from crsyncer.loop.catalog import Catalog
+from crsyncer.loop.custody import ISSUED
 from crsyncer.loop.dispatch import Dispatcher, Job
 from crsyncer.loop.pair import Surroundings
 from crsyncer.loop.side import SideLink
@@ -195,7 +196,7 @@ class Agent:
         return cluster
 
     def _assemble(self, clusters: dict[Side, KubeCluster]) -> None:
-        self._holds = Holds()
+        self._holds = Holds(self._store.get_meta(ISSUED) or 0)
         for side in Side:
             link = SideLink(
                 side,

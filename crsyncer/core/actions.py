@@ -24,6 +24,7 @@ class HoldReason(StrEnum):
     KIND_MISSING = "KindMissing"
     MASS_DELETION = "MassDeletion"
     RESTORED = "Restored"
+    MANUAL = "Manual"
     ODD_STATUS = "StatusNotAnObject"
 
 

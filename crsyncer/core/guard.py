@@ -111,36 +111,59 @@ class HeldGroup:
     message: str
     hint: str
     keys: set[Key] = field(default_factory=set)
+    standing: bool = False
+    """Whatever comes is held too, so it does not end when nothing is held at the moment."""
 
 
 class Holds:
-    """Everything that is held back for a human, by kind and reason."""
+    """Everything that is held back for a human, by kind and reason. `issued` numbers were given to holds before."""
 
-    def __init__(self) -> None:
+    def __init__(self, issued: int = 0) -> None:
         self._groups: dict[tuple[str, HoldReason], HeldGroup] = {}
-        self._count = 0
+        self.issued = issued
 
-    def add(self, resource: str, key: Key, *, reason: HoldReason, now: float, message: str, hint: str) -> bool:
-        """Hold an object back; True when it was not held for this reason before. `now` is Unix time in seconds."""
-        group = self._groups.get((resource, reason))
-        if group is None:
-            self._count += 1
-            group = HeldGroup(f"h{self._count}", resource, reason, now, message, hint)
-            self._groups[resource, reason] = group
+    def add(
+        self, resource: str, key: Key, *, reason: HoldReason, now: float, message: str, hint: str, hold_id: str = ""
+    ) -> bool:
+        """Hold an object back; True when it was not held for this reason before. `now` is Unix time in seconds.
+
+        `hold_id` is the id that the group had before a restart, if it is known.
+        """
+        group = self._group(resource, reason, now=now, hold_id=hold_id)
         known = key in group.keys
         group.keys.add(key)
         group.message, group.hint = message, hint
         return not known
+
+    def stand(
+        self, resource: str, *, reason: HoldReason, now: float, message: str, hint: str, hold_id: str = ""
+    ) -> HeldGroup:
+        """Hold back whatever comes, until a human releases it; the group is there though nothing has come yet."""
+        group = self._group(resource, reason, now=now, hold_id=hold_id)
+        group.message, group.hint, group.standing = message, hint, True
+        return group
+
+    def _group(self, resource: str, reason: HoldReason, *, now: float, hold_id: str) -> HeldGroup:
+        group = self._groups.get((resource, reason))
+        if group is None:
+            if not hold_id:
+                self.issued += 1
+                hold_id = f"h{self.issued}"
+            group = self._groups[resource, reason] = HeldGroup(hold_id, resource, reason, now, "", "")
+        return group
+
+    def group(self, resource: str, reason: HoldReason) -> HeldGroup | None:
+        """What of a kind is held for a reason."""
+        return self._groups.get((resource, reason))
 
     def clear(self, resource: str, key: Key | None = None, *, reason: HoldReason | None = None) -> None:
         """What held an object (None: the kind) is over, for one reason or for all."""
         for where, group in list(self._groups.items()):
             if where[0] != resource or (reason is not None and where[1] is not reason):
                 continue
-            if key is None:
-                group.keys.clear()
-            group.keys.discard(key or Key("", ""))
-            if not group.keys:
+            if key is not None:
+                group.keys.discard(key)
+            if key is None or not (group.keys or group.standing):
                 del self._groups[where]
 
     def held(self, resource: str, key: Key, *reasons: HoldReason) -> bool:

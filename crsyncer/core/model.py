@@ -128,7 +128,10 @@ class Tombstone:
     held: str = ""
     """Why the deletion is held back for a human, so that a restart does not forget it; empty: it is not."""
     checked: bool = False
-    """The brake has let it pass, so that it may be carried out when the cloud cannot be asked any more (S7.1)."""
+    """The brake, or a human, let it pass: it may be carried out when the cloud cannot be asked any more (S7.1)."""
+    hold_id: str = ""
+    hold_since: float = 0.0
+    """The hold that it belongs to, as `holds list` names it, and since when (Unix time, seconds)."""
 
 
 @dataclass(frozen=True, slots=True)

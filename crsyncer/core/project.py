@@ -227,6 +227,11 @@ def _three_way(theirs: dict[str, str], upstream: dict[str, str], owned: Iterable
 
 def differences(wanted: Json, found: Json) -> list[str]:
     """The paths at which an object is not as wanted: of content, labels and synced annotations."""
+    return [path for path, _, _ in unlike(wanted, found)]
+
+
+def unlike(wanted: Json, found: Json) -> list[tuple[str, Any, Any]]:
+    """The same, with what is wanted there and what is found."""
 
     def content(raw: Json) -> Json:
         own = {k: v for k, v in raw.items() if k not in _NOT_CONTENT}
@@ -235,12 +240,12 @@ def differences(wanted: Json, found: Json) -> list[str]:
     return list(_differences("", content(wanted), content(found)))
 
 
-def _differences(path: str, one: Any, other: Any) -> Iterator[str]:
+def _differences(path: str, one: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
     if isinstance(one, dict) and isinstance(other, dict):
         for key in sorted(one.keys() | other.keys()):
             yield from _differences(f"{path}.{key}", one.get(key), other.get(key))
     elif digest(one) != digest(other):
-        yield path.removeprefix(".")
+        yield path.removeprefix("."), one, other
 
 
 def map_generation(value: Any, generations: tuple[tuple[int, int], ...]) -> Any:

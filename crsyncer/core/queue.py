@@ -99,9 +99,13 @@ class WorkQueue(Generic[K]):
         self._failures[key] = failures + 1
         return backoff(failures, first=_FIRST_DELAY_SECONDS, last=_LAST_DELAY_SECONDS)
 
-    def count(self, wanted: Callable[[K], bool]) -> int:
-        """How many of the keys that `__len__` counts are wanted."""
-        return sum(map(wanted, self._dirty.keys() | self._processing | self._due.keys()))
+    def count(self, wanted: Callable[[K], bool], *, due: bool = True) -> int:
+        """How many of the keys that `__len__` counts are wanted; without `due`, those not that wait for their time."""
+        return sum(map(wanted, self._dirty.keys() | self._processing | (self._due.keys() if due else set())))
+
+    def due(self, key: K) -> float | None:
+        """The time that a key waits for; None when it waits for none."""
+        return self._due.get(key)
 
     def drop(self, wanted: Callable[[K], bool]) -> None:
         """Forget the keys that are wanted; those being processed finish."""

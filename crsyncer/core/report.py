@@ -73,6 +73,9 @@ class HoldFacts:
     objects: int
     since: float
     hint: str = ""
+    message: str = ""
+    names: tuple[str, ...] = ()
+    """The objects, as NAMESPACE/NAME; the first of them where they are many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +253,8 @@ def _hold(facts: HoldFacts) -> Json:
         "objects": facts.objects,
         "since": rfc3339(facts.since),
         "hint": facts.hint or hold_hint(facts.reason, facts.id),
+        "message": facts.message,
+        "names": list(facts.names),
     }
 
 

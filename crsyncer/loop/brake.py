@@ -4,35 +4,16 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from crsyncer.core import calls
-from crsyncer.core.actions import Hold, HoldReason
+from crsyncer.core.actions import Hold
 from crsyncer.core.guard import Alive, DeletionWindow, are_few, is_mass, kind_alive
 from crsyncer.core.model import Key
 from crsyncer.core.policy import Policy
 from crsyncer.errors import Refused, Unsure
+from crsyncer.loop.custody import KIND_MISSING, MASS_DELETION
 from crsyncer.loop.side import SideLink
 from crsyncer.ports import Reply
 
 _SECOND_LOOK_SECONDS = 3.0
-
-KIND_MISSING = Hold(
-    HoldReason.KIND_MISSING,
-    "the kind is not served upstream any more, or is being deleted there: its copies are kept",
-    "restore the CRD and its objects; if they are meant to be gone, see: crsyncer holds list",
-)
-MASS_DELETION = Hold(
-    HoldReason.MASS_DELETION,
-    "many objects vanished upstream at once, and that could not be confirmed",
-    "look at the upstream cluster; if they are meant to be gone, see: crsyncer holds list",
-)
-RESTORED = Hold(
-    HoldReason.RESTORED,
-    "the upstream cluster was restored from an older state, and this object is not in it",
-    "restore the object; if it is meant to be gone, see: crsyncer holds list",
-)
-
-
-DELETION_HOLDS = {hold.reason: hold for hold in (KIND_MISSING, MASS_DELETION, RESTORED)}
-"""What deletions are held for, by reason."""
 
 
 class _Shared:
@@ -79,14 +60,11 @@ class DeletionBrake:
         self._list = _Shared(relisted)
         self._baseline = 0
         """Copies there were when the window's first deletion came."""
-        self.restored = False
         self.kind_missing = False
         """Whether discovery said so last, and no list has succeeded since."""
 
     async def check(self, key: Key) -> Hold | None:
         """None: go on. Raises Unsure when upstream did not answer, Refused when it has the object after all."""
-        if self.restored:
-            return RESTORED
         now = asyncio.get_running_loop().time()
         first = self._window.count(key, now) == 1
         copies = self._baseline = self._copies() if first else max(self._baseline, self._copies())

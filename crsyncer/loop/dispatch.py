@@ -77,6 +77,15 @@ class Dispatcher:
         """How many objects of a kind are still to be looked at."""
         return self._queue.count(lambda job: job.resource == resource and job.half == half)
 
+    def active(self, resource: str) -> int:
+        """How many objects of a kind are being looked at, or about to be."""
+        return self._queue.count(lambda job: job.resource == resource, due=False)
+
+    def next_try(self, job: Job) -> float | None:
+        """In how many seconds a job that waits for its time is done again; None when it does not wait."""
+        due = self._queue.due(job)
+        return None if due is None else max(0.0, due - asyncio.get_running_loop().time())
+
     async def run(self) -> None:
         """Dispatch, forever."""
         loop = asyncio.get_running_loop()

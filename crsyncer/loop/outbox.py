@@ -122,6 +122,20 @@ class Outbox:
         if row is not None:
             self._mirror.set_pending(key, replace(row, attempts=row.attempts + 1, error=str(error), dead=True))
 
+    def revive(self, key: Key) -> None:
+        """A human asks: a dead letter is sent like any other again."""
+        row = self._mirror.pending.get(key)
+        if row is not None:
+            self._mirror.set_pending(key, replace(row, dead=False))
+
+    def drop(self, key: Key) -> None:
+        """A human gives a row up: what upstream has counts as agreed, until downstream's status changes."""
+        row = self._mirror.pending[key]
+        self.agree(key, Agreed(row.upstream_uid, row.digest))
+        upstream = self._mirror.views[self._policy.upstream].get(key)
+        if upstream is not None:
+            self._mirror.remember(key, replace(self._mirror.record(key), accepted=upstream.status))
+
     def tried(self, key: Key, error: SyncError) -> None:
         """The row has to be sent again."""
         row = self._mirror.pending.get(key)

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from crsyncer.core.actions import Agreed, Create, Delete, Hold, HoldReason, Plan, SendStatus, StatusAction, Update, Why
@@ -15,7 +15,8 @@ from crsyncer.core.project import status_value
 from crsyncer.core.queue import Priority
 from crsyncer.core.watch import EventType
 from crsyncer.errors import Never, NotAllowed, Refused, SyncError, Throttled
-from crsyncer.loop.brake import DELETION_HOLDS, DeletionBrake
+from crsyncer.loop.brake import DeletionBrake
+from crsyncer.loop.custody import MANUAL, RESTORED, Custody
 from crsyncer.loop.dispatch import Dispatcher, Job
 from crsyncer.loop.execute import Executor
 from crsyncer.loop.listwatch import Coverage
@@ -74,9 +75,10 @@ class Pair:
         self._around = around
         self._up = around.links[policy.upstream]
         self._down = around.links[policy.downstream]
-        self._outbox = Outbox(self._up, policy=policy, mirror=self.mirror, store=around.store, clock=around.clock)
+        self.outbox = Outbox(self._up, policy=policy, mirror=self.mirror, store=around.store, clock=around.clock)
         self._executor = Executor(self._down, policy=policy, mirror=self.mirror, store=around.store)
         self._drift = DriftBrake()
+        self._custody = Custody(self.mirror, store=around.store, holds=around.holds, clock=around.clock)
         self._brake = DeletionBrake(
             self._up,
             policy=policy,
@@ -86,8 +88,10 @@ class Pair:
         )
         self._halves = {CONTENT: self._content, STATUS: self._status, CHECK: self._check_ahead}
         self._arrived: dict[Job, float] = {}
-        self._verify: set[Key] = set()
-        self._released: set[Key] = set()
+        self.unverified: set[Key] = set()
+        """Copies that are to be compared with upstream whatever is remembered of them (S4.8)."""
+        self._rewound: set[Side] = set()
+        """Sides that were found older, or other, than they were, and have not been listed since (S8.3)."""
         self._orphan_list: asyncio.Task[None] | None = None
         self.reflectors = [
             Reflector(
@@ -99,6 +103,7 @@ class Pair:
                 watch_timeout=around.watch_timeout,
                 changed=self._changed,
                 covered=self._covered,
+                went_back=self._went_back,
                 phase_changed=around.noticed,
             )
             for side in Side
@@ -124,14 +129,25 @@ class Pair:
         """The CRD has changed, or a human asks: what was refused is tried again at once."""
         self.refused.clear()
         for key in self.mirror.known_keys():
-            self._look(key)
+            self.look(key)
 
-    def release(self, keys: set[Key]) -> None:
-        """A human says that these objects are meant to be gone."""
-        self._released |= keys
-        self._brake.restored = False
+    def hold_all(self) -> None:
+        """A human holds back every deletion."""
+        self._custody.engage(MANUAL)
+        self._around.noticed()
+
+    def release(self, reason: HoldReason, keys: set[Key]) -> None:
+        """A human lets go on what is held for a reason."""
+        self._custody.release(reason, keys)
         for key in keys:
-            self._look(key)
+            self.look(key)
+        self._around.noticed()
+
+    def verify(self) -> None:
+        """Compare every object, upstream's statuses too (S4.8)."""
+        self.unverified |= set(self.mirror.views[self.policy.downstream])
+        for key in self.mirror.known_keys():
+            self.look(key)
 
     # What the reflectors report
 
@@ -146,10 +162,10 @@ class Pair:
         else:
             self._arrived.setdefault(job, asyncio.get_running_loop().time())
             if key in self.mirror.pending:
-                self._queue_status(key, self._outbox.priority(key))  # what was refused before may be taken now (S10)
+                self._queue_status(key, self.outbox.priority(key))  # what was refused before may be taken now (S10)
         if gone:
             self.mirror.lost(side, key)
-            self._released.discard(key)
+            self._custody.forget(key)
         self._around.dispatchers[self.policy.downstream].add(job, Priority.DELETION if gone else self._priority(key))
         if gone and side is self.policy.upstream and not self._down.up.is_set():
             # The copy is out of reach: ask now whether it may be deleted, the cloud may be gone when it is back.
@@ -161,18 +177,25 @@ class Pair:
         if side is self.policy.upstream and self._up.up.is_set():
             # What has happened meanwhile arrives now, oldest first: hear it out, for deletions go first (S7.2).
             self._around.dispatchers[self.policy.downstream].pause(_HEARING_SECONDS)
-        if side is self.policy.upstream and any(r.restored for r in self.on(side)):
-            self._brake.restored = True
-            self._verify |= set(self.mirror.views[self.policy.downstream])
+        if side in self._rewound:
+            self.unverified |= set(self.mirror.views[self.policy.downstream])
+            if self.mirror.coverage(side, "") is Coverage.COMPLETE:
+                self._rewound.discard(side)
         for key in self.mirror.known_keys():
-            self._look(key)
+            self.look(key)
 
-    def _look(self, key: Key) -> None:
+    def _went_back(self, side: Side, rebuilt: bool) -> None:
+        """What a side shows from now on is older than what we know, or of another cluster (S5.5c, S8.3)."""
+        self._rewound.add(side)
+        if rebuilt or side is self.policy.upstream:
+            self._custody.engage(RESTORED)
+
+    def look(self, key: Key) -> None:
         """Have both halves of a pair looked at."""
         job = Job(self.policy.resource, CONTENT, key)
         self._around.dispatchers[self.policy.downstream].add(job, self._priority(key))
         if key in self.mirror.pending:
-            self._queue_status(key, self._outbox.priority(key))
+            self._queue_status(key, self.outbox.priority(key))
 
     def _priority(self, key: Key) -> Priority:
         """Deletions, then changes, then new objects (S7.2)."""
@@ -217,7 +240,7 @@ class Pair:
         up, down = self.policy.upstream, self.policy.downstream
         sights = self.mirror.sight(up, key), self.mirror.sight(down, key)
         row = self.mirror.pending.get(key)
-        return decide(*sights, self.policy, self.mirror.record(key), pending=row, verify=key in self._verify)
+        return decide(*sights, self.policy, self.mirror.record(key), pending=row, verify=key in self.unverified)
 
     async def _content(self, job: Job) -> str | None:
         """Bring the copy in line; the verb of the write that was made, None when there was no need."""
@@ -225,7 +248,7 @@ class Pair:
         plan = self._plan(key)
         if plan.status is not None:
             await self._recall_status(key, plan.status)
-        self._verify.discard(key)
+        self.unverified.discard(key)
         action = plan.content
         if action is None:
             self._settled(key)
@@ -255,10 +278,9 @@ class Pair:
         match action:
             case Hold():
                 return action
-            case Delete(why=why) if key not in self._released:
-                if why is Why.REPLACED and not self._brake.restored:
-                    return None
-                return await self._check(key)
+            case Delete(why=why):
+                hold = self._custody.standing()
+                return hold if hold is not None or why is Why.REPLACED else await self._check(key)
             case Update(why=Why.DRIFT):
                 wait = self._drift.wait(key, asyncio.get_running_loop().time())
                 if wait > 0:
@@ -271,15 +293,12 @@ class Pair:
 
         A held deletion goes on when a human says so or the object comes back.
         """
-        tombstone = self.mirror.tombstones.get(key)
-        if tombstone is not None and tombstone.held:
-            return DELETION_HOLDS[HoldReason(tombstone.held)]
-        if tombstone is not None and tombstone.checked:
-            return None
+        hold = self._custody.held(key)
+        if hold is not None or self._custody.passed(key):
+            return hold
         hold = await self._brake.check(key)
-        tombstone = self.mirror.tombstones.get(key)
-        if hold is None and tombstone is not None:
-            self.mirror.entomb(key, replace(tombstone, checked=True))
+        if hold is None:
+            self._custody.let_pass(key)
         return hold
 
     async def _check_ahead(self, job: Job) -> None:
@@ -338,14 +357,14 @@ class Pair:
     def _take(self, key: Key, action: StatusAction, value: Any) -> None:
         match action:
             case SendStatus():
-                priority = self._outbox.take(key, action, value)
+                priority = self.outbox.take(key, action, value)
                 if priority is not None:
                     job = Job(self.policy.resource, STATUS, key)
                     self._arrived.setdefault(job, asyncio.get_running_loop().time())
-                    if self._up.up.is_set():  # else `_look` queues it, by what it is worth when the link is back (S7.2)
+                    if self._up.up.is_set():  # else `look` queues it, by what it is worth when the link is back (S7.2)
                         self._queue_status(key, priority)
             case Agreed():
-                self._outbox.agree(key, action)
+                self.outbox.agree(key, action)
             case Hold():
                 self._hold(key, action)
 
@@ -361,10 +380,10 @@ class Pair:
         self._take(key, action, value)
 
     async def _status(self, job: Job) -> str | None:
-        sent = await self._outbox.send(job.key, self._dispatcher(job).failures(job))
+        sent = await self.outbox.send(job.key, self._dispatcher(job).failures(job))
         self._status_tried(job.key)
         if job.key in self.mirror.pending and sent:
-            self._queue_status(job.key, self._outbox.priority(job.key))
+            self._queue_status(job.key, self.outbox.priority(job.key))
         return "status" if sent else None
 
     def _status_tried(self, key: Key) -> None:
@@ -398,12 +417,12 @@ class Pair:
                 dispatcher.failed(job)
         if job.half == STATUS:
             if not isinstance(error, Never):
-                self._outbox.tried(job.key, error)
+                self.outbox.tried(job.key, error)
             self._status_tried(job.key)
 
     def _dead(self, job: Job, error: SyncError) -> None:
         if job.half == STATUS:
-            self._outbox.bury(job.key, error)
+            self.outbox.bury(job.key, error)
             return
         upstream = self.mirror.views[self.policy.upstream].get(job.key)
         until = asyncio.get_running_loop().time() + _DEAD_RETRY_SECONDS
@@ -411,18 +430,7 @@ class Pair:
         self._around.noticed()
 
     def _hold(self, key: Key, hold: Hold) -> None:
-        tombstone = self.mirror.tombstones.get(key)
-        if tombstone is not None and hold.reason in DELETION_HOLDS:
-            self.mirror.entomb(key, replace(tombstone, held=hold.reason))
-        new = self._around.holds.add(
-            self.policy.resource,
-            key,
-            reason=hold.reason,
-            now=self._around.clock(),
-            message=hold.message,
-            hint=hold.hint,
-        )
-        if new:
+        if self._custody.hold(key, hold):
             log.warning("%s %s is held: %s: %s", self.policy.resource, key, hold.reason, hold.message)
             self._around.noticed()
 

@@ -10,7 +10,7 @@ from crsyncer.core.project import key_of, objection
 from crsyncer.core.watch import EventType
 from crsyncer.loop.listwatch import Coverage, ListWatch
 from crsyncer.loop.mirror import Mirror, newer
-from crsyncer.loop.side import SideLink
+from crsyncer.loop.side import SideLink, same_cluster
 from crsyncer.ports import Observer
 
 log = logging.getLogger(__name__)
@@ -20,7 +20,8 @@ class Reflector:
     """Delivers one side's objects of a kind into the mirror.
 
     `changed(side, key, type, object)` is called for every object that may need a look (and has to call `Mirror.lost`
-    after a DELETED), `covered(side)` when what a missing object means has changed, `phase_changed()` as it says.
+    after a DELETED), `covered(side)` when what a missing object means has changed, `went_back(side, rebuilt)` before a
+    cluster is listed that is older than our cursor, or (rebuilt) not that cursor's, `phase_changed()` as it says.
     """
 
     def __init__(
@@ -34,13 +35,12 @@ class Reflector:
         watch_timeout: int,
         changed: Callable[[Side, Key, EventType, Json | None], None],
         covered: Callable[[Side], None],
+        went_back: Callable[[Side, bool], None],
         phase_changed: Callable[[], None],
     ) -> None:
         self.side = link.side
         self.relists = 0
         self.resumes = 0
-        self.restored = False
-        """The cluster was found older than our cursor, and has not been released since (S8.3)."""
         self._link = link
         self._policy = policy
         self._namespace = namespace
@@ -48,6 +48,7 @@ class Reflector:
         self._observer = observer
         self._changed = changed
         self._covered = covered
+        self._went_back = went_back
         self._phase_changed = phase_changed
         self._path = calls.collection(policy, namespace)
         self._listed: set[Key] = set()
@@ -72,6 +73,11 @@ class Reflector:
         self.relists += 1
         self._observer.relist(self.side, self._policy.resource, reason)
         self._listed = set()
+        known = self._mirror.cursors.get((self.side, self._namespace))
+        if known is not None and not same_cluster(known.identity, self._link.identity or ""):
+            # A human has accepted it: nothing of it is older than what we know, whatever its numbers say.
+            self._mirror.distrust(self.side)
+            self._went_back(self.side, True)
 
     def item(self, raw: Json) -> None:
         """Items of a list name their kind only on the list itself."""
@@ -118,8 +124,8 @@ class Reflector:
 
     def went_back(self) -> None:
         """From now on whatever this side shows is newer than what we know (S8.3)."""
-        self.restored = True
         self._mirror.distrust(self.side)
+        self._went_back(self.side, False)
 
     def noticed(self) -> None:
         """The phase is part of `status`."""

@@ -2,16 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from heapq import nsmallest
 
-from crsyncer.core.guard import Holds
+from crsyncer.core.guard import HeldGroup, Holds
 from crsyncer.core.model import Side
 from crsyncer.core.report import HoldFacts, KindFacts, OutboxFacts, SideFacts
-from crsyncer.loop.brake import DELETION_HOLDS
 from crsyncer.loop.catalog import Row
+from crsyncer.loop.custody import DELETION_HOLDS
 from crsyncer.loop.dispatch import Dispatcher
 from crsyncer.loop.listwatch import Coverage, Phase
 from crsyncer.loop.pair import CONTENT, Pair
 from crsyncer.loop.side import SideLink, SideState
+
+_NAMES = 50
 
 
 def side_facts(link: SideLink) -> SideFacts:
@@ -40,11 +43,19 @@ def outbox_facts(rows: Mapping[str, Row]) -> OutboxFacts:
 
 def hold_facts(holds: Holds, links: Mapping[Side, SideLink]) -> list[HoldFacts]:
     """All that waits for a human."""
-    facts = [HoldFacts(g.id, g.resource, g.reason, len(g.keys), g.since, g.hint) for g in holds.groups()]
+    facts = [group_facts(group) for group in holds.groups()]
     for side, link in links.items():
         if link.state is SideState.IDENTITY_CHANGED:
-            facts.append(HoldFacts(str(side), "", "IdentityChanged", 0, link.since, link.hint))
+            facts.append(HoldFacts(str(side), "", "IdentityChanged", 0, link.since, link.hint, link.error or ""))
     return facts
+
+
+def group_facts(group: HeldGroup) -> HoldFacts:
+    """One hold."""
+    names = tuple(map(str, nsmallest(_NAMES, group.keys)))
+    return HoldFacts(
+        group.id, group.resource, group.reason, len(group.keys), group.since, group.hint, group.message, names
+    )
 
 
 def kind_facts(
@@ -53,7 +64,7 @@ def kind_facts(
     """One annotated CRD."""
     policy, pair = row.policy, row.pair
     groups = holds.groups(policy.resource)
-    deletions_held = any(g.reason in DELETION_HOLDS for g in groups)
+    deletions_held = any(g.keys and g.reason in DELETION_HOLDS for g in groups)
     state, message = _state(row, links, deletions_held=deletions_held)
     if message is None and groups:
         message = groups[0].message

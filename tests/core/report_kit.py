@@ -40,7 +40,7 @@ def kind(resource=GOALS, **changes) -> KindFacts:
 
 
 def hold(reason="MassDeletion", **changes) -> HoldFacts:
-    return replace(HoldFacts("h1", GOALS, reason, 215, NOW - 300), **changes)
+    return replace(HoldFacts("h1", GOALS, reason, 215, NOW - 300, names=("default/a",)), **changes)
 
 
 def facts(cloud=None, robot=None, **changes) -> Facts:

@@ -25,12 +25,12 @@ CONTRACT = json.loads("""
             "pending": {"spec": 0, "status": 0}, "held": 0}],
  "outbox": {"depth": 0, "oldestSeconds": null, "deadLetters": 0},
  "holds": [{"id": "h1", "resource": "goals.lab.example.com", "reason": "MassDeletion", "objects": 215, "since": "...",
-            "hint": "..."}],
+            "hint": "...", "message": "...", "names": ["default/a"]}],
  "writes": {"cloud": {"create": 0, "update": 0, "delete": 0, "status": 0},
             "robot": {"create": 12, "update": 0, "delete": 0, "status": 0}},
  "store": {"path": "...", "bytes": 65536, "schema": 1, "state": "ok"}}
 """)
-"""The example in the interface: the contract."""
+"""The example in the interface: the contract, and what was added to it."""
 
 
 def shape(value):

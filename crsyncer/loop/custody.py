@@ -1,0 +1,147 @@
+"""What of one kind is held back for a human, and what a human has let go: neither is forgotten by a restart (S5.5)."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from crsyncer.core.actions import Hold, HoldReason
+from crsyncer.core.guard import HeldGroup, Holds
+from crsyncer.core.model import Gap, Key, Tombstone
+from crsyncer.loop.mirror import Mirror
+from crsyncer.ports import Store
+
+KIND_MISSING = Hold(
+    HoldReason.KIND_MISSING,
+    "the kind is not served upstream any more, or is being deleted there: its copies are kept",
+    "",
+)
+MASS_DELETION = Hold(
+    HoldReason.MASS_DELETION, "many objects vanished upstream at once, and that could not be confirmed", ""
+)
+RESTORED = Hold(
+    HoldReason.RESTORED, "the upstream cluster was restored from an older state, or is another one than before", ""
+)
+MANUAL = Hold(HoldReason.MANUAL, "somebody holds back every deletion of this kind", "")
+
+DELETION_HOLDS = {hold.reason: hold for hold in (KIND_MISSING, MASS_DELETION, RESTORED, MANUAL)}
+"""What deletions are held for, by reason. Only these can be released: the others end when their cause does.
+
+Their hint needs the hold's id, so `core.reasons` has it.
+"""
+
+ISSUED = "holds-issued"
+"""Under which name the store keeps how many numbers were given to holds."""
+
+
+class Custody:
+    """The held objects of one kind. `clock` is Unix time in seconds.
+
+    What holds every deletion of the kind is kept by kind; what holds single ones is kept in their tombstones.
+    """
+
+    def __init__(self, mirror: Mirror, *, store: Store, holds: Holds, clock: Callable[[], float]) -> None:
+        self._mirror = mirror
+        self._store = store
+        self._holds = holds
+        self._clock = clock
+        self._resource = mirror.policy.resource
+        self._name = f"standing:{self._resource}"
+        known = store.get_meta(self._name) or {}
+        self._standing = {HoldReason(reason): (str(i), float(since)) for reason, (i, since) in known.items()}
+        self._released: set[Key] = set()
+        if HoldReason.MANUAL in self._standing:
+            self._stand()
+
+    def standing(self) -> Hold | None:
+        """What every deletion of the kind is held for at present, if anything."""
+        return next((DELETION_HOLDS[reason] for reason in self._standing), None)
+
+    def held(self, key: Key) -> Hold | None:
+        """What the deletion of this one object is held for, if anything."""
+        tombstone = self._mirror.tombstones.get(key)
+        held = tombstone.held if tombstone is not None and key not in self._released else ""
+        return DELETION_HOLDS[HoldReason(held)] if held else None
+
+    def passed(self, key: Key) -> bool:
+        """Whether the deletion of an object needs no further look."""
+        tombstone = self._mirror.tombstones.get(key)
+        return key in self._released or (tombstone is not None and tombstone.checked)
+
+    def let_pass(self, key: Key) -> None:
+        """The brake has nothing against the deletion."""
+        tombstone = self._mirror.tombstones.get(key)
+        if tombstone is not None:
+            self._mirror.entomb(key, replace(tombstone, checked=True))
+
+    def hold(self, key: Key, hold: Hold) -> bool:
+        """Hold an object back; True when it was not held for this reason before."""
+        tombstone = self._mirror.tombstones.get(key)
+        hold_id, since = self._standing.get(hold.reason, ("", 0.0))
+        if tombstone is not None and tombstone.held == hold.reason:
+            hold_id, since = tombstone.hold_id, tombstone.hold_since
+        new = self._holds.add(
+            self._resource,
+            key,
+            reason=hold.reason,
+            now=since or self._clock(),
+            message=hold.message,
+            hint=hold.hint,
+            hold_id=hold_id,
+        )
+        group = self._holds.group(self._resource, hold.reason)
+        if group is not None:
+            self._remember(key, group)
+        return new
+
+    def engage(self, hold: Hold) -> None:
+        """From now on every deletion of the kind is held, until a human releases it."""
+        if hold.reason not in self._standing:
+            self._standing[hold.reason] = ("", self._clock())
+            if hold is MANUAL:
+                self._stand()
+            self._save()
+
+    def release(self, reason: HoldReason, keys: set[Key]) -> None:
+        """A human says that these objects are meant to be gone; who held by hand leaves that to the brake again."""
+        if self._standing.pop(reason, None) is not None:
+            self._save()
+        if reason is HoldReason.MANUAL:
+            return
+        for key in keys:
+            tombstone = self._mirror.tombstones.get(key)
+            if tombstone is None and self._mirror.sight(self._mirror.policy.upstream, key) is Gap.ABSENT:
+                tombstone = Tombstone("", self._clock())  # an orphan; the release must not be forgotten by a restart
+            if tombstone is not None:
+                if tombstone.held not in ("", reason):
+                    continue
+                released = replace(tombstone, held="", checked=True, hold_id="", hold_since=0.0)
+                self._mirror.entomb(key, released)
+            self._released.add(key)
+
+    def forget(self, key: Key) -> None:
+        """The object is gone from a side: what was released of it is done, or is no more about it."""
+        self._released.discard(key)
+
+    def _stand(self) -> None:
+        hold_id, since = self._standing[HoldReason.MANUAL]
+        group = self._holds.stand(
+            self._resource, reason=HoldReason.MANUAL, now=since, message=MANUAL.message, hint="", hold_id=hold_id
+        )
+        self._standing[HoldReason.MANUAL] = (group.id, since)
+        self._store.put_meta(ISSUED, self._holds.issued)
+
+    def _remember(self, key: Key, group: HeldGroup) -> None:
+        """Write down what the hold is called, and that a deletion is held where nothing holds all of them."""
+        if self._store.get_meta(ISSUED) != self._holds.issued:
+            self._store.put_meta(ISSUED, self._holds.issued)
+        if group.reason in self._standing:
+            if self._standing[group.reason] != (group.id, group.since):
+                self._standing[group.reason] = (group.id, group.since)
+                self._save()
+            return
+        tombstone = self._mirror.tombstones.get(key)
+        if tombstone is not None and group.reason in DELETION_HOLDS:
+            held = replace(tombstone, held=group.reason, hold_id=group.id, hold_since=group.since)
+            self._mirror.entomb(key, held)
+
+    def _save(self) -> None:
+        self._store.put_meta(self._name, self._standing)
