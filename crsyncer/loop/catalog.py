@@ -54,6 +54,7 @@ class Catalog:
         self._namespaces = namespaces
         self._listed: set[str] = set()
         self._version: str | None = None
+        self._identity: str | None = None
         self._tasks = asyncio.TaskGroup()
         self._listwatch = ListWatch(
             around.links[Side.ROBOT],
@@ -87,11 +88,12 @@ class Catalog:
 
     def cursor(self) -> str | None:
         """Kept in memory only: the CRDs are few, and on the robot itself."""
-        return self._version
+        return self._version if self._identity == self._around.links[Side.ROBOT].identity else None
 
     def moved(self, resource_version: str | None) -> None:
         """Remember up to where the CRDs are known."""
         self._version = resource_version
+        self._identity = self._around.links[Side.ROBOT].identity
 
     def listing(self, reason: str) -> None:  # noqa: ARG002
         """Remember from here on what the list shows."""
