@@ -240,6 +240,29 @@ async def test_S5_4_a_blocked_copy_keeps_its_status_from_the_successor(bed: Bed)
     assert [status for status in history.statuses() if status] == [{"phase": "NEW"}]
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_S5_4_what_an_outage_left_in_the_outbox_is_not_for_the_successor(bed: Bed, restarted: bool):
+    await bed.cloud.create("a", spec={"x": 1})
+    await bed.robot.shows("a")
+    await bed.settled()
+    bed.cloud.link.cut()
+    await bed.until_side("cloud", "offline")
+    await bed.robot.set_status("a", {"phase": "OLD"})
+    await bed.agent.until(lambda status: status["outbox"]["depth"] == 1)
+    await bed.cloud.delete("a")
+    history = await bed.cloud.record("a")
+    await bed.cloud.create("a", spec={"x": 2})
+    if restarted:
+        await bed.agent.stop()
+        await bed.agent.start()
+    bed.cloud.link.restore()
+    assert "status" not in await bed.robot.shows("a", spec={"x": 2}, seconds=40)
+    await bed.agent.until(lambda status: status["outbox"]["depth"] == 0)
+    await bed.robot.set_status("a", {"phase": "NEW"})
+    await history_ends(history, {"phase": "NEW"})
+    assert [status for status in history.statuses() if status] == [{"phase": "NEW"}]
+
+
 async def test_S5_4_a_copy_without_our_annotation_is_adopted_in_place_with_its_status(make_bed: MakeBed):
     bed = await make_bed(start=False)
     made = await bed.cloud.create("a", spec={"x": 1})
