@@ -162,6 +162,13 @@ def test_S7_2_after_an_outage_deletions_come_first_then_specs_then_statuses_the_
     assert (min(Priority), max(Priority)) == (Priority.DELETION, Priority.AUDIT)
 
 
+def test_S7_2_what_happens_to_a_waiting_key_again_does_not_send_it_to_the_end():
+    queue: WorkQueue[str] = WorkQueue()
+    for key in "abca":
+        queue.add(key, Priority.SPEC)
+    assert [queue.pop(0.0) for _ in range(4)] == ["a", "b", "c", None]
+
+
 def test_S9_5_a_key_that_changes_while_it_is_worked_on_is_looked_at_again_after_that():
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a", Priority.SPEC)
