@@ -118,8 +118,10 @@ def test_S1_7_a_cluster_scoped_kind_is_alive_under_its_own_scope():
     assert kind_alive(200, answer, policy()) is Alive.NO
 
 
-def hold(holds: Holds, key: Key, *, resource=GOALS, reason=HoldReason.MASS_DELETION, now=0.0, message="m") -> bool:
-    return holds.add(resource, key, reason=reason, now=now, message=message, hint="h")
+def hold(
+    holds: Holds, key: Key, *, resource=GOALS, reason=HoldReason.MASS_DELETION, now=0.0, message="m", hold_id=""
+) -> bool:
+    return holds.add(resource, key, reason=reason, now=now, message=message, hint="h", hold_id=hold_id)
 
 
 def test_S5_5_what_is_held_is_one_group_for_a_kind_and_a_reason():
@@ -177,6 +179,30 @@ def test_S5_5_a_human_releases_a_group_by_its_id_and_ids_are_not_used_again():
     assert [group.id for group in holds.groups()] == ["h1"]
     hold(holds, B, resource=MAPS)
     assert [group.id for group in holds.groups()] == ["h1", "h3"]
+
+
+def test_S5_5_a_hold_keeps_its_name_over_a_restart():
+    holds = Holds(issued=7)
+    hold(holds, A, hold_id="h3")
+    hold(holds, B)
+    hold(holds, A, resource=MAPS)
+    assert [(group.id, group.keys) for group in holds.groups()] == [("h3", {A, B}), ("h8", {A})]
+    assert holds.issued == 8
+
+
+def test_S5_5_a_standing_hold_is_there_before_anything_is_held_and_stays_after_it():
+    holds = Holds()
+    group = holds.stand(GOALS, reason=HoldReason.RESTORED, now=5.0, message="m", hint="h")
+    assert holds.group(GOALS, HoldReason.RESTORED) is group
+    assert (group.id, group.keys, group.standing, group.message, group.hint) == ("h1", set(), True, "m", "h")
+    hold(holds, A, reason=HoldReason.RESTORED)
+    holds.clear(GOALS, A)
+    assert holds.groups() == [group]
+    assert holds.release("h1") is group
+    assert holds.group(GOALS, HoldReason.RESTORED) is None
+    holds.stand(GOALS, reason=HoldReason.RESTORED, now=6.0, message="m", hint="h")
+    holds.clear(GOALS)
+    assert holds.groups() == []
 
 
 def test_keys_read_as_people_write_them_and_sort():
