@@ -69,8 +69,9 @@ class DeletionBrake:
         first = self._window.count(key, now) == 1
         copies = self._baseline = self._copies() if first else max(self._baseline, self._copies())
         alive = await self._alive.answer()
-        self.kind_missing = alive is Alive.NO
-        if alive is Alive.NO:
+        # What was being deleted a moment ago is unheard of once it is gone.
+        self.kind_missing = alive is Alive.NO or (self.kind_missing and alive is Alive.UNHEARD_OF)
+        if self.kind_missing:
             return KIND_MISSING
         many = is_mass(self._window.size, copies)
         if alive is Alive.YES and not many:
