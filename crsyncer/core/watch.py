@@ -110,14 +110,14 @@ def read_answer(status: int, body: Json, *, retry_after: float | None = None) ->
 
 
 class Haste:
-    """Counts watches that ended at once without a word: a server that keeps closing is not asked 1,000 times."""
+    """Counts watches that ended at once without news: a server that keeps closing is not asked 1,000 times."""
 
     def __init__(self) -> None:
         self._hasty = 0
 
-    def ended(self, *, lived_seconds: float, lines: int) -> Rewatch:
+    def ended(self, *, lived_seconds: float, events: int) -> Rewatch:
         """A watch ended cleanly."""
-        if lines or lived_seconds >= _HASTY_SECONDS:
+        if events or lived_seconds >= _HASTY_SECONDS:
             self._hasty = 0
             return Rewatch(0.0)
         self._hasty += 1

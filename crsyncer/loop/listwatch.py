@@ -116,6 +116,8 @@ class ListWatch:
         self._reason = "first"
         self._unsure = True
         """Whether the cluster may have gone back in time since the last watch."""
+        self._cut_short = False
+        """Whether the last watch was ended before its time: the next may be answered by another server."""
         self._just_listed = False
         """Whether the cursor comes from a list that no watch has followed yet."""
         self._interrupt = asyncio.Event()
@@ -208,7 +210,7 @@ class ListWatch:
     async def _round(self) -> Step:
         version = self._sink.cursor()
         resumed = version is not None and not self._just_listed
-        if version is not None and self._unsure:
+        if version is not None and (self._unsure or self._cut_short):
             await self.link.verified()
             if self.link.revision == 0:
                 return Relist("unverified")
@@ -255,20 +257,29 @@ class ListWatch:
         seconds = round(self._watch_timeout * random.uniform(0.8, 1.6))  # noqa: S311
         call = calls.watch(self._path, self._selector, resource_version=version, timeout_seconds=seconds)
         started = asyncio.get_running_loop().time()
-        lines = 0
+        events = 0
         async with self.link.cluster.watch(call, read_timeout=seconds + _GRACE_SECONDS) as stream:
             if stream.reply is not None:
                 return _answer(stream.reply)
             self._watching(resumed=resumed)
             async for line in stream.lines():
-                lines += 1
                 self.link.heard()
-                step = self._line(line)
-                if step is not None:
-                    return step
+                event = read_line(line)
+                match event:
+                    case Moved(resource_version=version):
+                        self._sink.moved(version)
+                    case Emit(type=event_type, raw=raw, resource_version=version):
+                        self._sink.event(event_type, raw)
+                        self._sink.moved(version)
+                        events += 1
+                    case _:
+                        return event
                 self._failures = 0
         lived = asyncio.get_running_loop().time() - started
-        return self._haste.ended(lived_seconds=lived, lines=lines)
+        if lived < seconds - 1:
+            self._cut_short = True
+            self.link.doubt("a watch was ended before its time")
+        return self._haste.ended(lived_seconds=lived, events=events)
 
     def _watching(self, *, resumed: bool) -> None:
         self.link.heard()
@@ -276,20 +287,8 @@ class ListWatch:
             self._sink.resumed()
             if self._unsure:
                 self._sink.covers(Coverage.RESUMED)
-        self._unsure = self._just_listed = False
+        self._unsure = self._cut_short = self._just_listed = False
         self._set(Phase.WATCHING, "")
-
-    def _line(self, line: bytes) -> Step | None:
-        event = read_line(line)
-        match event:
-            case Moved(resource_version=version):
-                self._sink.moved(version)
-            case Emit(type=event_type, raw=raw, resource_version=version):
-                self._sink.event(event_type, raw)
-                self._sink.moved(version)
-            case _:
-                return event
-        return None
 
     def _set(self, phase: Phase, message: str) -> None:
         if (phase, message) != (self.phase, self.message):

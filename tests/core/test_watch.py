@@ -127,8 +127,8 @@ def test_S9_2_after_any_other_error_the_watch_goes_on_from_the_cursor(status):
 
 def test_S9_2_a_server_that_keeps_closing_is_asked_more_and_more_slowly():
     haste = Haste()
-    pauses = [haste.ended(lived_seconds=0.01, lines=0).pause for _ in range(10)]
+    pauses = [haste.ended(lived_seconds=0.01, events=0).pause for _ in range(10)]
     assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0, 30.0]
-    assert haste.ended(lived_seconds=0.01, lines=1) == Rewatch(0.0)
-    assert haste.ended(lived_seconds=0.01, lines=0) == Rewatch(0.5)
-    assert haste.ended(lived_seconds=1.0, lines=0) == Rewatch(0.0)
+    assert haste.ended(lived_seconds=0.01, events=1) == Rewatch(0.0)
+    assert haste.ended(lived_seconds=0.01, events=0) == Rewatch(0.5)
+    assert haste.ended(lived_seconds=1.0, events=0) == Rewatch(0.0)
