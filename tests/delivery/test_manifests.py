@@ -1,0 +1,190 @@
+"""What is deployed is accepted by real API servers, and its rights are enough for the agent: shown, not claimed."""
+
+import asyncio
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from crsyncer.edges.config import load
+from crsyncer.sandbox.agent import AgentProcess
+from crsyncer.sandbox.api import Api, ApiError
+from crsyncer.sandbox.resource import CRD, Resource
+from crsyncer.sandbox.sandbox import Sandbox
+from tests.delivery.test_cli import write_kubeconfig
+from tests.system.bed import eventually
+
+ROOT = Path(__file__).parents[2]
+NAME = "robot-1"
+GOAL = Resource("lab.example.com", "v1", "goals", "Goal")
+FINDING = Resource("lab.example.com", "v1", "findings", "Finding")
+
+
+class Clusters:
+    """Both planes with what the documents tell an operator to apply, and the agent with no more rights than that."""
+
+    def __init__(self, sandbox: Sandbox, folder: Path) -> None:
+        self.sandbox = sandbox
+        self.folder = folder
+        tools = folder / "bin"
+        tools.mkdir()
+        (tools / "kubectl").symlink_to(sandbox.programs.kubectl)
+        self._path = f"{tools}:{os.environ['PATH']}"
+
+    def shell(self, script: str, *, cluster: str) -> None:
+        """Run a document's commands as that cluster's administrator; in a copy, for they leave files."""
+        plane = self.sandbox.cloud
+        done = subprocess.run(
+            ["/bin/sh", "-ec", script],
+            cwd=self.folder / "checkout",
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={
+                "PATH": self._path,
+                "HOME": str(self.folder),
+                "KUBECONFIG": str(self.sandbox.kubeconfig(cluster)),
+                "SERVER": plane.server,
+                "CA": str(plane.ca_file),
+            },
+        )
+        assert done.returncode == 0, done.stderr
+
+
+def commands(document: str) -> str:
+    """The first block of commands in a document."""
+    found = re.search(r"```sh\n(.*?)```", (ROOT / document).read_text(), re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+@pytest.fixture
+async def clusters(sandbox: Sandbox, cloud_api: Api, robot_api: Api, tmp_path: Path):
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    for folder in ("cloud", "robot"):
+        shutil.copytree(ROOT / folder, checkout / folder)
+    made = Clusters(sandbox, tmp_path)
+    apis = (cloud_api, robot_api)
+    try:
+        await asyncio.to_thread(made.shell, commands("cloud/README.md"), cluster="cloud")
+        crds = f"kubectl apply -f cloud/example-crd.yaml; kubectl create namespace {NAME}\n"
+        await asyncio.to_thread(made.shell, crds + commands("robot/README.md"), cluster="robot")
+        for api in apis:
+            for resource in (GOAL, FINDING):
+                await api.until_served(resource)
+        yield made
+    finally:
+        for api in apis:
+            for resource in (GOAL, FINDING):
+                with contextlib.suppress(ApiError):
+                    await api.delete(CRD.object(f"{resource.plural}.{resource.group}"))
+
+
+async def test_the_documented_rights_are_enough_and_go_no_further(clusters, cloud_api, robot_api, robot, cloud):
+    folder = clusters.folder
+    token = await robot_api.service_account_token("crsyncer", "crsyncer")
+    config = yaml.safe_load((ROOT / "robot/config.yaml").read_text())
+    mounted = folder / "kubeconfig"
+    mounted.write_text((folder / "checkout/cloud.kubeconfig").read_text())
+    config["cloud"]["kubeconfig"] = str(mounted)
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    agent = AgentProcess(
+        folder,
+        cloud_kubeconfig=mounted,
+        robot_kubeconfig=robot.kubeconfig(folder / "robot.yaml", token=token),
+        robot_name="",
+        flags=("--config", str(folder / "config.yaml")),
+    )
+    await agent.start()
+    try:
+        await agent.until(lambda s: s["health"] == "healthy" and {k["state"] for k in s["kinds"]} == {"syncing"})
+
+        goal = GOAL.object("a", namespace=NAME, labels={"cloudrobotics.com/robot-name": NAME}, spec={"x": 1})
+        finding = FINDING.object("f", namespace=NAME, spec={"text": "a box"})
+        for upstream, downstream, obj, change, status in (
+            (cloud_api, robot_api, goal, {"x": 2}, {"phase": "DONE"}),
+            (robot_api, cloud_api, finding, {"text": "two boxes"}, {"seenBy": "ops"}),
+        ):
+
+            async def shows(api: Api, obj=obj, **fields) -> bool:
+                found = await api.find(obj)
+                return found is not None and all(found.get(key) == value for key, value in fields.items())
+
+            await upstream.create(obj)
+            await eventually(lambda: shows(downstream), what="a copy")  # noqa: B023
+            await upstream.patch(obj, {"spec": change})
+            await eventually(lambda: shows(downstream, spec=change), what="the change")  # noqa: B023
+            await downstream.patch_status(obj, status)
+            await eventually(lambda: shows(upstream, status=status), what="the status")  # noqa: B023
+            await downstream.delete(obj)
+            await eventually(lambda: shows(downstream, spec=change), what="the copy again")  # noqa: B023
+            await upstream.delete(obj)
+            await eventually(lambda: gone(downstream, obj), what="the end of the copy")  # noqa: B023
+        await agent.until(
+            lambda s: s["health"] == "healthy" and s["outbox"] == {**s["outbox"], "depth": 0, "deadLetters": 0}
+        )
+    finally:
+        await agent.stop()
+
+    account = yaml.safe_load(mounted.read_text())["users"][0]["user"]["token"]
+    async with Api(cloud.server, ca_file=cloud.ca_file, token=account) as thief:
+        for attempt in (
+            thief.list(GOAL),
+            thief.list(GOAL, namespace="default"),
+            thief.create(GOAL.object("b", namespace=NAME)),
+            thief.get(GOAL.object("a", namespace=NAME)),
+            thief.delete(GOAL.object("a", namespace=NAME)),
+            thief.list(CRD),
+        ):
+            with pytest.raises(ApiError) as refused:
+                await attempt
+            assert refused.value.status == 403
+
+
+async def gone(api: Api, obj: dict) -> bool:
+    return await api.find(obj) is None
+
+
+def test_the_pod_is_confined_and_its_paths_fit_together():
+    [_, deployment] = yaml.safe_load_all((ROOT / "robot/deployment.yaml").read_text())
+    pod = deployment["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert container["securityContext"]["readOnlyRootFilesystem"]
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    config = yaml.safe_load((ROOT / "robot/config.yaml").read_text())
+    mounts = [mount["mountPath"] for mount in container["volumeMounts"]]
+    assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
+    for path in (config["stateDir"], config["cloud"]["kubeconfig"], container["args"][-1]):
+        assert str(Path(path).parent) in mounts
+    assert int(config["listen"].rpartition(":")[2]) == container["ports"][0]["containerPort"]
+
+
+@pytest.mark.parametrize("name", ["robot/config.yaml", "systemd/config.yaml"])
+def test_the_example_configuration_is_accepted(tmp_path, name):
+    kubeconfig = write_kubeconfig(tmp_path / "k")
+    flags = {"cloud_kubeconfig": str(kubeconfig), "robot_kubeconfig": str(kubeconfig), "robot_context": "robot"}
+    settings = load({"config": str(ROOT / name), **flags}, {})
+    assert (settings.robot_name, settings.namespaces) == (NAME, (NAME,))
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze on this machine")
+def test_the_unit_is_well_formed_and_confined(tmp_path):
+    unit = tmp_path / "crsyncer.service"
+    text = (ROOT / "systemd/crsyncer.service").read_text()
+    unit.write_text(text.replace("/opt/crsyncer/bin/crsyncer", "/bin/true"))  # verify wants a program that is there
+    verified = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, timeout=30)
+    assert (verified.returncode, verified.stderr) == (0, "")
+    confined = subprocess.run(
+        ["systemd-analyze", "security", "--offline=yes", "--threshold=20", "--no-pager", unit],
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert confined.returncode == 0, confined.stdout[-300:]
