@@ -1,0 +1,162 @@
+"""The documents say what is there: every command, flag, variable, key, annotation, metric and target, and no other."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from crsyncer.cli.main import crsyncer
+from crsyncer.core import policy, project, report
+from crsyncer.edges.config import OPTIONS
+from crsyncer.edges.metrics import Metrics
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+DOCUMENTS = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in [
+        *ROOT.glob("*.md"),
+        *(f for d in ("robot", "cloud", "systemd", "packaging") for f in (ROOT / d).glob("*.md")),
+    ]
+)
+UNDRAWN = "CHANGELOG.md"
+"""Says what was and what is missing, so it may name what is not there."""
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text()
+
+
+def commands(group: click.Group = crsyncer, path: str = "crsyncer") -> Iterator[tuple[str, click.Command]]:
+    """Every command that does something, with its words."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{path} {name}")
+        else:
+            yield f"{path} {name}", command
+
+
+COMMANDS = dict(commands())
+FLAGS = {"--help", "--version"} | {
+    flag for command in COMMANDS.values() for option in command.params for flag in option.opts if flag.startswith("--")
+}
+TARGETS = set(re.findall("^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+ANNOTATIONS = {
+    *(policy.SPEC_SOURCE, policy.FILTER, policy.SUBTREE),
+    *(policy.OBSERVED_GENERATION, policy.DRIFT, policy.ORPHANS),
+    *(project.UPSTREAM_UID, project.APPLIED, project.ROBOT),
+}
+
+
+def rows(heading: str) -> list[list[str]]:
+    """The cells of the README's table whose first row begins with a heading."""
+    table = README.split(f"\n| {heading} |")[1].split("\n\n")[0].splitlines()[2:]
+    return [[cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in table]
+
+
+def code(text: str) -> str:
+    """Only what a document shows as code."""
+    return "\n".join([*re.findall(r"```[a-z]*\n(.*?)```", text, re.DOTALL), *re.findall(r"`([^`\n]+)`", text)])
+
+
+def test_every_command_and_flag_is_documented():
+    table = " ".join(cell for row in rows("command") for cell in row)
+    for words, command in COMMANDS.items():
+        *path, name = words.split()
+        assert f"`{words}" in table or (f"`{' '.join(path)} " in table and f"`{name}`" in table), words
+        for option in command.params:
+            assert any(re.search(rf"`[^`\n]*{flag}\b", README) for flag in option.opts), (words, option.opts)
+
+
+def test_the_table_of_settings_is_the_code():
+    expected = [
+        [
+            f"`{option.flag} {option.metavar}`",
+            ", then ".join(f"`{variable}`" for variable in option.variables),
+            f"`{option.key}`",
+            option.default,
+        ]
+        for option in OPTIONS
+    ]
+    assert rows("flag") == [["`--config FILE`", "`CRSYNCER_CONFIG`", "", "none"], *expected]
+
+
+def test_every_metric_is_documented_with_its_labels_and_no_other():
+    # The names as Prometheus sees them: a family of counters ends in _total.
+    registry: Any = Metrics()._registry
+    expected = {}
+    for collector, names in registry._collector_to_names.items():
+        family = next(iter(collector.collect()))
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        assert name in names
+        expected[f"`{name}`"] = ", ".join(collector._labelnames)
+    assert {name: labels for name, labels, _ in rows("metric")} == expected
+
+
+def test_every_annotation_is_documented_and_no_other():
+    documented = set(re.findall(r"(?:cr-syncer|crsyncer)\.cloudrobotics\.com/[a-z-]+", README))
+    assert documented == ANNOTATIONS
+    assert policy.ROBOT_LABEL in README
+
+
+def test_exit_codes_and_health_are_those_of_the_code():
+    told = {health.strip("`"): int(number) for number, health, *_ in rows("exit code")}
+    assert told == {**report.EXIT_CODES, "": report.STOPPED}
+
+
+def test_the_states_of_kinds_are_those_of_the_code():
+    source = ast.parse((ROOT / "crsyncer/core/report.py").read_text())
+    [facts] = [n for n in source.body if isinstance(n, ast.ClassDef) and n.name == "KindFacts"]
+    [docs] = [
+        after.value.value
+        for before, after in zip(facts.body, facts.body[1:], strict=False)
+        if isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name) and before.target.id == "state"
+        and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+    ]  # fmt: skip
+    states = set(re.findall(r"[a-z]+(?:-[a-z]+)*", str(docs))) - {"or"}
+    assert {state for row in rows("a kind is") for state in re.findall("`(.*?)`", row[0])} == states
+
+
+def test_every_make_target_is_documented():
+    documented = set(re.findall(r"make ([a-z]+)", code(README) + code(read("CONTRIBUTING.md"))))
+    assert documented == TARGETS
+
+
+@pytest.mark.parametrize("name", [name for name in DOCUMENTS if name != UNDRAWN])
+def test_no_document_promises_what_is_not_there(name):
+    shown = code(read(name))
+    words = {path for command in COMMANDS for path in (command, command.rpartition(" ")[0])}
+    for found in re.findall(r"(?<![\w/.-])(?:[\w./]*/)?(crsyncer(?: [a-z]+)+)(?![\w/.:-])", shown):
+        assert any(found == word or found.startswith(f"{word} ") for word in words), found
+    for found in re.findall(r"\bmake ([a-z]+)", shown):
+        assert found in TARGETS, found
+    for line in shown.splitlines():
+        if re.search(r"\bcrsyncer (run|status|demo|sandbox)\b", line):
+            assert set(re.findall(r"(?<!\S)\[?(--[a-z-]+)", line)) <= FLAGS, line
+    variables = {"CRSYNCER_CONFIG"} | {variable for option in OPTIONS for variable in option.variables}
+    assert set(re.findall(r"\bCRSYNCER_[A-Z_]+", shown)) <= variables
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_link_and_path_leads_somewhere(name):
+    text = read(name)
+    folder = (ROOT / name).parent
+    for target in re.findall(r"\]\(([^)#]+)\)", text):
+        assert target.startswith("https://") or (folder / target).exists(), target
+    for target in re.findall(r"`((?:crsyncer|tests|robot|cloud|systemd|packaging)/[\w./-]*)`", text):
+        assert (ROOT / target).exists(), target
+    for target in re.findall(r"`((?:core|loop|edges|cli|sandbox)/[\w./-]*)`", text):
+        assert (ROOT / "crsyncer" / target).exists(), target
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_lines_can_be_read_without_scrolling(name):
+    prose = [line for line in read(name).splitlines() if not line.startswith("|")]
+    assert [line for line in prose if len(line) > 120] == []
