@@ -90,7 +90,7 @@ class SideLink:
             failures += 1
             self._doubt.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._hurry.wait(), max(pause, self._patience))
+                await asyncio.wait_for(self._hurry.wait(), self._patience + pause)
             self._hurry.clear()
 
     def _longest_pause(self) -> float:
