@@ -128,11 +128,12 @@ class Agent:
             await asyncio.wait([main, stopping], return_when=asyncio.FIRST_COMPLETED)
             main.cancel()
             await asyncio.wait([main], timeout=_STOP_SECONDS)
+            if stopping.done():
+                self._save()  # while there is still something to be told of
             if not main.cancelled() and main.done() and (error := main.exception()) is not None:
                 raise _first(error)
             return 0
         finally:
-            self._save()
             await self._store.close()
             log.info("stopped")
 
