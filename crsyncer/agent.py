@@ -21,10 +21,11 @@ from crsyncer.edges.config import Settings
 from crsyncer.edges.kube import Exchange, KubeCluster
 from crsyncer.edges.metrics import Metrics
 from crsyncer.edges.store import SqliteStore
-from crsyncer.errors import ConfigError, SyncError
+from crsyncer.errors import ConfigError
 from crsyncer.loop.catalog import Catalog
 from crsyncer.loop.custody import ISSUED
 from crsyncer.loop.dispatch import Dispatcher, Job
+from crsyncer.loop.orders import Orders
 from crsyncer.loop.pair import Surroundings
 from crsyncer.loop.side import SideLink
 from crsyncer.loop.survey import hold_facts, kind_facts, outbox_facts, side_facts
@@ -100,6 +101,7 @@ class Agent:
         self._dispatchers: dict[Side, Dispatcher] = {}
         self._holds = Holds()
         self._catalog: Catalog
+        self._orders: Orders
         self._changed = asyncio.Event()
         self._rebuild = asyncio.Event()
         self._pulse = time.monotonic()
@@ -126,10 +128,10 @@ class Agent:
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._reread)
         try:
             await asyncio.wait([main, stopping], return_when=asyncio.FIRST_COMPLETED)
-            main.cancel()
-            await asyncio.wait([main], timeout=_STOP_SECONDS)
             if stopping.done():
                 self._save()  # while there is still something to be told of
+            main.cancel()
+            await asyncio.wait([main], timeout=_STOP_SECONDS)
             if not main.cancelled() and main.done() and (error := main.exception()) is not None:
                 raise _first(error)
             return 0
@@ -220,6 +222,7 @@ class Agent:
             noticed=self._changed.set,
         )
         self._catalog = Catalog(around, robot=self._settings.robot_name, namespaces=self._settings.namespaces)
+        self._orders = Orders(self._catalog, around)
 
     def _probe(self, side: Side) -> Call:
         return self._catalog.probe(side)
@@ -268,7 +271,7 @@ class Agent:
             case "status":
                 return self._document()
             case _:
-                raise SyncError(f"unknown command {request.get('command')!r}; known: status")
+                return await self._orders.answer(request)
 
     def _document(self) -> Json:
         store = StoreFacts(

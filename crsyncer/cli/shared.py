@@ -1,17 +1,25 @@
 """What several commands share: the options of the contract, and how an error is said."""
 
+import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from crsyncer.core.model import Json
+from crsyncer.core.words import plain
 from crsyncer.edges.config import OPTIONS, Option, state_dir
-from crsyncer.errors import ConfigError, SyncError
+from crsyncer.edges.control import ask
+from crsyncer.errors import ConfigError, Locked, SyncError, Unsure
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+Answer = TypeVar("Answer")
+_PATIENCE = 3.0
+"""Seconds that an agent that is just starting gets until it has opened its socket."""
 
 
 def settings_options(*fields: str) -> Callable[[Command], Command]:
@@ -44,6 +52,61 @@ def _help(option: Option) -> str:
 def chosen_state_dir(flags: Mapping[str, Any]) -> Path:
     """The state directory that a command looks at."""
     return state_dir(flags, os.environ)
+
+
+def ask_or(directory: Path, request: Json, otherwise: Callable[[], Answer]) -> Json | Answer:
+    """What the agent of a state directory answers; where none runs, what `otherwise` finds in the directory.
+
+    `otherwise` raises Locked while an agent that is starting, or stuck, has the directory but no socket.
+    """
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        if content := ask(directory, request):
+            return content
+        try:
+            return otherwise()
+        except Locked as error:
+            if time.monotonic() < deadline:
+                time.sleep(0.1)
+                continue
+            raise Unsure(
+                f"the agent (pid {error.pid or 'unknown'}) is running, but does not answer",
+                hint="it may still be starting; if this stays, see its log and restart it",
+            ) from None
+
+
+def order(directory: Path, **request: Any) -> Json:
+    """What the agent of a state directory answers to an order; raises SyncError where none runs."""
+
+    def nobody() -> Json:
+        from crsyncer.edges.statedir import Lock
+
+        lock = Lock(directory)
+        lock.peek()
+        lock.release()
+        raise SyncError(
+            f"no agent is running on {directory}, and this needs one",
+            hint="systemctl start crsyncer (or crsyncer run); is this the right --state-dir?",
+        )
+
+    return ask_or(directory, request, nobody)
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as what is in them; the last one is free."""
+    lines = [[plain(cell) for cell in row] for row in (heads, *rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )
+
+
+as_json_option = click.option("--json", "as_json", is_flag=True, help="As one JSON object, for programs.")
+
+
+def show_json(content: Json) -> None:
+    """Print a document for programs."""
+    print(json.dumps(content, indent=2, ensure_ascii=False))
 
 
 def explain(error: BaseException) -> int:
@@ -79,6 +142,5 @@ def _leaves(errors: Iterable[BaseException]) -> Iterable[BaseException]:
 def _say(message: str, *, hint: str = "", code: int = 1) -> int:
     for label, text in (("crsyncer", message), ("hint", hint)):
         if text:
-            line = "".join(character if character.isprintable() else " " for character in text)
-            print(f"{label}: {' '.join(line.split())}", file=sys.stderr)
+            print(f"{label}: {' '.join(plain(text).split())}", file=sys.stderr)
     return code

@@ -10,20 +10,17 @@ from typing import Any
 import click
 
 from crsyncer import __version__
-from crsyncer.cli.shared import chosen_state_dir, settings_options
+from crsyncer.cli.shared import ask_or, chosen_state_dir, settings_options
 from crsyncer.core.model import Json, Side
 from crsyncer.core.report import OutboxFacts, StoredFacts, StoredKind, StoreFacts, exit_code, stopped_document
 from crsyncer.core.screen import render
-from crsyncer.edges.control import ask
-from crsyncer.errors import Locked, StoreError, Unsure
+from crsyncer.errors import StoreError
 
 REQUEST = {"command": "status"}
 """What the agent is asked; it answers with the status document."""
 SAVED = "status"
 """The name under which the agent leaves its last document in the store."""
 _COLOURS = {"healthy": "green", "degraded": "yellow", "offline": "cyan", "attention": "red"}
-_PATIENCE = 3.0
-"""Seconds that an agent that is just starting gets until it has opened its socket."""
 
 
 @click.command()
@@ -56,21 +53,12 @@ def status(as_json: bool, watch: bool, **flags: Any) -> int:
 
 def look(directory: Path) -> Json:
     """The status document of the agent of a state directory, running or not."""
-    deadline = time.monotonic() + _PATIENCE
-    while True:
-        if content := ask(directory, REQUEST):
-            return content
-        try:
-            saved, stored = _stored(directory)
-        except Locked as error:
-            if time.monotonic() < deadline:
-                time.sleep(0.1)
-                continue
-            raise Unsure(
-                f"the agent (pid {error.pid or 'unknown'}) is running, but does not answer",
-                hint="it may still be starting; if this stays, see its log and restart it",
-            ) from None
-        return stopped_document(saved, stored, time.time(), version=__version__)
+
+    def stored() -> Json:
+        saved, found = _stored(directory)
+        return stopped_document(saved, found, time.time(), version=__version__)
+
+    return ask_or(directory, REQUEST, stored)
 
 
 def _show(content: Json, *, as_json: bool, indent: int | None) -> None:

@@ -1,10 +1,9 @@
 """The judgement over a status document: its health, and each reason with what the operator can do about it."""
 
 from collections.abc import Iterator
-from datetime import datetime
 
 from crsyncer.core.model import Json, Side
-from crsyncer.core.words import count, duration
+from crsyncer.core.words import count, duration, unix
 
 _HEALTHS = ("attention", "degraded", "offline", "healthy")
 """Worst first; a document is as healthy as its worst reason."""
@@ -14,6 +13,7 @@ _ORDER = (
     "CloudUnauthorized",
     "RobotUnauthorized",
     "Restored",
+    "Manual",
     "MassDeletion",
     "KindMissing",
     "Misconfigured",
@@ -44,6 +44,10 @@ _HOLDS = {
         "{count} of {resource} held: more at once than looks like intent",
         "if they were meant: crsyncer holds release {id}; if not: put the objects back, and the hold ends",
     ),
+    "Manual": (
+        "{resource}: every deletion is held by hand ({count} so far)",
+        "to let them happen again: crsyncer holds release {id}",
+    ),
     "Restored": (
         "{count} of {resource} held: the other side has gone back to an older state",
         "put back what the restored side lost; to delete the copies after all: crsyncer holds release {id}",
@@ -58,16 +62,17 @@ _HOLDS = {
     ),
     "Contested": (
         "{resource}: somebody else keeps changing what upstream owns",
-        "find the other writer and stop it (crsyncer explain shows what differs), or annotate the CRD with drift: keep",
+        "find the other writer and stop it (crsyncer explain {resource} NAME shows what differs), or annotate the CRD"
+        " with drift: keep",
     ),
     "IdentityChanged": (
-        "{resource}: belongs to another cluster than before",
+        "the {id} is another cluster than before",
         "if the cluster was rebuilt on purpose: crsyncer holds release {id}; if not: correct the kubeconfig",
     ),
 }
 _OTHER_HOLD = (
     "{count} of {resource} held ({reason})",
-    "crsyncer holds list says more; to let it happen: crsyncer holds release {id}",
+    "crsyncer holds list names the objects, crsyncer explain {resource} NAME says more",
 )
 
 _KINDS = {
@@ -84,7 +89,7 @@ _KINDS = {
     "forbidden": (
         "Forbidden",
         "the agent's account may not use it",
-        "grant the account list, watch and status writes; crsyncer doctor names the missing rights",
+        "grant the account list and watch, and the writes of its side; it is tried again by itself",
     ),
     "kind-missing": (
         "KindMissing",
@@ -94,9 +99,9 @@ _KINDS = {
 }
 
 
-def hold_hint(reason: str, hold: str) -> str:
+def hold_hint(reason: str, hold: str, resource: str = "") -> str:
     """What to do about a hold whose maker had nothing better to say."""
-    return _HOLDS.get(reason, _OTHER_HOLD)[1].format(id=hold)
+    return _HOLDS.get(reason, _OTHER_HOLD)[1].format(id=hold, resource=resource)
 
 
 def judge(
@@ -131,12 +136,12 @@ def _of_links(content: Json, now: float) -> Iterator[_Reason]:
         match known["state"]:
             case "offline":
                 silent = (
-                    f"has not answered for {duration(now - _unix(known['lastOk']))}"
+                    f"has not answered for {duration(now - unix(known['lastOk']))}"
                     if known["lastOk"]
-                    else f"has never answered, for {duration(now - _unix(known['since']))}"
+                    else f"has never answered, for {duration(now - unix(known['since']))}"
                 )
                 if side is Side.CLOUD:
-                    hint = "nothing is lost; if the network should be up: crsyncer doctor"
+                    hint = "nothing is lost; it is tried again by itself, and goes on when the network is back"
                     yield "offline", "CloudOffline", f"the cloud {silent}; the robot goes on alone", hint
                 else:
                     hint = "is the robot's API server up? (systemctl status k3s); it is tried again"
@@ -149,12 +154,12 @@ def _of_links(content: Json, now: float) -> Iterator[_Reason]:
                     f"renew the credential in the {side}'s kubeconfig; it is read again by itself",
                 )
             case "identity-changed":
-                holds = [hold for hold in content["holds"] if hold["reason"] == "IdentityChanged"]
+                hints = [hold["hint"] for hold in content["holds"] if hold["id"] == side]
                 yield (
                     "attention",
                     "IdentityChanged",
                     f"the {side} at {known['server']} is another cluster than before: nothing is exchanged with it",
-                    holds[0]["hint"] if holds else hold_hint("IdentityChanged", "ID"),
+                    hints[0] if hints else hold_hint("IdentityChanged", side),
                 )
 
 
@@ -175,7 +180,7 @@ def _of_holds(content: Json) -> Iterator[_Reason]:
         if changed and hold["reason"] == "IdentityChanged":
             continue  # said once, with the side
         message = _HOLDS.get(hold["reason"], _OTHER_HOLD)[0].format(
-            count=count(hold["objects"], "deletion"), resource=hold["resource"], reason=hold["reason"]
+            count=count(hold["objects"], "deletion"), **{name: hold[name] for name in ("id", "resource", "reason")}
         )
         yield "attention", hold["reason"], message, hold["hint"]
 
@@ -186,7 +191,7 @@ def _of_rest(content: Json, config_error: str | None, store_message: str | None)
             "attention",
             "DeadLetters",
             f"{count(dead, 'write')} refused for good: tried again hourly, and at the next change",
-            "crsyncer pending list says which and why; then correct the object or the schema, or drop it",
+            "crsyncer pending list says which and why; correct the object or the schema, then: crsyncer pending retry",
         )
     if config_error is not None:
         yield (
@@ -216,14 +221,10 @@ def _of_progress(content: Json, now: float, ready: bool) -> Iterator[_Reason]:
     for kind in content["kinds"]:
         if kind["state"] in ("listing", "waiting") and None in kind["objects"].values():
             message = f"{kind['resource']}: {kind['message'] or 'not listed on both sides yet'}"
-            yield "degraded", "NotListed", message, "wait a moment; if it stays: crsyncer doctor"
+            yield "degraded", "NotListed", message, "wait a moment; if it stays, see the agent's log"
     outbox = content["outbox"]
-    waited = min(outbox["oldestSeconds"] or 0, now - _unix(content["sides"][Side.CLOUD]["since"]))
+    waited = min(outbox["oldestSeconds"] or 0, now - unix(content["sides"][Side.CLOUD]["since"]))
     if waited > _BACKLOG and not outbox["deadLetters"]:
         oldest = duration(outbox["oldestSeconds"])
         message = f"{count(outbox['depth'], 'status')} waiting though the cloud answers, the oldest for {oldest}"
         yield "degraded", "Backlog", message, "crsyncer pending list says what each was answered"
-
-
-def _unix(time: str) -> float:
-    return datetime.fromisoformat(time).timestamp()

@@ -152,7 +152,7 @@ def document(facts: Facts, now: float) -> Json:
         "health": "",
         "reasons": [],
         "sides": {side.value: _side(facts.sides[side]) for side in Side},
-        "kinds": [_kind(kind) for kind in sorted(facts.kinds, key=lambda kind: kind.resource)],
+        "kinds": [kind_row(kind) for kind in sorted(facts.kinds, key=lambda kind: kind.resource)],
         "outbox": _outbox(facts.outbox, now),
         "holds": [_hold(hold) for hold in facts.holds],
         "writes": _writes(facts.writes),
@@ -173,7 +173,7 @@ def stopped_document(saved: Json | None, stored: StoredFacts, now: float, *, ver
     old_sides, old_kinds = old.get("sides", {}), {kind["resource"]: kind for kind in old.get("kinds", [])}
     kinds = []
     for resource in sorted({*old_kinds, *stored.kinds}):
-        kind = old_kinds.get(resource) or _kind(KindFacts(resource, None, "Namespaced", "cloud", "waiting"))
+        kind = old_kinds.get(resource) or kind_row(KindFacts(resource, None, "Namespaced", "cloud", "waiting"))
         known = stored.kinds.get(resource)
         if kind["state"] in ("syncing", "listing", "waiting"):
             kind = kind | {"state": "waiting", "message": unknown}
@@ -226,7 +226,8 @@ def _by_side(values: dict[Side, int] | dict[Side, int | None] | dict[Side, str |
     return {side.value: values.get(side) for side in Side}
 
 
-def _kind(facts: KindFacts) -> Json:
+def kind_row(facts: KindFacts) -> Json:
+    """A kind's row in the document."""
     return {
         "resource": facts.resource,
         "version": facts.version,
@@ -252,7 +253,7 @@ def _hold(facts: HoldFacts) -> Json:
         "reason": facts.reason,
         "objects": facts.objects,
         "since": rfc3339(facts.since),
-        "hint": facts.hint or hold_hint(facts.reason, facts.id),
+        "hint": facts.hint or hold_hint(facts.reason, facts.id, facts.resource),
         "message": facts.message,
         "names": list(facts.names),
     }

@@ -1,11 +1,10 @@
 """The status document as one screen of text, for somebody who was woken up by it."""
 
 from collections.abc import Iterator
-from datetime import datetime
 from textwrap import wrap
 
 from crsyncer.core.model import Json, Side
-from crsyncer.core.words import count, duration
+from crsyncer.core.words import count, duration, plain, unix
 
 WIDTH = 100
 _MOST_KINDS = 20
@@ -119,18 +118,13 @@ def _advice(content: Json) -> Iterator[str]:
 
 
 def _ago(time: str, now: float) -> str:
-    return duration(now - datetime.fromisoformat(time).timestamp())
+    return duration(now - unix(time))
 
 
 def _wrapped(text: str, indent: str = "") -> list[str]:
-    return wrap(_plain(text), WIDTH, subsequent_indent=indent, max_lines=4, placeholder=" …")
+    return wrap(plain(text), WIDTH, subsequent_indent=indent, max_lines=4, placeholder=" …")
 
 
 def _cut(text: str, width: int = WIDTH) -> str:
-    text = _plain(text)
+    text = plain(text)
     return text if len(text) <= width else f"{text[: width - 1]}…"
-
-
-def _plain(text: str) -> str:
-    # Servers' words end up on a terminal: no escape sequences, no extra lines.
-    return "".join(character if character.isprintable() else " " for character in text)

@@ -8,6 +8,11 @@ def rfc3339(time: float | None) -> str | None:
     return None if time is None else datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def unix(time: str) -> float:
+    """The Unix time, in seconds, of what `rfc3339` wrote."""
+    return datetime.fromisoformat(time).timestamp()
+
+
 def duration(seconds: float) -> str:
     """A span as people say it: the two largest units."""
     whole = max(0, int(seconds))
@@ -21,3 +26,8 @@ def duration(seconds: float) -> str:
 def count(number: int, thing: str) -> str:
     """A number of things: `1 status`, `2 statuses`."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}{'es' if thing.endswith('s') else 's'}"
+
+
+def plain(text: str) -> str:
+    """A text for a terminal: servers' words among it bring no escape sequences, and no extra lines."""
+    return "".join(character if character.isprintable() else " " for character in text)

@@ -5,13 +5,13 @@ import json
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from crsyncer.core.model import Cursor, Key, Pending, Side
+from crsyncer.core.model import Cursor, Json, Key, Loaded, Pending, Side
 from crsyncer.edges import codec
 from crsyncer.edges.codec import CURSORS, META, OUTBOX
 from crsyncer.edges.statedir import DATABASE, Lock
@@ -79,6 +79,27 @@ def read_pending(directory: Path) -> list[tuple[str, Key, Pending]]:
                 text = codec.unseal(codec.unpack(row), (OUTBOX, resource, namespace, name))
                 found.append((resource, Key(namespace, name), codec.load_pending(text)))
     return found
+
+
+def read_object(
+    directory: Path, resource: str, choose: Callable[[Loaded], Key]
+) -> tuple[Key, Loaded, dict[Side, Json]]:
+    """What is stored of a kind, and the bodies of the object that `choose` names; raises as `read_offline` does."""
+    from crsyncer.edges import rows  # it brings sqlite-utils, which the other questions need not wait for
+
+    bodies = {}
+    with _reading(directory) as (connection, _):
+        loading = rows.Loading()
+        for place, sealed in rows.read_kind(connection, resource):
+            loading.take(place, sealed)
+        key = choose(loading.loaded)
+        for side in Side:
+            place = (side.value, resource, key.namespace, key.name)
+            copy = rows.read_copy(connection, place)
+            with suppress(TypeError, ValueError):
+                if copy is not None:
+                    bodies[side] = codec.load_body(copy.status, copy.rest, place)
+    return key, loading.loaded, bodies
 
 
 @contextmanager

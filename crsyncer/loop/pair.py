@@ -83,7 +83,7 @@ class Pair:
             self._up,
             policy=policy,
             copies=lambda: len(self.mirror.views[policy.downstream]),
-            relisted=self._relist_upstream,
+            relisted=lambda: self.relist("verify", policy.upstream),
             present=lambda key: key in self.mirror.views[policy.upstream],
         )
         self._halves = {CONTENT: self._content, STATUS: self._status, CHECK: self._check_ahead}
@@ -143,6 +143,16 @@ class Pair:
             self.look(key)
         self._around.noticed()
 
+    def retry(self, key: Key) -> None:
+        """A human asks: what was refused of an object is tried again at once."""
+        self.refused.pop(key, None)
+        self.outbox.revive(key)
+        self.look(key)
+
+    async def relist(self, reason: str, *sides: Side) -> None:
+        """Return after a fresh, consistent list of these sides; raises as `ListWatch.fresh_list` does."""
+        await asyncio.gather(*(r.listwatch.fresh_list(reason) for r in self.reflectors if r.side in sides))
+
     def verify(self) -> None:
         """Compare every object, upstream's statuses too (S4.8)."""
         self.unverified |= set(self.mirror.views[self.policy.downstream])
@@ -155,7 +165,7 @@ class Pair:
         job = Job(self.policy.resource, CONTENT, key)
         gone = event_type is EventType.DELETED
         if side is self.policy.downstream:
-            plan = self._plan(key)
+            plan = self.plan(key)
             if plan.status is not None and raw is not None:
                 # In the same transaction as the copy and the cursor: nothing can come between (S6.1).
                 self._take(key, plan.status, status_value(raw, self.policy))
@@ -236,7 +246,8 @@ class Pair:
         if job.half == CONTENT and verb != "delete":
             dispatcher.add(job, Priority.SPEC)  # a write may be followed by another: a create by its status
 
-    def _plan(self, key: Key) -> Plan:
+    def plan(self, key: Key) -> Plan:
+        """What would have to be done for an object now."""
         up, down = self.policy.upstream, self.policy.downstream
         sights = self.mirror.sight(up, key), self.mirror.sight(down, key)
         row = self.mirror.pending.get(key)
@@ -245,7 +256,7 @@ class Pair:
     async def _content(self, job: Job) -> str | None:
         """Bring the copy in line; the verb of the write that was made, None when there was no need."""
         key = job.key
-        plan = self._plan(key)
+        plan = self.plan(key)
         if plan.status is not None:
             await self._recall_status(key, plan.status)
         self.unverified.discard(key)
@@ -345,12 +356,9 @@ class Pair:
 
     async def _look_for_orphans(self) -> None:
         try:
-            await self._relist_upstream("orphan")
+            await self.relist("orphan", self.policy.upstream)
         except SyncError as error:
             log.info("%s: orphans cannot be told yet: %s", self.policy.resource, error)
-
-    async def _relist_upstream(self, reason: str = "verify") -> None:
-        await asyncio.gather(*(r.listwatch.fresh_list(reason) for r in self.on(self.policy.upstream)))
 
     # Status
 

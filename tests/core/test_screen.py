@@ -38,7 +38,7 @@ goals.lab.example.com  cloud  waiting              12     12       20     0
 
 WHAT TO DO
 1. the cloud has not answered for 4 min 12 s; the robot goes on alone
-   -> nothing is lost; if the network should be up: crsyncer doctor
+   -> nothing is lost; it is tried again by itself, and goes on when the network is back
 """
 ATTENTION_SCREEN = """\
 ATTENTION: a human is needed: 215 deletions of goals.lab.example.com held: more at once than looks
@@ -61,7 +61,8 @@ WHAT TO DO
 1. 215 deletions of goals.lab.example.com held: more at once than looks like intent
    -> if they were meant: crsyncer holds release h1; if not: put the objects back, and the hold ends
 2. 1 write refused for good: tried again hourly, and at the next change
-   -> crsyncer pending list says which and why; then correct the object or the schema, or drop it
+   -> crsyncer pending list says which and why; correct the object or the schema, then: crsyncer
+      pending retry
 """
 STOPPED_SCREEN = """\
 STOPPED: the agent is not running, so nothing is synced; 3 statuses wait in its store.

@@ -45,7 +45,7 @@ def test_of_errors_that_ended_tasks_together_a_known_one_is_told():
 
 
 def test_an_agent_that_holds_the_state_but_does_not_answer_is_said_to(tmp_path, monkeypatch):
-    monkeypatch.setattr("crsyncer.cli.status._PATIENCE", 0.3)
+    monkeypatch.setattr("crsyncer.cli.shared._PATIENCE", 0.3)
     (tmp_path / "state.db").touch()
     lock = Lock(tmp_path)
     lock.acquire()

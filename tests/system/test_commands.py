@@ -1,0 +1,352 @@
+"""What operators can ask and order: holds, pending, resync, explain, on real planes."""
+
+import asyncio
+import json
+from typing import Any
+
+from tests.system.asked import full_list
+from tests.system.bed import LABEL, ROBOT, Bed, SideBed, eventually
+from tests.system.conftest import MakeBed
+
+TEXT_ONLY = {
+    "type": "object",
+    "properties": {
+        "spec": {"type": "object", "properties": {"x": {"type": "integer"}}},
+        "status": {"type": "object", "properties": {"phase": {"type": "string"}}},
+    },
+}
+LOOSE = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+async def run(bed: Bed, *arguments: str, code: int = 0) -> str:
+    """What a command says, on standard output and standard error, once it has ended with this code."""
+    found, out, error = await bed.agent.crsyncer(*arguments)
+    assert found == code, (arguments, out, error)
+    assert "Traceback" not in error
+    return out + error
+
+
+async def ask(bed: Bed, *arguments: str, code: int = 0) -> dict[str, Any]:
+    """What a command says with --json."""
+    content: dict[str, Any] = json.loads(await run(bed, *arguments, "--json", code=code))
+    return content
+
+
+async def one_hold(bed: Bed) -> dict[str, Any]:
+    """The only hold there is, once there is one."""
+
+    async def check() -> Any:
+        return (await ask(bed, "holds", "list"))["holds"]
+
+    (hold,) = await eventually(check, what="a hold")
+    return dict(hold)
+
+
+async def until_held(bed: Bed, number: int) -> dict[str, Any]:
+    """Wait until so many objects of the kind are held; the status then."""
+    return await bed.agent.until(lambda status: [kind["held"] for kind in status["kinds"]] == [number], seconds=60)
+
+
+async def copied(bed: Bed, *names: str) -> None:
+    """Create these objects in the cloud, and wait until they are on both sides and nothing is left to do."""
+    await asyncio.gather(*(bed.cloud.create(name, spec={"x": 1}) for name in names))
+    await until_names(bed.robot, set(names))
+    await bed.settled()
+
+
+async def until_names(side: SideBed, names: set[str]) -> None:
+    async def check() -> bool:
+        return await side.names() == names
+
+    await eventually(check, what=f"{side.plane.name} has exactly {names}")
+
+
+# Holds
+
+
+async def test_S5_5b_a_held_mass_deletion_is_carried_out_once_it_is_released_also_after_restarts(bed: Bed):
+    assert await run(bed, "holds", "list") == "nothing is held\n"
+    names = [f"g{number:02}" for number in range(12)]
+    await copied(bed, *names)
+    bed.cloud.link.inject("/goals", status=500, when=full_list)
+    await asyncio.gather(*(bed.cloud.delete(name) for name in names))
+    await bed.agent.until(lambda status: bool(status["holds"]) and status["holds"][0]["objects"] >= 6)
+    hold = await one_hold(bed)
+    assert (hold["resource"], hold["reason"]) == (bed.resource, "MassDeletion")
+    assert f"crsyncer holds release {hold['id']}" in hold["hint"]
+    assert set(hold["names"]) <= {f"default/{name}" for name in names}
+    kept = await bed.robot.names()
+    async with bed.stopped(kill=True):
+        offline = await one_hold(bed)
+        assert (offline["id"], offline["since"]) == (hold["id"], hold["since"])
+    again = await bed.agent.until(lambda status: bool(status["holds"]) and status["holds"][0]["objects"] == len(kept))
+    assert (again["holds"][0]["id"], again["holds"][0]["since"]) == (hold["id"], hold["since"])
+    assert await bed.robot.names() == kept
+    # The agent is stopped before it can do what was released.
+    bed.robot.link.cut()
+    await bed.until_side("robot", "offline")
+    said = await run(bed, "holds", "release", hold["id"])
+    assert f"{len(kept)} objects of {bed.resource}" in said
+    async with bed.stopped(kill=True):
+        bed.robot.link.restore()
+        bed.cloud.link.heal()
+    await until_names(bed.robot, set())
+    status = await bed.agent.until(lambda status: status["health"] == "healthy")
+    assert status["holds"] == []
+    assert "there is no hold" in await run(bed, "holds", "release", hold["id"], code=1)
+
+
+async def test_S5_5_a_human_holds_back_the_deletions_of_a_kind_and_lets_them_go(bed: Bed):
+    await copied(bed, "a", "b", "c")
+    plural = bed.resource.partition(".")[0]
+    said = await run(bed, "holds", "add", plural if len((await bed.agent.status())["kinds"]) == 1 else bed.resource)
+    hold = await one_hold(bed)
+    assert (hold["reason"], hold["objects"]) == ("Manual", 0)
+    assert f"crsyncer holds release {hold['id']}" in said
+    assert (await bed.kind())["state"] == "syncing"
+    await bed.cloud.delete("a")
+    replaced = await bed.robot.get("b")
+    await bed.cloud.delete("b")
+    await bed.cloud.create("b", spec={"x": 2})
+    await bed.cloud.patch("c", {"spec": {"x": 3}})
+    await bed.robot.shows("c", spec={"x": 3})
+    await until_held(bed, 2)
+    async with bed.stopped():
+        pass
+    status = await until_held(bed, 2)
+    assert (status["holds"][0]["id"], status["holds"][0]["since"]) == (hold["id"], hold["since"])
+    assert (status["kinds"][0]["state"], status["health"]) == ("held", "attention")
+    assert (await bed.robot.get("b"))["metadata"]["uid"] == replaced["metadata"]["uid"]
+    assert await bed.robot.names() == {"a", "b", "c"}
+    await run(bed, "holds", "release", hold["id"])
+    await bed.robot.gone("a")
+    await bed.robot.shows("b", spec={"x": 2})
+    await bed.agent.until(lambda status: status["health"] == "healthy")
+    async with bed.stopped():
+        pass
+    await bed.until_kind("syncing")
+    await bed.cloud.delete("c")
+    await bed.robot.gone("c")
+
+
+async def test_S5_5_who_releases_by_hand_leaves_the_rest_to_the_brake(bed: Bed):
+    names = [f"g{number:02}" for number in range(8)]
+    await copied(bed, *names)
+    await run(bed, "holds", "add", bed.resource)
+    bed.cloud.link.inject("/goals", status=500, when=full_list)
+    await asyncio.gather(*(bed.cloud.delete(name) for name in names))
+    await until_held(bed, 8)
+    await run(bed, "holds", "release", (await one_hold(bed))["id"])
+    status = await bed.agent.until(lambda status: "MassDeletion" in [hold["reason"] for hold in status["holds"]])
+    assert [hold["reason"] for hold in status["holds"]] == ["MassDeletion"]
+    assert await bed.robot.names()
+
+
+async def test_S8_3_another_cluster_is_accepted_by_hand_and_still_deletes_nothing_by_itself(bed: Bed):
+    await copied(bed, "a", "b")
+    metadata = {"name": "kube-system", "uid": "11111111-2222-3333-4444-555555555555", "resourceVersion": "5"}
+    body = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
+    assert "nothing of the cloud is held" in await run(bed, "holds", "release", "cloud", code=1)
+    bed.cloud.link.cut()
+    await bed.until_side("cloud", "offline")
+    await bed.cloud.delete("a")  # the other cluster lacks it, and has another `b`
+    await bed.cloud.delete("b")
+    await bed.cloud.create("b", spec={"x": 2})
+    await bed.cloud.create("c", spec={"x": 1})
+    bed.cloud.link.inject("^/api/v1/namespaces/kube-system$", status=200, body=body)
+    bed.cloud.link.restore()
+    await bed.until_side("cloud", "identity-changed", seconds=90)
+    hold = await one_hold(bed)
+    assert (hold["id"], hold["reason"]) == ("cloud", "IdentityChanged")
+    assert "crsyncer holds release cloud" in hold["hint"]
+    await run(bed, "holds", "release", "cloud")
+    await bed.robot.shows("c", spec={"x": 1})
+    await until_held(bed, 2)
+    async with bed.stopped(kill=True):
+        pass
+    status = await until_held(bed, 2)
+    assert status["sides"]["cloud"]["state"] == "connected"
+    assert await bed.robot.names() == {"a", "b", "c"}
+    assert (await bed.robot.get("b"))["spec"] == {"x": 1}
+    (restored,) = status["holds"]
+    assert restored["reason"] == "Restored"
+    await run(bed, "holds", "release", restored["id"])
+    await bed.robot.gone("a")
+    await bed.robot.shows("b", spec={"x": 2})
+
+
+async def test_S5_3_a_taken_name_is_shown_and_cannot_be_released(make_bed: MakeBed):
+    bed = await make_bed(filtered="true")
+    await bed.robot.create("a", spec={"x": 7})
+    await bed.cloud.create("a", spec={"x": 1}, labels={LABEL: ROBOT})
+    hold = await one_hold(bed)
+    assert (hold["reason"], hold["names"]) == ("NameTaken", ["default/a"])
+    assert "default/a" in await run(bed, "holds", "list")
+    assert "cannot be released" in await run(bed, "holds", "release", hold["id"], code=1)
+    explained = await ask(bed, "explain", bed.resource, "a")
+    assert (explained["state"], explained["holds"][0]["id"]) == ("held", hold["id"])
+    assert (await bed.robot.get("a"))["spec"] == {"x": 7}
+
+
+# The outbox
+
+
+async def test_S6_3_what_waits_for_the_cloud_is_listed_with_and_without_an_agent(bed: Bed):
+    assert await run(bed, "pending", "list") == "nothing is pending\n"
+    await copied(bed, "a")
+    bed.cloud.link.cut()
+    await bed.until_side("cloud", "offline")
+    await bed.robot.set_status("a", {"phase": "A"})
+    await bed.agent.until(lambda status: status["outbox"]["depth"] == 1)
+    (row,) = (await ask(bed, "pending", "list"))["pending"]
+    assert (row["resource"], row["namespace"], row["name"], row["what"]) == (bed.resource, "default", "a", "status")
+    assert (row["dead"], row["to"]) == (False, "cloud")
+    assert "default/a" in await run(bed, "pending", "list")
+    assert "is no dead letter" in await run(bed, "pending", "drop", bed.resource, "a", "--yes", code=1)
+    explained = await ask(bed, "explain", bed.resource, "a")
+    assert explained["state"] == "waiting"
+    assert [entry["what"] for entry in explained["pending"]] == ["status"]
+    async with bed.stopped():
+        (stored,) = (await ask(bed, "pending", "list"))["pending"]
+        assert (stored["name"], stored["what"], stored["since"]) == ("a", "status", row["since"])
+        explained = await ask(bed, "explain", bed.resource, "default/a")
+        assert (explained["agent"], explained["objects"]["robot"]["state"]) == ("stopped", "seen")
+        assert explained["pending"][0]["since"] == row["since"]
+        bed.cloud.link.restore()
+    await bed.cloud.shows("a", status={"phase": "A"}, seconds=40)
+
+
+async def test_S10_a_dead_letter_is_listed_tried_again_and_given_up(make_bed: MakeBed):
+    bed = await make_bed(schema=LOOSE, cloud_crd={"schema": TEXT_ONLY})
+    await copied(bed, "a", "b")
+    await bed.robot.set_status("a", {"phase": 1})
+    await bed.agent.until(lambda status: status["outbox"]["deadLetters"] == 1)
+    (row,) = (await ask(bed, "pending", "list"))["pending"]
+    assert (row["name"], row["dead"]) == ("a", True)
+    assert "phase" in row["error"]
+    assert row["nextTry"] is not None
+    explained = await ask(bed, "explain", bed.resource, "a")
+    assert (explained["state"], explained["pending"][0]["error"]) == ("refused", row["error"])
+    assert "S10" in [step["rule"] for step in explained["steps"] if step["ok"] is False]
+    bed.cloud.link.clear()
+    assert "1 object tried again" in await run(bed, "pending", "retry")
+
+    async def tried() -> bool:
+        return any(r.method == "PATCH" and r.done for r in bed.cloud.link.requests)
+
+    await eventually(tried, what="the status is sent again at once")
+    await bed.agent.until(lambda status: status["outbox"]["deadLetters"] == 1)
+    said = await run(bed, "pending", "drop", bed.resource, "a", code=1)
+    assert '{"phase": 1}' in said
+    assert "--yes" in said
+    assert "dropped" in await run(bed, "pending", "drop", bed.resource, "default/a", "--yes")
+    async with bed.stopped():
+        pass
+    await bed.agent.until(lambda status: status["health"] == "healthy" and status["outbox"]["depth"] == 0)
+    await run(bed, "resync")
+    assert (await bed.agent.status())["outbox"] == {"depth": 0, "oldestSeconds": None, "deadLetters": 0}
+    assert "status" not in await bed.cloud.get("a")
+    await bed.robot.set_status("a", {"phase": "good"})
+    await bed.cloud.shows("a", status={"phase": "good"})
+    assert await run(bed, "pending", "retry", bed.resource) == "there are no dead letters\n"
+
+
+async def test_S3_6_a_refused_copy_is_a_dead_letter_that_can_be_tried_again_but_not_dropped(bed: Bed):
+    refusal = {"kind": "Status", "code": 422, "message": "x is too large", "details": {"causes": [{"field": "x"}]}}
+    bed.robot.link.inject("/goals", method="POST", status=422, body=refusal)
+    await bed.cloud.create("a", spec={"x": 1})
+    await bed.agent.until(lambda status: status["outbox"]["deadLetters"] == 1)
+    (row,) = (await ask(bed, "pending", "list"))["pending"]
+    assert (row["what"], row["to"], row["error"]) == ("content", "robot", "x is too large")
+    explained = await ask(bed, "explain", bed.resource, "a")
+    assert (explained["state"], explained["objects"]["robot"]) == ("refused", {"state": "absent"})
+    assert explained["pending"][0]["nextTry"] is not None
+    assert "x is too large" in await run(bed, "explain", bed.resource, "a")
+    assert "nothing to be dropped" in await run(bed, "pending", "drop", bed.resource, "a", "--yes", code=1)
+    bed.robot.link.heal()
+    await run(bed, "pending", "retry", bed.resource, "a")
+    await bed.robot.shows("a", spec={"x": 1})
+    await bed.agent.until(lambda status: status["health"] == "healthy")
+
+
+# Resync
+
+
+async def test_S4_8_a_resync_lists_both_sides_and_makes_the_robots_status_win_again(bed: Bed):
+    await copied(bed, "a", "b")
+    await bed.robot.set_status("a", {"phase": "A"})
+    await bed.cloud.shows("a", status={"phase": "A"})
+    await bed.settled()
+    await bed.cloud.set_status("a", {"phase": "WRONG"})
+    await bed.settled()
+    before = (await bed.kind())["relists"]
+    said = await run(bed, "resync", bed.resource)
+    assert f"{bed.resource}: compared 2 objects in the cloud with 2 on the robot" in said
+    assert (await bed.cloud.get("a"))["status"] == {"phase": "A"}
+    after = (await bed.kind())["relists"]
+    assert {side: after[side] - before[side] for side in after} == {"cloud": 1, "robot": 1}
+    (kind,) = (await ask(bed, "resync"))["kinds"]
+    assert (kind["resource"], kind["state"], kind["left"]) == (bed.resource, "done", 0)
+    await bed.cloud.patch("b", {"spec": {"x": 2}})
+    await bed.robot.shows("b", spec={"x": 2})
+
+
+async def test_a_resync_without_a_side_says_so(bed: Bed):
+    await copied(bed, "a")
+    bed.cloud.link.cut()
+    await bed.until_side("cloud", "offline")
+    assert "the cloud is offline" in await run(bed, "resync", code=1)
+    assert "is not synced" in await run(bed, "resync", "maps.lab.example.com", code=1)
+    assert await bed.robot.names() == {"a"}
+
+
+# Explain
+
+
+async def test_explain_says_that_both_sides_agree_and_where_they_do_not(bed: Bed):
+    await copied(bed, "a")
+    await bed.robot.set_status("a", {"phase": "A"})
+    await bed.cloud.shows("a", status={"phase": "A"})
+    await bed.settled()
+    explained = await ask(bed, "explain", bed.resource, "a")
+    assert (explained["state"], explained["differences"], explained["pending"]) == ("in-sync", [], [])
+    assert all(step["ok"] for step in explained["steps"])
+    for side, api in (("cloud", bed.cloud), ("robot", bed.robot)):
+        seen, real = explained["objects"][side], (await api.get("a"))["metadata"]
+        assert (seen["uid"], seen["resourceVersion"]) == (real["uid"], real["resourceVersion"])
+        assert seen["object"]["spec"] == {"x": 1}
+    bed.robot.link.cut()
+    await bed.until_side("robot", "offline")
+    await bed.cloud.patch("a", {"spec": {"x": 2}})
+
+    async def heard() -> Any:
+        found = await ask(bed, "explain", bed.resource, "a")
+        return found if found["differences"] else None
+
+    explained = await eventually(heard, what="the change is known")
+    assert explained["differences"] == [{"path": "spec.x", "cloud": 2, "robot": 1}]
+    assert explained["state"] == "waiting"
+    text = await run(bed, "explain", bed.resource, "default/a")
+    assert "spec.x: cloud 2, robot 1" in text
+    assert "the robot is offline" in text
+
+
+async def test_S2_2_explain_says_why_an_unlabelled_object_is_not_synced(make_bed: MakeBed):
+    bed = await make_bed(filtered="true")
+    await bed.cloud.create("a", spec={"x": 1})
+    explained = await ask(bed, "explain", bed.resource, "a")
+    assert explained["state"] == "not-synced"
+    assert f"{LABEL}={ROBOT}" in explained["summary"]
+    assert "S2.2" in [step["rule"] for step in explained["steps"]]
+
+
+async def test_S1_2_explain_says_which_kinds_are_synced_and_which_are_misconfigured(make_bed: MakeBed):
+    bed = await make_bed(source="moon", start=False)
+    await bed.start(state="misconfigured")
+    explained = await ask(bed, "explain", bed.resource, "a")
+    assert explained["state"] == "not-synced"
+    assert "moon" in explained["summary"]
+    explained = await ask(bed, "explain", "maps.lab.example.com", "a")
+    assert explained["state"] == "not-synced"
+    assert bed.resource in explained["summary"]
+    assert "is not synced at the moment: misconfigured" in await run(bed, "holds", "add", bed.resource, code=1)
