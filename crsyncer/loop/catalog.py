@@ -175,8 +175,7 @@ class Catalog:
         """One kind's life: run under the terms that are known, ask the cloud for better ones when there is reason."""
         if after is not None:
             await asyncio.wait([after])
-        policy = self._stored_terms(row.policy)
-        confirmed = policy is not None
+        policy, confirmed = self._stored_terms(row.policy)
         failures = 0
         running: asyncio.Task[None] | None = None
         try:
@@ -231,12 +230,13 @@ class Catalog:
     def _patience(self, failures: int) -> float:
         return random.uniform(0.5, 1.0) * backoff(failures, first=_FIRST_RETRY_SECONDS, last=_LAST_RETRY_SECONDS)  # noqa: S311
 
-    def _stored_terms(self, policy: Policy) -> Policy | None:
-        """What was agreed on before, if the robot's CRD still offers it."""
+    def _stored_terms(self, policy: Policy) -> tuple[Policy | None, bool]:
+        """What was agreed on before, if the robot's CRD still offers it, and whether nothing else was on offer then."""
         known = self._around.store.get_meta(f"terms:{policy.resource}")
         if not known or known["version"] not in [v.name for v in policy.versions if v.served]:
-            return None
-        return with_terms(policy, known["version"], cloud_status=known["cloudStatus"])
+            return None, False
+        terms = with_terms(policy, known["version"], cloud_status=known["cloudStatus"])
+        return terms, known.get("offer") == _offer(policy)
 
     def _noticed(self) -> None:
         for row in self.rows.values():
@@ -245,7 +245,13 @@ class Catalog:
 
 
 def _terms(policy: Policy) -> Json:
-    return {"version": policy.version, "cloudStatus": policy.status_endpoint[Side.CLOUD]}
+    cloud_status = policy.status_endpoint[Side.CLOUD]
+    return {"version": policy.version, "cloudStatus": cloud_status, "offer": _offer(policy)}
+
+
+def _offer(policy: Policy) -> Json:
+    """Among which versions of the robot's CRD was chosen."""
+    return {v.name: [v.served, v.storage] for v in policy.versions}
 
 
 async def _cancel(task: asyncio.Task[None] | None) -> None:
