@@ -101,6 +101,15 @@ async def test_S1_5_a_version_that_the_cloud_stops_serving_is_left_for_one_that_
     await bed.robot.shows("b", spec={"x": 2})
 
 
+async def test_S1_1_a_new_version_in_the_robots_crd_is_spoken_from_then_on(make_bed: MakeBed):
+    bed = await make_bed(versions=("v1",), cloud_crd={"versions": ("v1", "v2"), "storage": "v1"})
+    assert (await bed.kind())["version"] == "v1"
+    await bed.robot.api.apply_crd(crd(bed.group, versions=("v1", "v2"), storage="v2"))
+    await until_row(bed, version="v2", state="syncing")
+    await bed.cloud.create("a", spec={"x": 1})
+    await bed.robot.shows("a", spec={"x": 1})
+
+
 async def test_S1_6_a_kind_that_the_cloud_does_not_serve_waits_without_harm_and_starts_when_it_comes(
     make_bed: MakeBed,
 ):

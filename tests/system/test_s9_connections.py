@@ -1,0 +1,271 @@
+"""S9.1 and S9.2: one probe while a side is down; watches go on from where they were."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from crsyncer.sandbox.faults import Injection, Request
+from crsyncer.sandbox.link import Link
+from tests.system.asked import full_list, lists, watches
+from tests.system.bed import Bed, SideBed, eventually
+from tests.system.kinds import another, asked, row, until_row
+
+SIDES = ("cloud", "robot")
+SLOW = 40.0
+
+
+def watch_of(plural: str) -> str:
+    """The pattern of a kind's watches."""
+    return rf"/{plural}\?(.*&)?watch=true"
+
+
+WATCH = watch_of("goals")
+
+
+def error(code: int, reason: str, message: str) -> dict[str, Any]:
+    """A Status object."""
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "code": code,
+        "reason": reason,
+        "message": message,
+    }
+
+
+EXPIRED = error(410, "Expired", "too old resource version: 1 (2)")
+
+
+def line(kind: str, obj: dict[str, Any]) -> bytes:
+    """A line of a watch."""
+    return json.dumps({"type": kind, "object": obj}).encode() + b"\n"
+
+
+def break_connections(link: Link) -> None:
+    link.cut()
+    link.restore()
+
+
+def side_of(bed: Bed, side: str) -> SideBed:
+    return bed.cloud if side == "cloud" else bed.robot
+
+
+async def hit(injection: Injection, times: int = 1) -> None:
+    """Wait until an injection has met so many requests."""
+
+    async def check() -> bool:
+        return injection.count >= times
+
+    await eventually(check, seconds=SLOW, what=f"{times} requests met {injection.pattern.pattern}")
+
+
+async def flows(cloud: SideBed, robot: SideBed, step: int) -> None:
+    """Changes arrive, both ways."""
+    await cloud.patch("a", {"spec": {"x": step}})
+    await robot.shows("a", spec={"x": step}, seconds=SLOW)
+    await robot.set_status("a", {"step": step})
+    await cloud.shows("a", status={"step": step}, seconds=SLOW)
+
+
+async def begun(bed: Bed) -> dict[str, Any]:
+    """One object on both sides, nothing left to do; the kind's row."""
+    await bed.cloud.create("a", spec={"x": 0})
+    await bed.robot.shows("a", spec={"x": 0})
+    await flows(bed.cloud, bed.robot, 1)
+    await bed.settled()
+    return await bed.kind()
+
+
+def most_in_a_second(requests: list[Request]) -> int:
+    """The largest number of requests within any second."""
+    times = [r.time for r in requests]
+    return max(sum(start <= time < start + 1 for time in times) for start in times)
+
+
+async def test_S9_1_while_a_side_is_down_one_probe_asks_for_all_kinds(bed: Bed):
+    for plural in ("tasks", "notes"):
+        await another(bed, plural)
+        await until_row(bed, plural, state="syncing")
+    await begun(bed)
+    down = bed.cloud.link.inject("", status=503, body=error(503, "ServiceUnavailable", "maintenance"))
+    break_connections(bed.cloud.link)
+    await bed.until_side("cloud", "offline")
+    assert (await bed.agent.status())["health"] == "offline"
+    bed.cloud.link.clear()
+    down.count = 0
+    await hit(down, 2)
+    assert len({r.target for r in bed.cloud.link.requests}) == 1, [r.target for r in bed.cloud.link.requests]
+    assert not any("watch" in r.query for r in bed.cloud.link.requests)
+    assert most_in_a_second(bed.cloud.link.requests) <= 4
+    down.remove()
+    await bed.until_side("cloud", "connected", seconds=90)
+    await flows(bed.cloud, bed.robot, 2)
+    side = (await bed.agent.status())["sides"]["cloud"]
+    assert side["reconnects"] == 1
+    assert side["error"] is None
+    assert (await bed.kind())["relists"] == {"cloud": 1, "robot": 1}
+
+
+async def test_S9_1_a_probe_obeys_retry_after(bed: Bed):
+    await begun(bed)
+    down = bed.cloud.link.inject(
+        "", status=503, body=error(503, "ServiceUnavailable", ""), headers={"Retry-After": "4"}
+    )
+    break_connections(bed.cloud.link)
+    await bed.until_side("cloud", "offline")
+    bed.cloud.link.clear()
+    down.count = 0
+    await hit(down, 2)
+    first, second, *_ = [r.time for r in bed.cloud.link.requests]
+    assert second - first >= 4
+    down.remove()
+    await flows(bed.cloud, bed.robot, 2)
+
+
+@pytest.mark.parametrize("side", SIDES)
+async def test_S9_1_429_while_storage_is_initialized_means_wait_and_not_gone(bed: Bed, side: str):
+    before = await begun(bed)
+    link = side_of(bed, side).link
+    body = error(429, "TooManyRequests", "storage is (re)initializing")
+    busy = link.inject(WATCH, status=429, body=body, headers={"Retry-After": "2"}, times=2)
+    break_connections(link)
+    link.clear()
+    await hit(busy, 2)
+    assert (await bed.kind())["state"] != "kind-missing"
+    await flows(bed.cloud, bed.robot, 2)
+    first, second, third, *_ = [r.time for r in watches(link)]
+    assert second - first >= 2
+    assert third - second >= 2
+    assert (await bed.kind())["relists"] == before["relists"]
+
+
+def bookmark(version: str) -> bytes:
+    """The line of a server that has nothing to say."""
+    return line("BOOKMARK", {"kind": "Goal", "metadata": {"resourceVersion": version}})
+
+
+async def revision(side: SideBed) -> str:
+    """The cluster's resourceVersion now."""
+    version: str = (await side.api.list(side.resource))["metadata"]["resourceVersion"]
+    return version
+
+
+def faults(version: str) -> dict[str, Callable[[Link, str], Injection]]:
+    """What may end a watch, by name; each takes a link and the watch's pattern."""
+
+    def answers(status: int, body: bytes | dict[str, Any]) -> Callable[[Link, str], Injection]:
+        return lambda link, watch: link.inject(watch, status=status, body=body, times=1)
+
+    return {
+        "clean end": answers(200, b""),
+        "end after a bookmark": answers(200, bookmark(version)),
+        "half a line": answers(200, b'{"type":"ADDED","object":{"metad'),
+        "garbage": answers(200, b"<html>captive portal</html>\n"),
+        "not an object": answers(200, line("ADDED", {"metadata": {}})),
+        "error line": answers(200, line("ERROR", error(500, "InternalError", "etcd is away"))),
+        "closed without an answer": lambda link, watch: link.drop(watch, times=1),
+        "answer lost": lambda link, watch: link.drop(watch, times=1, after_request=True),
+        **{f"HTTP {code}": answers(code, error(code, "Failure", "trouble")) for code in (400, 404, 408, 500, 502, 504)},
+    }
+
+
+@pytest.mark.parametrize("side", SIDES)
+async def test_S9_2_a_watch_goes_on_from_the_cursor_whatever_ended_it(bed: Bed, side: str):
+    kinds = {"goals": (bed.cloud, bed.robot)}
+    for plural in ("tasks", "notes", "plans", "works"):  # several at a time, each with its own trouble
+        kinds[plural] = await another(bed, plural)
+        await until_row(bed, plural, state="syncing")
+    for cloud, robot in kinds.values():
+        await cloud.create("a", spec={"x": 0})
+        await robot.shows("a", spec={"x": 0})
+        await flows(cloud, robot, 1)
+    before = {plural: await until_row(bed, plural, state="syncing") for plural in kinds}
+    link = side_of(bed, side).link
+    link.clear()
+    waiting = list(faults(await revision(side_of(bed, side))).items())
+    step = 1
+    while waiting:
+        step += 1
+        present, waiting = dict(zip(kinds, waiting, strict=False)), waiting[len(kinds) :]
+        injections = [fault(link, watch_of(plural)) for plural, (_, fault) in present.items()]
+        break_connections(link)
+        for injection in injections:
+            await hit(injection)
+        for plural, (name, _) in present.items():
+            await flows(*kinds[plural], step)
+            now = await row(bed, plural)
+            assert now
+            assert now["relists"] == before[plural]["relists"], name
+            assert now["resumes"][side] > before[plural]["resumes"][side], name
+    for plural in kinds:
+        assert lists(link, plural) == []
+        assert all("resourceVersion=" in r.query for r in watches(link, plural))
+
+
+async def test_S9_2_a_line_cut_in_the_middle_is_not_applied_and_comes_again(bed: Bed):
+    before = await begun(bed)
+    cut = bed.cloud.link.truncate(WATCH, after_bytes=200)
+    break_connections(bed.cloud.link)
+    await hit(cut)
+    await flows(bed.cloud, bed.robot, 2)
+    await flows(bed.cloud, bed.robot, 3)
+    assert (await bed.kind())["relists"] == before["relists"]
+
+
+@pytest.mark.parametrize("side", SIDES)
+async def test_S9_2_410_as_status_or_as_a_line_causes_one_list_of_that_kind_and_side(bed: Bed, side: str):
+    await another(bed)
+    await until_row(bed, "tasks", state="syncing")
+    await begun(bed)
+    here, there = side_of(bed, side).link, side_of(bed, "robot" if side == "cloud" else "cloud").link
+    as_line = line("ERROR", EXPIRED)
+    step = 1
+    for fault in (
+        lambda: here.inject(WATCH, status=410, body=EXPIRED, times=1),
+        lambda: here.inject(WATCH, status=200, body=as_line, times=1),
+    ):
+        here.clear()
+        there.clear()
+        tasks = (await row(bed, "tasks") or {})["relists"]
+        injection = fault()
+        break_connections(here)
+        await hit(injection)
+        step += 1
+        await flows(bed.cloud, bed.robot, step)
+        await bed.settled()
+        assert len(lists(here)) == 1
+        assert lists(there) == []
+        assert all("resourceVersion" not in r.query for r in lists(here))
+        assert (await row(bed, "tasks") or {})["relists"] == tasks
+        assert not any(r.startswith("DELETE") for r in asked(here) + asked(there))
+
+
+async def test_S9_2_a_server_that_says_410_to_everything_is_not_stormed(bed: Bed):
+    await begun(bed)
+    link = bed.cloud.link
+    expired = link.inject(WATCH, status=410, body=EXPIRED)
+    link.clear()
+    break_connections(link)
+    await hit(expired, 3)
+    assert most_in_a_second([r for r in link.requests if full_list(r)]) <= 3
+    expired.remove()
+    await flows(bed.cloud, bed.robot, 2)
+
+
+@pytest.mark.parametrize("speaking", [False, True], ids=["silent", "bookmarks"])
+async def test_S9_2_a_server_that_keeps_closing_is_asked_a_few_times_a_second_at_most(bed: Bed, speaking: bool):
+    await begun(bed)
+    link = bed.cloud.link
+    closing = link.inject(WATCH, status=200, body=bookmark(await revision(bed.cloud)) if speaking else b"")
+    link.clear()
+    break_connections(link)
+    await hit(closing, 4)
+    assert most_in_a_second(watches(link)) <= 4
+    assert most_in_a_second(link.requests) <= 16
+    assert lists(link) == []
+    closing.remove()
+    await flows(bed.cloud, bed.robot, 2)

@@ -1,0 +1,152 @@
+"""S9.3 to S9.5: how watches and lists are asked for, silence that is noticed, and trouble that stays where it is."""
+
+import asyncio
+from pathlib import Path
+from urllib.parse import parse_qs
+
+import pytest
+
+from tests.system.asked import lists, watches
+from tests.system.bed import Bed, eventually
+from tests.system.conftest import MakeBed
+from tests.system.kinds import another, row, until_row
+
+STUCK = 4
+
+
+async def test_S9_3_watches_ask_for_bookmarks_and_an_end_and_lists_are_consistent(bed: Bed):
+    for plural in ("tasks", "notes"):
+        await another(bed, plural)
+        await until_row(bed, plural, state="syncing")
+    for link in (bed.cloud.link, bed.robot.link):
+        for plural in ("goals", "tasks", "notes"):
+            for request in watches(link, plural):
+                query = parse_qs(request.query)
+                assert query["allowWatchBookmarks"] == ["true"]
+                assert 240 <= int(query["timeoutSeconds"][0]) <= 480
+                assert int(query["resourceVersion"][0]) > 0
+            (first,) = lists(link, plural)
+            assert "resourceVersion" not in first.query  # 0 would mean: any old state will do
+        every_watch = [r for r in link.requests if "watch=true" in r.query]
+        assert len({parse_qs(r.query)["timeoutSeconds"][0] for r in every_watch}) > 1  # they do not all end at once
+
+
+async def test_S9_3_the_length_of_a_watch_is_configurable(make_bed: MakeBed, tmp_path: Path):
+    config = tmp_path / "crsyncer.yaml"
+    config.write_text("watchTimeout: 30\n")
+    bed = await make_bed(flags=("--config", str(config)))
+    for link in (bed.cloud.link, bed.robot.link):
+        (watch,) = watches(link)
+        assert 24 <= int(parse_qs(watch.query)["timeoutSeconds"][0]) <= 48
+
+
+async def test_S9_3_packets_that_vanish_are_noticed_within_a_minute_on_both_sides_at_once(bed: Bed):
+    await bed.cloud.create("a", spec={"x": 1})
+    await bed.robot.shows("a", spec={"x": 1})
+    await bed.settled()
+    for link in (bed.cloud.link, bed.robot.link):
+        link.half_open()
+    down = {"offline", "connecting"}
+    await bed.agent.until(lambda s: all(side["state"] in down for side in s["sides"].values()), seconds=66)
+    await bed.cloud.patch("a", {"spec": {"x": 2}})
+    await bed.robot.set_status("a", {"phase": "DONE"})
+    for link in (bed.cloud.link, bed.robot.link):
+        link.restore()
+    await bed.robot.shows("a", spec={"x": 2}, seconds=90)
+    await bed.cloud.shows("a", status={"phase": "DONE"}, seconds=90)
+    assert (await bed.kind())["relists"] == {"cloud": 1, "robot": 1}
+
+
+async def test_S9_4_a_long_list_is_read_in_pages_of_one_revision(bed: Bed):
+    names = [f"goal-{number}" for number in range(520)]
+    async with bed.stopped():
+        for start in range(0, len(names), 40):
+            await asyncio.gather(*(bed.cloud.create(name, spec={"x": 1}) for name in names[start : start + 40]))
+        bed.cloud.link.clear()
+        for database in bed.agent.state_dir.glob("*.db*"):
+            database.unlink()
+    await bed.until_kind("syncing")
+    first, second = lists(bed.cloud.link)
+    assert "continue" not in first.query
+    assert parse_qs(second.query)["continue"]
+    assert not any("resourceVersion" in r.query for r in (first, second))
+    assert (await bed.kind())["objects"]["cloud"] == len(names)
+
+
+@pytest.mark.parametrize("trouble", ["stall", "500", "409"])
+async def test_S9_5_objects_in_trouble_never_delay_another(bed: Bed, trouble: str):
+    names = [f"stuck-{number}" for number in range(STUCK)]
+    for name in names:
+        await bed.cloud.create(name, spec={"x": 1})
+        await bed.robot.shows(name, spec={"x": 1})
+    await bed.settled()
+    stuck = "/goals/stuck-"
+    for link, method in ((bed.robot.link, "PUT"), (bed.cloud.link, "PATCH")):
+        if trouble == "stall":
+            link.stall(stuck, method=method)
+        else:
+            link.inject(stuck, method=method, status=int(trouble), body=b"")
+    for name in names:
+        await bed.cloud.patch(name, {"spec": {"x": 2}})
+        await bed.robot.set_status(name, {"late": True})
+    for number in range(3):
+        await bed.cloud.create(f"free-{number}", spec={"x": 1})
+        await bed.robot.shows(f"free-{number}", spec={"x": 1}, seconds=8)
+        await bed.robot.set_status(f"free-{number}", {"done": True})
+        await bed.cloud.shows(f"free-{number}", status={"done": True}, seconds=8)
+    assert [(await bed.robot.get(name))["spec"] for name in names] == [{"x": 1}] * STUCK
+    bed.robot.link.heal()
+    bed.cloud.link.heal()
+    for name in names:
+        await bed.robot.shows(name, spec={"x": 2}, seconds=60)
+        await bed.cloud.shows(name, status={"late": True}, seconds=60)
+
+
+@pytest.mark.parametrize("side", ["cloud", "robot"])
+async def test_S9_5_a_kind_whose_list_hangs_delays_no_other_kind(make_bed: MakeBed, side: str):
+    bed = await make_bed(start=False)
+    slow = bed.cloud if side == "cloud" else bed.robot
+    hanging = slow.link.stall(r"/goals\?", method="GET")
+    cloud_tasks, robot_tasks = await another(bed)
+    await bed.cloud.create("a", spec={"x": 1})
+    await cloud_tasks.create("t", spec={"x": 1})
+    await bed.agent.start()
+    await robot_tasks.shows("t", spec={"x": 1})
+    await robot_tasks.set_status("t", {"done": True})
+    await cloud_tasks.shows("t", status={"done": True})
+    assert (await until_row(bed, "tasks", state="syncing"))["pending"] == {"spec": 0, "status": 0}
+    found = await row(bed)
+    assert found
+    assert found["state"] in ("listing", "waiting")
+    hanging.remove()
+    await bed.robot.shows("a", spec={"x": 1}, seconds=40)
+
+
+async def test_S9_5_the_lists_of_both_sides_and_of_all_kinds_run_at_the_same_time(make_bed: MakeBed):
+    bed = await make_bed(start=False)
+    await another(bed)
+    hanging = [link.stall(r"/(goals|tasks)\?", method="GET") for link in (bed.cloud.link, bed.robot.link)]
+    await bed.agent.start()
+
+    async def all_asked() -> bool:
+        return all(lists(link, plural) for link in (bed.cloud.link, bed.robot.link) for plural in ("goals", "tasks"))
+
+    await eventually(all_asked, what="four lists, none of which is answered")
+    for injection in hanging:
+        injection.remove()
+    await bed.until_kind("syncing", seconds=40)
+    await until_row(bed, "tasks", state="syncing")
+
+
+async def test_S9_5_a_side_that_is_down_does_not_stop_what_the_other_needs(bed: Bed):
+    await bed.cloud.create("a", spec={"x": 1})
+    await bed.robot.shows("a", spec={"x": 1})
+    await bed.settled()
+    bed.cloud.link.cut()
+    await bed.until_side("cloud", "offline")
+    await bed.robot.patch("a", {"spec": {"x": 5}})
+    await bed.robot.shows("a", spec={"x": 1})
+    await bed.robot.delete("a")
+    await bed.robot.shows("a", spec={"x": 1})
+    status = await bed.agent.status()
+    assert status["sides"]["robot"]["state"] == "connected"
