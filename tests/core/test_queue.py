@@ -128,6 +128,8 @@ class QueueMachine(RuleBasedStateMachine):
         for key, entry in self.model.keys.items():
             assert self.queue.failures(key) == entry.failures
             assert self.queue.count(key.__eq__) == (key in self.model.busy)
+            assert self.queue.count(key.__eq__, due=False) == (entry.processing or entry.dirty is not None)
+            assert self.queue.due(key) == entry.at
 
     @invariant()
     def the_next_time_is_known(self):
