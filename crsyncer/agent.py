@@ -26,9 +26,9 @@ from crsyncer.loop.catalog import Catalog
 from crsyncer.loop.custody import ISSUED
 from crsyncer.loop.dispatch import Dispatcher, Job
 from crsyncer.loop.orders import Orders
-from crsyncer.loop.pair import Surroundings
 from crsyncer.loop.side import SideLink
 from crsyncer.loop.survey import hold_facts, kind_facts, outbox_facts, side_facts
+from crsyncer.loop.worker import Surroundings
 
 log = logging.getLogger(__name__)
 

@@ -15,8 +15,9 @@ from crsyncer.core.watch import EventType
 from crsyncer.errors import Unsure
 from crsyncer.loop.dispatch import Job
 from crsyncer.loop.listwatch import Coverage, ListWatch, Phase
-from crsyncer.loop.pair import Pair, Surroundings
+from crsyncer.loop.pair import Pair
 from crsyncer.loop.terms import Disagreement, negotiate, provisional, with_terms
+from crsyncer.loop.worker import Surroundings
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +75,7 @@ class Catalog:
         """Have a kind look at one of its objects."""
         row = self.rows.get(job.resource)
         if row is not None and row.pair is not None:
-            await row.pair.work(job)
+            await row.pair.worker.work(job)
 
     def probe(self, side: Side) -> calls.Call:
         """The cheapest consistent list of a side that a kind with something to resume is sure to get (S8.2)."""

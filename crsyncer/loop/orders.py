@@ -13,9 +13,10 @@ from crsyncer.errors import SyncError
 from crsyncer.loop.catalog import Catalog, Row
 from crsyncer.loop.custody import DELETION_HOLDS
 from crsyncer.loop.dispatch import Job
-from crsyncer.loop.pair import CONTENT, STATUS, Pair, Surroundings
+from crsyncer.loop.pair import Pair
 from crsyncer.loop.side import SideLink, SideState
 from crsyncer.loop.survey import group_facts, kind_facts
+from crsyncer.loop.worker import CONTENT, STATUS, Surroundings
 
 _CHANGES = ("hold", "release", "retry", "drop")
 _LIST = "crsyncer pending list shows what is"
@@ -117,7 +118,7 @@ class Orders:
                     "dead": row.dead,
                     "nextTry": rfc3339(self._next_try(pair, STATUS, key)),
                 }
-            for key, refusal in pair.refused.items():
+            for key, refusal in pair.worker.refused.items():
                 yield {
                     **_named(policy.resource, key, what="content", to=policy.downstream),
                     "since": None,
@@ -131,7 +132,7 @@ class Orders:
         revived = []
         for pair in self._pairs(resource):
             rows = pair.mirror.pending
-            letters = {*pair.refused, *(key for key, row in rows.items() if row.dead or name)}
+            letters = {*pair.worker.refused, *(key for key, row in rows.items() if row.dead or name)}
             for key in [find_key(name, letters)] if name else sorted(letters):
                 if key not in letters:
                     raise SyncError(f"nothing of {key} of {pair.policy.resource} is pending", hint=_LIST)
@@ -143,7 +144,7 @@ class Orders:
         pair = self._pair(resource)
         key = find_key(name, pair.mirror.pending)
         row = pair.mirror.pending.get(key)
-        if row is None and key in pair.refused:
+        if row is None and key in pair.worker.refused:
             raise SyncError(
                 f"the {pair.policy.downstream} refuses the content of {key}, and that is nothing to be dropped",
                 hint=f"correct or delete the object in the {pair.policy.upstream}",
@@ -151,8 +152,8 @@ class Orders:
         if row is None or not row.dead:
             raise SyncError(f"{key} of {pair.policy.resource} is no dead letter", hint=_LIST)
         if confirmed:
-            pair.outbox.drop(key)
-            pair.look(key)
+            pair.worker.outbox.drop(key)
+            pair.worker.look(key)
         lost = {"status": row.value, "since": rfc3339(row.since), "refusal": row.error, "to": str(pair.policy.upstream)}
         return {**_named(pair.policy.resource, key), "dropped": confirmed, **lost}
 
@@ -172,9 +173,9 @@ class Orders:
             pair.verify()
             # What differs is also written by the time that it is done, unless other things keep the kind busy.
             patience = _LAST_WRITES_SECONDS
-            while pair.unverified or (patience > 0 and self._busy(pair)):
+            while pair.worker.unverified or (patience > 0 and self._busy(pair)):
                 await asyncio.sleep(_POLL_SECONDS)
-                patience -= 0 if pair.unverified else _POLL_SECONDS
+                patience -= 0 if pair.worker.unverified else _POLL_SECONDS
 
     def _busy(self, pair: Pair) -> bool:
         return any(dispatcher.active(pair.policy.resource) for dispatcher in self._dispatchers.values())
@@ -207,7 +208,7 @@ class Orders:
             return content | {"state": "failed", "message": trouble}
         if task.done():
             return content | {"state": "done", "left": 0}
-        return content | ({"state": "comparing", "left": len(pair.unverified)} if pair.unverified else {})
+        return content | ({"state": "comparing", "left": len(pair.worker.unverified)} if pair.worker.unverified else {})
 
     # Explain
 
@@ -222,7 +223,7 @@ class Orders:
         pair, mirror = row.pair, row.pair.mirror
         key = find_key(name, mirror.known_keys(), namespaced=pair.policy.namespaced)
         bodies = {side: await self._store.body(side, resource, key) for side in Side}
-        refusal = pair.refused.get(key)
+        refusal = pair.worker.refused.get(key)
         facts = ObjectFacts(
             resource,
             key,
@@ -231,7 +232,7 @@ class Orders:
             links={side: link.state.value for side, link in self._links.items()},
             sights={side: mirror.sight(side, key) for side in Side},
             bodies={side: body for side, body in bodies.items() if body is not None},
-            plan=pair.plan(key),
+            plan=pair.worker.plan(key),
             record=mirror.record(key),
             pending=mirror.pending.get(key),
             tombstone=mirror.tombstones.get(key),

@@ -11,8 +11,9 @@ from crsyncer.loop.catalog import Row
 from crsyncer.loop.custody import DELETION_HOLDS
 from crsyncer.loop.dispatch import Dispatcher
 from crsyncer.loop.listwatch import Coverage, Phase
-from crsyncer.loop.pair import CONTENT, Pair
+from crsyncer.loop.pair import Pair
 from crsyncer.loop.side import SideLink, SideState
+from crsyncer.loop.worker import CONTENT
 
 _NAMES = 50
 
@@ -37,7 +38,7 @@ def outbox_facts(rows: Mapping[str, Row]) -> OutboxFacts:
     return OutboxFacts(
         depth=len(waiting),
         oldest=min((row.since for row in waiting), default=None),
-        dead_letters=sum(row.dead for row in waiting) + sum(len(pair.refused) for pair in pairs),
+        dead_letters=sum(row.dead for row in waiting) + sum(len(pair.worker.refused) for pair in pairs),
     )
 
 
@@ -109,8 +110,8 @@ def _state(row: Row, links: Mapping[Side, SideLink], *, deletions_held: bool) ->
         return "kind-missing", by_phase[Phase.MISSING]
     if Phase.FORBIDDEN in by_phase:
         return "forbidden", by_phase[Phase.FORBIDDEN]
-    if row.pair.denied:
-        return "forbidden", next(iter(row.pair.denied.values()))
+    if row.pair.worker.denied:
+        return "forbidden", next(iter(row.pair.worker.denied.values()))
     if deletions_held:
         return "held", None
     for side, link in links.items():

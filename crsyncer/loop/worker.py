@@ -1,0 +1,333 @@
+"""Looks at one half of one object at a time, decides, and does what must be done."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from crsyncer.core.actions import Agreed, Create, Delete, Hold, HoldReason, Plan, SendStatus, StatusAction, Update, Why
+from crsyncer.core.decide import decide
+from crsyncer.core.guard import DriftBrake, Holds
+from crsyncer.core.model import Gap, Key, Side
+from crsyncer.core.policy import Policy
+from crsyncer.core.project import status_value
+from crsyncer.core.queue import Priority
+from crsyncer.errors import Never, NotAllowed, Refused, SyncError, Throttled
+from crsyncer.loop.brake import DeletionBrake
+from crsyncer.loop.custody import Custody
+from crsyncer.loop.dispatch import Dispatcher, Job
+from crsyncer.loop.execute import Executor
+from crsyncer.loop.mirror import Mirror
+from crsyncer.loop.outbox import Outbox
+from crsyncer.loop.side import SideLink
+from crsyncer.ports import Observer, Store
+
+log = logging.getLogger(__name__)
+
+CONTENT, STATUS, CHECK = "content", "status", "check"
+_DEAD_RETRY_SECONDS = 3600.0
+_TAKEN_RETRY_SECONDS = 15.0
+_VERBS = {Create: "create", Update: "update", Delete: "delete"}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What downstream said to which upstream content; tried again at `until` (event loop time, seconds)."""
+
+    content: str
+    message: str
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all kinds share. `clock` is Unix time in seconds, `watch_timeout` a watch's length in seconds."""
+
+    links: dict[Side, SideLink]
+    dispatchers: dict[Side, Dispatcher]
+    store: Store
+    observer: Observer
+    holds: Holds
+    clock: Callable[[], float]
+    watch_timeout: int
+    noticed: Callable[[], None]
+
+
+class Worker:
+    """Works on the objects of one kind; its jobs are handed out by the dispatchers.
+
+    `brake` and `custody` keep deletions back; `settled(key)` is told of every pair that agrees or cannot be judged.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        mirror: Mirror,
+        around: Surroundings,
+        brake: DeletionBrake,
+        custody: Custody,
+        settled: Callable[[Key], None],
+    ) -> None:
+        self.policy = policy
+        self.mirror = mirror
+        self.refused: dict[Key, Refusal] = {}
+        """Copies that downstream refuses for good (S3.6)."""
+        self.denied: dict[str, str] = {}
+        """Writes that the credential may not make, by half."""
+        self.unverified: set[Key] = set()
+        """Copies that are to be compared with upstream whatever is remembered of them (S4.8)."""
+        self.arrived: dict[Job, float] = {}
+        """When what is to be looked at was heard of, in event loop time, seconds."""
+        self._around = around
+        self._up = around.links[policy.upstream]
+        self.outbox = Outbox(self._up, policy=policy, mirror=mirror, store=around.store, clock=around.clock)
+        self._executor = Executor(around.links[policy.downstream], policy=policy, mirror=mirror, store=around.store)
+        self._drift = DriftBrake()
+        self._custody = custody
+        self._brake = brake
+        self._settled = settled
+        self._halves = {CONTENT: self._content, STATUS: self._status, CHECK: self._check_ahead}
+
+    # What is to be looked at
+
+    def look(self, key: Key) -> None:
+        """Have both halves of a pair looked at."""
+        job = Job(self.policy.resource, CONTENT, key)
+        self._around.dispatchers[self.policy.downstream].add(job, self.priority(key))
+        if key in self.mirror.pending:
+            self.queue_status(key, self.outbox.priority(key))
+
+    def priority(self, key: Key) -> Priority:
+        """Deletions, then changes, then new objects (S7.2)."""
+        if key in self.mirror.tombstones:
+            return Priority.DELETION
+        return Priority.SPEC if key in self.mirror.views[self.policy.downstream] else Priority.CREATION
+
+    def queue_status(self, key: Key, priority: Priority) -> None:
+        self._around.dispatchers[self.policy.upstream].add(Job(self.policy.resource, STATUS, key), priority)
+
+    # Looking at it
+
+    async def work(self, job: Job) -> None:
+        """Look at one half of one pair, and do what must be done."""
+        try:
+            verb = await self._halves[job.half](job)
+        except SyncError as error:
+            self._failed(job, error)
+            return
+        except Exception:
+            # A defect that one object meets must not stop the others; it is logged whole, and met again later.
+            log.exception("%s %s: the %s could not be looked at", self.policy.resource, job.key, job.half)
+            self._dispatcher(job).failed(job)
+            return
+        dispatcher = self._dispatcher(job)
+        dispatcher.succeeded(job)
+        if verb is None:
+            self._around.observer.noop()
+            self.arrived.pop(job, None)
+            return
+        self._denied(job.half, None)
+        side = self.policy.downstream if job.half == CONTENT else self.policy.upstream
+        self._around.observer.write(side, self.policy.resource, verb, "done")
+        arrived = self.arrived.pop(job, None)
+        if arrived is not None:
+            seconds = asyncio.get_running_loop().time() - arrived
+            self._around.observer.latency("spec" if job.half == CONTENT else "status", seconds)
+        if job.half == CONTENT and verb != "delete":
+            dispatcher.add(job, Priority.SPEC)  # a write may be followed by another: a create by its status
+
+    def plan(self, key: Key) -> Plan:
+        """What would have to be done for an object now."""
+        up, down = self.policy.upstream, self.policy.downstream
+        sights = self.mirror.sight(up, key), self.mirror.sight(down, key)
+        row = self.mirror.pending.get(key)
+        return decide(*sights, self.policy, self.mirror.record(key), pending=row, verify=key in self.unverified)
+
+    async def _content(self, job: Job) -> str | None:
+        """Bring the copy in line; the verb of the write that was made, None when there was no need."""
+        key = job.key
+        plan = self.plan(key)
+        if plan.status is not None:
+            await self._recall_status(key, plan.status)
+        self.unverified.discard(key)
+        action = plan.content
+        if action is None:
+            self.refused.pop(key, None)
+            self.mirror.tidy(key)
+            self._settled(key)
+            self._unhold(key, plan.status)
+            return None
+        if isinstance(action, Create | Update) and self._still_refused(key):
+            return None
+        if isinstance(action, Create) and self._status_first(key):
+            return None
+        hold = await self._brakes(job, action)
+        if hold is None and not isinstance(action, Hold):
+            hold = await self._executor.perform(key, action)
+            if hold is not None:
+                # What has the name is out of our sight: no event will tell that it is gone.
+                self._dispatcher(job).later(job, _TAKEN_RETRY_SECONDS)
+        if hold is not None:
+            self._hold(key, hold)
+            return None
+        if isinstance(action, Update) and action.why is Why.DRIFT:
+            self._drift.reverted(key, asyncio.get_running_loop().time())
+        self._unhold(key, plan.status)
+        return _VERBS.get(type(action), "status")
+
+    async def _brakes(self, job: Job, action: Any) -> Hold | None:
+        """What keeps an action from being done, if anything."""
+        key = job.key
+        match action:
+            case Hold():
+                return action
+            case Delete(why=why):
+                hold = self._custody.standing()
+                return hold if hold is not None or why is Why.REPLACED else await self._check(key)
+            case Update(why=Why.DRIFT):
+                wait = self._drift.wait(key, asyncio.get_running_loop().time())
+                if wait > 0:
+                    self._dispatcher(job).later(job, wait)
+                    return await self._executor.contested(key)
+        return None
+
+    async def _check(self, key: Key) -> Hold | None:
+        """Whether a copy may be deleted, asked once: what was let pass or held stays so (S5.5).
+
+        A held deletion goes on when a human says so or the object comes back.
+        """
+        hold = self._custody.held(key)
+        if hold is not None or self._custody.passed(key):
+            return hold
+        hold = await self._brake.check(key)
+        if hold is None:
+            self._custody.let_pass(key)
+        return hold
+
+    async def _check_ahead(self, job: Job) -> None:
+        """Have a deletion checked whose copy is out of reach."""
+        if job.key in self.mirror.tombstones and job.key in self.mirror.views[self.policy.downstream]:
+            hold = await self._check(job.key)
+            if hold is not None:
+                self._hold(job.key, hold)
+
+    def _still_refused(self, key: Key) -> bool:
+        """Whether downstream has refused this very content within the hour."""
+        refusal = self.refused.get(key)
+        upstream = self.mirror.views[self.policy.upstream].get(key)
+        if refusal is None or upstream is None:
+            return False
+        return refusal.content == upstream.content and asyncio.get_running_loop().time() < refusal.until
+
+    def _status_first(self, key: Key) -> bool:
+        """Whether a vanished copy's last status should reach upstream before the copy is made again (S5.2)."""
+        row = self.mirror.pending.get(key)
+        if row is None or row.dead or row.attempts or not self._up.up.is_set():
+            return False
+        if self.mirror.sight(self.policy.upstream, key) is Gap.UNSEEN:
+            return False
+        self.queue_status(key, Priority.FINAL_STATUS)
+        return True
+
+    # Status
+
+    def take(self, key: Key, action: StatusAction, value: Any) -> None:
+        match action:
+            case SendStatus():
+                priority = self.outbox.take(key, action, value)
+                if priority is not None:
+                    job = Job(self.policy.resource, STATUS, key)
+                    self.arrived.setdefault(job, asyncio.get_running_loop().time())
+                    if self._up.up.is_set():  # else `look` queues it, by what it is worth when the link is back (S7.2)
+                        self.queue_status(key, priority)
+            case Agreed():
+                self.outbox.agree(key, action)
+            case Hold():
+                self._hold(key, action)
+
+    async def _recall_status(self, key: Key, action: StatusAction) -> None:
+        """Take a status whose event has passed: its value is in the store."""
+        value = None
+        if isinstance(action, SendStatus) and action.digest:
+            body = await self._around.store.body(self.policy.downstream, self.policy.resource, key)
+            view = self.mirror.views[self.policy.downstream].get(key)
+            if body is None or view is None or view.status != action.digest:
+                return
+            value = status_value(body, self.policy)
+        self.take(key, action, value)
+
+    async def _status(self, job: Job) -> str | None:
+        sent = await self.outbox.send(job.key, self._dispatcher(job).failures(job))
+        self._status_tried(job.key)
+        if job.key in self.mirror.pending and sent:
+            self.queue_status(job.key, self.outbox.priority(job.key))
+        return "status" if sent else None
+
+    def _status_tried(self, key: Key) -> None:
+        """A vanished copy may have been waiting for its last status to go first (S5.2)."""
+        if self.mirror.sight(self.policy.downstream, key) is Gap.ABSENT:
+            content = Job(self.policy.resource, CONTENT, key)
+            self._around.dispatchers[self.policy.downstream].add(content, Priority.SPEC)
+
+    # Failures and holds
+
+    def _failed(self, job: Job, error: SyncError) -> None:
+        """It did not happen, or nobody knows (S10): say so once, and decide when to look again."""
+        side = self.policy.downstream if job.half == CONTENT else self.policy.upstream
+        dispatcher = self._dispatcher(job)
+        result = type(error).__name__.lower()
+        verb = "status" if job.half == STATUS else "content"
+        self._around.observer.write(side, self.policy.resource, verb, result)
+        level = logging.DEBUG if isinstance(error, Refused) else logging.WARNING
+        log.log(level, "%s %s %s: %s: %s", side, self.policy.resource, job.key, result, error)
+        match error:
+            case Never():
+                self._dead(job, error)
+                dispatcher.later(job, _DEAD_RETRY_SECONDS)
+            case Throttled(retry_after=seconds):
+                dispatcher.slow_down(seconds)
+                dispatcher.later(job, seconds)
+            case NotAllowed(status=status):
+                self._denied(job.half, str(error) if status == 403 else None)
+                dispatcher.later(job, max(1.0, dispatcher.failed(job)))
+            case _:
+                dispatcher.failed(job)
+        if job.half == STATUS:
+            if not isinstance(error, Never):
+                self.outbox.tried(job.key, error)
+            self._status_tried(job.key)
+
+    def _dead(self, job: Job, error: SyncError) -> None:
+        if job.half == STATUS:
+            self.outbox.bury(job.key, error)
+            return
+        upstream = self.mirror.views[self.policy.upstream].get(job.key)
+        until = asyncio.get_running_loop().time() + _DEAD_RETRY_SECONDS
+        self.refused[job.key] = Refusal(upstream.content if upstream else "", str(error), until)
+        self._around.noticed()
+
+    def _hold(self, key: Key, hold: Hold) -> None:
+        if self._custody.hold(key, hold):
+            log.warning("%s %s is held: %s: %s", self.policy.resource, key, hold.reason, hold.message)
+            self._around.noticed()
+
+    def _unhold(self, key: Key, status: StatusAction | None) -> None:
+        """What held the content is over; a status that is held for its own sake (S4.5) stays so."""
+        kept = status.reason if isinstance(status, Hold) else None
+        for reason in HoldReason:
+            if reason is not kept:
+                self._around.holds.clear(self.policy.resource, key, reason=reason)
+
+    def _denied(self, half: str, message: str | None) -> None:
+        if message is None:
+            if self.denied.pop(half, None) is not None:
+                self._around.noticed()
+        elif self.denied.get(half) != message:
+            self.denied[half] = message
+            self._around.noticed()
+
+    def _dispatcher(self, job: Job) -> Dispatcher:
+        side = self.policy.downstream if job.half == CONTENT else self.policy.upstream
+        return self._around.dispatchers[side]
