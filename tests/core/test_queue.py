@@ -208,6 +208,14 @@ def test_the_earliest_of_several_times_counts_and_the_others_are_forgotten():
     assert (queue.pop(9.0), queue.next_due(), len(queue)) == (None, None, 0)
 
 
+def test_a_key_that_waits_for_its_time_says_for_which_and_can_be_left_out_of_the_count():
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add("a", Priority.SPEC)
+    queue.add_at("b", 5.0)
+    assert (queue.due("a"), queue.due("b")) == (None, 5.0)
+    assert (queue.count(lambda _: True), queue.count(lambda _: True, due=False)) == (2, 1)
+
+
 @pytest.mark.parametrize("when", [1e17, math.inf])
 def test_a_key_is_not_lost_however_late_its_time_is(when):
     queue: WorkQueue[str] = WorkQueue()

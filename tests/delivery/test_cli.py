@@ -15,7 +15,7 @@ from crsyncer.edges.config import OPTIONS
 
 CLI = [sys.executable, "-m", "crsyncer.cli.main"]
 HEAVY = ["kubernetes", "aiohttp", "asyncio", "yaml", "sqlite3", "prometheus_client", "watchfiles"]
-COMMANDS = ["run", "status", "demo", "sandbox"]
+COMMANDS = ["run", "status", "explain", "pending", "holds", "resync", "demo", "sandbox"]
 
 
 def environment(**more: str) -> dict[str, str]:

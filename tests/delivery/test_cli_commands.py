@@ -1,0 +1,103 @@
+"""What operators' commands say where no agent runs, and that no hint sends anybody to a command that is not there."""
+
+import json
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+import crsyncer
+from crsyncer.cli.main import crsyncer as group
+from crsyncer.cli.shared import order, table
+from crsyncer.edges.statedir import Lock
+from crsyncer.errors import SyncError, Unsure
+from tests.delivery.test_cli import crsyncer as run
+
+SOURCES = sorted(Path(crsyncer.__file__).parent.rglob("*.py"))
+ORDERS = [
+    ["holds", "release", "h1"],
+    ["holds", "add", "goals.lab.example.com"],
+    ["pending", "retry"],
+    ["pending", "retry", "goals.lab.example.com", "a"],
+    ["pending", "drop", "goals.lab.example.com", "a"],
+    ["resync"],
+    ["resync", "goals.lab.example.com"],
+]
+
+
+@pytest.mark.parametrize("arguments", ORDERS, ids=" ".join)
+def test_what_only_an_agent_can_do_is_refused_in_one_line_with_a_hint(tmp_path, arguments):
+    done = run(*arguments, "--state-dir", tmp_path / "never")
+    assert (done.returncode, done.stdout) == (1, "")
+    line, hint = done.stderr.splitlines()
+    assert line.startswith(f"crsyncer: no agent is running on {tmp_path / 'never'}")
+    assert hint.startswith("hint: systemctl start crsyncer")
+    assert not (tmp_path / "never").exists()
+
+
+@pytest.mark.parametrize(("command", "said"), [("holds", "nothing is held"), ("pending", "nothing is pending")])
+def test_lists_need_no_agent_and_no_state(tmp_path, command, said):
+    done = run(command, "list", CRSYNCER_STATE_DIR=str(tmp_path / "never"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{said}\n", "")
+    (tmp_path / "c.yaml").write_text(f"stateDir: {tmp_path / 'never'}\n")
+    done = run(command, "list", "--json", "--config", tmp_path / "c.yaml")
+    assert (done.returncode, json.loads(done.stdout)) == (0, {command: []})
+    assert not (tmp_path / "never").exists()
+
+
+@pytest.mark.parametrize("arguments", [["explain", "goals.lab.example.com", "a"], ["pending", "list"]], ids=" ".join)
+def test_a_store_that_cannot_be_read_is_an_error_with_a_hint(tmp_path, arguments):
+    (tmp_path / "state.db").write_bytes(b"nonsense" * 1000)
+    done = run(*arguments, "--state-dir", tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert [line.split(":")[0] for line in done.stderr.splitlines()] == ["crsyncer", "hint"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["holds"], "Usage: crsyncer holds"),
+        (["holds", "release"], "Missing argument 'ID'"),
+        (["holds", "drop"], "No such command 'drop'"),
+        (["pending", "drop", "goals"], "Missing argument '[NAMESPACE/]NAME'"),
+        (["explain", "goals"], "Missing argument '[NAMESPACE/]NAME'"),
+        (["resync", "a", "b"], "unexpected extra argument"),
+        (["holds", "list", "--jsn"], "--json"),
+    ],
+)
+def test_a_wrong_word_is_a_matter_of_usage(tmp_path, arguments, said):
+    done = run(*arguments, CRSYNCER_STATE_DIR=str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+def test_an_agent_that_starts_is_given_time_and_one_that_is_stuck_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("crsyncer.cli.shared._PATIENCE", 0.3)
+    lock = Lock(tmp_path)
+    lock.acquire()
+    try:
+        with pytest.raises(Unsure, match="is running, but does not answer"):
+            order(tmp_path, command="retry")
+    finally:
+        lock.release()
+    with pytest.raises(SyncError, match="no agent is running"):
+        order(tmp_path, command="retry")
+
+
+def test_a_table_is_as_wide_as_what_is_in_it_and_stays_a_table():
+    assert table(("A", "LONGER"), [("long", "x"), ("y", "1\n2")]) == "A     LONGER\nlong  x\ny     1 2"
+
+
+def test_no_hint_names_a_command_that_is_not_there():
+    context = click.Context(group)
+    commands = {name: group.get_command(context, name) for name in group.list_commands(context)}
+    contract = "diff|doctor|explain|holds|pending|resync|status|run|demo|sandbox"
+    named = set()
+    for source in SOURCES:
+        for first, second in re.findall(rf"crsyncer ({contract})\b(?: ([a-z]+))?", source.read_text()):
+            command = commands.get(first)
+            assert command is not None, (source, first)
+            assert not isinstance(command, click.Group) or not second or second in command.commands, (source, second)
+            named.add(first)
+    assert {"holds", "pending", "explain"} <= named
