@@ -71,11 +71,11 @@ def status_cases() -> Iterator[Case]:
     sent, accepted = (truth.NONE, truth.A, truth.B), (truth.NONE, truth.A)
     memories = [Memory(True, "", *rest) for rest in product(sent, accepted, BOTH, BOTH)]
     memories.append(Memory(False, "", truth.A, truth.A, True))
-    rows = [(Side.CLOUD, row) for row in (truth.NONE, truth.A, truth.B, truth.REMOVAL, truth.ANOTHER)]
-    rows += [(Side.ROBOT, row) for row in (truth.NONE, truth.A)]
+    rows = [(Side.CLOUD, row, False) for row in (truth.NONE, truth.A, truth.B, truth.REMOVAL, truth.ANOTHER)]
+    rows += [(Side.ROBOT, truth.NONE, False), (Side.CLOUD, truth.NONE, True), (Side.CLOUD, truth.A, True)]
     modes = (truth.FULL, truth.SUBTREE, truth.MAP)
-    for (up, theirs), (down, stamp, own), memory, (source, pending), mode, verify in product(
-        upstreams, copies, memories, rows, modes, BOTH
+    for (up, theirs), (down, stamp, own), memory, (source, pending, verify), mode in product(
+        upstreams, copies, memories, rows, modes
     ):
         if memory.accepted == truth.NONE or verify:  # what was accepted matters only then
             yield Case(
