@@ -32,7 +32,7 @@ from crsyncer.loop.worker import Surroundings
 
 log = logging.getLogger(__name__)
 
-_SAVE_SECONDS = 1.0
+_SAVE_SECONDS = 0.2
 _STOP_SECONDS = 8.0
 _PULSE_SECONDS = 1.0
 _STUCK_SECONDS = 30.0

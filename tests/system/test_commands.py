@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import time
 from typing import Any
 
+from crsyncer.core.words import unix
 from tests.system.asked import full_list
 from tests.system.bed import LABEL, ROBOT, Bed, SideBed, eventually
 from tests.system.conftest import MakeBed
@@ -76,6 +78,11 @@ async def test_S5_5b_a_held_mass_deletion_is_carried_out_once_it_is_released_als
     assert f"crsyncer holds release {hold['id']}" in hold["hint"]
     assert set(hold["names"]) <= {f"default/{name}" for name in names}
     kept = await bed.robot.names()
+
+    async def kept_for_a_second() -> bool:
+        return time.time() - unix(hold["since"]) > 2
+
+    await eventually(kept_for_a_second, what="the hold is older than what a kill may lose of a status")
     async with bed.stopped(kill=True):
         offline = await one_hold(bed)
         assert (offline["id"], offline["since"]) == (hold["id"], hold["since"])
