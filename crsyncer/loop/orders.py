@@ -142,7 +142,7 @@ class Orders:
 
     def _drop(self, resource: str, name: str, *, confirmed: bool) -> Json:
         pair = self._pair(resource)
-        key = find_key(name, pair.mirror.pending)
+        key = find_key(name, {*pair.mirror.pending, *pair.worker.refused})
         row = pair.mirror.pending.get(key)
         if row is None and key in pair.worker.refused:
             raise SyncError(
