@@ -73,6 +73,11 @@ class Pair:
             for side in Side
             for namespace in (namespaces if namespaces and policy.namespaced else [""])
         ]
+        for side in Side:
+            if any(r.cursor() is None for r in self.on(side)):
+                # A restore may have cost the cursor, and a crash the list after it: whatever comes is newer (S8.3).
+                self.mirror.distrust(side)
+                self._rewound.add(side)
 
     @property
     def kind_missing(self) -> bool:
@@ -150,14 +155,15 @@ class Pair:
             self._around.dispatchers[self.policy.upstream].add(job._replace(half=CHECK), Priority.DELETION)
 
     def _covered(self, side: Side) -> None:
-        if self.mirror.coverage(side, "") is Coverage.COMPLETE and side is self.policy.upstream:
+        complete = all(self.mirror.coverage(side, r.namespace) is Coverage.COMPLETE for r in self.on(side))
+        if complete and side is self.policy.upstream:
             self._brake.kind_missing = False
         if side is self.policy.upstream and self._up.up.is_set():
             # What has happened meanwhile arrives now, oldest first: hear it out, for deletions go first (S7.2).
             self._around.dispatchers[self.policy.downstream].pause(_HEARING_SECONDS)
         if side in self._rewound:
             self.worker.unverified |= set(self.mirror.views[self.policy.downstream])
-            if self.mirror.coverage(side, "") is Coverage.COMPLETE:
+            if complete:
                 self._rewound.discard(side)
         for key in self.mirror.known_keys():
             self.worker.look(key)

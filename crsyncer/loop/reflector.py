@@ -43,7 +43,7 @@ class Reflector:
         self.resumes = 0
         self._link = link
         self._policy = policy
-        self._namespace = namespace
+        self.namespace = namespace
         self._mirror = mirror
         self._observer = observer
         self._changed = changed
@@ -58,7 +58,7 @@ class Reflector:
 
     def cursor(self) -> str | None:
         """The stored cursor, where it is of this cluster, path and selector (S6.2)."""
-        cursor = self._mirror.cursors.get((self.side, self._namespace))
+        cursor = self._mirror.cursors.get((self.side, self.namespace))
         if cursor is None or cursor != self._cursor(cursor.resource_version):
             return None
         return cursor.resource_version
@@ -66,14 +66,14 @@ class Reflector:
     def moved(self, resource_version: str | None) -> None:
         """Put the cursor behind everything that was delivered."""
         cursor = None if resource_version is None else self._cursor(resource_version)
-        self._mirror.set_cursor(self.side, self._namespace, cursor)
+        self._mirror.set_cursor(self.side, self.namespace, cursor)
 
     def listing(self, reason: str) -> None:
         """Count it, and remember from here on what the list shows."""
         self.relists += 1
         self._observer.relist(self.side, self._policy.resource, reason)
         self._listed = set()
-        known = self._mirror.cursors.get((self.side, self._namespace))
+        known = self._mirror.cursors.get((self.side, self.namespace))
         if known is not None and not same_cluster(known.identity, self._link.identity or ""):
             # A human has accepted it: nothing of it is older than what we know, whatever its numbers say.
             self._mirror.distrust(self.side)
@@ -92,7 +92,7 @@ class Reflector:
     def listed(self, resource_version: str) -> None:
         """What a complete list does not show is gone, unless we have made it since the list was taken."""
         for key, view in list(self._mirror.views[self.side].items()):
-            if key in self._listed or (self._namespace and key.namespace != self._namespace):
+            if key in self._listed or (self.namespace and key.namespace != self.namespace):
                 continue
             if newer(view.resource_version, resource_version):
                 continue
@@ -119,7 +119,7 @@ class Reflector:
 
     def covers(self, coverage: Coverage) -> None:
         """Tell the mirror, and have everything looked at that this may change."""
-        self._mirror.cover(self.side, self._namespace, coverage)
+        self._mirror.cover(self.side, self.namespace, coverage)
         self._covered(self.side)
 
     def went_back(self) -> None:
@@ -133,7 +133,7 @@ class Reflector:
 
     def _admit(self, raw: Json, *, leaving: bool = False) -> Key | None:
         """The key of an object that may be touched; None, and a warning, for one that we did not ask for."""
-        reason = objection(raw, self._policy, self._namespace, leaving=leaving)
+        reason = objection(raw, self._policy, self.namespace, leaving=leaving)
         if reason:
             log.warning("%s %s: an object was ignored: %s", self.side, self._policy.resource, reason)
             return None
