@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from crsyncer.core import calls
@@ -60,9 +60,13 @@ def test_S4_2_a_patch_puts_the_status_onto_the_very_object_that_was_meant(before
 values = st.one_of(st.none(), json_values.filter(lambda value: value != {}))
 
 
-@some
-@given(st.one_of(st.none(), json_objects), values, st.sampled_from(["robot", "a/b", "~1", "~", "ä"]))
-def test_S4_5_a_patch_of_the_subtree_leaves_the_neighbours(before, value, subtree):
+@pytest.mark.parametrize("subtree", ["robot", "a/b", "~1", "~0/~", "ä"])
+@settings(deadline=None, max_examples=15)
+@given(before=st.one_of(st.none(), json_objects), value=values)
+@example(before={"battery": 7}, value={"phase": "DONE"})
+@example(before={"battery": 7}, value=None)
+@example(before={}, value=[])
+def test_S4_5_a_patch_of_the_subtree_leaves_the_neighbours(subtree, before, value):
     kind = policy(subtree=subtree)
     raw = goal(status=before)
     call = calls.patch_status(kind, KEY, "u-1", value, upstream=view_of(raw, kind, Side.CLOUD))
