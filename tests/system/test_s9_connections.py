@@ -168,7 +168,6 @@ def faults(version: str) -> dict[str, Callable[[Link, str], Injection]]:
         "not an object": answers(200, line("ADDED", {"metadata": {}})),
         "error line": answers(200, line("ERROR", error(500, "InternalError", "etcd is away"))),
         "closed without an answer": lambda link, watch: link.drop(watch, times=1),
-        "answer lost": lambda link, watch: link.drop(watch, times=1, after_request=True),
         **{f"HTTP {code}": answers(code, error(code, "Failure", "trouble")) for code in (400, 404, 408, 500, 502, 504)},
     }
 
