@@ -8,7 +8,7 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -310,27 +310,34 @@ async def test_fault_44_a_disk_that_refuses_is_reported_and_loses_nothing(tmp_pa
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@pytest.fixture
+@contextmanager
 def no_space():
+    """Refuse every file that grows. Over before the test ends: what the runner prints may go to a file, too."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-async def test_on_a_full_disk_the_agent_still_starts_with_what_is_there(crashed, tmp_path, request):
+async def test_on_a_full_disk_the_agent_still_starts_with_what_is_there(crashed, tmp_path):
     directory = lay_out(tmp_path / "state", {"": crashed["closed"]})
-    request.getfixturevalue("no_space")
-    store = await SqliteStore.open(directory)
-    assert (await store.load(GOALS)).views == known(2).views
-    report_status(store, 1, 3)
-    await store.durable()
-    assert store.state == "degraded"
-    await store.close()
-    for _ in range(2):  # the first leaves no lock behind
-        with pytest.raises(StoreError) as refused:
-            await SqliteStore.open(tmp_path / "new")
-        assert refused.value.hint
+    with no_space():
+        store = await SqliteStore.open(directory)
+        loaded = await store.load(GOALS)
+        report_status(store, 1, 3)
+        await store.durable()
+        state = store.state
+        await store.close()
+        hints = []
+        for _ in range(2):  # the first leaves no lock behind
+            with pytest.raises(StoreError) as refused:
+                await SqliteStore.open(tmp_path / "new")
+            hints.append(refused.value.hint)
+    assert loaded.views == known(2).views
+    assert state == "degraded"
+    assert all(hints)
 
 
 async def test_fault_43_a_full_disk_is_reported_and_loses_nothing(tmp_path, quick_retry):
