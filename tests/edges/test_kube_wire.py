@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import logging
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -73,13 +74,15 @@ async def test_every_status_is_a_reply_and_redirects_are_not_followed(reach: Rea
 @pytest.mark.parametrize(
     ("value", "low", "high"),
     [
-        ("7", 7, 7),
-        (format_datetime(datetime.now(UTC) + timedelta(seconds=90), usegmt=True), 60, 90),
-        ("Sat, 01 Jan 2000 00:00:00 GMT", 0, 0),
+        (lambda: "7", 7, 7),
+        (lambda: format_datetime(datetime.now(UTC) + timedelta(seconds=90), usegmt=True), 60, 90),
+        (lambda: "Sat, 01 Jan 2000 00:00:00 GMT", 0, 0),
     ],
 )
-async def test_retry_after_is_read_as_seconds_or_as_a_date(reach: Reach, value: str, low: float, high: float) -> None:
-    async with reach(always(answer(status="429 Too Many Requests", headers=(f"Retry-After: {value}",)))) as (
+async def test_retry_after_is_read_as_seconds_or_as_a_date(
+    reach: Reach, value: Callable[[], str], low: float, high: float
+) -> None:
+    async with reach(always(answer(status="429 Too Many Requests", headers=(f"Retry-After: {value()}",)))) as (
         cluster,
         _,
     ):
