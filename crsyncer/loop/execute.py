@@ -160,6 +160,7 @@ class Executor:
                 record = replace(record, sent=copy.status, accepted=upstream.status, had_status=bool(copy.status))
         self._mirror.remember(key, record)
         self._mirror.saw(self._policy.downstream, key, answer)
+        self._mirror.note_generation(key, copy)  # its echo may have come first, when `admitted` was not known yet
 
 
 def _happened(reply: Reply) -> Json:

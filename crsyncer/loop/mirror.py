@@ -75,14 +75,14 @@ class Mirror:
         known = self.views[side].get(key)
         if known is not None and newer(known.resource_version, view.resource_version):
             return False
-        if known is not None and known.resource_version == view.resource_version and known == view:
+        if known == view:
             return False
         self.views[side][key] = view
         self._store.put_copy(side, self._resource, key, view, raw)
         if side is self.policy.upstream:
             self._upstream_seen(key, view)
         else:
-            self._note_generation(key, view)
+            self.note_generation(key, view)
         return True
 
     def lost(self, side: Side, key: Key) -> None:
@@ -162,7 +162,7 @@ class Mirror:
             # The echo of our own write shows what upstream's schema made of the status (S4.9).
             self.remember(key, replace(record, accepted=view.status))
 
-    def _note_generation(self, key: Key, view: View) -> None:
+    def note_generation(self, key: Key, view: View) -> None:
         """Remember which upstream generation this downstream generation has the content of (S4.7)."""
         upstream = self.views[self.policy.upstream].get(key)
         if not self.policy.map_generation or upstream is None or view.stamp is None:
