@@ -82,6 +82,8 @@ class Mirror:
         if side is self.policy.upstream:
             self._upstream_seen(key, view)
         else:
+            if known is not None and known.uid != view.uid:
+                self._another_copy(key)
             self.note_generation(key, view)
         return True
 
@@ -91,6 +93,14 @@ class Mirror:
         self._store.drop_copy(side, self._resource, key)
         if side is self.policy.upstream and view is not None:
             self.entomb(key, Tombstone(view.uid, self._clock()))
+        if side is self.policy.downstream:
+            self._another_copy(key)
+
+    def _another_copy(self, key: Key) -> None:
+        """The copy that had a status is gone: that the next one has none says nothing about upstream's (S4.3)."""
+        record = self.records.get(key)
+        if record is not None:
+            self.remember(key, replace(record, had_status=False))
 
     def entomb(self, key: Key, tombstone: Tombstone | None) -> None:
         """Record upstream's deletion, or that there is nothing left of it to carry out."""

@@ -7,19 +7,18 @@ from typing import Any
 
 from crsyncer.core import calls
 from crsyncer.core.actions import Agreed, SendStatus
-from crsyncer.core.answers import TOO_LARGE, judge
+from crsyncer.core.answers import REFUSALS_BEFORE_DEAD, judge
 from crsyncer.core.model import Gap, Key, Pending, View
 from crsyncer.core.policy import Policy
 from crsyncer.core.project import digest, map_generation
 from crsyncer.core.queue import Priority
-from crsyncer.errors import Never, NotAllowed, Refused, SyncError, Unsure
+from crsyncer.errors import Never, NotAllowed, Refused, SyncError
 from crsyncer.loop.mirror import Mirror
 from crsyncer.loop.side import SideLink
 from crsyncer.ports import Reply, Store
 
 log = logging.getLogger(__name__)
 
-_REFUSALS_BEFORE_DEAD = 5
 _PERIODIC_AFTER = 3
 """An object whose unsent status was replaced so often reports periodically; it can wait for others (S7.2)."""
 
@@ -104,12 +103,8 @@ class Outbox:
         try:
             reply = await self._write(key, upstream, value)
         except Refused:
-            if failures + 1 >= _REFUSALS_BEFORE_DEAD and self._mirror.sight(self._policy.upstream, key) == upstream:
+            if failures + 1 >= REFUSALS_BEFORE_DEAD and self._mirror.sight(self._policy.upstream, key) == upstream:
                 raise Never("upstream keeps refusing the status") from None
-            raise
-        except Unsure as error:
-            if TOO_LARGE in str(error) and failures + 1 >= _REFUSALS_BEFORE_DEAD:
-                raise Never(str(error)) from None
             raise
         version = str(reply.body.get("metadata", {}).get("resourceVersion", ""))
         await self._mirror.status_written(key, resource_version=version, value=value)

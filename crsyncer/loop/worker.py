@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crsyncer.core.actions import Agreed, Create, Delete, Hold, HoldReason, Plan, SendStatus, StatusAction, Update, Why
+from crsyncer.core.answers import REFUSALS_BEFORE_DEAD, TOO_LARGE
 from crsyncer.core.decide import decide
 from crsyncer.core.guard import DriftBrake, Holds
 from crsyncer.core.model import Gap, Key, Side
@@ -208,7 +209,9 @@ class Worker:
 
     async def _check_ahead(self, job: Job) -> None:
         """Have a deletion checked whose copy is out of reach."""
-        if job.key in self.mirror.tombstones and job.key in self.mirror.views[self.policy.downstream]:
+        # A copy whose creation was cut off is not known, but may be there.
+        there = self.mirror.sight(self.policy.downstream, job.key) is not Gap.ABSENT
+        if job.key in self.mirror.tombstones and there:
             hold = await self._check(job.key)
             if hold is not None:
                 self._hold(job.key, hold)
@@ -277,6 +280,8 @@ class Worker:
         """It did not happen, or nobody knows (S10): say so once, and decide when to look again."""
         side = self.policy.downstream if job.half == CONTENT else self.policy.upstream
         dispatcher = self._dispatcher(job)
+        if TOO_LARGE in str(error) and dispatcher.failures(job) + 1 >= REFUSALS_BEFORE_DEAD:
+            error = Never(str(error))
         result = type(error).__name__.lower()
         verb = "status" if job.half == STATUS else "content"
         self._around.observer.write(side, self.policy.resource, verb, result)
