@@ -7,7 +7,6 @@ from enum import StrEnum
 class Why(StrEnum):
     """The reason of an action, for logs and counters."""
 
-    NEW = "new"
     CHANGED = "changed"
     DRIFT = "drift"
     ADOPT = "adopt"

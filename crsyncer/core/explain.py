@@ -20,7 +20,6 @@ _HOLD_RULES = {
     HoldReason.ODD_STATUS: "S4.5",
 }
 _WHY = {
-    Why.NEW: ("S3.2", "is new"),
     Why.CHANGED: ("S3.2", "has changed upstream"),
     Why.DRIFT: ("S3.5", "was changed downstream"),
     Why.ADOPT: ("S5.4", "was not made by this agent, and is adopted"),
