@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help demo test check bench rules format lock clean
+.PHONY: help demo test check faults bench rules format lock clean
 help: ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -21,6 +21,9 @@ check: $(STAMP) ## format, lint, types, import directions
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/lint-imports --no-cache >$(VENV)/imports.log || { cat $(VENV)/imports.log; exit 1; }
 	@$(BIN)/mypy
+
+faults: $(STAMP) ## every row of the fault matrix, also what takes minutes; writes FAULTS.md (ROWS="7 42": only those)
+	@$(BIN)/python -m tests.faults $(ROWS)
 
 bench: $(STAMP) ## measure everything that the design promises; prints a table, writes bench.json
 	@$(BIN)/python -m tests.bench $(BENCH)

@@ -10,6 +10,13 @@ from crsyncer.sandbox.link import Link
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.resource import CRD
 from crsyncer.sandbox.sandbox import Sandbox
+from tests.faults.rows import ROWS
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The tags of the fault matrix: `pytest -m fault_07`."""
+    for row, text in ROWS.items():
+        config.addinivalue_line("markers", f"fault_{row:02}: {text}")
 
 
 @pytest.fixture(scope="session")
