@@ -1,6 +1,8 @@
 """`crsyncer explain`: why an object is, or isn't, on the other side."""
 
+import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +10,17 @@ import click
 
 from crsyncer.cli.shared import as_json_option, ask_or, chosen_state_dir, settings_options, show_json
 from crsyncer.cli.status import SAVED
-from crsyncer.core.explain import ObjectFacts, render, stored_policy
+from crsyncer.core.explain import ObjectFacts, stored_policy
 from crsyncer.core.explain import explain as explained
 from crsyncer.core.model import Gap, Json, Key, Loaded, Record, Side, Sighting
 from crsyncer.core.policy import Policy
 from crsyncer.core.report import HoldFacts
 from crsyncer.core.target import find_key, find_resource
-from crsyncer.core.words import unix
+from crsyncer.core.words import duration, plain, unix
+
+_MARKS = {True: "ok", False: "NO", None: ".."}
+_VALUE_WIDTH = 40
+_MOST_DIFFERENCES = 20
 
 
 @click.command()
@@ -89,3 +95,54 @@ def _hold(hold: Json) -> HoldFacts:
         hold["hint"],
         hold["message"],
     )
+
+
+def render(content: Json, now: float) -> str:
+    """An explanation as text; `now` is Unix time, in seconds. The first line is the answer."""
+    name = f"{content['namespace']}/{content['name']}" if content["namespace"] else content["name"]
+    blocks = [
+        [f"{content['resource']} {name}: {content['state']}: {content['summary']}"],
+        [f"{side:<7}{_seen(content['objects'][side])}" for side in Side],
+        [f"{_MARKS[step['ok']]}  {step['rule']:<5} {step['text']}" for step in content["steps"]],
+        [*_unlike(content["differences"])],
+        [*_waiting(content["pending"], now)],
+    ]
+    return "\n\n".join("\n".join(map(plain, block)) for block in blocks if block) + "\n"
+
+
+def _seen(seen: Json) -> str:
+    if seen["state"] != "seen":
+        return str(seen["state"])
+    dying = f", being deleted, finalizers: {', '.join(seen['finalizers']) or 'none'}" if seen["terminating"] else ""
+    return f"uid {seen['uid']}, resourceVersion {seen['resourceVersion']}, generation {seen['generation']}{dying}"
+
+
+def _unlike(differences: list[Json]) -> Iterator[str]:
+    if differences:
+        yield "DIFFERENCES"
+    for found in differences[:_MOST_DIFFERENCES]:
+        values = [f"{side} {_value(found[side])}" for side in Side]
+        yield f"{found['path']}: {', '.join(values)}"
+    if (rest := len(differences) - _MOST_DIFFERENCES) > 0:
+        yield f"and {rest} more: --json shows both objects"
+
+
+def _value(value: Any) -> str:
+    text = "-" if value is None else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _VALUE_WIDTH else f"{text[: _VALUE_WIDTH - 1]}…"
+
+
+def _waiting(pending: list[Json], now: float) -> Iterator[str]:
+    if pending:
+        yield "PENDING"
+    for row in pending:
+        parts = [f"{row['what']} for the {row['to']}"]
+        if row["dead"]:
+            parts.append("refused for good")
+        if row["since"]:
+            parts.append(f"waiting for {duration(now - unix(row['since']))}, tried {row['attempts']} times")
+        if row["error"]:
+            parts.append(f"last answer: {row['error']}")
+        if row["nextTry"]:
+            parts.append(f"next try in {duration(unix(row['nextTry']) - now)}")
+        yield "; ".join(parts)

@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from crsyncer import __version__
+from crsyncer.cli.screen import render
 from crsyncer.cli.shared import ask_or, chosen_state_dir, settings_options
 from crsyncer.core.model import Json, Side
 from crsyncer.core.report import OutboxFacts, StoredFacts, StoredKind, StoreFacts, exit_code, stopped_document
-from crsyncer.core.screen import render
 from crsyncer.errors import StoreError
 
 REQUEST = {"command": "status"}

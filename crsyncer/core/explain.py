@@ -1,6 +1,5 @@
 """Why an object is, or is not, on the other side: rule by rule, from what is known of it."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +9,7 @@ from crsyncer.core.model import Gap, Json, Key, Pending, Record, Side, Sighting,
 from crsyncer.core.policy import ROBOT_LABEL, SPEC_SOURCE, Policy, Version
 from crsyncer.core.project import compose_copy, unlike
 from crsyncer.core.report import HoldFacts
-from crsyncer.core.words import duration, plain, rfc3339, unix
+from crsyncer.core.words import rfc3339
 
 SCHEMA = "crsyncer.explain/v1"
 _KIND_RULES = {"misconfigured": "S1.2", "version-mismatch": "S1.5", "kind-missing": "S1.6", "forbidden": "S1.6"}
@@ -28,9 +27,6 @@ _WHY = {
     Why.REPLACED: ("S5.4", "is to be deleted and made anew: its upstream object was re-created"),
 }
 _ON = {Side.CLOUD: "in the cloud", Side.ROBOT: "on the robot"}
-_MARKS = {True: "ok", False: "NO", None: ".."}
-_VALUE_WIDTH = 40
-_MOST_DIFFERENCES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,54 +308,3 @@ def _pending(facts: ObjectFacts) -> Iterator[Json]:
             "dead": row.dead,
             "nextTry": rfc3339(facts.next_status),
         }
-
-
-def render(content: Json, now: float) -> str:
-    """An explanation as text; `now` is Unix time, in seconds. The first line is the answer."""
-    name = f"{content['namespace']}/{content['name']}" if content["namespace"] else content["name"]
-    blocks = [
-        [f"{content['resource']} {name}: {content['state']}: {content['summary']}"],
-        [f"{side:<7}{_seen(content['objects'][side])}" for side in Side],
-        [f"{_MARKS[step['ok']]}  {step['rule']:<5} {step['text']}" for step in content["steps"]],
-        [*_unlike(content["differences"])],
-        [*_waiting(content["pending"], now)],
-    ]
-    return "\n\n".join("\n".join(map(plain, block)) for block in blocks if block) + "\n"
-
-
-def _seen(seen: Json) -> str:
-    if seen["state"] != "seen":
-        return str(seen["state"])
-    dying = f", being deleted, finalizers: {', '.join(seen['finalizers']) or 'none'}" if seen["terminating"] else ""
-    return f"uid {seen['uid']}, resourceVersion {seen['resourceVersion']}, generation {seen['generation']}{dying}"
-
-
-def _unlike(differences: list[Json]) -> Iterator[str]:
-    if differences:
-        yield "DIFFERENCES"
-    for found in differences[:_MOST_DIFFERENCES]:
-        values = [f"{side} {_value(found[side])}" for side in Side]
-        yield f"{found['path']}: {', '.join(values)}"
-    if (rest := len(differences) - _MOST_DIFFERENCES) > 0:
-        yield f"and {rest} more: --json shows both objects"
-
-
-def _value(value: Any) -> str:
-    text = "-" if value is None else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _VALUE_WIDTH else f"{text[: _VALUE_WIDTH - 1]}…"
-
-
-def _waiting(pending: list[Json], now: float) -> Iterator[str]:
-    if pending:
-        yield "PENDING"
-    for row in pending:
-        parts = [f"{row['what']} for the {row['to']}"]
-        if row["dead"]:
-            parts.append("refused for good")
-        if row["since"]:
-            parts.append(f"waiting for {duration(now - unix(row['since']))}, tried {row['attempts']} times")
-        if row["error"]:
-            parts.append(f"last answer: {row['error']}")
-        if row["nextTry"]:
-            parts.append(f"next try in {duration(unix(row['nextTry']) - now)}")
-        yield "; ".join(parts)

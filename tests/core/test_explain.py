@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from crsyncer.cli.explain import render
 from crsyncer.core.actions import (
     NOTHING,
     Create,
@@ -15,7 +16,7 @@ from crsyncer.core.actions import (
     Update,
     Why,
 )
-from crsyncer.core.explain import ObjectFacts, Refused, explain, render, stored_policy
+from crsyncer.core.explain import ObjectFacts, Refused, explain, stored_policy
 from crsyncer.core.model import Gap, Key, Pending, Record, Side, Tombstone
 from crsyncer.core.project import view_of
 from crsyncer.core.report import HoldFacts, kind_row

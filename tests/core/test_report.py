@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from crsyncer.cli.screen import render
 from crsyncer.core.model import Side
 from crsyncer.core.report import OutboxFacts, StoredFacts, StoreFacts, document, exit_code, stopped_document
-from crsyncer.core.screen import render
 from tests.core.report_kit import GOALS, NOW, STORED, facts, hold, kind, side
 
 CONTRACT = json.loads("""

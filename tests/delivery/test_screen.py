@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from crsyncer.cli.screen import WIDTH, render
 from crsyncer.core.model import Side
 from crsyncer.core.report import OutboxFacts, StoredFacts, StoreFacts, document, stopped_document
-from crsyncer.core.screen import WIDTH, render
 from crsyncer.core.words import count, duration, rfc3339
 from tests.core.report_kit import NOW, STORED, facts, hold, kind, side
 
