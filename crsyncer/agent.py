@@ -12,8 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from crsyncer import __version__
-from crsyncer.core.calls import Call
-from crsyncer.core.guard import Holds
 from crsyncer.core.model import Json, Side
 from crsyncer.core.report import Facts, StoreFacts, document
 from crsyncer.edges import control, reload, web
@@ -22,13 +20,8 @@ from crsyncer.edges.kube import Exchange, KubeCluster
 from crsyncer.edges.metrics import Metrics
 from crsyncer.edges.store import SqliteStore
 from crsyncer.errors import ConfigError
-from crsyncer.loop.catalog import Catalog
-from crsyncer.loop.custody import ISSUED
-from crsyncer.loop.dispatch import Dispatcher, Job
-from crsyncer.loop.orders import Orders
-from crsyncer.loop.side import SideLink
+from crsyncer.loop.nerves import Nerves
 from crsyncer.loop.survey import hold_facts, kind_facts, outbox_facts, side_facts
-from crsyncer.loop.worker import Surroundings
 
 log = logging.getLogger(__name__)
 
@@ -97,11 +90,7 @@ class Agent:
         self._config_error: str | None = None
         self._store_trouble: str | None = None
         self._store: SqliteStore
-        self._links: dict[Side, SideLink] = {}
-        self._dispatchers: dict[Side, Dispatcher] = {}
-        self._holds = Holds()
-        self._catalog: Catalog
-        self._orders: Orders
+        self._nerves: Nerves | None = None
         self._changed = asyncio.Event()
         self._rebuild = asyncio.Event()
         self._pulse = time.monotonic()
@@ -146,7 +135,7 @@ class Agent:
             self._rebuild.clear()
             async with contextlib.AsyncExitStack() as stack:
                 try:
-                    await self._build(stack)
+                    nerves = await self._build(stack)
                 except ConfigError as error:
                     if proven is None:
                         raise
@@ -155,28 +144,31 @@ class Agent:
                     continue
                 proven = self._settings
                 with contextlib.suppress(_Rebuild):
-                    await self._loops()
+                    await self._loops(nerves)
 
-    async def _build(self, stack: contextlib.AsyncExitStack) -> None:
+    async def _build(self, stack: contextlib.AsyncExitStack) -> Nerves:
         clusters = {side: await self._connect(side, stack) for side in Side}
-        self._assemble(clusters)
-        await stack.enter_async_context(control.serve(self._settings.state_dir, self._answer))
+        nerves = self._nerves = self._assemble(clusters)
+        await stack.enter_async_context(control.serve(self._settings.state_dir, partial(self._answer, nerves)))
         if self._settings.listen is not None:
             await stack.enter_async_context(
-                web.serve(self._settings.listen, live=self._live, ready=self._ready, metrics=self._scrape)
+                web.serve(
+                    self._settings.listen,
+                    live=self._live,
+                    ready=partial(self._ready, nerves),
+                    metrics=partial(self._scrape, nerves),
+                )
             )
+        return nerves
 
-    async def _loops(self) -> None:
+    async def _loops(self, nerves: Nerves) -> None:
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._catalog.run())
+                tasks.create_task(nerves.run())
                 tasks.create_task(self._watch_settings())
                 tasks.create_task(self._keep_saved())
                 tasks.create_task(self._beat())
                 tasks.create_task(self._until_rebuild())
-                for side in Side:
-                    tasks.create_task(self._links[side].run())
-                    tasks.create_task(self._dispatchers[side].run())
         except* _Rebuild:
             raise _Rebuild from None
 
@@ -198,37 +190,17 @@ class Agent:
         stack.push_async_callback(cluster.close)
         return cluster
 
-    def _assemble(self, clusters: dict[Side, KubeCluster]) -> None:
-        self._holds = Holds(self._store.get_meta(ISSUED) or 0)
-        for side in Side:
-            link = SideLink(
-                side,
-                cluster=clusters[side],
-                store=self._store,
-                observer=self._tally,
-                probe=partial(self._probe, side),
-                clock=time.time,
-            )
-            self._links[side] = link
-            self._dispatchers[side] = Dispatcher(link, self._work)
-        around = Surroundings(
-            links=self._links,
-            dispatchers=self._dispatchers,
+    def _assemble(self, clusters: dict[Side, KubeCluster]) -> Nerves:
+        return Nerves(
+            clusters,
             store=self._store,
             observer=self._tally,
-            holds=self._holds,
-            clock=time.time,
+            robot=self._settings.robot_name,
+            namespaces=self._settings.namespaces,
             watch_timeout=self._settings.watch_timeout,
+            clock=time.time,
             noticed=self._changed.set,
         )
-        self._catalog = Catalog(around, robot=self._settings.robot_name, namespaces=self._settings.namespaces)
-        self._orders = Orders(self._catalog, around)
-
-    def _probe(self, side: Side) -> Call:
-        return self._catalog.probe(side)
-
-    async def _work(self, job: Job) -> None:
-        await self._catalog.work(job)
 
     # Settings
 
@@ -241,7 +213,7 @@ class Agent:
 
     def _take(self, outcome: Settings | ConfigError) -> None:
         """Go on with new settings, or with the old ones and say why."""
-        for link in self._links.values():
+        for link in self._nerves.links.values() if self._nerves is not None else ():
             link.cluster.refresh_credentials()
         if isinstance(outcome, ConfigError):
             self._refuse(str(outcome))
@@ -266,14 +238,14 @@ class Agent:
 
     # What others ask
 
-    async def _answer(self, request: Json) -> Json:
+    async def _answer(self, nerves: Nerves, request: Json) -> Json:
         match request.get("command"):
             case "status":
-                return self._document()
+                return self._document(nerves)
             case _:
-                return await self._orders.answer(request)
+                return await nerves.orders.answer(request)
 
-    def _document(self) -> Json:
+    def _document(self, nerves: Nerves) -> Json:
         store = StoreFacts(
             path=str(self._store.path),
             bytes=self._store.bytes,
@@ -281,23 +253,22 @@ class Agent:
             state=self._store.state,
             message=self._store_trouble,
         )
-        rows = self._catalog.rows
+        rows, links = nerves.catalog.rows, nerves.links
         kinds = [
-            kind_facts(row, links=self._links, dispatchers=self._dispatchers, holds=self._holds)
-            for row in rows.values()
+            kind_facts(row, links=links, dispatchers=nerves.dispatchers, holds=nerves.holds) for row in rows.values()
         ]
         facts = Facts(
             version=__version__,
             robot=self._settings.robot_name,
             pid=os.getpid(),
             since=self._since,
-            sides={side: side_facts(link) for side, link in self._links.items()},
+            sides={side: side_facts(link) for side, link in links.items()},
             store=store,
             kinds=tuple(kinds),
-            holds=tuple(hold_facts(self._holds, self._links)),
+            holds=tuple(hold_facts(nerves.holds, links)),
             outbox=outbox_facts(rows),
             writes={side: dict(counts) for side, counts in self._tally.writes.items()},
-            ready=self._catalog.known,
+            ready=nerves.catalog.known,
             config_error=self._config_error,
         )
         return document(facts, time.time())
@@ -306,11 +277,11 @@ class Agent:
         silent = time.monotonic() - self._pulse
         return f"the event loop has been stuck for {silent:.0f} s" if silent > _STUCK_SECONDS else None
 
-    def _ready(self) -> str | None:
-        return None if self._catalog.known else "the robot's CRDs are not known yet"
+    def _ready(self, nerves: Nerves) -> str | None:
+        return None if nerves.catalog.known else "the robot's CRDs are not known yet"
 
-    def _scrape(self) -> bytes:
-        return self._metrics.render(self._document())
+    def _scrape(self, nerves: Nerves) -> bytes:
+        return self._metrics.render(self._document(nerves))
 
     # Housekeeping
 
@@ -328,8 +299,8 @@ class Agent:
             await asyncio.sleep(_SAVE_SECONDS)
 
     def _save(self) -> None:
-        if self._links:
-            self._store.put_meta("status", self._document())
+        if self._nerves is not None:
+            self._store.put_meta("status", self._document(self._nerves))
 
     def _trouble(self, message: str | None) -> None:
         if message is not None:

@@ -1,0 +1,75 @@
+"""All nerves of one agent, joined: given the hands, who hears, decides, writes and answers orders."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from crsyncer.core.calls import Call
+from crsyncer.core.guard import Holds
+from crsyncer.core.model import Side
+from crsyncer.loop.catalog import Catalog
+from crsyncer.loop.custody import ISSUED
+from crsyncer.loop.dispatch import Dispatcher, Job
+from crsyncer.loop.orders import Orders
+from crsyncer.loop.side import SideLink
+from crsyncer.loop.worker import Surroundings
+from crsyncer.ports import Cluster, Observer, Store
+
+
+class Nerves:
+    """The same wherever the hands lead: to two API servers and a disk, or to a world that was made up.
+
+    `clock` is Unix time in seconds, `watch_timeout` is in seconds; `noticed` is called when there is news for `status`.
+    """
+
+    def __init__(
+        self,
+        clusters: Mapping[Side, Cluster],
+        *,
+        store: Store,
+        observer: Observer,
+        robot: str,
+        namespaces: Sequence[str],
+        watch_timeout: int,
+        clock: Callable[[], float],
+        noticed: Callable[[], None],
+    ) -> None:
+        self.holds = Holds(store.get_meta(ISSUED) or 0)
+        self.links = {
+            side: SideLink(
+                side,
+                cluster=clusters[side],
+                store=store,
+                observer=observer,
+                probe=partial(self._probe, side),
+                clock=clock,
+            )
+            for side in Side
+        }
+        self.dispatchers = {side: Dispatcher(link, self._work) for side, link in self.links.items()}
+        around = Surroundings(
+            links=self.links,
+            dispatchers=self.dispatchers,
+            store=store,
+            observer=observer,
+            holds=self.holds,
+            clock=clock,
+            watch_timeout=watch_timeout,
+            noticed=noticed,
+        )
+        self.catalog = Catalog(around, robot=robot, namespaces=namespaces)
+        self.orders = Orders(self.catalog, around)
+
+    async def run(self) -> None:
+        """Keep both sides in agreement, forever."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.catalog.run())
+            for side in Side:
+                tasks.create_task(self.links[side].run())
+                tasks.create_task(self.dispatchers[side].run())
+
+    def _probe(self, side: Side) -> Call:
+        return self.catalog.probe(side)
+
+    async def _work(self, job: Job) -> None:
+        await self.catalog.work(job)
