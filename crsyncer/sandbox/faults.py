@@ -46,7 +46,7 @@ class Fault(Enum):
 
     ANSWER = "answer it in place of the plane"
     STALL = "never answer"
-    DROP = "close the connection without an answer"
+    HANG_UP = "close the connection without an answer"
     TRUNCATE = "cut the answer in the middle"
 
 

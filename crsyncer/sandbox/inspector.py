@@ -94,7 +94,7 @@ class Inspector:
         match injection.fault:
             case Fault.STALL:
                 return await _stall(injection, client)
-            case Fault.DROP:
+            case Fault.HANG_UP:
                 return False
             case _:
                 request.status = injection.status

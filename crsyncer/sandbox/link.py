@@ -117,26 +117,21 @@ class Link:
         when: Callable[[Request], bool] | None = None,
         times: int | None = None,
         after_request: bool = False,
+        hang_up: bool = False,
     ) -> Injection:
-        """Never answer until the injection is removed; without `after_request` not even the body is read."""
-        pattern = re.compile(path_regex)
-        return self._add(
-            Injection(Fault.STALL, pattern, method=method, when=when, times=times, after_request=after_request)
-        )
+        """Never answer until the injection is removed; without `after_request` not even the body is read.
 
-    def drop(
-        self,
-        path_regex: str,
-        *,
-        method: str | None = None,
-        when: Callable[[Request], bool] | None = None,
-        times: int | None = None,
-        after_request: bool = False,
-    ) -> Injection:
-        """Close the connection in place of an answer; with `after_request`, after a write that did happen."""
-        pattern = re.compile(path_regex)
+        `hang_up`: close the connection in place of an answer; with `after_request`, after a write that did happen.
+        """
         return self._add(
-            Injection(Fault.DROP, pattern, method=method, when=when, times=times, after_request=after_request)
+            Injection(
+                Fault.HANG_UP if hang_up else Fault.STALL,
+                re.compile(path_regex),
+                method=method,
+                when=when,
+                times=times,
+                after_request=after_request,
+            )
         )
 
     def truncate(

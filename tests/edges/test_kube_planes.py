@@ -212,7 +212,7 @@ async def _events(goals: Goals, version: str) -> list[bytes]:
 async def test_a_lost_reply_to_a_write_is_unsure_and_the_write_is_not_repeated(goals: Goals, cloud_link: Link) -> None:
     created = await goals.create("a")
     cloud_link.clear()
-    cloud_link.drop("goals/a", method="DELETE", after_request=True)
+    cloud_link.stall("goals/a", method="DELETE", after_request=True, hang_up=True)
     with pytest.raises(Unsure):
         await goals.cluster.request(Call("delete", "DELETE", f"{goals.path}/a", body={"kind": "DeleteOptions"}))
     assert [request.method for request in cloud_link.requests] == ["DELETE"]

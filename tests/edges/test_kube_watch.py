@@ -1,6 +1,7 @@
 """Watches of an API server that misbehaves, over real sockets and TLS."""
 
 import asyncio
+import contextlib
 import gzip
 import json
 from typing import Any
@@ -37,6 +38,7 @@ EVENTS = [
 BODY = b"".join(line + b"\n" for line in EVENTS)
 
 
+@pytest.mark.fault_40
 @pytest.mark.parametrize("size", [1, 2, 7, 64, 4096])
 async def test_lines_are_whole_wherever_the_chunks_end(reach: Reach, size: int) -> None:
     pieces = [chunk(BODY[at : at + size]) for at in range(0, len(BODY), size)]
@@ -45,18 +47,49 @@ async def test_lines_are_whole_wherever_the_chunks_end(reach: Reach, size: int) 
         assert server.requests[0].headers["accept-encoding"] == "identity"
 
 
+@pytest.mark.fault_40
 async def test_a_split_at_every_byte_of_the_wire_changes_nothing(reach: Reach) -> None:
     wire = STREAM + chunk(BODY) + chunk(b"")
     async with reach(always(*(wire[at : at + 1] for at in range(len(wire))))) as (cluster, _):
         assert await lines(cluster) == EVENTS
 
 
+@pytest.mark.fault_40
 async def test_gzip_nobody_asked_for_is_unpacked_too(reach: Reach) -> None:
     packed = gzip.compress(BODY[:50]) + gzip.compress(BODY[50:])
     head = STREAM.replace(b"Content-Type", b"Content-Encoding: gzip\r\nContent-Type")
     pieces = [chunk(packed[at : at + 1]) for at in range(len(packed))]
     async with reach(always(head, *pieces, chunk(b""))) as (cluster, _):
         assert await lines(cluster) == EVENTS
+
+
+@pytest.mark.fault_40
+async def test_gzip_cut_anywhere_gives_whole_events_only(reach: Reach) -> None:
+    packed = gzip.compress(BODY[:50]) + gzip.compress(BODY[50:])
+    head = STREAM.replace(b"Content-Type", b"Content-Encoding: gzip\r\nContent-Type")
+    sent = iter(range(len(packed)))
+
+    async def handler(request: Request, writer: Any) -> None:
+        cut = next(sent)
+        # By turns a stream that breaks off, and one that ends as if it were whole.
+        writer.write(head + chunk(packed[:cut] or b"\0") + (chunk(b"") if cut % 2 else b""))
+        await writer.drain()
+        writer.close()
+
+    async with reach(handler) as (cluster, _):
+        seen = [await received(cluster) for _ in packed]
+    assert all(found == EVENTS[: len(found)] for found in seen)
+    assert {len(found) for found in seen} >= {0, 1, 2, 3}
+
+
+async def received(cluster: KubeCluster) -> list[bytes]:
+    """The lines that came, however the stream ended."""
+    found: list[bytes] = []
+    with contextlib.suppress(Unsure):
+        async with cluster.watch(WATCH, read_timeout=5) as stream:
+            async for line in stream.lines():
+                found += [line]
+    return found
 
 
 async def test_a_line_is_handed_out_before_the_next_one_is_there(reach: Reach) -> None:
@@ -110,6 +143,7 @@ async def test_a_line_may_have_4_mib_and_not_one_byte_more(reach: Reach) -> None
         assert await collect(cluster) == ([EVENTS[0]], "a watch line is longer than 4 MiB")
 
 
+@pytest.mark.fault_39
 async def test_an_endless_line_is_given_up_at_4_mib(reach: Reach) -> None:
     sent = 0
 

@@ -241,6 +241,12 @@ class Bed:
         await self.agent.start()
 
 
+def memory(pid: int, what: str = "VmRSS") -> float:
+    """MiB that a process has in memory; `VmHWM`: the most that it ever had. Source: proc_pid_status(5)."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{what}:")) / 1024
+
+
 def writes(link: Link) -> list[str]:
     """Every request through a link that could have changed something, as `VERB path`."""
     return [f"{r.method} {r.path}" for r in link.requests if r.method not in ("GET", "HEAD")]

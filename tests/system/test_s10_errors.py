@@ -41,7 +41,7 @@ async def test_S10_a_failed_uid_test_is_no_dead_letter(bed: Bed):
 
 async def test_S10_a_delete_that_finds_nothing_is_done(bed: Bed):
     await copied(bed, 1)
-    bed.robot.link.drop("/g00$", method="DELETE", times=1, after_request=True)
+    bed.robot.link.stall("/g00$", method="DELETE", times=1, after_request=True, hang_up=True)
     await bed.cloud.delete("g00")
     await bed.robot.gone("g00")
     await bed.settled()
@@ -53,8 +53,8 @@ async def test_S10_a_connection_that_breaks_leaves_no_trace(bed: Bed, lost: str)
     """Creates, updates, statuses and deletions, each with a request or a reply that never arrives."""
     names = await copied(bed, 3)
     for link, method in ((bed.robot.link, "POST"), (bed.robot.link, "PUT"), (bed.robot.link, "DELETE")):
-        link.drop("/goals", method=method, times=2, after_request=lost == "reply")
-    bed.cloud.link.drop("/status", method="PATCH", times=2, after_request=lost == "reply")
+        link.stall("/goals", method=method, times=2, after_request=lost == "reply", hang_up=True)
+    bed.cloud.link.stall("/status", method="PATCH", times=2, after_request=lost == "reply", hang_up=True)
     history = await bed.cloud.record("g01")
     await bed.cloud.create("new", spec={"x": 5})
     await bed.cloud.patch("g00", {"spec": {"x": 2}})

@@ -10,7 +10,7 @@ import pytest
 
 from crsyncer.sandbox.agent import AgentProcess
 from tests.system.asked import deletes, lists, status_writes, watches
-from tests.system.bed import LABEL, Bed, eventually, writes
+from tests.system.bed import LABEL, Bed, eventually, memory, writes
 from tests.system.conftest import MakeBed
 from tests.system.test_s5_brake import copied
 
@@ -247,13 +247,8 @@ async def test_S6_5_sigterm_in_the_middle_of_work_exits_0_and_loses_nothing(bed:
 
 async def test_S6_6_bodies_live_on_disk(bed: Bed):
     """600 objects of 20 kB on two sides are 24 MB of JSON, and several times that as Python objects."""
-
-    def resident() -> int:
-        lines = Path(f"/proc/{bed.agent.pid}/status").read_text().splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
-
     await copied(bed, 5)
-    few = resident()
+    few = memory(bed.agent.pid)
     gate = asyncio.Semaphore(16)
 
     async def make(number: int) -> None:
@@ -267,6 +262,6 @@ async def test_S6_6_bodies_live_on_disk(bed: Bed):
 
     await eventually(all_there, seconds=60, what="605 copies")
     await bed.settled(seconds=60)
-    grown = (resident() - few) / 1024
+    grown = memory(bed.agent.pid) - few
     print(f"600 objects of 20 kB: {grown:.1f} MiB more")
     assert grown < 40

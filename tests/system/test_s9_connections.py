@@ -9,7 +9,7 @@ import pytest
 from crsyncer.sandbox.faults import Injection, Request
 from crsyncer.sandbox.link import Link
 from tests.system.asked import full_list, lists, watches
-from tests.system.bed import Bed, SideBed, eventually
+from tests.system.bed import Bed, SideBed, eventually, memory
 from tests.system.kinds import another, asked, row, until_row
 
 SIDES = ("cloud", "robot")
@@ -167,11 +167,12 @@ def faults(version: str) -> dict[str, Callable[[Link, str], Injection]]:
         "garbage": answers(200, b"<html>captive portal</html>\n"),
         "not an object": answers(200, line("ADDED", {"metadata": {}})),
         "error line": answers(200, line("ERROR", error(500, "InternalError", "etcd is away"))),
-        "closed without an answer": lambda link, watch: link.drop(watch, times=1),
+        "closed without an answer": lambda link, watch: link.stall(watch, times=1, hang_up=True),
         **{f"HTTP {code}": answers(code, error(code, "Failure", "trouble")) for code in (400, 404, 408, 500, 502, 504)},
     }
 
 
+@pytest.mark.fault_39
 @pytest.mark.parametrize("side", SIDES)
 async def test_S9_2_a_watch_goes_on_from_the_cursor_whatever_ended_it(bed: Bed, side: str):
     kinds = {"goals": (bed.cloud, bed.robot)}
@@ -205,6 +206,7 @@ async def test_S9_2_a_watch_goes_on_from_the_cursor_whatever_ended_it(bed: Bed, 
         assert all("resourceVersion=" in r.query for r in watches(link, plural))
 
 
+@pytest.mark.fault_39
 async def test_S9_2_a_line_cut_in_the_middle_is_not_applied_and_comes_again(bed: Bed):
     before = await begun(bed)
     cut = bed.cloud.link.truncate(WATCH, after_bytes=200)
@@ -213,6 +215,23 @@ async def test_S9_2_a_line_cut_in_the_middle_is_not_applied_and_comes_again(bed:
     await flows(bed.cloud, bed.robot, 2)
     await flows(bed.cloud, bed.robot, 3)
     assert (await bed.kind())["relists"] == before["relists"]
+
+
+@pytest.mark.fault_39
+async def test_S9_2_a_line_of_ten_megabytes_is_neither_applied_nor_kept_in_memory(bed: Bed):
+    before = await begun(bed)
+    huge = await bed.cloud.get("a")
+    huge["spec"] = {"text": "x" * (10 << 20)}
+    body = line("MODIFIED", huge)
+    injection = bed.cloud.link.inject(WATCH, status=200, body=body, times=2)
+    most = memory(bed.agent.pid, "VmHWM")
+    break_connections(bed.cloud.link)
+    await hit(injection, 2)
+    await flows(bed.cloud, bed.robot, 2)
+    assert (await bed.kind())["relists"] == before["relists"]
+    grown = memory(bed.agent.pid, "VmHWM") - most
+    print(f"{grown:.1f} MiB more at the most, for two lines of 10 MiB")
+    assert grown < 24
 
 
 @pytest.mark.parametrize("side", SIDES)

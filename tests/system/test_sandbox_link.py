@@ -154,13 +154,13 @@ async def test_an_injected_answer_hits_what_it_names_as_often_as_it_says(cloud_l
 
 async def test_a_lost_reply_leaves_the_write_done(cloud_link, cloud_api):
     async with through(cloud_link) as api:
-        dropped = cloud_link.drop("/configmaps", method="POST", times=1, after_request=True)
+        dropped = cloud_link.stall("/configmaps", method="POST", times=1, after_request=True, hang_up=True)
         with pytest.raises(GONE):
             await api.create(CONFIG_MAP.object("written"))
         cloud_link.inject("/configmaps", method="POST", status=504, times=1, after_request=True)
         with pytest.raises(ApiError):
             await api.create(CONFIG_MAP.object("written-too"))
-        cloud_link.drop("/configmaps", method="POST", times=1)
+        cloud_link.stall("/configmaps", method="POST", times=1, hang_up=True)
         with pytest.raises(GONE):
             await api.create(CONFIG_MAP.object("not-written"))
     assert dropped.count == 1
