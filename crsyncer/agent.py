@@ -18,7 +18,7 @@ from crsyncer.edges import control, reload, web
 from crsyncer.edges.config import Settings
 from crsyncer.edges.kube import Exchange, KubeCluster
 from crsyncer.edges.metrics import Metrics
-from crsyncer.edges.store import SqliteStore
+from crsyncer.edges.store.store import SqliteStore
 from crsyncer.errors import ConfigError
 from crsyncer.loop.nerves import Nerves
 from crsyncer.loop.survey import hold_facts, kind_facts, outbox_facts, side_facts

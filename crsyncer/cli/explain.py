@@ -45,7 +45,7 @@ def explain(resource: str, name: str, as_json: bool, **flags: Any) -> None:
 
 
 def _stored(directory: Path, resource: str, name: str) -> Json:
-    from crsyncer.edges.offline import read_object, read_offline  # SQLite is not needed while the agent answers
+    from crsyncer.edges.store.offline import read_object, read_offline  # SQLite is not needed while the agent answers
 
     meta = read_offline(directory).meta
     saved = meta.get(SAVED) or {"kinds": [], "robot": "", "holds": []}

@@ -73,7 +73,7 @@ def drop(resource: str, name: str, yes: bool, **flags: Any) -> int:
 
 
 def _stored(directory: Path) -> Json:
-    from crsyncer.edges.offline import read_pending  # SQLite is not needed while the agent answers
+    from crsyncer.edges.store.offline import read_pending  # SQLite is not needed while the agent answers
 
     if not (directory / "state.db").exists():
         return {"pending": []}

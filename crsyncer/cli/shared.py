@@ -79,7 +79,7 @@ def order(directory: Path, **request: Any) -> Json:
     """What the agent of a state directory answers to an order; raises SyncError where none runs."""
 
     def nobody() -> Json:
-        from crsyncer.edges.statedir import Lock
+        from crsyncer.edges.store.statedir import Lock
 
         lock = Lock(directory)
         lock.peek()

@@ -72,7 +72,7 @@ def _show(content: Json, *, as_json: bool, indent: int | None) -> None:
 
 def _stored(directory: Path) -> tuple[Json | None, StoredFacts]:
     """The last document that the agent saved and what the store holds; raises Locked while an agent owns it."""
-    from crsyncer.edges.offline import read_offline  # SQLite is not needed while the agent answers
+    from crsyncer.edges.store.offline import read_offline  # SQLite is not needed while the agent answers
 
     path = directory / "state.db"
     if not os.path.exists(path):

@@ -10,7 +10,7 @@ import pytest
 import crsyncer
 from crsyncer.cli.main import crsyncer as group
 from crsyncer.cli.shared import order, table
-from crsyncer.edges.statedir import Lock
+from crsyncer.edges.store.statedir import Lock
 from crsyncer.errors import SyncError, Unsure
 from tests.delivery.test_cli import crsyncer as run
 

@@ -10,7 +10,7 @@ import pytest
 from crsyncer.cli import logs
 from crsyncer.cli.shared import explain, first_cause
 from crsyncer.cli.status import look
-from crsyncer.edges.statedir import Lock
+from crsyncer.edges.store.statedir import Lock
 from crsyncer.errors import ConfigError, Locked, Never, Unsure
 
 

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from crsyncer.core.model import Side
-from crsyncer.edges.store import SqliteStore
+from crsyncer.edges.store.store import SqliteStore
 from tests.edges.store_kit import GOALS, report_status
 
 OBJECTS = 20

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crsyncer.core.model import Cursor, Json, Key, Pending, Record, Side, Stamp, View
-from crsyncer.edges.store import SqliteStore
+from crsyncer.edges.store.store import SqliteStore
 
 GOALS = "goals.lab.example.com"
 

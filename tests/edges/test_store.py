@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crsyncer.core.model import Cursor, Key, Loaded, Pending, Record, Side, Stamp, Tombstone, View
-from crsyncer.edges import codec
-from crsyncer.edges.offline import read_offline, read_pending
-from crsyncer.edges.statedir import Lock
-from crsyncer.edges.store import SqliteStore
+from crsyncer.edges.store import codec
+from crsyncer.edges.store.offline import read_offline, read_pending
+from crsyncer.edges.store.statedir import Lock
+from crsyncer.edges.store.store import SqliteStore
 from crsyncer.errors import Locked, StoreError
 from tests.edges.store_kit import GOALS, body, cursor, key, measure, pending, report_status, view
 

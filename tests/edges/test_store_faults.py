@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from crsyncer.core.model import Loaded, Side, Tombstone
-from crsyncer.edges import committer, database, migrations
-from crsyncer.edges.offline import read_offline
-from crsyncer.edges.store import SqliteStore
+from crsyncer.edges.store import committer, database, migrations
+from crsyncer.edges.store.offline import read_offline
+from crsyncer.edges.store.store import SqliteStore
 from crsyncer.errors import StoreError
 from tests.edges.store_child import DURABLE, OBJECTS, Nursery
 from tests.edges.store_kit import GOALS, body, cursor, key, pending, report_status, view

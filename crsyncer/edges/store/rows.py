@@ -10,8 +10,8 @@ from typing import Any
 from sqlite_utils import Database
 
 from crsyncer.core.model import Key, Loaded, Side
-from crsyncer.edges import codec
-from crsyncer.edges.codec import CLOUD, CURSORS, META, OUTBOX, RECORD, ROBOT, TOMBSTONES, Copy, Due, Place, Row
+from crsyncer.edges.store import codec
+from crsyncer.edges.store.codec import CLOUD, CURSORS, META, OUTBOX, RECORD, ROBOT, TOMBSTONES, Copy, Due, Place, Row
 
 Where = tuple[str, str, str]
 """Resource, namespace, name."""

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from crsyncer.core.model import Loaded
-from crsyncer.edges import rows
-from crsyncer.edges.codec import CLOUD, ROBOT, Copy, Place, Row
-from crsyncer.edges.database import Opened
+from crsyncer.edges.store import rows
+from crsyncer.edges.store.codec import CLOUD, ROBOT, Copy, Place, Row
+from crsyncer.edges.store.database import Opened
 from crsyncer.errors import StoreError
 
 GROUP_SECONDS = 0.235

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from crsyncer.core.model import Cursor, Json, Key, Loaded, Pending, Record, Side, Tombstone, View
-from crsyncer.edges import codec
-from crsyncer.edges.codec import CURSORS, META, OUTBOX, RECORD, TOMBSTONES, Due, Place
-from crsyncer.edges.committer import Committer
-from crsyncer.edges.database import Opened, open_database
-from crsyncer.edges.statedir import COMPANIONS, Lock, prepare
+from crsyncer.edges.store import codec
+from crsyncer.edges.store.codec import CURSORS, META, OUTBOX, RECORD, TOMBSTONES, Due, Place
+from crsyncer.edges.store.committer import Committer
+from crsyncer.edges.store.database import Opened, open_database
+from crsyncer.edges.store.statedir import COMPANIONS, Lock, prepare
 from crsyncer.errors import Locked, StoreError
 
 _LOCK_SECONDS = 0.5

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from sqlite_utils import Database
 
-from crsyncer.edges import codec, rows
-from crsyncer.edges.codec import META, OUTBOX, RECORD, TOMBSTONES, Due, Place
-from crsyncer.edges.migrations import APPLICATION_ID, STEPS, Step, migrate
-from crsyncer.edges.statedir import COMPANIONS, create_empty
+from crsyncer.edges.store import codec, rows
+from crsyncer.edges.store.codec import META, OUTBOX, RECORD, TOMBSTONES, Due, Place
+from crsyncer.edges.store.migrations import APPLICATION_ID, STEPS, Step, migrate
+from crsyncer.edges.store.statedir import COMPANIONS, create_empty
 from crsyncer.errors import StoreError
 
 PAGE_BYTES = 2048

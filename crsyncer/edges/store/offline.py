@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from crsyncer.core.model import Cursor, Json, Key, Loaded, Pending, Side
-from crsyncer.edges import codec
-from crsyncer.edges.codec import CURSORS, META, OUTBOX
-from crsyncer.edges.statedir import DATABASE, Lock
+from crsyncer.edges.store import codec
+from crsyncer.edges.store.codec import CURSORS, META, OUTBOX
+from crsyncer.edges.store.statedir import DATABASE, Lock
 from crsyncer.errors import StoreError
 
 
@@ -85,7 +85,7 @@ def read_object(
     directory: Path, resource: str, choose: Callable[[Loaded], Key]
 ) -> tuple[Key, Loaded, dict[Side, Json]]:
     """What is stored of a kind, and the bodies of the object that `choose` names; raises as `read_offline` does."""
-    from crsyncer.edges import rows  # it brings sqlite-utils, which the other questions need not wait for
+    from crsyncer.edges.store import rows  # it brings sqlite-utils, which the other questions need not wait for
 
     bodies = {}
     with _reading(directory) as (connection, _):
