@@ -70,8 +70,6 @@ class View:
     odd_status: bool = False
     """`.status` is there, but is not an object, so nothing may be concluded from it (S4.5)."""
     stamp: Stamp | None = None
-    blocked: bool = False
-    """It has finalizers: its deletion waits for somebody."""
 
 
 Sighting = View | Gap

@@ -144,7 +144,6 @@ def view_of(raw: Json, policy: Policy, side: Side) -> View:
         has_status=status is not None,
         odd_status=status is not None and not isinstance(status, dict),
         stamp=stamp,
-        blocked=bool(metadata.get("finalizers")),
     )
 
 

@@ -214,12 +214,12 @@ def test_S1_7_a_cluster_scoped_copy_has_no_namespace():
 
 
 def test_a_view_says_what_was_seen():
-    raw = goal(status="DONE", metadata={"finalizers": ["x"], "deletionTimestamp": "2026-01-01T00:00:00Z"})
+    raw = goal(status="DONE", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
     view = view_of(raw, policy(), Side.CLOUD)
     assert (view.uid, view.resource_version, view.generation) == ("u-1", "1", 1)
-    assert (view.terminating, view.blocked, view.has_status, view.odd_status) == (True, True, True, True)
+    assert (view.terminating, view.has_status, view.odd_status) == (True, True, True)
     plain = view_of(goal(metadata={"deletionTimestamp": None}), policy(), Side.CLOUD)
-    assert (plain.terminating, plain.blocked, plain.has_status, plain.odd_status) == (False, False, False, False)
+    assert (plain.terminating, plain.has_status, plain.odd_status) == (False, False, False)
 
 
 def test_S5_4_stamps_are_read_downstream_only():

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from crsyncer.core.model import Cursor, Json, Key, Pending, Record, Side, Stamp, View
+from crsyncer.core.model import Cursor, Json, Key, Loaded, Pending, Record, Side, Stamp, Tombstone, View
 from crsyncer.edges.store.store import SqliteStore
 
 GOALS = "goals.lab.example.com"
+COMPANIONS = ("", "-wal")
 
 
 def text(*values) -> str:
@@ -90,6 +91,41 @@ def report_status(store: SqliteStore, number: int, version: int) -> None:
     store.put_pending(GOALS, key(number), pending(number, version))
     store.put_pending(GOALS, key(number), None)
     store.put_record(GOALS, key(number), Record(uid(number, Side.CLOUD), sent=text(number, version), had_status=True))
+
+
+def known(version: int) -> Loaded:
+    """What a store knows of the views and cursors of twelve objects."""
+    views = {side: {key(number): view(number, version, side=side) for number in range(12)} for side in Side}
+    return Loaded(views=views, cursors={(side, ""): cursor(version) for side in Side})
+
+
+async def crash(directory: Path) -> dict[str, bytes]:
+    """The files of an agent that died: version 1 of all objects in the database, version 2 in the WAL."""
+    for version in (1, 2):
+        store = await SqliteStore.open(directory)
+        for number in range(12):
+            report_status(store, number, version)
+            store.put_pending(GOALS, key(number), pending(number, version))
+        store.put_tombstone(GOALS, key(99), Tombstone("u", 1.0))
+        for side in Side:
+            store.put_cursor(side, GOALS, "", cursor(version))
+        if version == 1:
+            await store.close()
+    await store.durable()
+    saved = {suffix: (directory / f"state.db{suffix}").read_bytes() for suffix in COMPANIONS}
+    await store.close()
+    saved["closed"] = (directory / "state.db").read_bytes()
+    return saved
+
+
+def lay_out(directory: Path, files: dict[str, bytes]) -> Path:
+    """A state directory with these files, by what follows `state.db` in their names."""
+    directory.mkdir(mode=0o700)
+    for suffix, content in files.items():
+        path = directory / f"state.db{suffix}"
+        path.write_bytes(content)
+        path.chmod(0o600)
+    return directory
 
 
 @dataclass(frozen=True, slots=True)

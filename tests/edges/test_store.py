@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from crsyncer.core.model import Cursor, Key, Loaded, Pending, Record, Side, Stamp, Tombstone, View
 from crsyncer.edges.store import codec
+from crsyncer.edges.store.migrations import STEPS
 from crsyncer.edges.store.offline import read_offline, read_pending
 from crsyncer.edges.store.statedir import Lock
 from crsyncer.edges.store.store import SqliteStore
@@ -21,7 +22,7 @@ from crsyncer.errors import Locked, StoreError
 from tests.edges.store_kit import GOALS, body, cursor, key, measure, pending, report_status, view
 
 FULL_VIEW = View(
-    "u", "17", 3, True, "c", "s", has_status=True, odd_status=True, blocked=True,
+    "u", "17", 3, True, "c", "s", has_status=True, odd_status=True,
     stamp=Stamp("up", "robot-1", "d", ("a", "b"), ("c",)),
 )  # fmt: skip
 FULL_RECORD = Record("u", "a", "b", "s", "9", "acc", had_status=True, seed=True, generations=((1, 2), (3, 4)))
@@ -67,7 +68,7 @@ async def test_what_is_put_is_read_before_and_after_the_commit_and_the_restart(s
     assert await store.load("others.lab.example.com") == Loaded()
     assert store.get_meta("identity/cloud") == {"a": [1]}
     assert store.get_meta("never") is None
-    assert (store.state, store.notes, store.schema) == ("ok", [], 1)
+    assert (store.state, store.notes, store.schema) == ("ok", [], len(STEPS))
     await store.close()
 
 
@@ -333,7 +334,12 @@ async def test_without_an_agent_the_disk_tells_what_waits(store):
     await store.close()
     before = {path.name: path.stat().st_mtime_ns for path in store.path.parent.iterdir()}
     state = read_offline(store.path.parent)
-    assert (state.meta, state.schema, state.path, state.bytes) == ({"robot": "robot-1"}, 1, store.path, store.bytes)
+    assert (state.meta, state.schema, state.path, state.bytes) == (
+        {"robot": "robot-1"},
+        len(STEPS),
+        store.path,
+        store.bytes,
+    )
     assert (state.pending, state.dead_letters, state.oldest) == (2, 1, 12.25)
     assert state.kinds[GOALS].copies == {Side.CLOUD: 1, Side.ROBOT: 1}
     assert state.kinds[GOALS].cursors == {(side, "ns"): cursor(5) for side in Side}

@@ -1,4 +1,4 @@
-"""The store through deaths, broken files and disks that refuse (faults 1, 2, 43 to 48)."""
+"""The store through deaths and disks that refuse (faults 1, 2, 43, 44)."""
 
 import asyncio
 import os
@@ -6,22 +6,19 @@ import random
 import resource
 import shutil
 import signal
-import sqlite3
 import subprocess
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from crsyncer.core.model import Loaded, Side, Tombstone
-from crsyncer.edges.store import committer, database, migrations
+from crsyncer.core.model import Side
+from crsyncer.edges.store import committer
 from crsyncer.edges.store.offline import read_offline
 from crsyncer.edges.store.store import SqliteStore
 from crsyncer.errors import StoreError
 from tests.edges.store_child import DURABLE, OBJECTS, Nursery
-from tests.edges.store_kit import GOALS, body, cursor, key, pending, report_status, view
-
-COMPANIONS = ("", "-wal")
+from tests.edges.store_kit import COMPANIONS, GOALS, body, crash, cursor, key, known, lay_out, report_status
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +49,7 @@ async def check_prefix(directory: Path) -> int:
 
 
 @pytest.mark.parametrize("point", ["commit", "committed"])
+@pytest.mark.fault_01
 async def test_fault_01_kill_9_at_every_commit_leaves_a_prefix(tmp_path, nursery, point):
     for number in range(1, 8):
         directory = tmp_path / str(number)
@@ -62,6 +60,7 @@ async def test_fault_01_kill_9_at_every_commit_leaves_a_prefix(tmp_path, nursery
         assert await check_prefix(directory) >= 20
 
 
+@pytest.mark.fault_02
 async def test_fault_02_kill_9_at_any_time_under_load_leaves_a_prefix(tmp_path, nursery):
     seeded, reached = random.Random(2), 0
     for _ in range(12):
@@ -74,178 +73,6 @@ async def test_fault_02_kill_9_at_any_time_under_load_leaves_a_prefix(tmp_path, 
             assert not now or int(kinds[GOALS].cursors[Side.CLOUD, ""].resource_version) == now
             reached = now
     assert reached
-
-
-def known(version: int) -> Loaded:
-    views = {side: {key(number): view(number, version, side=side) for number in range(12)} for side in Side}
-    return Loaded(views=views, cursors={(side, ""): cursor(version) for side in Side})
-
-
-@pytest.fixture
-async def crashed(tmp_path):
-    """The files of an agent that died: version 1 of all objects in the database, version 2 in the WAL."""
-    directory = tmp_path / "original"
-    for version in (1, 2):
-        store = await SqliteStore.open(directory)
-        for number in range(12):
-            report_status(store, number, version)
-            store.put_pending(GOALS, key(number), pending(number, version))
-        store.put_tombstone(GOALS, key(99), Tombstone("u", 1.0))
-        for side in Side:
-            store.put_cursor(side, GOALS, "", cursor(version))
-        if version == 1:
-            await store.close()
-    await store.durable()
-    saved = {suffix: (directory / f"state.db{suffix}").read_bytes() for suffix in COMPANIONS}
-    await store.close()
-    saved["closed"] = (directory / "state.db").read_bytes()
-    return saved
-
-
-def lay_out(directory: Path, files: dict[str, bytes]) -> Path:
-    directory.mkdir(mode=0o700)
-    for suffix, content in files.items():
-        path = directory / f"state.db{suffix}"
-        path.write_bytes(content)
-        path.chmod(0o600)
-    return directory
-
-
-def damage(files: dict[str, bytes], seed: int) -> dict[str, bytes]:
-    seeded = random.Random(seed)
-    main, wal = bytearray(files[""]), bytearray(files["-wal"])
-    if seed % 3 == 0:
-        main, wal = bytearray(files["closed"]), bytearray()
-    target = wal if wal and seed % 2 else main
-    match seed % 7:
-        case 0:
-            del target[seeded.randrange(len(target)) :]
-        case 1:
-            main[: seeded.choice([16, 100, 2048])] = bytes(seeded.choice([16, 100, 2048]))
-        case 2:
-            wal.clear()
-        case 3:
-            main[:] = seeded.randbytes(seeded.randrange(1, 9000))
-        case 4:
-            begin = seeded.randrange(len(target))
-            target[begin : begin + 700] = bytes(len(target[begin : begin + 700]))
-        case _:
-            for _ in range(seeded.choice([1, 1, 3, 30])):
-                target[seeded.randrange(len(target))] ^= 1 << seeded.randrange(8)
-    return {"": bytes(main)} | ({"-wal": bytes(wal)} if wal else {})
-
-
-async def test_fault_45_a_broken_database_is_used_whole_or_set_aside_whole(tmp_path, crashed):
-    states = {"ok": 0, "rebuilt": 0}
-    for seed in range(98):
-        files = damage(crashed, seed)
-        directory = lay_out(tmp_path / str(seed), files)
-        store = await SqliteStore.open(directory, clock=lambda: 1_800_000_000)
-        loaded = await store.load(GOALS)
-        for side in Side:  # a side whose cursor is believed has lost nothing
-            if found := loaded.cursors.get((side, "")):
-                expected = known(int(found.resource_version))
-                assert loaded.views[side] == expected.views[side], seed
-                for at in expected.views[side]:
-                    stored = await store.body(side, GOALS, at)
-                    assert stored in (None, body(int(at.name[5:]), int(found.resource_version), side=side))
-        for at, row in loaded.pending.items():
-            assert row in (pending(int(at.name[5:]), 1), pending(int(at.name[5:]), 2))
-        states[store.state] += 1
-        if store.state == "rebuilt":
-            assert not loaded.cursors
-            for suffix, content in files.items():
-                aside = directory / f"state.db.broken-20270115T080000Z{suffix}"
-                if suffix or "-wal" not in files:  # SQLite may have folded what is good of the WAL into the other
-                    assert aside.read_bytes() == content
-        report_status(store, 1, 9)
-        await store.close()
-    assert min(states.values()) > 15
-
-
-async def test_fault_45_what_is_readable_of_a_broken_database_is_saved(tmp_path, crashed):
-    main = bytearray(crashed["closed"])
-    with closing(sqlite3.connect(tmp_path / "original" / "state.db")) as original:
-        root = original.execute("SELECT rootpage FROM sqlite_master WHERE name = 'rests'").fetchone()[0]
-    main[(root - 1) * 2048 : root * 2048] = b"\xff" * 2048
-    store = await SqliteStore.open(lay_out(tmp_path / "state", {"": bytes(main)}))
-    loaded = await store.load(GOALS)
-    assert loaded.pending == {key(number): pending(number, 2) for number in range(12)}
-    assert loaded.tombstones == {key(99): Tombstone("u", 1.0)}
-    assert len(loaded.records) == 12
-    assert (loaded.views, loaded.cursors) == (Loaded().views, {})
-    assert store.state == "rebuilt"
-    assert "12 outbox" in store.notes[1]
-    await store.close()
-
-
-@pytest.mark.parametrize(("number", "saved"), [(0, 0), (1, 12)])
-async def test_fault_47_a_newer_database_is_set_aside_and_a_foreign_one_is_not_even_read(
-    tmp_path, crashed, number, saved
-):
-    directory = lay_out(tmp_path / "state", {"": crashed["closed"]})
-    with closing(sqlite3.connect(directory / "state.db", isolation_level=None)) as changed:
-        changed.execute(("PRAGMA application_id = 77", "PRAGMA user_version = 9")[number])
-    store = await SqliteStore.open(directory)
-    assert len((await store.load(GOALS)).pending) == saved
-    assert store.state == "rebuilt"
-    assert ("another program", "newer crsyncer (schema 9)")[number] in store.notes[0]
-    await store.close()
-
-
-async def test_a_wal_without_its_database_is_set_aside(tmp_path, crashed):
-    directory = lay_out(tmp_path / "state", {"-wal": crashed["-wal"]})
-    store = await SqliteStore.open(directory)
-    assert store.state == "rebuilt"
-    assert [path.name[-4:] for path in directory.glob("*.broken-*")] == ["-wal"]
-    await store.close()
-
-
-async def test_broken_databases_do_not_pile_up(tmp_path):
-    for day in range(5):
-        directory = tmp_path / "state"
-        directory.mkdir(exist_ok=True)
-        for suffix in COMPANIONS:
-            (directory / f"state.db{suffix}").write_bytes(b"x" * 5000)
-            (directory / f"state.db{suffix}").chmod(0o600)
-        store = await SqliteStore.open(directory, clock=lambda day=day: day * 86400.0)  # type: ignore[misc]
-        await store.close()
-    names = sorted(path.name for path in directory.glob("*.broken-*"))
-    assert names == [f"state.db.broken-1970010{day}T000000Z{suffix}" for day in (3, 4, 5) for suffix in COMPANIONS]
-
-
-async def test_a_database_that_another_program_holds_open_is_not_taken_for_broken(tmp_path, crashed):
-    directory = lay_out(tmp_path / "state", {"": crashed["closed"]})
-    with closing(sqlite3.connect(directory / "state.db", isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreError, match="locked") as refused:
-            database.open_database(directory / "state.db", now=0.0, patience=0.01)
-        assert refused.value.hint
-    assert not list(directory.glob("*.broken-*"))
-
-
-def test_fault_47_an_older_database_is_migrated_step_by_step(tmp_path):
-    def second(db):
-        db["cursors"].add_column("note", str)
-
-    def failing(db):
-        db["cursors"].drop()
-        raise sqlite3.OperationalError("no such thing")
-
-    path = tmp_path / "state.db"
-    old = database.open_database(path, now=0.0)
-    with old.database.atomic():
-        old.database["meta"].insert({"resource": "", "namespace": "", "name": "a", "row": "kept"})
-    old.close()
-    new = database.open_database(path, now=0.0, steps=(*migrations.STEPS, second))
-    assert (new.schema, new.rebuilt, new.notes) == (2, False, ["state.db was migrated from schema 1 to 2"])
-    assert "note" in new.database["cursors"].columns_dict
-    assert new.meta == {"a": "kept"}
-    with pytest.raises(sqlite3.OperationalError, match="no such thing"):
-        migrations.migrate(new.database, (*migrations.STEPS, second, failing))
-    assert new.database["cursors"].exists()
-    assert new.database.execute("PRAGMA user_version").fetchone() == (2,)
-    new.close()
 
 
 class Operator:
@@ -301,6 +128,7 @@ def quick_retry(monkeypatch):
     monkeypatch.setattr(committer, "RETRY_SECONDS", (0.05, 0.2))
 
 
+@pytest.mark.fault_44
 async def test_fault_44_a_disk_that_refuses_is_reported_and_loses_nothing(tmp_path, quick_retry):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
@@ -325,8 +153,8 @@ def no_space():
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-async def test_on_a_full_disk_the_agent_still_starts_with_what_is_there(crashed, tmp_path):
-    directory = lay_out(tmp_path / "state", {"": crashed["closed"]})
+async def test_on_a_full_disk_the_agent_still_starts_with_what_is_there(tmp_path):
+    directory = lay_out(tmp_path / "state", {"": (await crash(tmp_path / "original"))["closed"]})
     with no_space():
         store = await SqliteStore.open(directory)
         loaded = await store.load(GOALS)
@@ -344,6 +172,7 @@ async def test_on_a_full_disk_the_agent_still_starts_with_what_is_there(crashed,
     assert all(hints)
 
 
+@pytest.mark.fault_43
 async def test_fault_43_a_full_disk_is_reported_and_loses_nothing(tmp_path, quick_retry):
     disk = tmp_path / "disk"
     disk.mkdir()

@@ -1,8 +1,13 @@
+# ruff: noqa: S608 - the names of tables and columns are constants
 """The schema, as the steps that lead to it. Forward only: what a newer version wrote is set aside, not read (S6.5)."""
 
+import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from sqlite_utils import Database, Migrations
+
+from crsyncer.edges.store import codec
 
 APPLICATION_ID = 0x63727379
 """Marks our files for `file(1)` and for us: "crsy"."""
@@ -36,7 +41,24 @@ def first(database: Database) -> None:
         database.execute(statement)
 
 
-STEPS: tuple[Step, ...] = (first,)
+def without_blocked(database: Database) -> None:
+    """Take the tenth value out of each view: nobody asked whether an object has finalizers.
+
+    A view that is damaged stays as it is, to be found damaged when it is read.
+    """
+    for part in ("cloud", "robot"):
+        found = f"SELECT id, resource, namespace, name, {part} FROM objects WHERE {part} IS NOT NULL"
+        changed = []
+        for identifier, *key, sealed in database.execute(found):
+            place = (part, *key)
+            with suppress(TypeError, ValueError):
+                values = json.loads(codec.unseal(sealed, place))
+                del values[9:10]
+                changed.append((codec.seal(codec.dump(values), place), identifier))
+        database.conn.executemany(f"UPDATE objects SET {part} = ? WHERE id = ?", changed)
+
+
+STEPS: tuple[Step, ...] = (first, without_blocked)
 
 
 def migrate(database: Database, steps: Sequence[Step] = STEPS) -> int:
