@@ -1,0 +1,309 @@
+"""What API servers answer, as far as the agent asks: tried against real ones by test_contract.py."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from crsyncer.core.calls import PARTIAL, PARTIAL_LIST, Call
+from crsyncer.core.model import Json
+from crsyncer.ports import Reply
+from tests.model.json_patch import Conflict, patched
+from tests.model.storage import Storage, Where, copied
+
+CRDS = "customresourcedefinitions.apiextensions.k8s.io"
+CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+"""The finalizer by which a CRD waits for its objects to be deleted."""
+_BORN = "2026-01-01T00:00:00Z"
+_DYING = "2026-01-02T00:00:00Z"
+_ALL_VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+_DYING_VERBS = ["delete", "deletecollection", "get", "list", "watch"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A collection as it is served."""
+
+    group: str
+    version: str
+    plural: str
+    name: str
+    namespaced: bool
+    status: bool
+    """It has the status subresource."""
+    dying: bool = False
+    """Its CRD is being deleted."""
+
+    @property
+    def resource(self) -> str:
+        """Under which name the storage has it."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def api_version(self) -> str:
+        """As objects name it."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+_BUILT_IN = (
+    Kind("", "v1", "namespaces", "Namespace", namespaced=False, status=True),
+    Kind("", "v1", "configmaps", "ConfigMap", namespaced=True, status=False),
+    Kind("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True, status=False),
+    Kind("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False, True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """What a path names."""
+
+    kind: Kind
+    namespace: str
+    name: str = ""
+    subresource: str = ""
+
+    @property
+    def where(self) -> Where:
+        """The object's place in its collection."""
+        return self.namespace, self.name
+
+
+class ApiServer:
+    """One API server over a storage. Every answer is a value of its own, which the asker may change."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self._pages: dict[str, tuple[int, list[Json]]] = {}
+        for name in ("kube-system", "default"):
+            self.make_namespace(name)
+
+    def make_namespace(self, name: str) -> None:
+        """Have a namespace."""
+        if ("", name) not in self.storage.of("namespaces"):
+            self._create(Address(_BUILT_IN[0], ""), {"metadata": {"name": name}})
+
+    # The kinds
+
+    def kinds(self) -> list[Kind]:
+        """Everything that is served."""
+        found = list(_BUILT_IN)
+        for crd in self.storage.of(CRDS).values():
+            spec, dying = crd["spec"], "deletionTimestamp" in crd["metadata"]
+            found += [
+                Kind(
+                    group=spec["group"],
+                    version=version["name"],
+                    plural=spec["names"]["plural"],
+                    name=spec["names"]["kind"],
+                    namespaced=spec["scope"] == "Namespaced",
+                    status="status" in (version.get("subresources") or {}),
+                    dying=dying,
+                )
+                for version in spec["versions"]
+                if version["served"]
+            ]
+        return found
+
+    def address(self, path: str) -> Address | None:
+        """What a path names; None when nothing is served there."""
+        parts = path.strip("/").split("/")
+        group, version, rest = ("", parts[1], parts[2:]) if parts[0] == "api" else (parts[1], parts[2], parts[3:])
+        namespace = ""
+        if len(rest) > 2 and rest[0] == "namespaces":
+            namespace, rest = rest[1], rest[2:]
+        name, subresource = [*rest[1:], "", ""][:2]
+        for kind in self.kinds():
+            if (kind.group, kind.version, kind.plural) == (group, version, rest[0]):
+                if subresource and not (subresource == "status" and kind.status):
+                    return None
+                return Address(kind, namespace, name, subresource)
+        return None
+
+    # Answers
+
+    def answer(self, call: Call) -> Reply:
+        """Perform a request other than a watch."""
+        if call.path == "/version":
+            return Reply(200, {"major": "1", "minor": "36"})
+        parts = call.path.strip("/").split("/")
+        if parts[0] == "apis" and len(parts) in (2, 3):
+            return self._discover(*parts[1:])
+        address = self.address(call.path)
+        if address is None:
+            return NOT_SERVED
+        body = copied(call.body)
+        match call.method:
+            case "GET" if address.name:
+                reply = self._get(address)
+            case "GET":
+                return self._list(address, dict(call.query), partial=call.accept == PARTIAL_LIST)
+            case "POST":
+                reply = self._create(address, body)
+            case "PUT":
+                reply = self._update(address, body)
+            case "PATCH":
+                reply = self._patch(address, body)
+            case "DELETE":
+                reply = self._delete(address, body)
+            case _:
+                return _failure(405, "MethodNotAllowed", "the server does not allow this method")
+        if reply.status < 300 and call.accept == PARTIAL:
+            metadata = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
+            return Reply(reply.status, {**metadata, "metadata": reply.body["metadata"]})
+        return reply
+
+    def shown(self, kind: Kind, obj: Json) -> Json:
+        """An object as it is sent, in the version that was asked for."""
+        return {"apiVersion": kind.api_version, "kind": kind.name, **copied(obj)}
+
+    def _discover(self, group: str, version: str = "") -> Reply:
+        kinds = [kind for kind in self.kinds() if kind.group == group and version in ("", kind.version)]
+        if not kinds:
+            return NOT_SERVED
+        if not version:
+            names = sorted({kind.version for kind in kinds})
+            return Reply(200, {"kind": "APIGroup", "versions": [{"version": name} for name in names]})
+        resources = []
+        for kind in kinds:
+            verbs = _DYING_VERBS if kind.dying else _ALL_VERBS
+            one = {"name": kind.plural, "kind": kind.name, "namespaced": kind.namespaced, "verbs": verbs}
+            resources.append(one)
+            if kind.status:
+                resources.append({**one, "name": f"{kind.plural}/status", "verbs": ["get", "patch", "update"]})
+        return Reply(200, {"kind": "APIResourceList", "resources": resources})
+
+    def _get(self, address: Address) -> Reply:
+        found = self.storage.of(address.kind.resource).get(address.where)
+        return _NOT_FOUND if found is None else Reply(200, self.shown(address.kind, found))
+
+    def _list(self, address: Address, query: Mapping[str, str], *, partial: bool) -> Reply:
+        token = query.get("continue", "")
+        if token:
+            if token not in self._pages:
+                return _failure(410, "Expired", "the provided continue parameter is too old")
+            revision, items = self._pages.pop(token)
+        else:
+            found = sorted(self.storage.of(address.kind.resource).items())
+            selector = query.get("labelSelector", "")
+            items = [o for where, o in found if within(where, address.namespace) and selected(o, selector)]
+            revision = self.storage.revision
+        limit = int(query.get("limit", "0")) or len(items)
+        page, rest = items[:limit], items[limit:]
+        metadata: Json = {"resourceVersion": str(revision)}
+        if rest:
+            metadata["continue"] = f"token-{self.storage.epoch}-{len(self._pages)}-{revision}-{len(rest)}"
+            self._pages[metadata["continue"]] = revision, rest
+        shown = [{"metadata": o["metadata"]} if partial else o for o in page]
+        return Reply(200, {"kind": f"{address.kind.name}List", "metadata": metadata, "items": copied(shown)})
+
+    def _create(self, address: Address, body: Json) -> Reply:
+        kind, metadata = address.kind, body["metadata"]
+        if kind.dying:
+            return _failure(405, "MethodNotAllowed", "create not allowed while the definition is terminating")
+        if kind.namespaced and ("", address.namespace) not in self.storage.of("namespaces"):
+            return _failure(404, "NotFound", f'namespaces "{address.namespace}" not found')
+        where = (address.namespace, metadata["name"])
+        if where in self.storage.of(kind.resource):
+            return _failure(409, "AlreadyExists", f"{where[1]} already exists")
+        kept = {k: v for k, v in metadata.items() if k in ("name", "labels", "annotations", "finalizers") and v}
+        new = {k: v for k, v in body.items() if k not in ("apiVersion", "kind")}
+        if kind.status:
+            new.pop("status", None)
+        if kind.namespaced:
+            kept["namespace"] = address.namespace
+        if kind.resource == CRDS:
+            kept["finalizers"] = [CLEANUP]
+        new["metadata"] = kept | {"uid": self.storage.new_uid(), "generation": 1, "creationTimestamp": _BORN}
+        return Reply(201, self.shown(kind, self.storage.put(kind.resource, where, new)))
+
+    def _update(self, address: Address, body: Json) -> Reply:
+        old = self.storage.of(address.kind.resource).get(address.where)
+        if old is None:
+            return _NOT_FOUND
+        metadata = body["metadata"]
+        if not metadata.get("resourceVersion"):
+            return _failure(422, "Invalid", "metadata.resourceVersion: must be specified", field="metadata")
+        if metadata.get("uid", old["metadata"]["uid"]) != old["metadata"]["uid"]:
+            return _failure(409, "Conflict", "Precondition failed: UID in precondition")
+        if metadata["resourceVersion"] != old["metadata"]["resourceVersion"]:
+            return _failure(409, "Conflict", "the object has been modified")
+        return Reply(200, self._replace(address, old, body))
+
+    def _patch(self, address: Address, operations: list[Json]) -> Reply:
+        old = self.storage.of(address.kind.resource).get(address.where)
+        if old is None:
+            return _NOT_FOUND
+        try:
+            new = patched(self.shown(address.kind, old), operations)
+        except Conflict:
+            return _failure(422, "Invalid", "the server rejected our request due to an error in our request")
+        return Reply(200, self._replace(address, old, new))
+
+    def _replace(self, address: Address, old: Json, body: Json) -> Json:
+        kind = address.kind
+        if address.subresource:
+            new = {**old, "status": body.get("status")}
+        else:
+            new = {k: v for k, v in body.items() if k not in ("apiVersion", "kind")}
+            if kind.status:
+                new["status"] = old.get("status")
+            asked = body["metadata"]
+            given = {k: asked[k] for k in ("labels", "annotations", "finalizers") if asked.get(k)}
+            kept = {k: v for k, v in old["metadata"].items() if k not in ("labels", "annotations", "finalizers")}
+            new["metadata"] = kept | given
+            unchanged = all(new.get(k) == old.get(k) for k in (new.keys() | old.keys()) - {"metadata"})
+            if not unchanged:
+                new["metadata"]["generation"] = kept["generation"] + 1
+        if new.get("status") is None:
+            new.pop("status", None)
+        if "deletionTimestamp" in new["metadata"] and not new["metadata"].get("finalizers"):
+            self.storage.remove(kind.resource, address.where)
+            return self.shown(kind, new)
+        return self.shown(kind, self.storage.put(kind.resource, address.where, new))
+
+    def _delete(self, address: Address, options: Json | None) -> Reply:
+        kind = address.kind
+        old = self.storage.of(kind.resource).get(address.where)
+        if old is None:
+            return _NOT_FOUND
+        metadata = old["metadata"]
+        if ((options or {}).get("preconditions") or {}).get("uid", metadata["uid"]) != metadata["uid"]:
+            return _failure(409, "Conflict", "Precondition failed: UID in precondition")
+        if not metadata.get("finalizers"):
+            self.storage.remove(kind.resource, address.where)
+            return Reply(200, {"kind": "Status", "status": "Success", "metadata": {}})
+        if "deletionTimestamp" not in metadata:
+            dying = {"deletionTimestamp": _DYING, "deletionGracePeriodSeconds": 0}
+            generation = {"generation": metadata["generation"] + 1}
+            new = {**old, "metadata": {**metadata, **dying, **generation}}
+            old = self.storage.put(kind.resource, address.where, new)
+        return Reply(200, self.shown(kind, old))
+
+
+def within(where: Where, namespace: str) -> bool:
+    """Whether an object is in a namespace, or in any ("")."""
+    return not namespace or where[0] == namespace
+
+
+def selected(obj: Json, selector: str) -> bool:
+    """Whether a selector of the form `key=value`, or an empty one, selects an object."""
+    key, _, value = selector.partition("=")
+    return not selector or (obj["metadata"].get("labels") or {}).get(key) == value
+
+
+def _failure(status: int, reason: str, message: str, *, field: str = "") -> Reply:
+    details: dict[str, Any] = {"causes": [{"field": field}]} if field else {}
+    return Reply(
+        status,
+        {
+            "kind": "Status",
+            "status": "Failure",
+            "code": status,
+            "reason": reason,
+            "message": message,
+            "details": details,
+        },
+    )
+
+
+NOT_SERVED = Reply(404, {}, "404 page not found")
+_NOT_FOUND = _failure(404, "NotFound", "not found")

@@ -1,0 +1,82 @@
+"""Time that passes only when nobody has anything to do: an hour of back-off costs nothing, and is always the same."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
+EPOCH = 1_800_000_000.0
+"""Unix time, in seconds, at which every world begins."""
+
+
+class Stuck(Exception):
+    """Everybody waits, and for nothing that a clock could bring."""
+
+
+class _Selector:
+    """What asyncio asks to wait for sockets. There are none: it moves the clock to where the next timer is due."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def select(self, timeout: float | None) -> list[Any]:
+        if timeout is None:
+            raise Stuck
+        self.now += max(0.0, timeout)
+        return []
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> None:
+        """The loop's own wake-up socket: only threads and signals would use it."""
+
+    def unregister(self, fileobj: Any) -> None:
+        """See `register`."""
+
+    def get_key(self, fileobj: Any) -> Any:
+        raise KeyError(fileobj)
+
+    def get_map(self) -> dict[Any, Any]:
+        return {}
+
+    def close(self) -> None:
+        """There is nothing to be closed."""
+
+
+class Clock:
+    """An event loop in which time is a number. `troubles` collects what asyncio would only have logged."""
+
+    def __init__(self) -> None:
+        self._selector = _Selector()
+        self.loop = asyncio.SelectorEventLoop(cast("Any", self._selector))
+        self.loop.time = lambda: self._selector.now  # type: ignore[method-assign]
+        self.troubles: list[str] = []
+        self.loop.set_exception_handler(self._trouble)
+
+    @property
+    def now(self) -> float:
+        """Seconds since the world began."""
+        return self._selector.now
+
+    def unix(self) -> float:
+        """Unix time, in seconds."""
+        return EPOCH + self.now
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Let everybody go on until this is done."""
+        return self.loop.run_until_complete(work)
+
+    def pass_time(self, seconds: float) -> None:
+        """Let everybody go on for so long."""
+        self.run(asyncio.sleep(seconds))
+
+    def close(self) -> None:
+        """End whatever still runs."""
+        tasks = asyncio.all_tasks(self.loop)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            self.run(asyncio.wait(tasks))
+        self.run(self.loop.shutdown_asyncgens())
+        self.loop.close()
+
+    def _trouble(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        self.troubles.append(f"{context.get('message')}: {context.get('exception')!r}")

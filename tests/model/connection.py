@@ -1,0 +1,203 @@
+"""The agent's hand on a simulated API server (ports.Cluster), through weather."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from crsyncer.core.calls import Call
+from crsyncer.errors import Unsure
+from crsyncer.ports import Reply
+from tests.model.api_server import NOT_SERVED, ApiServer
+from tests.model.watches import EXPIRED, GONE, Watch, open_watch
+from tests.model.weather import Fate, Weather
+
+_BOOKMARK_SECONDS = 60.0
+_LATE_SECONDS = 20.0
+
+
+class Wire(Protocol):
+    """What connects an agent to the world: it may be torn out at any moment."""
+
+    async def passes(self) -> None:
+        """Return if the agent still lives; else never."""
+        ...
+
+    def perform(self, call: Call) -> Reply:
+        """Have the server carry a request out, in front of witnesses."""
+        ...
+
+    def outlives(self, call: Call) -> None:
+        """A request is on its way that may arrive although the agent has died."""
+        ...
+
+
+@dataclass(slots=True)
+class Signal:
+    """Wakes everybody who waits for something to happen at a server."""
+
+    event: asyncio.Event
+
+    def ring(self) -> None:
+        """Something has happened."""
+        self.event.set()
+        self.event = asyncio.Event()
+
+
+class Connection:
+    """Implements ports.Cluster. Nothing passes without the wire's consent, in either direction."""
+
+    def __init__(self, server: ApiServer, weather: Weather, signal: Signal, wire: Wire) -> None:
+        self.server = f"https://{server.storage.name}.example.com"
+        self.fallback_identity = server.storage.name
+        self._api = server
+        self._weather = weather
+        self._signal = signal
+        self._wire = wire
+
+    async def request(self, call: Call) -> Reply:
+        """One request, whatever befalls it."""
+        await self._wire.passes()
+        await self._reach(call.timeout)
+        fate = self._weather.fate(call)
+        if isinstance(fate, Reply):
+            await asyncio.sleep(self._weather.travel())
+            return fate
+        if fate is Fate.LATE:
+            asyncio.get_running_loop().call_later(call.timeout + _LATE_SECONDS, self._wire.perform, call)
+        if fate in (Fate.LATE, Fate.LOST):
+            await asyncio.sleep(call.timeout)
+            raise Unsure(f"no answer within {call.timeout:.0f} s")
+        self._wire.outlives(call)
+        await asyncio.sleep(self._weather.travel())
+        await self._wire.passes()
+        await self._reach(call.timeout)
+        reply = self._wire.perform(call)
+        await self._wire.passes()
+        if fate is Fate.REPLY_LOST:
+            await asyncio.sleep(call.timeout)
+        if fate is not None:
+            raise Unsure("the connection was closed before the answer came")
+        await asyncio.sleep(self._weather.travel())
+        await self._reach(call.timeout)
+        await self._wire.passes()
+        return reply
+
+    def watch(self, call: Call, *, read_timeout: float) -> AbstractAsyncContextManager["WatchStream"]:
+        """Open a watch."""
+        return self._watch(call, read_timeout)
+
+    def refresh_credentials(self) -> bool:
+        """There are none."""
+        return False
+
+    async def close(self) -> None:
+        """Nothing is kept open."""
+
+    async def _reach(self, patience: float) -> None:
+        """Return when a message gets through; raises Unsure when it does not, at once or after waiting."""
+        if self._weather.cut:
+            await asyncio.sleep(self._weather.travel())
+            raise Unsure("connection refused")
+        if self._weather.silent:
+            await asyncio.sleep(patience)
+            raise Unsure(f"no answer within {patience:.0f} s")
+
+    @contextlib.asynccontextmanager
+    async def _watch(self, call: Call, read_timeout: float) -> AsyncIterator["WatchStream"]:
+        await self._wire.passes()
+        await self._reach(call.timeout)
+        await asyncio.sleep(self._weather.travel())
+        fate = self._weather.fate(call)
+        query = dict(call.query)
+        address = self._api.address(call.path)
+        refusal = fate if isinstance(fate, Reply) else NOT_SERVED if address is None else None
+        if refusal is not None or address is None:
+            yield WatchStream.refused(refusal or NOT_SERVED)
+            return
+        watch = open_watch(self._api, address, query)
+        if watch is None and self._weather.gone_as_status:
+            yield WatchStream.refused(Reply(410, EXPIRED))
+            return
+        seconds = float(query.get("timeoutSeconds", "300"))
+        lines = _each(GONE) if watch is None else self._lines(watch, read_timeout, seconds)
+        stream = WatchStream(200, None, lines)
+        try:
+            yield stream
+        finally:
+            await stream.close()
+
+    async def _lines(self, watch: Watch, read_timeout: float, seconds: float) -> AsyncGenerator[bytes, None]:
+        loop = asyncio.get_running_loop()
+        begin = heard = loop.time()
+        while True:
+            await self._wire.passes()
+            if self._weather.silent:
+                await self._wait(heard + read_timeout - loop.time())
+                if loop.time() >= heard + read_timeout:
+                    raise Unsure("the watch has been silent for too long")
+                continue
+            if self._weather.cut or watch.epoch != self._api.storage.epoch:
+                raise Unsure("the watch was cut")
+            for line in [line for _, line in watch.lines()]:
+                if self._weather.ends > 0:
+                    self._weather.ends -= 1
+                    return
+                await asyncio.sleep(self._weather.travel() / 10 + self._weather.lag)
+                await self._wire.passes()
+                if self._weather.cut or self._weather.silent or watch.epoch != self._api.storage.epoch:
+                    raise Unsure("the watch was cut")
+                yield line
+                if self._weather.repeats > 0:
+                    self._weather.repeats -= 1
+                    yield line
+                heard = loop.time()
+            if watch.position < len(self._api.storage.history):
+                continue
+            if not self._served(watch):
+                return
+            left = begin + seconds - loop.time()
+            if left <= 0:
+                return
+            await self._wait(min(left, heard + _BOOKMARK_SECONDS - loop.time()))
+            if loop.time() >= heard + _BOOKMARK_SECONDS:
+                heard = loop.time()
+                yield watch.bookmark()
+
+    def _served(self, watch: Watch) -> bool:
+        kind = watch.address.kind
+        return any((k.resource, k.version) == (kind.resource, kind.version) for k in self._api.kinds())
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait until something happens, for so long at most."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._signal.event.wait(), max(0.0, seconds))
+
+
+class WatchStream:
+    """Implements ports.Stream."""
+
+    def __init__(self, status: int, reply: Reply | None, lines: AsyncGenerator[bytes, None]) -> None:
+        self.status = status
+        self.reply = reply
+        self._lines = lines
+
+    @classmethod
+    def refused(cls, reply: Reply) -> "WatchStream":
+        """What comes instead of a watch."""
+        return cls(reply.status, reply, _each())
+
+    def lines(self) -> AsyncIterator[bytes]:
+        """See ports.Stream."""
+        return self._lines
+
+    async def close(self) -> None:
+        """Whoever leaves early leaves nothing running."""
+        await self._lines.aclose()
+
+
+async def _each(*lines: bytes) -> AsyncGenerator[bytes, None]:
+    for line in lines:
+        yield line

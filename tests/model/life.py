@@ -1,0 +1,175 @@
+"""One life of the agent: the real nerves on hands that obey the world, from start to stop, or to a sudden end."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping
+from random import Random
+
+from crsyncer.core.calls import Call
+from crsyncer.core.model import Side
+from crsyncer.core.report import Facts, StoreFacts, document
+from crsyncer.loop.nerves import Nerves
+from crsyncer.loop.survey import hold_facts, kind_facts, outbox_facts, side_facts
+from crsyncer.ports import Reply
+from tests.model.api_server import ApiServer
+from tests.model.connection import Connection, Signal
+from tests.model.disk import Disk, Memory
+from tests.model.weather import Weather
+
+ROBOT = "robot-1"
+WATCH_TIMEOUT = 300
+
+
+class Hand:
+    """What one life holds of one server (connection.Wire)."""
+
+    def __init__(self, side: Side, life: "Life", perform: Callable[[Side, Call], Reply]) -> None:
+        self._side = side
+        self._life = life
+        self._perform = perform
+        self._sent: list[Call] = []
+
+    async def passes(self) -> None:
+        """Return if the agent still lives; else never."""
+        await self._life.passes()
+
+    def perform(self, call: Call) -> Reply:
+        """Have the server carry a request out, in front of witnesses."""
+        if call in self._sent:
+            self._sent.remove(call)
+        return self._perform(self._side, call)
+
+    def outlives(self, call: Call) -> None:
+        """A request is on its way that may arrive although the agent has died."""
+        if call.method != "GET":
+            self._sent.append(call)
+
+    def let_go(self, chance: Random) -> None:
+        """The agent has died: what it had sent arrives, or does not."""
+        sent, self._sent = self._sent, []
+        for call in sent:
+            if chance.random() < 0.5:
+                self._perform(self._side, call)
+
+
+class Tally:
+    """Counts what happened (ports.Observer)."""
+
+    def __init__(self) -> None:
+        self.relists: Counter[tuple[Side, str, str]] = Counter()
+        self.resumes: Counter[tuple[Side, str]] = Counter()
+
+    def relist(self, side: Side, resource: str, reason: str) -> None:
+        """A full list was started."""
+        self.relists[side, resource, reason] += 1
+
+    def resume(self, side: Side, resource: str) -> None:
+        """A watch went on from a cursor."""
+        self.resumes[side, resource] += 1
+
+    def event(self, side: Side, resource: str, event_type: str) -> None:
+        """Not counted."""
+
+    def write(self, side: Side, resource: str, verb: str, result: str) -> None:
+        """Not counted: the world's journal has what really happened."""
+
+    def noop(self) -> None:
+        """Not counted."""
+
+    def latency(self, direction: str, seconds: float) -> None:
+        """Not counted."""
+
+    def reconnect(self, side: Side, reason: str) -> None:
+        """Not counted."""
+
+
+class Life:
+    """Begins with `__init__`; ends with `stop`, `die`, or by itself when its `fuse` has burnt down."""
+
+    def __init__(
+        self,
+        servers: Mapping[Side, ApiServer],
+        *,
+        weather: Mapping[Side, Weather],
+        signals: Mapping[Side, Signal],
+        disk: Disk,
+        chance: Random,
+        clock: Callable[[], float],
+        perform: Callable[[Side, Call], Reply],
+    ) -> None:
+        self.dead = False
+        self.fuse: int | None = None
+        """After so many more steps (a message, a put) it dies."""
+        self.tally = Tally()
+        self._disk = disk
+        self._chance = chance
+        self._clock = clock
+        self._since = clock()
+        self.store = Memory(disk, self, chance)
+        self._hands = {side: Hand(side, self, perform) for side in Side}
+        self.nerves = Nerves(
+            {side: Connection(servers[side], weather[side], signals[side], self._hands[side]) for side in Side},
+            store=self.store,
+            observer=self.tally,
+            robot=ROBOT,
+            namespaces=(),
+            watch_timeout=WATCH_TIMEOUT,
+            clock=clock,
+            noticed=lambda: None,
+        )
+        self.task = asyncio.get_running_loop().create_task(self.nerves.run())
+
+    def step(self) -> None:
+        """Something happens of which a crash may be the next thing."""
+        if self.fuse is not None and not self.dead:
+            self.fuse -= 1
+            if self.fuse <= 0:
+                self.die()
+
+    async def passes(self) -> None:
+        """Return if the agent still lives; else never."""
+        self.step()
+        if self.dead:
+            await asyncio.get_running_loop().create_future()
+
+    def die(self) -> None:
+        """Be killed: from here on nothing gets out any more, and memory is worth nothing."""
+        if not self.dead:
+            self.dead = True
+            self._disk.crash(self._chance)
+            for hand in self._hands.values():
+                hand.let_go(self._chance)
+
+    def document(self) -> dict[str, object]:
+        """What `crsyncer status --json` would say."""
+        nerves = self.nerves
+        rows = nerves.catalog.rows
+        facts = Facts(
+            version="0",
+            robot=ROBOT,
+            pid=1,
+            since=self._since,
+            sides={side: side_facts(link) for side, link in nerves.links.items()},
+            store=StoreFacts("memory"),
+            kinds=tuple(
+                kind_facts(row, links=nerves.links, dispatchers=nerves.dispatchers, holds=nerves.holds)
+                for row in rows.values()
+            ),
+            holds=tuple(hold_facts(nerves.holds, nerves.links)),
+            outbox=outbox_facts(rows),
+            ready=nerves.catalog.known,
+        )
+        return document(facts, self._clock())
+
+
+class Complaints(logging.Handler):
+    """Collects what the agent logs as an error: each is a defect, or of one."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """See logging.Handler."""
+        self.messages.append(self.format(record))

@@ -1,0 +1,107 @@
+"""What an API server stores: objects, one growing revision, and the changes that watches are served from."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from crsyncer.core.model import Json
+
+Where = tuple[str, str]
+"""Namespace ("" = cluster-scoped) and name."""
+
+
+def copied(value: Any) -> Any:
+    """A deep copy of a JSON value."""
+    return json.loads(json.dumps(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One write. `after` is None for a deletion; `before` for a creation."""
+
+    revision: int
+    resource: str
+    before: Json | None
+    after: Json | None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A backup."""
+
+    revision: int
+    objects: Mapping[str, Mapping[Where, Json]]
+
+
+class Storage:
+    """Stored objects are never changed in place: whoever has one keeps that version."""
+
+    def __init__(self, name: str, *, revision: int) -> None:
+        self.name = name
+        self.revision = revision
+        self.oldest = revision
+        """A watch may begin here or later; before that, what has happened is not known any more."""
+        self.epoch = 0
+        """Counts how often the server started; every open watch ends with it."""
+        self.history: list[Change] = []
+        self._objects: dict[str, dict[Where, Json]] = {}
+        self._uids = 0
+
+    def of(self, resource: str) -> dict[Where, Json]:
+        """All objects of a resource."""
+        return self._objects.setdefault(resource, {})
+
+    def new_uid(self) -> str:
+        """A uid that was never there before, whatever was restored."""
+        self._uids += 1
+        return f"{self.name}-{self._uids}"
+
+    def put(self, resource: str, where: Where, new: Json) -> Json:
+        """Store a version of an object, unless nothing has changed; what is stored then."""
+        old = self.of(resource).get(where)
+        if old is not None:
+            version = old["metadata"]["resourceVersion"]
+            if old == {**new, "metadata": {**new["metadata"], "resourceVersion": version}}:
+                return old
+        self.revision += 1
+        stored: Json = copied(new)
+        stored["metadata"]["resourceVersion"] = str(self.revision)
+        self.of(resource)[where] = stored
+        self.history.append(Change(self.revision, resource, old, stored))
+        return stored
+
+    def remove(self, resource: str, where: Where) -> Json:
+        """Delete an object for good; its last version."""
+        old = self.of(resource).pop(where)
+        self.revision += 1
+        self.history.append(Change(self.revision, resource, old, None))
+        return old
+
+    def skip(self, revisions: int) -> None:
+        """Others, of whom nobody here asks, write something."""
+        self.revision += revisions
+
+    def compact(self) -> None:
+        """Forget how it came to what there is."""
+        self.oldest, self.history = self.revision, []
+
+    def snapshot(self) -> Snapshot:
+        """Make a backup."""
+        return Snapshot(self.revision, {resource: dict(found) for resource, found in self._objects.items()})
+
+    def restart(self) -> None:
+        """The API server starts again: what its cache had of the past is gone, and every watch has ended."""
+        self.compact()
+        self.epoch += 1
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go back to a backup, revision and all."""
+        self.revision = snapshot.revision
+        self._objects = {resource: dict(found) for resource, found in snapshot.objects.items()}
+        self.restart()
+
+    def rebuild(self, *, revision: int) -> None:
+        """Another cluster answers here now, and it is empty."""
+        self.revision, self._objects = revision, {}
+        self.restart()

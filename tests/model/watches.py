@@ -1,0 +1,80 @@
+"""Watches of a simulated API server: which lines a change means to whoever asked, and when they arrive."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from crsyncer.core.model import Json
+from tests.model.api_server import Address, ApiServer, selected, within
+from tests.model.storage import Change
+
+EXPIRED = {
+    "kind": "Status",
+    "status": "Failure",
+    "code": 410,
+    "reason": "Expired",
+    "message": "too old resource version",
+}
+
+
+@dataclass(slots=True)
+class Watch:
+    """One open watch. `position` counts the changes of the server's history that were looked at."""
+
+    server: ApiServer
+    address: Address
+    since: int
+    selector: str
+    epoch: int
+    position: int = 0
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """What has happened since the last call, as (revision, line)."""
+        history = self.server.storage.history
+        while self.position < len(history):
+            change = history[self.position]
+            self.position += 1
+            if change.revision > self.since:
+                event = self._event(change)
+                if event is not None:
+                    yield change.revision, _line(*event)
+
+    def bookmark(self) -> bytes:
+        """Up to where everything was delivered."""
+        kind = self.address.kind
+        version = {"resourceVersion": str(max(self.since, self.server.storage.revision))}
+        return _line("BOOKMARK", {"apiVersion": kind.api_version, "kind": kind.name, "metadata": version})
+
+    def _event(self, change: Change) -> tuple[str, Json] | None:
+        if change.resource != self.address.kind.resource:
+            return None
+        before, after = (o if o is not None and self._wanted(o) else None for o in (change.before, change.after))
+        if after is not None:
+            shown = self.server.shown(self.address.kind, after)
+            return "ADDED" if before is None else "MODIFIED", shown
+        if before is None:
+            return None
+        # The last state that was selected, under the revision that took it away.
+        last = self.server.shown(self.address.kind, before)
+        last["metadata"]["resourceVersion"] = str(change.revision)
+        return "DELETED", last
+
+    def _wanted(self, obj: Json) -> bool:
+        where = obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+        return within(where, self.address.namespace) and selected(obj, self.selector)
+
+
+def open_watch(server: ApiServer, address: Address, query: Mapping[str, str]) -> Watch | None:
+    """A watch from a resourceVersion; None when that is too long ago. One of the future is silent until it comes."""
+    since = int(query.get("resourceVersion") or 0)
+    if since < server.storage.oldest:
+        return None
+    return Watch(server, address, since, query.get("labelSelector", ""), server.storage.epoch)
+
+
+def _line(kind: str, obj: Json) -> bytes:
+    return json.dumps({"type": kind, "object": obj}).encode()
+
+
+GONE = _line("ERROR", EXPIRED)
+"""How a watch that begins too long ago ends, inside a 200."""

@@ -1,0 +1,69 @@
+"""What befalls requests between the agent and one API server."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from random import Random
+
+from crsyncer.core.calls import Call
+from crsyncer.ports import Reply
+
+
+class Fate(Enum):
+    """What becomes of one request."""
+
+    LOST = "the request is lost"
+    """It never arrives, and the answer is waited for in vain."""
+    REPLY_LOST = "the reply is lost"
+    """It is carried out, and the answer is waited for in vain."""
+    SNAPPED = "the connection breaks"
+    """It is carried out, and the connection breaks at once."""
+    LATE = "it is late"
+    """It is carried out when nobody waits for the answer any more."""
+
+
+@dataclass(slots=True)
+class Rule:
+    """The next `times` requests that match meet this fate, or are answered with this reply instead."""
+
+    matches: Callable[[Call], bool]
+    fate: Fate | Reply
+    times: int
+
+
+@dataclass(slots=True)
+class Weather:
+    """One link. Times are in seconds."""
+
+    chance: Random
+    cut: bool = False
+    """Connections are refused, and those there are break."""
+    silent: bool = False
+    """Connections stand, and nothing comes through them any more (half-open)."""
+    lag: float = 0.0
+    """By how much watch events come later."""
+    repeats: int = 0
+    """How many of the next watch events are delivered twice."""
+    ends: int = 0
+    """How many of the next watch events come after a clean end of the watch instead."""
+    gone_as_status: bool = False
+    """A watch from too long ago is answered with HTTP 410 instead of an ERROR line."""
+    rules: list[Rule] = field(default_factory=list)
+
+    def fate(self, call: Call) -> Fate | Reply | None:
+        """What becomes of a request; None: nothing in particular."""
+        for rule in self.rules:
+            if rule.times > 0 and rule.matches(call):
+                rule.times -= 1
+                return rule.fate
+        return None
+
+    def travel(self) -> float:
+        """How long a message takes."""
+        return self.chance.uniform(0.001, 0.03)
+
+    def clear(self) -> None:
+        """Fine weather from now on."""
+        self.cut = self.silent = self.gone_as_status = False
+        self.lag, self.repeats, self.ends = 0.0, 0, 0
+        self.rules.clear()
