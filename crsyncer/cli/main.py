@@ -14,6 +14,7 @@ _COMMANDS = {
     "run": ("crsyncer.cli.run:run", "The agent, in the foreground."),
     "status": ("crsyncer.cli.status:status", "Is my robot in sync, and if not, what do I do?"),
     "explain": ("crsyncer.cli.explain:explain", "Why is, or isn't, this object on the other side?"),
+    "diff": ("crsyncer.cli.diff:diff", "What differs between the two clusters now."),
     "pending": ("crsyncer.cli.pending:pending", "What waits for the cloud, and what was refused for good."),
     "holds": ("crsyncer.cli.holds:holds", "Deletions that are held back for a human."),
     "resync": ("crsyncer.cli.resync:resync", "List both sides anew and compare everything, now."),

@@ -18,6 +18,8 @@ PARTIAL_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 PAGE = 500
 """Objects a list page: what is decoded at once stays around 10 MiB."""
+CRD_PAGE = 50
+"""CRDs are large: some have schemas of hundreds of kilobytes."""
 
 
 @dataclass(frozen=True, slots=True)

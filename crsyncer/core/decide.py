@@ -102,14 +102,15 @@ def _owed_status(upstream: View, downstream: View, policy: Policy, known: Record
 
 
 def _delete(downstream: View, policy: Policy, why: Why) -> ContentAction | None:
-    """Delete a copy, unless it is being deleted already or not ours to delete (S5.3)."""
-    if downstream.terminating:
-        return None
+    """Delete a copy, unless it is being deleted already or not ours to delete."""
+    return None if downstream.terminating or not may_delete(downstream, policy) else Delete(downstream.uid, why)
+
+
+def may_delete(downstream: View, policy: Policy) -> bool:
+    """Whether an object that upstream does not have is ours to delete (S5.3)."""
     if policy.downstream is Side.CLOUD:
-        return Delete(downstream.uid, why) if _signed(downstream, policy) else None
-    if downstream.stamp is None and policy.keep_orphans:
-        return None
-    return Delete(downstream.uid, why)
+        return _signed(downstream, policy)
+    return downstream.stamp is not None or not policy.keep_orphans
 
 
 def _signed(downstream: View, policy: Policy) -> bool:

@@ -29,16 +29,16 @@ def digest(value: Any) -> str:
     """96 bits that are equal for values of equal meaning: 1 and 1.0 are, 1 and true and "1" are not."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     if _FLOAT.search(text):
-        text = json.dumps(_whole_numbers(value), sort_keys=True, separators=(",", ":"))
+        text = json.dumps(whole_numbers(value), sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
-def _whole_numbers(value: Any) -> Any:
+def whole_numbers(value: Any) -> Any:
     """The value with every float that is a whole number turned into that integer."""
     if isinstance(value, dict):
-        return {key: _whole_numbers(item) for key, item in value.items()}
+        return {key: whole_numbers(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_whole_numbers(item) for item in value]
+        return [whole_numbers(item) for item in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -152,8 +152,12 @@ def _content_digest(raw: Json, stamp: Stamp | None) -> str:
     if stamp is not None:
         own_labels = {k: own_labels[k] for k in stamp.labels if k in own_labels}
         own_annotations = {k: own_annotations[k] for k in stamp.annotations if k in own_annotations}
-    content = {k: v for k, v in raw.items() if k not in _NOT_CONTENT}
-    return digest([content, own_labels, own_annotations])
+    return digest([content_of(raw), own_labels, own_annotations])
+
+
+def content_of(raw: Json) -> Json:
+    """What an object's owner says in it, labels and annotations aside (S3.1)."""
+    return {k: v for k, v in raw.items() if k not in _NOT_CONTENT}
 
 
 def status_value(raw: Json, policy: Policy) -> Any:
@@ -214,7 +218,7 @@ def compose_copy(upstream: Json, view: View, policy: Policy, *, downstream: Json
     copy_metadata["labels"] = new_labels
     copy_metadata["annotations"] = new_annotations
     body["metadata"] = copy_metadata
-    body.update((k, v) for k, v in upstream.items() if k not in _NOT_CONTENT)
+    body.update(content_of(upstream))
     return body
 
 
@@ -233,8 +237,7 @@ def unlike(wanted: Json, found: Json) -> list[tuple[str, Any, Any]]:
     """The same, with what is wanted there and what is found."""
 
     def content(raw: Json) -> Json:
-        own = {k: v for k, v in raw.items() if k not in _NOT_CONTENT}
-        return own | {"metadata": {"labels": labels(raw), "annotations": synced_annotations(raw)}}
+        return content_of(raw) | {"metadata": {"labels": labels(raw), "annotations": synced_annotations(raw)}}
 
     return list(_differences("", content(wanted), content(found)))
 

@@ -104,6 +104,11 @@ def hold_hint(reason: str, hold: str, resource: str = "") -> str:
     return _HOLDS.get(reason, _OTHER_HOLD)[1].format(id=hold, resource=resource)
 
 
+def kind_hint(state: str) -> str:
+    """What to do about a kind in one of the states in which it is not synced."""
+    return _KINDS[state][2]
+
+
 def judge(
     content: Json, *, now: float, ready: bool = True, config_error: str | None = None, store_message: str | None = None
 ) -> Json:

@@ -22,7 +22,6 @@ from crsyncer.loop.worker import Surroundings
 log = logging.getLogger(__name__)
 
 _SCHEMA_SECONDS = 3.0
-_PAGE = 50  # CRDs are large: some have schemas of hundreds of kilobytes
 _FIRST_RETRY_SECONDS = 1.0
 _LAST_RETRY_SECONDS = 60.0
 
@@ -62,7 +61,7 @@ class Catalog:
             self,
             path=calls.CRDS,
             selector="",
-            page=_PAGE,
+            page=calls.CRD_PAGE,
             watch_timeout=around.watch_timeout,
         )
 
@@ -188,7 +187,7 @@ class Catalog:
                 await self._reason_to_ask(row, confirmed=confirmed)
                 await asyncio.sleep(self._patience(failures) if failures else 0)
                 try:
-                    answer = await negotiate(row.policy, self._around.links[Side.CLOUD])
+                    answer = await negotiate(row.policy, self._around.links[Side.CLOUD].request)
                 except Unsure:
                     failures += 1
                     continue

@@ -1,12 +1,17 @@
 """Agrees with the cloud on how a kind is spoken of: version, scope, status endpoint (S1.5, S1.7)."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from crsyncer.core import calls
+from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Side
 from crsyncer.core.policy import Policy, choose_version
 from crsyncer.errors import Unsure
-from crsyncer.loop.side import SideLink
+from crsyncer.ports import Reply
+
+Ask = Callable[[Call], Awaitable[Reply]]
+"""Sends one request to one side; raises Unsure when there was no answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +34,18 @@ def provisional(policy: Policy) -> Policy:
     return with_terms(policy, choose_version(policy, None) or "", cloud_status=None)
 
 
-async def negotiate(policy: Policy, link: SideLink) -> Policy | Disagreement:
+async def negotiate(policy: Policy, ask: Ask) -> Policy | Disagreement:
     """Ask the cloud. Where it forbids discovery, or does not serve the kind, the robot's storage version is tried.
 
     Raises Unsure when the cloud did not answer.
     """
-    reply = await link.request(calls.group_versions(policy))
+    reply = await ask(calls.group_versions(policy))
     _check(reply.status)
     if reply.status != 200:
         return provisional(policy)
     found: dict[str, Json] = {}
     for version in [str(v["version"]) for v in reply.body.get("versions") or []]:
-        entries = await _resources(policy, version, link)
+        entries = await _resources(policy, version, ask)
         if policy.plural in entries:
             found[version] = entries
     if not found:
@@ -61,8 +66,8 @@ async def negotiate(policy: Policy, link: SideLink) -> Policy | Disagreement:
     return with_terms(policy, version_name, cloud_status=f"{policy.plural}/status" in entries)
 
 
-async def _resources(policy: Policy, version: str, link: SideLink) -> dict[str, Json]:
-    reply = await link.request(calls.discovery(policy, version))
+async def _resources(policy: Policy, version: str, ask: Ask) -> dict[str, Json]:
+    reply = await ask(calls.discovery(policy, version))
     _check(reply.status)
     return {str(r["name"]): r for r in reply.body.get("resources") or []}
 

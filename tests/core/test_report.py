@@ -7,6 +7,7 @@ import pytest
 
 from crsyncer.cli.screen import render
 from crsyncer.core.model import Side
+from crsyncer.core.reasons import kind_hint
 from crsyncer.core.report import OutboxFacts, StoredFacts, StoreFacts, document, exit_code, stopped_document
 from tests.core.report_kit import GOALS, NOW, STORED, facts, hold, kind, side
 
@@ -225,3 +226,9 @@ def test_a_store_that_is_not_there_or_closed_is_said(state, expected):
     content = stopped_document(None, stored, NOW, version="9")
     assert codes(content) == expected
     assert exit_code(content) == 13
+
+
+def test_what_to_do_about_a_kind_is_the_same_wherever_it_is_said():
+    content = document(facts(kinds=(kind(state="forbidden"),)), NOW)
+    [reason] = [each for each in content["reasons"] if each["code"] == "Forbidden"]
+    assert reason["hint"] == kind_hint("forbidden")

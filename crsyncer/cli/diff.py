@@ -1,0 +1,162 @@
+"""`crsyncer diff`: what differs between the two clusters now."""
+
+import difflib
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from crsyncer.cli.shared import as_json_option, explain, first_cause, settings_options, show_json
+from crsyncer.cli.status import look
+from crsyncer.core.model import Json, Side
+from crsyncer.core.target import find_resource
+from crsyncer.core.words import plain
+from crsyncer.edges.config import Settings, load
+from crsyncer.errors import ConfigError, SyncError
+
+if TYPE_CHECKING:
+    from crsyncer.loop.compare import Comparison
+
+SCHEMA = "crsyncer.diff/v1"
+CLUSTER_SETTINGS = (
+    *("robot_name", "cloud_kubeconfig", "robot_kubeconfig", "cloud_context", "robot_context"),
+    *("state_dir", "namespaces"),
+)
+_TROUBLE = 2
+
+
+@click.command()
+@click.argument("resource", required=False, default="")
+@settings_options(*CLUSTER_SETTINGS)
+@as_json_option
+def diff(resource: str, as_json: bool, **flags: Any) -> int:
+    """What differs between the two clusters now, as a unified diff: of all kinds, or of RESOURCE.
+
+    Reads both clusters itself, needs no agent and changes nothing. --- is the cloud, +++ the robot, /dev/null a side
+    that lacks the object. Shown is only what crsyncer is responsible for: content, with the labels and annotations
+    that upstream owns, and the status, once the copy has one. What just changes may show, and so does what the
+    downstream server made of a copy. Without a robot's name in the settings it is that of the agent of --state-dir.
+
+    Exit codes, as of kubectl diff: 0 nothing differs, 1 something does, 2 usage, or not all could be compared.
+    """
+    settings = load(flags, os.environ)
+    # As `crsyncer run` does, for objects that are nested as deeply as API servers take them.
+    sys.setrecursionlimit(50_000)
+
+    import asyncio  # the clusters cost half a second, and `--help` and wrong flags shall not wait for them
+
+    try:
+        found = asyncio.run(_compare(settings, robot_name(settings), resource))
+    except (SyncError, BaseExceptionGroup) as error:
+        # Not 1, which says that both sides were compared.
+        explain(first_cause(error) if isinstance(error, BaseExceptionGroup) else error)
+        return _TROUBLE
+    if as_json:
+        show_json(_document(found))
+    for kind in found:
+        if not as_json:
+            for line in _unified(kind):
+                click.echo(line)
+        if kind.trouble is not None:
+            explain(SyncError(f"{kind.resource}: {kind.trouble}", hint=kind.trouble.hint))
+    if not found and not as_json:
+        click.echo("no CRD on the robot is annotated to be synced", err=True)
+    if any(kind.trouble is not None for kind in found):
+        return _TROUBLE
+    return 1 if any(kind.differences for kind in found) else 0
+
+
+def robot_name(settings: Settings) -> str:
+    """The robot's name as it is set, else that of the agent of the state directory; empty where neither has one."""
+    if not settings.robot_name:
+        with suppress(SyncError):
+            return str(look(settings.state_dir)["robot"])
+    return settings.robot_name
+
+
+async def _compare(settings: Settings, robot: str, resource: str) -> "list[Comparison]":
+    import asyncio
+
+    from crsyncer.edges.kube import KubeCluster
+    from crsyncer.loop import lister
+    from crsyncer.loop.compare import compare
+
+    async with AsyncExitStack() as stack:
+
+        async def reach(side: Side, kubeconfig: Path | None, context: str) -> KubeCluster:
+            try:
+                cluster = await KubeCluster.connect(kubeconfig, context=context or None, observe=None)
+                stack.push_async_callback(cluster.close)
+                await lister.knock(cluster.request)
+            except ConfigError:
+                raise  # it names the side's file, and is one line
+            except SyncError as error:
+                raise SyncError(f"the {side} cannot be compared: {error}", hint=error.hint) from None
+            return cluster
+
+        async with asyncio.TaskGroup() as tasks:
+            reaching = {
+                Side.CLOUD: tasks.create_task(reach(Side.CLOUD, settings.cloud_kubeconfig, settings.cloud_context)),
+                Side.ROBOT: tasks.create_task(reach(Side.ROBOT, settings.robot_kubeconfig, settings.robot_context)),
+            }
+        asks = {side: task.result().request for side, task in reaching.items()}
+        try:
+            policies = {policy.resource: policy for policy in await lister.annotated(asks[Side.ROBOT], robot)}
+        except SyncError as error:
+            raise SyncError(f"the robot's CRDs cannot be listed: {error}", hint=error.hint) from None
+        if resource:
+            chosen = find_resource(resource, policies)
+            if chosen not in policies:
+                known = ", ".join(policies) or "there is none"
+                raise SyncError(f"{resource} is no kind that the robot's CRDs ask for", hint=f"those are: {known}")
+            policies = {chosen: policies[chosen]}
+        # One kind after the other, so that memory holds the lists of one only.
+        return [await compare(policy, asks, namespaces=settings.namespaces) for policy in policies.values()]
+
+
+def _document(found: "list[Comparison]") -> Json:
+    return {
+        "schema": SCHEMA,
+        "kinds": [
+            {
+                "resource": kind.resource,
+                "version": kind.version or None,
+                "objects": {side.value: kind.objects[side] for side in Side},
+                "error": None if kind.trouble is None else str(kind.trouble),
+                "hint": None if kind.trouble is None else kind.trouble.hint,
+                "differences": [
+                    {
+                        "namespace": each.key.namespace,
+                        "name": each.key.name,
+                        **{side.value: each.shown[side] for side in Side},
+                    }
+                    for each in kind.differences
+                ],
+            }
+            for kind in found
+        ],
+    }
+
+
+def _unified(kind: "Comparison") -> Iterator[str]:
+    for each in kind.differences:
+        cloud, robot = (
+            (_yaml(each.shown[side]), f"{side}/{kind.resource}/{each.key}" if each.shown[side] else "/dev/null")
+            for side in Side
+        )
+        for line in difflib.unified_diff(cloud[0], robot[0], cloud[1], robot[1], lineterm=""):
+            yield plain(line)
+
+
+def _yaml(content: Json | None) -> list[str]:
+    import yaml
+
+    if content is None:
+        return []
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    text: str = yaml.dump(content, Dumper=dumper, sort_keys=True, allow_unicode=True, width=1000)
+    return text.splitlines()

@@ -1,0 +1,155 @@
+"""`crsyncer diff` on real planes: what differs, what does not, and what could not be looked at."""
+
+import asyncio
+import json
+from typing import Any
+
+import yaml
+
+from tests.system.asked import full_list
+from tests.system.bed import LABEL, OURS, ROBOT, Bed
+from tests.system.conftest import MakeBed
+from tests.system.kinds import annotate, another
+
+
+def access(bed: Bed) -> tuple[str, ...]:
+    """The flags with which a person on the robot looks at both clusters."""
+    kubeconfigs = {side: str(bed.directory / f"{side}.yaml") for side in ("cloud", "robot")}
+    return tuple(part for side, path in kubeconfigs.items() for part in (f"--{side}-kubeconfig", path))
+
+
+async def diff(bed: Bed, *arguments: str, code: int, robot: str = ROBOT) -> tuple[str, str]:
+    """What it says on standard output and standard error, once it has ended with this code."""
+    name = ("--robot-name", robot) if robot else ()
+    found, out, error = await bed.agent.crsyncer("diff", *arguments, *access(bed), *name)
+    assert found == code, (out, error)
+    assert "Traceback" not in error
+    return out, error
+
+
+async def copied(bed: Bed, *names: str, **fields: Any) -> None:
+    """Create objects in the cloud, and wait until they are on both sides."""
+    for name in names:
+        await bed.cloud.create(name, **fields)
+    for name in names:
+        await bed.robot.shows(name)
+    await bed.settled()
+
+
+async def test_what_is_in_sync_does_not_differ_whatever_the_servers_made_of_it(bed: Bed):
+    await copied(bed, "a", "b", spec={"x": 1.0, "big": 2**53 + 1}, labels={"l": "1"}, annotations={"note": "ü\x1b[2J"})
+    await bed.robot.set_status("a", {"phase": "RUNNING"})
+    await bed.cloud.shows("a", status={"phase": "RUNNING"})
+    await bed.robot.patch("b", {"metadata": {"labels": {"local": "1"}, "finalizers": ["lab.example.com/f"]}})
+    assert await diff(bed, code=0) == ("", "")
+    await bed.agent.stop()
+    assert await diff(bed, code=0) == ("", "")
+    await bed.robot.patch("b", {"metadata": {"finalizers": None}})
+
+
+async def test_what_differs_is_a_unified_diff_of_what_crsyncer_is_responsible_for(bed: Bed):
+    await copied(bed, "same", "spec", "gone", "status", spec={"x": 1, "y": 2}, labels={"l": "1"})
+    await bed.agent.stop()
+    await bed.cloud.patch("spec", {"spec": {"x": 7}, "metadata": {"labels": {"l": None}}})
+    await bed.robot.patch("spec", {"metadata": {"labels": {"local": "1"}, "annotations": {OURS + "other": "1"}}})
+    await bed.cloud.delete("gone")
+    await bed.cloud.create("new", spec={"z": "\x1b[2J"})
+    await bed.robot.set_status("status", {"phase": "DONE"})
+    out, error = await diff(bed, "goals", code=1)
+    assert error == ""
+    place = f"{bed.resource}/default"
+    assert [line for line in out.splitlines() if line.startswith(("---", "+++"))] == [
+        *("--- /dev/null", f"+++ robot/{place}/gone"),
+        *(f"--- cloud/{place}/new", "+++ /dev/null"),
+        *(f"--- cloud/{place}/spec", f"+++ robot/{place}/spec"),
+        *(f"--- cloud/{place}/status", f"+++ robot/{place}/status"),
+    ]
+    changed = {line for line in out.splitlines() if line[:1] in "+-" and line[:3] not in ("---", "+++")}
+    assert {"-  x: 7", "+  x: 1", "+  labels:", "+    l: '1'", "+status:", "+  phase: DONE"} <= changed
+    assert OURS not in out
+    assert "local" not in out
+    assert "managedFields" not in out
+    assert "\x1b" not in out
+    content = json.loads((await diff(bed, "--json", code=1))[0])
+    assert content["schema"] == "crsyncer.diff/v1"
+    [kind] = content["kinds"]
+    assert (kind["resource"], kind["objects"], kind["error"]) == (bed.resource, {"cloud": 4, "robot": 4}, None)
+    assert [each["name"] for each in kind["differences"]] == ["gone", "new", "spec", "status"]
+    assert kind["differences"][0]["cloud"] is None
+    assert kind["differences"][1]["cloud"]["spec"] == {"z": "\x1b[2J"}
+    # What it shows of an object that is missing is a manifest.
+    new = out.split(f"--- cloud/{place}/new\n")[1].split("\n--- ")[0]
+    manifest = yaml.safe_load("\n".join(line[1:] for line in new.splitlines() if line.startswith("-")))
+    assert manifest["kind"] == bed.cloud.resource.kind
+
+
+async def test_a_kind_from_the_robot_is_shown_the_same_way_round(make_bed: MakeBed):
+    bed = await make_bed(source="robot")
+    await bed.robot.create("a", spec={"x": 1})
+    await bed.cloud.shows("a", spec={"x": 1})
+    await bed.cloud.create("others", spec={"x": 1})
+    await bed.settled()
+    assert await diff(bed, code=0) == ("", "")
+    await bed.agent.stop()
+    await bed.robot.patch("a", {"spec": {"x": 2}})
+    await bed.cloud.set_status("a", {"phase": "SEEN"})
+    out, _ = await diff(bed, code=1)
+    assert {"-  x: 1", "+  x: 2", "-status:", "-  phase: SEEN"} <= set(out.splitlines())
+
+
+async def test_S2_1_it_lists_with_the_agents_selector_and_gets_nothing_by_name_in_the_cloud(make_bed: MakeBed):
+    bed = await make_bed(filtered="true")
+    await copied(bed, "mine", labels={LABEL: ROBOT})
+    await bed.cloud.create("others", labels={LABEL: "robot-2"})
+    await bed.robot.create("local")
+    await bed.agent.stop()
+    bed.cloud.link.requests.clear()
+    # The name is that of the agent that used the state directory.
+    assert await diff(bed, robot="", code=0) == ("", "")
+    about = [r for r in bed.cloud.link.requests if "/goals" in r.path]
+    assert about
+    assert all(r.method == "GET" and full_list(r) for r in about), about
+    await annotate(bed, filter_by_robot_name="perhaps")
+    _, error = await diff(bed, code=2)
+    assert "filter-by-robot-name" in error
+    assert "hint: correct the annotations" in error
+
+
+async def test_kinds_that_cannot_be_compared_do_not_hide_those_that_can(bed: Bed):
+    await copied(bed, "a", spec={"x": 1})
+    await another(bed)
+    await bed.agent.stop()
+    await bed.cloud.patch("a", {"spec": {"x": 2}})
+    bed.cloud.link.inject("/tasks", status=403, body={"message": "no tasks for you"})
+    out, error = await diff(bed, code=2)
+    assert "-  x: 2" in out.splitlines()
+    assert f"crsyncer: tasks.{bed.group}: the cloud does not let us list it (no tasks for you)" in error
+    assert "hint: grant the account list" in error
+    assert (await diff(bed, bed.resource, code=1))[1] == ""
+    _, error = await diff(bed, "unknown", code=2)
+    assert bed.resource in error
+
+
+async def test_pages_are_put_together(make_bed: MakeBed):
+    bed = await make_bed(start=False)
+    names = [f"g{number:03}" for number in range(520)]
+    for chunk in (names[start : start + 40] for start in range(0, len(names), 40)):
+        await asyncio.gather(*(bed.cloud.create(name, spec={"x": 1}) for name in chunk))
+    content = json.loads((await diff(bed, "--json", code=1))[0])
+    [kind] = content["kinds"]
+    assert kind["objects"] == {"cloud": 520, "robot": 0}
+    assert [each["name"] for each in kind["differences"]] == names
+    assert len([r for r in bed.cloud.link.requests if full_list(r)]) == 2
+
+
+async def test_without_the_cloud_it_says_so_in_one_line_with_a_hint(make_bed: MakeBed):
+    bed = await make_bed(start=False)
+    bed.cloud.link.cut()
+    out, error = await diff(bed, code=2)
+    line, hint = error.splitlines()
+    assert (out, line) == ("", "crsyncer: the cloud cannot be compared: connection refused")
+    assert hint.startswith("hint: is the API server running")
+    bed.cloud.link.restore()
+    bed.cloud.link.inject("/version", status=401)
+    _, error = await diff(bed, code=2)
+    assert "the cloud cannot be compared: the credential is refused (401)" in error
