@@ -15,6 +15,7 @@ from crsyncer import __version__
 from crsyncer.core.model import Json, Side
 from crsyncer.core.report import Facts, StoreFacts, document
 from crsyncer.edges import control, reload, web
+from crsyncer.edges.boot import read_boot_id
 from crsyncer.edges.config import Settings
 from crsyncer.edges.kube import Exchange, KubeCluster
 from crsyncer.edges.metrics import Metrics
@@ -29,6 +30,8 @@ _SAVE_SECONDS = 0.2
 _STOP_SECONDS = 8.0
 _PULSE_SECONDS = 1.0
 _STUCK_SECONDS = 30.0
+_BOOT = "boot"
+"""Under which name the store keeps the last boot id that could be read."""
 
 
 async def run(settings: Settings, load: Callable[[], Settings]) -> int:
@@ -200,7 +203,15 @@ class Agent:
             watch_timeout=self._settings.watch_timeout,
             clock=time.time,
             noticed=self._changed.set,
+            boot=self._boot(),
         )
+
+    def _boot(self) -> str:
+        """This boot of the robot; where it cannot be read there was none since, as far as we know."""
+        boot = read_boot_id(self._settings.boot_id_file)
+        if boot and boot != self._store.get_meta(_BOOT):
+            self._store.put_meta(_BOOT, boot)
+        return str(self._store.get_meta(_BOOT) or "")
 
     # Settings
 

@@ -144,6 +144,8 @@ class Cursor:
     path: str
     selector: str
     resource_version: str
+    boot: str = ""
+    """The boot of the robot's machine that it is from; empty: of the cloud, or from a store that knew none (S8.4)."""
 
 
 @dataclass(frozen=True, slots=True)

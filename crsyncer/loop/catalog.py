@@ -129,6 +129,10 @@ class Catalog:
     def went_back(self) -> None:
         """The list that follows shows every CRD as it is now."""
 
+    def rebooted(self) -> bool:
+        """The cursor is of this process, and so of this boot."""
+        return False
+
     def noticed(self) -> None:
         """The phase of this watch is not shown."""
 

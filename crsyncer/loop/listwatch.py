@@ -94,6 +94,10 @@ class Sink(Protocol):
         """The cluster is older than the cursor: it was restored."""
         ...
 
+    def rebooted(self) -> bool:
+        """Whether the side's machine has booted since the cursor, so that a list is needed all the same."""
+        ...
+
     def noticed(self) -> None:
         """The phase has changed."""
         ...
@@ -217,6 +221,8 @@ class ListWatch:
             if self._went_back(version):
                 self._sink.went_back()
                 return Relist("restored")
+            if self._sink.rebooted():
+                return Relist("rebooted")
         if version is None:
             answer = await self._list()
             if not isinstance(answer, str):

@@ -11,6 +11,8 @@ from crsyncer.loop.listwatch import Coverage
 from crsyncer.ports import Store
 
 _GENERATIONS = 16
+_DISTRUSTED = "0"
+"""Instead of the resourceVersion of what a side has to show again."""
 
 
 class Mirror:
@@ -27,6 +29,8 @@ class Mirror:
         self._store = store
         self._resource = policy.resource
         self._clock = clock
+        self._former: dict[Key, str] = {}
+        """Which version of a copy was known when downstream turned out to have gone back, until it is seen again."""
         self._seq = max((row.seq for row in self.pending.values()), default=0)
 
     def sight(self, side: Side, key: Key) -> Sighting:
@@ -82,7 +86,8 @@ class Mirror:
         if side is self.policy.upstream:
             self._upstream_seen(key, view)
         else:
-            if known is not None and known.uid != view.uid:
+            former = self._former.pop(key, "")
+            if known is not None and (known.uid != view.uid or newer(former, view.resource_version)):
                 self._another_copy(key)
             self.note_generation(key, view)
         return True
@@ -97,7 +102,7 @@ class Mirror:
             self._another_copy(key)
 
     def _another_copy(self, key: Key) -> None:
-        """The copy that had a status is gone: that the next one has none says nothing about upstream's (S4.3)."""
+        """The copy that had a status is gone, or was before it had one: that there is none now says nothing (S4.3)."""
         record = self.records.get(key)
         if record is not None:
             self.remember(key, replace(record, had_status=False))
@@ -161,9 +166,11 @@ class Mirror:
             self._store.put_copy(side, self._resource, key, self.views[side][key], body)
 
     def distrust(self, side: Side) -> None:
-        """The side went back in time: any version it shows from now on is newer than what we know (S8.3)."""
+        """The side may have gone back in time: any version it shows from now on is newer than what we know (S8.3)."""
         for key, view in self.views[side].items():
-            self.views[side][key] = replace(view, resource_version="0")
+            if side is self.policy.downstream and view.resource_version != _DISTRUSTED:
+                self._former[key] = view.resource_version
+            self.views[side][key] = replace(view, resource_version=_DISTRUSTED)
 
     def _upstream_seen(self, key: Key, view: View) -> None:
         self.entomb(key, None)

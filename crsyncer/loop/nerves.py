@@ -19,7 +19,8 @@ from crsyncer.ports import Cluster, Observer, Store
 class Nerves:
     """The same wherever the hands lead: to two API servers and a disk, or to a world that was made up.
 
-    `clock` is Unix time in seconds, `watch_timeout` is in seconds; `noticed` is called when there is news for `status`.
+    `clock` is Unix time in seconds, `watch_timeout` is in seconds; `noticed` is called when there is news for `status`;
+    `boot` names this boot of the robot, "" where it is not known.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class Nerves:
         watch_timeout: int,
         clock: Callable[[], float],
         noticed: Callable[[], None],
+        boot: str = "",
     ) -> None:
         self.holds = Holds(store.get_meta(ISSUED) or 0)
         self.links = {
@@ -43,6 +45,7 @@ class Nerves:
                 observer=observer,
                 probe=partial(self._probe, side),
                 clock=clock,
+                boot=boot if side is Side.ROBOT else "",
             )
             for side in Side
         }

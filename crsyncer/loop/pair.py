@@ -17,7 +17,7 @@ from crsyncer.loop.custody import MANUAL, RESTORED, Custody
 from crsyncer.loop.dispatch import Job
 from crsyncer.loop.listwatch import Coverage
 from crsyncer.loop.mirror import Mirror
-from crsyncer.loop.reflector import Reflector
+from crsyncer.loop.reflector import Reflector, Rewind
 from crsyncer.loop.worker import CHECK, CONTENT, Surroundings, Worker
 
 log = logging.getLogger(__name__)
@@ -168,10 +168,14 @@ class Pair:
         for key in self.mirror.known_keys():
             self.worker.look(key)
 
-    def _went_back(self, side: Side, rebuilt: bool) -> None:
-        """What a side shows from now on is older than what we know, or of another cluster (S5.5c, S8.3)."""
+    def _went_back(self, side: Side, how: Rewind) -> None:
+        """What a side shows from now on may be older than what we know, or of another cluster (S5.5c, S8.3).
+
+        Held is what a restored upstream would delete. A downstream that went back is only brought in line again, and
+        an ordinary boot is no restore.
+        """
         self._rewound.add(side)
-        if rebuilt or side is self.policy.upstream:
+        if how is Rewind.REBUILT or (how is Rewind.RESTORED and side is self.policy.upstream):
             self._custody.engage(RESTORED)
 
     def _settled(self, key: Key) -> None:

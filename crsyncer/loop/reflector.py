@@ -2,6 +2,8 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
+from enum import Enum
 
 from crsyncer.core import calls
 from crsyncer.core.model import Cursor, Json, Key, Side
@@ -16,12 +18,20 @@ from crsyncer.ports import Observer
 log = logging.getLogger(__name__)
 
 
+class Rewind(Enum):
+    """Why a side may show less than we know, or older things."""
+
+    REBOOTED = "its machine booted, and may have lost its last writes"
+    RESTORED = "it is older than our cursor"
+    REBUILT = "it is another cluster, and somebody has accepted it"
+
+
 class Reflector:
     """Delivers one side's objects of a kind into the mirror.
 
     `changed(side, key, type, object)` is called for every object that may need a look (and has to call `Mirror.lost`
-    after a DELETED), `covered(side)` when what a missing object means has changed, `went_back(side, rebuilt)` before a
-    cluster is listed that is older than our cursor, or (rebuilt) not that cursor's, `phase_changed()` as it says.
+    after a DELETED), `covered(side)` when what a missing object means has changed, `went_back(side, how)` before a
+    cluster is listed that may show less than we know, `phase_changed()` as it says.
     """
 
     def __init__(
@@ -35,7 +45,7 @@ class Reflector:
         watch_timeout: int,
         changed: Callable[[Side, Key, EventType, Json | None], None],
         covered: Callable[[Side], None],
-        went_back: Callable[[Side, bool], None],
+        went_back: Callable[[Side, Rewind], None],
         phase_changed: Callable[[], None],
     ) -> None:
         self.side = link.side
@@ -57,11 +67,19 @@ class Reflector:
         )
 
     def cursor(self) -> str | None:
-        """The stored cursor, where it is of this cluster, path and selector (S6.2)."""
+        """The stored cursor, where it is of this cluster, path and selector (S6.2); of whichever boot."""
         cursor = self._mirror.cursors.get((self.side, self.namespace))
-        if cursor is None or cursor != self._cursor(cursor.resource_version):
+        if cursor is None or replace(cursor, boot=self._link.boot) != self._cursor(cursor.resource_version):
             return None
         return cursor.resource_version
+
+    def rebooted(self) -> bool:
+        """Whether the cursor is of an earlier boot: then everything has to be shown again (S8.4)."""
+        cursor = self._mirror.cursors.get((self.side, self.namespace))
+        if cursor is None or cursor.boot in ("", self._link.boot):
+            return False
+        self._rewind(Rewind.REBOOTED)
+        return True
 
     def moved(self, resource_version: str | None) -> None:
         """Put the cursor behind everything that was delivered."""
@@ -76,8 +94,7 @@ class Reflector:
         known = self._mirror.cursors.get((self.side, self.namespace))
         if known is not None and not same_cluster(known.identity, self._link.identity or ""):
             # A human has accepted it: nothing of it is older than what we know, whatever its numbers say.
-            self._mirror.distrust(self.side)
-            self._went_back(self.side, True)
+            self._rewind(Rewind.REBUILT)
 
     def item(self, raw: Json) -> None:
         """Items of a list name their kind only on the list itself."""
@@ -123,9 +140,8 @@ class Reflector:
         self._covered(self.side)
 
     def went_back(self) -> None:
-        """From now on whatever this side shows is newer than what we know (S8.3)."""
-        self._mirror.distrust(self.side)
-        self._went_back(self.side, False)
+        """The list that follows shows an older state (S8.3)."""
+        self._rewind(Rewind.RESTORED)
 
     def noticed(self) -> None:
         """The phase is part of `status`."""
@@ -140,4 +156,10 @@ class Reflector:
         return key_of(raw)
 
     def _cursor(self, version: str) -> Cursor:
-        return Cursor(self._link.identity or "", self._path, self._policy.projection, version)
+        return Cursor(self._link.identity or "", self._path, self._policy.projection, version, self._link.boot)
+
+    def _rewind(self, how: Rewind) -> None:
+        """From now on whatever this side shows is newer than what we know."""
+        log.info("%s %s is listed anew: %s", self.side, self._policy.resource, how.value)
+        self._mirror.distrust(self.side)
+        self._went_back(self.side, how)

@@ -37,7 +37,8 @@ class SideState(StrEnum):
 class SideLink:
     """One side's state, which everybody who talks to it waits for and reports trouble to.
 
-    `probe` returns the cheapest consistent list at hand; `clock` is Unix time in seconds.
+    `probe` returns the cheapest consistent list at hand; `clock` is Unix time in seconds; `boot` names the boot of the
+    machine that the side runs on, "" where that is not ours to know (S8.4).
     """
 
     def __init__(
@@ -49,8 +50,10 @@ class SideLink:
         observer: Observer,
         probe: Callable[[], Call],
         clock: Callable[[], float],
+        boot: str = "",
     ) -> None:
         self.side = side
+        self.boot = boot
         self.cluster = cluster
         self.state = SideState.CONNECTING
         self.since = clock()

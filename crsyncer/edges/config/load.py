@@ -37,6 +37,7 @@ class Settings:
     log_level: str = "info"
     watch_timeout: int = 300
     """Seconds after which the server is asked to end a watch."""
+    boot_id_file: Path = Path("/proc/sys/kernel/random/boot_id")
     config_file: Path | None = None
     files: tuple[Path, ...] = ()
     """Every file these settings depend on, credentials included: a change of one is a reason to load again."""

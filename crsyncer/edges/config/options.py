@@ -62,6 +62,13 @@ def _state_dir(given: Given) -> Path:
     return path
 
 
+def _boot_id_file(given: Given) -> Path:
+    path = parse_path(given)
+    if os.path.isdir(path):
+        raise given.refuse("a file; one that cannot be read only means that boots go unnoticed")
+    return path
+
+
 def _context(given: Given) -> str:
     if not given.text:
         raise given.refuse("the name of a context in the kubeconfig")
@@ -169,5 +176,10 @@ OPTIONS = (
         "Ask the servers to end each watch after about this long, 30 to 600. Behind a gateway that hides a dead"
         " back end, this is how long that can go unnoticed.",
         _watch_timeout, "300",
+    ),
+    Option(
+        "boot_id_file", "--boot-id-file", ("CRSYNCER_BOOT_ID_FILE",), "bootIdFile", "FILE",
+        "What is in it changes when the robot boots: its cluster is then listed anew, for k3s may have lost writes.",
+        _boot_id_file, "/proc/sys/kernel/random/boot_id",
     ),
 )  # fmt: skip

@@ -1,0 +1,17 @@
+"""The machine that we run on, as far as it matters: has it booted since? (S8.4)"""
+
+import logging
+from pathlib import Path
+
+_log = logging.getLogger(__name__)
+_CHARACTERS = 64
+
+
+def read_boot_id(path: Path) -> str:
+    """What names this boot; "" where it cannot be read. Linux makes a random UUID at each boot (proc(5))."""
+    try:
+        with path.open(errors="replace") as file:
+            return file.read(_CHARACTERS).strip()
+    except OSError as error:
+        _log.warning("cannot tell whether the robot has booted: %s", error)
+        return ""
