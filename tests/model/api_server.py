@@ -113,8 +113,6 @@ class ApiServer:
         name, subresource = [*rest[1:], "", ""][:2]
         for kind in self.kinds():
             if (kind.group, kind.version, kind.plural) == (group, version, rest[0]):
-                if subresource and not (subresource == "status" and kind.status):
-                    return None
                 return Address(kind, namespace, name, subresource)
         return None
 
@@ -130,6 +128,8 @@ class ApiServer:
         address = self.address(call.path)
         if address is None:
             return NOT_SERVED
+        if address.subresource and not (address.subresource == "status" and address.kind.status):
+            return _NOT_FOUND
         body = copied(call.body)
         match call.method:
             case "GET" if address.name:
@@ -192,13 +192,18 @@ class ApiServer:
         if rest:
             metadata["continue"] = f"token-{self.storage.epoch}-{len(self._pages)}-{revision}-{len(rest)}"
             self._pages[metadata["continue"]] = revision, rest
-        shown = [{"metadata": o["metadata"]} if partial else o for o in page]
-        return Reply(200, {"kind": f"{address.kind.name}List", "metadata": metadata, "items": copied(shown)})
+        if partial:
+            typed = {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata"}
+            shown = [{**typed, "metadata": o["metadata"]} for o in page]
+        else:
+            shown = [self.shown(address.kind, o) for o in page]
+        items_shown = copied(shown) if shown or not partial else None  # as real servers write it
+        return Reply(200, {"kind": f"{address.kind.name}List", "metadata": metadata, "items": items_shown})
 
     def _create(self, address: Address, body: Json) -> Reply:
         kind, metadata = address.kind, body["metadata"]
         if kind.dying:
-            return _failure(405, "MethodNotAllowed", "create not allowed while the definition is terminating")
+            return _failure(403, "Forbidden", "create not allowed while the definition is terminating")
         if kind.namespaced and ("", address.namespace) not in self.storage.of("namespaces"):
             return _failure(404, "NotFound", f'namespaces "{address.namespace}" not found')
         where = (address.namespace, metadata["name"])

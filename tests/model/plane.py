@@ -61,15 +61,14 @@ class Plane:
     def set_status(self, name: str, status: Any, *, kind: str = "goals") -> None:
         """Replace the whole status, as a controller would; None removes it."""
         path = f"{self._path(kind)}/{name}"
-        address = self.server.address(f"{path}/status")
-        self._present(name, kind)
+        address = self.server.address(path)
         if status is None and "status" not in self._present(name, kind):
             return
         change = {"op": "remove"} if status is None else {"op": "add", "value": status}
         call = Call(
             "patch",
             "PATCH",
-            f"{path}/status" if address is not None else path,
+            f"{path}/status" if address is not None and address.kind.status else path,
             body=[{**change, "path": "/status"}],
             content_type=JSON_PATCH,
         )
@@ -103,22 +102,19 @@ class Plane:
         """Delete a CRD: the kind can be listed and watched until the last of its objects is gone."""
         self._ask(Call("delete", "DELETE", f"{CRDS_PATH}/{kind}.{GROUP}"))
 
-    def sweep(self, kind: str = "goals") -> bool:
-        """Carry a deletion of a CRD on: its objects, one at a time, then the kind itself; whether it is gone."""
-        name = f"{kind}.{GROUP}"
-        crd = self.server.storage.of(CRDS).get(("", name))
-        if crd is None:
+    def sweep(self, kind: str = "goals", *, group: str = GROUP) -> bool:
+        """Carry the deletion of a CRD on, where there is one: its objects first; whether it is over."""
+        name = ("", f"{kind}.{group}")
+        storage = self.server.storage
+        crd = storage.of(CRDS).get(name)
+        if crd is None or "deletionTimestamp" not in crd["metadata"]:
             return True
-        assert "deletionTimestamp" in crd["metadata"], f"{name} is not being deleted"
-        for each, found in self.objects(kind).items():
-            if "deletionTimestamp" not in found["metadata"]:
-                self.delete(each, kind=kind)
-                return False
-        if self.objects(kind):
-            return False
-        self.server.storage.remove(CRDS, ("", name))
+        for where in list(storage.of(name[1])):
+            self.server.answer(Call("delete", "DELETE", f"/apis/{group}/v1/namespaces/{where[0]}/{kind}/{where[1]}"))
+        if not storage.of(name[1]):
+            storage.remove(CRDS, name)
         self._signal.ring()
-        return True
+        return not storage.of(name[1])
 
     # The cluster
 

@@ -1,0 +1,361 @@
+"""One script of calls for any API server, and a transcript of its answers in which only what matters is left."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from crsyncer.core.calls import CRDS, JSON, JSON_PATCH, PARTIAL, PARTIAL_LIST, Call
+from crsyncer.core.model import Json
+from crsyncer.core.watch import Emit, read_line
+from crsyncer.ports import Cluster, Reply
+from tests.system.bed import crd
+
+_PATIENCE = 30.0
+_NO_SUCH = "nothing-has-this-uid"
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """A resourceVersion, of which only the order means something."""
+
+    number: int
+
+
+@dataclass(slots=True)
+class Transcript:
+    """What was answered, in order."""
+
+    lines: list[tuple[str, Any]] = field(default_factory=list)
+    _uids: dict[str, str] = field(default_factory=dict)
+
+    def note(self, what: str, reply: Reply) -> Reply:
+        """Write an answer down."""
+        body = reply.body
+        told: dict[str, Any] = {"status": reply.status}
+        if not body:
+            told["body"] = "text"
+        elif body.get("kind") == "Status":
+            told |= {"reason": body.get("reason"), "causes": bool((body.get("details") or {}).get("causes"))}
+        elif "items" in body:
+            told["items"] = [self._object(item) for item in body["items"] or []]
+            told["more"] = bool(body["metadata"].get("continue"))
+        elif "metadata" in body:
+            told["object"] = self._object(body)
+        self.lines.append((what, told))
+        return reply
+
+    def event(self, kind: str, obj: Json) -> None:
+        """Write a watch event down."""
+        self.lines.append((f"watch: {kind}", self._object(obj)))
+
+    def fact(self, what: str, value: Any) -> None:
+        """Write anything else down."""
+        self.lines.append((what, value))
+
+    def told(self) -> list[tuple[str, Any]]:
+        """The transcript, resourceVersions replaced by their rank."""
+        numbers = sorted({number for _, value in self.lines for number in _numbers(value)})
+        ranks = {number: f"r{rank}" for rank, number in enumerate(numbers, 1)}
+        return [(what, _ranked(value, ranks)) for what, value in self.lines]
+
+    def _object(self, obj: Json) -> Json:
+        metadata = obj["metadata"]
+        shown = {k: metadata.get(k) for k in ("name", "namespace", "labels", "annotations", "finalizers", "generation")}
+        shown["uid"] = self._uids.setdefault(metadata["uid"], f"u{len(self._uids) + 1}")
+        shown["version"] = _Version(int(metadata["resourceVersion"]))
+        shown["dying"] = "deletionTimestamp" in metadata
+        return shown | {k: obj[k] for k in ("kind", "spec", "status") if k in obj}
+
+
+def _numbers(value: Any) -> list[int]:
+    if isinstance(value, _Version):
+        return [value.number]
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [number for item in inner for number in _numbers(item)]
+
+
+def _ranked(value: Any, ranks: Mapping[int, str]) -> Any:
+    match value:
+        case _Version(number=number):
+            return ranks[number]
+        case dict():
+            return {k: _ranked(v, ranks) for k, v in value.items()}
+        case list():
+            return [_ranked(v, ranks) for v in value]
+    return value
+
+
+class Script:
+    """Asks one server. `group` is the API group that the kinds of the script are in."""
+
+    def __init__(self, cluster: Cluster, group: str) -> None:
+        self.transcript = Transcript()
+        self._cluster = cluster
+        self._group = group
+        self._goals = f"/apis/{group}/v1/namespaces/default/goals"
+
+    async def run(self) -> list[tuple[str, Any]]:
+        """Everything; the transcript."""
+        await self._define("goals", status=True)
+        await self._define("plains", status=False)
+        for part in (
+            self._reading,
+            self._writing,
+            self._statuses,
+            self._deleting,
+            self._listing,
+            self._watching,
+            self._without_subresource,
+            self._dying_kind,
+        ):
+            self.transcript.fact("part", part.__name__)
+            await part()
+        return self.transcript.told()
+
+    async def _define(self, plural: str, *, status: bool) -> None:
+        body = crd(self._group, plural=plural, source=None, status=status)
+        assert (await self._ask("create", "POST", CRDS, body)).status == 201
+        path = f"/apis/{self._group}/v1/namespaces/default/{plural}"
+        probe = {"metadata": {"name": "probe"}}
+        await self._until(path, 200)
+        async with asyncio.timeout(_PATIENCE):
+            while (await self._ask("create", "POST", path, {**self._typed(plural), **probe})).status != 201:  # noqa: ASYNC110 - only the server knows
+                await asyncio.sleep(0.1)
+        assert (await self._ask("delete", "DELETE", f"{path}/probe")).status == 200
+
+    async def _reading(self) -> None:
+        await self._say("a kind that is not served", "GET", "/apis/nowhere.example.com/v1/goals")
+        await self._say("a group that is not served", "GET", "/apis/nowhere.example.com/v1")
+        versions = await self._ask("discover", "GET", f"/apis/{self._group}")
+        self.transcript.fact("versions", [v["version"] for v in versions.body["versions"]])
+        await self._discovery()
+        await self._say("an object that is not there", "GET", f"{self._goals}/none")
+        namespace = await self._ask("get", "GET", "/api/v1/namespaces/kube-system", accept=PARTIAL)
+        self.transcript.fact(
+            "namespace", (namespace.status, namespace.body["kind"], sorted(namespace.body["metadata"])[-1])
+        )
+
+    async def _writing(self) -> None:
+        first = await self._say("create", "POST", self._goals, self._goal("a", spec={"x": 1}, status={"n": 1}))
+        metadata = first.body["metadata"]
+        await self._say("create again", "POST", self._goals, self._goal("a"))
+        elsewhere = self._goals.replace("/default/", "/elsewhere/")
+        await self._say("create in no namespace", "POST", elsewhere, self._goal("a", namespace="elsewhere"))
+        item = f"{self._goals}/a"
+        for what, change in (
+            ("update without a version", {"resourceVersion": None}),
+            ("update of another uid", {"uid": _NO_SUCH}),
+            ("update of an old version", {"resourceVersion": "1"}),
+            ("update", {}),
+        ):
+            await self._say(what, "PUT", item, self._goal("a", metadata=metadata | change, spec={"x": 2}))
+        found = (await self._say("get", "GET", item)).body
+        await self._say("update of nothing", "PUT", item, found)
+        await self._say("update with a status", "PUT", item, {**found, "status": {"n": 2}})
+        labelled = {**found, "metadata": {**found["metadata"], "labels": {"l": "1"}}}
+        await self._say("update of labels", "PUT", item, labelled)
+        await self._say(
+            "update of an object that is not there",
+            "PUT",
+            f"{self._goals}/b",
+            self._goal("b", metadata={**metadata, "name": "b"}),
+        )
+
+    async def _statuses(self) -> None:
+        item, status = f"{self._goals}/a", f"{self._goals}/a/status"
+        found = (await self._ask("get", "GET", item)).body
+        guards = {k: found["metadata"][k] for k in ("name", "namespace", "uid", "resourceVersion")}
+        for what, change in (
+            ("status without a version", {"resourceVersion": None}),
+            ("status of another uid", {"uid": _NO_SUCH}),
+            ("status of an old version", {"resourceVersion": "1"}),
+            ("status", {"labels": {"l": "2"}}),
+        ):
+            body = self._goal("a", metadata=guards | change, status={"n": 1})
+            await self._say(what, "PUT", status, body, accept=PARTIAL)
+        await self._say("after it", "GET", item)
+        test = {"op": "test", "path": "/metadata/uid", "value": guards["uid"]}
+        old = {"op": "test", "path": "/metadata/resourceVersion", "value": guards["resourceVersion"]}
+        remove = {"op": "remove", "path": "/status"}
+        for what, operations in (
+            ("patch", [test, _add("/status", {"n": 2})]),
+            ("the same patch", [test, _add("/status", {"n": 2})]),
+            ("patch of another uid", [{**test, "value": _NO_SUCH}, _add("/status", {"n": 3})]),
+            ("patch of an old version", [test, old, _add("/status", {"n": 3})]),
+            ("patch of a part", [test, _add("/status/k", {"n": 3})]),
+            ("removal of a part", [test, {"op": "remove", "path": "/status/k"}]),
+            ("removal of what is not there", [test, {"op": "remove", "path": "/status/k"}]),
+            ("removal", [test, remove]),
+            ("removal again", [test, remove]),
+            ("patch of a part of nothing", [test, _add("/status/k", {"n": 3})]),
+        ):
+            await self._say(what, "PATCH", status, operations, accept=PARTIAL, content_type=JSON_PATCH)
+            await self._say("after it", "GET", item)
+        await self._say("patch of no object", "PATCH", f"{self._goals}/none/status", [test], content_type=JSON_PATCH)
+
+    async def _deleting(self) -> None:
+        item = f"{self._goals}/a"
+        await self._say("delete another uid", "DELETE", item, _preconditions(_NO_SUCH))
+        found = (await self._ask("get", "GET", item)).body
+        kept = {**found, "metadata": {**found["metadata"], "finalizers": ["example.com/wait"]}}
+        kept = (await self._say("finalizer", "PUT", item, kept)).body
+        await self._say("delete what is kept", "DELETE", item, _preconditions(found["metadata"]["uid"]))
+        await self._say("delete it again", "DELETE", item)
+        dying = (await self._say("it is dying", "GET", item)).body
+        dying = (await self._say("update of it", "PUT", item, {**dying, "spec": {"x": 3}})).body
+        freed = {**dying, "metadata": {**dying["metadata"], "finalizers": []}}
+        await self._say("let it go", "PUT", item, freed)
+        await self._say("it is gone", "GET", item)
+        await self._say("delete what is not there", "DELETE", item)
+        made = await self._say("the name is free", "POST", self._goals, self._goal("a"))
+        await self._say("delete", "DELETE", item, _preconditions(made.body["metadata"]["uid"]))
+
+    async def _listing(self) -> None:
+        for name, label in (("a", "1"), ("b", "2"), ("c", "1")):
+            await self._ask(
+                "create", "POST", self._goals, self._goal(name, metadata={"name": name, "labels": {"l": label}})
+            )
+        await self._say("list", "GET", self._goals)
+        await self._say("list of a label", "GET", self._goals, query=(("labelSelector", "l=1"),))
+        await self._say(
+            "list of nothing", "GET", self._goals, query=(("labelSelector", "l=3"), ("limit", "1")), accept=PARTIAL_LIST
+        )
+        await self._say("list of all namespaces", "GET", f"/apis/{self._group}/v1/goals", accept=PARTIAL_LIST)
+        page = await self._say("page", "GET", self._goals, query=(("limit", "2"),))
+        await self._ask("delete", "DELETE", f"{self._goals}/c")
+        token = page.body["metadata"]["continue"]
+        rest = await self._say("rest", "GET", self._goals, query=(("limit", "2"), ("continue", token)))
+        same = page.body["metadata"]["resourceVersion"] == rest.body["metadata"]["resourceVersion"]
+        self.transcript.fact("both pages are of one revision", same)
+        newest = max(int(item["metadata"]["resourceVersion"]) for item in rest.body["items"])
+        self.transcript.fact(
+            "and it is not older than what they show", int(rest.body["metadata"]["resourceVersion"]) >= newest
+        )
+
+    async def _watching(self) -> None:
+        """Two watches from one revision: of all, and of a label that is won and lost."""
+        since = (await self._ask("list", "GET", self._goals)).body["metadata"]["resourceVersion"]
+        await self._relabel("a", "3")
+        await self._relabel("b", "1")
+        found = (await self._ask("get", "GET", f"{self._goals}/b")).body
+        await self._ask("update", "PUT", f"{self._goals}/b", {**found, "spec": {"x": 9}})
+        patch = [_add("/status", {"n": 7})]
+        await self._ask("patch", "PATCH", f"{self._goals}/b/status", patch, content_type=JSON_PATCH)
+        found = (await self._ask("get", "GET", f"{self._goals}/b")).body
+        kept = {**found, "metadata": {**found["metadata"], "finalizers": ["example.com/wait"]}}
+        await self._ask("update", "PUT", f"{self._goals}/b", kept)
+        await self._ask("delete", "DELETE", f"{self._goals}/b")
+        found = (await self._ask("get", "GET", f"{self._goals}/b")).body
+        freed = {**found, "metadata": {**found["metadata"], "finalizers": []}}
+        await self._ask("update", "PUT", f"{self._goals}/b", freed)
+        await self._ask("create", "POST", self._goals, self._goal("b"))
+        await self._ask("delete", "DELETE", f"{self._goals}/b")
+        end = await self._ask(
+            "create", "POST", self._goals, self._goal("end", metadata={"name": "end", "labels": {"l": "1"}})
+        )
+        for selector in ("", "l=1"):
+            self.transcript.fact("watch of", selector)
+            await self._watch(since, selector, until=end.body["metadata"]["resourceVersion"])
+        await self._ask("delete", "DELETE", f"{self._goals}/end")
+
+    async def _without_subresource(self) -> None:
+        path = f"/apis/{self._group}/v1/namespaces/default/plains"
+        body = {**self._typed("plains"), "metadata": {"name": "a"}, "spec": {"x": 1}, "status": {"n": 1}}
+        made = (await self._say("create with a status", "POST", path, body)).body
+        item = f"{path}/a"
+        made = (await self._say("update of the status", "PUT", item, {**made, "status": {"n": 2}}, accept=JSON)).body
+        test = {"op": "test", "path": "/metadata/uid", "value": made["metadata"]["uid"]}
+        await self._say(
+            "patch", "PATCH", item, [test, _add("/status", {"n": 3})], accept=PARTIAL, content_type=JSON_PATCH
+        )
+        await self._say("no subresource", "PATCH", f"{item}/status", [test], content_type=JSON_PATCH)
+        await self._say("after it", "GET", item)
+
+    async def _dying_kind(self) -> None:
+        goals = await self._ask("list", "GET", self._goals)
+        for name, finalizers in (("kept", ["example.com/wait"]), ("lost", [])):
+            await self._ask(
+                "create", "POST", self._goals, self._goal(name, metadata={"name": name, "finalizers": finalizers})
+            )
+        await self._ask("delete", "DELETE", f"{CRDS}/goals.{self._group}")
+        async with asyncio.timeout(_PATIENCE):
+            while "create" in (await self._verbs())["goals"][0]:  # noqa: ASYNC110 - only the server knows
+                await asyncio.sleep(0.02)
+        await self._discovery()
+        await self._say("create", "POST", self._goals, self._goal("new"))
+        async with asyncio.timeout(_PATIENCE):
+            while True:
+                items = (await self._ask("list", "GET", self._goals)).body.get("items", [])
+                if [i["metadata"]["name"] for i in items] == ["kept"] and "deletionTimestamp" in items[0]["metadata"]:
+                    break
+                await asyncio.sleep(0.1)
+        kept = items[0]
+        self.transcript.fact("objects left", len(items))
+        events = await self._events(goals.body["metadata"]["resourceVersion"], "", until="", count=5)
+        self.transcript.fact("of those", sorted(f"{e.type} {e.raw['metadata']['name']}" for e in events))
+        freed = {**self._typed("goals"), **kept, "metadata": {**kept["metadata"], "finalizers": []}}
+        await self._ask("update", "PUT", f"{self._goals}/kept", freed)
+        await self._until(self._goals, 404)
+        await self._say("the kind is gone", "GET", self._goals)
+
+    # Asking
+
+    async def _ask(self, verb: str, method: str, path: str, body: Any = None, **more: Any) -> Reply:
+        return await self._cluster.request(Call(verb, method, path, body=body, **more))
+
+    async def _say(self, what: str, method: str, path: str, body: Any = None, **more: Any) -> Reply:
+        return self.transcript.note(what, await self._ask(method.lower(), method, path, body, **more))
+
+    async def _until(self, path: str, status: int) -> None:
+        async with asyncio.timeout(_PATIENCE):
+            while (await self._ask("list", "GET", path)).status != status:  # noqa: ASYNC110 - only the server knows
+                await asyncio.sleep(0.1)
+
+    async def _discovery(self) -> None:
+        self.transcript.fact("discovery", await self._verbs())
+
+    async def _verbs(self) -> dict[str, tuple[list[str], bool]]:
+        reply = await self._ask("discover", "GET", f"/apis/{self._group}/v1")
+        return {
+            r["name"]: (sorted(r["verbs"]), r["namespaced"]) for r in reply.body["resources"] if "goals" in r["name"]
+        }
+
+    async def _watch(self, since: str, selector: str, *, until: str) -> None:
+        for event in await self._events(since, selector, until=until):
+            self.transcript.event(event.type, event.raw)
+
+    async def _events(self, since: str, selector: str, *, until: str, count: int = 0) -> list[Emit]:
+        query = [("watch", "true"), ("resourceVersion", since), ("timeoutSeconds", "60")]
+        if selector:
+            query.insert(0, ("labelSelector", selector))
+        events: list[Emit] = []
+        async with asyncio.timeout(_PATIENCE):
+            async with self._cluster.watch(Call("watch", "GET", self._goals, tuple(query)), read_timeout=60) as stream:
+                async for line in stream.lines():
+                    event = read_line(line)
+                    assert isinstance(event, Emit)
+                    events.append(event)
+                    if event.resource_version == until or len(events) == count:
+                        break
+        return events
+
+    async def _relabel(self, name: str, label: str) -> None:
+        found = (await self._ask("get", "GET", f"{self._goals}/{name}")).body
+        body = {**found, "metadata": {**found["metadata"], "labels": {"l": label}}}
+        await self._ask("update", "PUT", f"{self._goals}/{name}", body)
+
+    def _typed(self, plural: str) -> Json:
+        return {"apiVersion": f"{self._group}/v1", "kind": plural.removesuffix("s").capitalize()}
+
+    def _goal(self, name: str, *, namespace: str = "default", metadata: Json | None = None, **fields: Any) -> Json:
+        asked = {k: v for k, v in (metadata or {}).items() if v is not None}
+        return {**self._typed("goals"), "metadata": {"name": name, "namespace": namespace, **asked}, **fields}
+
+
+def _add(path: str, value: Any) -> Json:
+    return {"op": "add", "path": path, "value": value}
+
+
+def _preconditions(uid: str) -> Json:
+    return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}

@@ -1,0 +1,175 @@
+"""What makes the made-up world legitimate: it answers as real API servers do, and forgets as the real store does."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from crsyncer.core.calls import Call
+from crsyncer.core.model import Record, Side, Tombstone
+from crsyncer.edges.kube import KubeCluster
+from crsyncer.edges.store.store import SqliteStore
+from crsyncer.ports import Reply, Store
+from crsyncer.sandbox.sandbox import Sandbox
+from tests.edges.store_kit import GOALS, body, cursor, key, pending, view
+from tests.model.connection import Connection
+from tests.model.contract import Script
+from tests.model.disk import Disk, Memory
+from tests.model.plane import Plane
+from tests.model.world import World
+
+
+class _Open:
+    """A wire that nothing is tied to."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    async def passes(self) -> None:
+        """Always."""
+
+    def perform(self, call: Call) -> Reply:
+        """Carry it out."""
+        reply = self._world.servers[Side.CLOUD].answer(call)
+        self._world.signals[Side.CLOUD].ring()
+        return reply
+
+    def outlives(self, call: Call) -> None:
+        """Nobody dies here."""
+
+
+def simulated(group: str) -> list[tuple[str, Any]]:
+    """What the simulated server answers to the script."""
+    with World() as world:
+        side = Side.CLOUD
+        cluster = Connection(world.servers[side], world.weather[side], world.signals[side], _Open(world))
+        sweeper = world.clock.loop.create_task(_sweep(world.cloud, group))
+        try:
+            return world.clock.run(Script(cluster, group).run())
+        finally:
+            sweeper.cancel()
+
+
+async def _sweep(plane: Plane, group: str) -> None:
+    """What the API server does by itself with a CRD that is being deleted."""
+    while True:
+        await asyncio.sleep(0.1)
+        plane.sweep("goals", group=group)
+
+
+class _Immortal:
+    """The owner of a store who is never killed."""
+
+    dead = False
+
+    def step(self) -> None:
+        """Nothing comes of it."""
+
+    async def passes(self) -> None:
+        """Always."""
+
+
+class Puts:
+    """Random puts, of few keys, so that they meet; the same for every store that they are done to."""
+
+    def __init__(self, seed: int) -> None:
+        self._chance = Random(seed)
+
+    def one(self) -> Callable[[Store], None]:
+        """The next put."""
+        chance = self._chance
+        number, version, side = chance.randrange(3), chance.randrange(99), chance.choice(list(Side))
+        where, resource = key(number), chance.choice([GOALS, "tasks.lab.example.com"])
+        some = chance.random() < 0.7
+        match chance.randrange(8):
+            case 0 | 1:
+                seen, raw = view(number, version, side=side), body(number, version, side=side)
+                if not some:
+                    return lambda store: store.drop_copy(side, resource, where)
+                return lambda store: store.put_copy(side, resource, where, seen, raw)
+            case 2:
+                to, namespace = cursor(version) if some else None, chance.choice(["", "default"])
+                return lambda store: store.put_cursor(side, resource, namespace, to)
+            case 3:
+                record = Record(str(version), applied="d", generations=((1, version),)) if some else None
+                return lambda store: store.put_record(resource, where, record)
+            case 4:
+                row = pending(number, version) if some else None
+                return lambda store: store.put_pending(resource, where, row)
+            case 5:
+                tombstone = Tombstone(str(version), 1.5, held="Restored", hold_id="h1") if some else None
+                return lambda store: store.put_tombstone(resource, where, tombstone)
+            case 6:
+                return lambda store: store.put_meta(f"name-{number}", {"version": version, "x": [1, None]})
+            case _:
+                keep = chance.random() < 0.5
+                return lambda store: store.forget_kind(resource, keep_outbox=keep)
+
+
+async def known(store: Store) -> list[Any]:
+    """Everything that a store can be asked."""
+    found: list[Any] = [store.get_meta(f"name-{number}") for number in range(4)]
+    for resource in (GOALS, "tasks.lab.example.com", "others.lab.example.com"):
+        found.append(await store.load(resource))
+        found += [await store.body(side, resource, key(number)) for side in Side for number in range(3)]
+    return found
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_the_disk_in_memory_knows_what_the_real_store_knows_and_keeps_what_it_keeps(
+    tmp_path: Path, seed: int
+) -> None:
+    puts, disk = Puts(seed), Disk()
+    simulated_store = Memory(disk, _Immortal(), Random(seed))
+    real = await SqliteStore.open(tmp_path)
+    for life in range(4):
+        for _ in range(40):
+            put = puts.one()
+            put(real)
+            put(simulated_store)
+        assert await known(simulated_store) == await known(real)
+        if life % 2:
+            await real.durable()
+            await simulated_store.durable()
+        else:
+            simulated_store.close()
+        disk.crash(Random(seed))
+        await real.close()
+        real, simulated_store = await SqliteStore.open(tmp_path), Memory(disk, _Immortal(), Random(seed))
+        assert await known(simulated_store) == await known(real)
+    await real.close()
+
+
+def test_a_crash_keeps_a_prefix_of_what_was_put_and_all_that_was_durable() -> None:
+    kept = set()
+    for seed in range(200):
+        with World(seed) as world:
+
+            async def put(world: World = world) -> Disk:
+                disk = Disk()
+                store = Memory(disk, _Immortal(), Random(world.chance.random()))
+                store.put_meta("a", 0)
+                await store.durable()
+                for number in range(1, 5):
+                    store.put_meta("a", number)
+                disk.crash(world.chance)
+                return disk
+
+            disk = world.clock.run(put())
+            kept.add(Memory(disk, _Immortal(), world.chance).get_meta("a"))
+    assert kept == {0, 1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("plane", ["cloud", "robot"])
+async def test_a_real_api_server_answers_as_the_simulated_one(
+    sandbox: Sandbox, group: str, tmp_path: Path, plane: str
+) -> None:
+    cluster = await KubeCluster.connect(sandbox.kubeconfig(plane), context=None, observe=None)
+    try:
+        real = await Script(cluster, group).run()
+    finally:
+        await cluster.close()
+    assert real == await asyncio.to_thread(simulated, group)
