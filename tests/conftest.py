@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from crsyncer.sandbox.link import Link
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.resource import CRD
 from crsyncer.sandbox.sandbox import Sandbox
+from tests.disk import Disk
 from tests.faults.rows import ROWS
 
 
@@ -73,6 +75,15 @@ async def robot_link(robot: Plane) -> AsyncIterator[Link]:
     """A scriptable link to the robot's own API server."""
     async with Link(robot) as link:
         yield link
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    """The disk under the test's directory, for what is started through it."""
+    with Disk(tmp_path) as disk:
+        if not disk.can_watch():
+            pytest.skip("this kernel, or the container, does not let system calls be answered (seccomp_unotify)")
+        yield disk
 
 
 @pytest.fixture

@@ -120,7 +120,7 @@ async def crash(directory: Path) -> dict[str, bytes]:
 
 def lay_out(directory: Path, files: dict[str, bytes]) -> Path:
     """A state directory with these files, by what follows `state.db` in their names."""
-    directory.mkdir(mode=0o700)
+    directory.mkdir(mode=0o700, parents=True)
     for suffix, content in files.items():
         path = directory / f"state.db{suffix}"
         path.write_bytes(content)

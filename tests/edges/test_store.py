@@ -19,6 +19,7 @@ from crsyncer.edges.store.offline import read_offline, read_pending
 from crsyncer.edges.store.statedir import Lock
 from crsyncer.edges.store.store import SqliteStore
 from crsyncer.errors import Locked, StoreError
+from tests.edges.store_histories import KEYS, RESOURCES, Model, put
 from tests.edges.store_kit import GOALS, body, cursor, key, measure, pending, report_status, view
 
 FULL_VIEW = View(
@@ -197,16 +198,16 @@ async def test_an_object_that_is_dropped_on_both_sides_leaves_no_row(store):
             assert database.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
 
 
-RESOURCES, KEYS = st.sampled_from([GOALS, "b.c"]), st.sampled_from([Key("", "a"), Key("a", "a"), Key("a", "b")])
+NAMES, KINDS = st.sampled_from(KEYS), st.sampled_from(RESOURCES)
 SIDES, NUMBERS = st.sampled_from(list(Side)), st.integers(0, 3)
 OPERATIONS = st.one_of(
-    st.tuples(st.just("copy"), SIDES, RESOURCES, KEYS, NUMBERS),
-    st.tuples(st.just("drop"), SIDES, RESOURCES, KEYS),
-    st.tuples(st.just("cursor"), SIDES, RESOURCES, NUMBERS | st.none()),
-    st.tuples(st.just("record"), RESOURCES, KEYS, NUMBERS | st.none()),
-    st.tuples(st.just("pending"), RESOURCES, KEYS, NUMBERS | st.none()),
-    st.tuples(st.just("tombstone"), RESOURCES, KEYS, NUMBERS | st.none()),
-    st.tuples(st.just("forget"), RESOURCES, st.booleans()),
+    st.tuples(st.just("copy"), SIDES, KINDS, NAMES, NUMBERS),
+    st.tuples(st.just("drop"), SIDES, KINDS, NAMES),
+    st.tuples(st.just("cursor"), SIDES, KINDS, NUMBERS | st.none()),
+    st.tuples(st.just("record"), KINDS, NAMES, NUMBERS | st.none()),
+    st.tuples(st.just("pending"), KINDS, NAMES, NUMBERS | st.none()),
+    st.tuples(st.just("tombstone"), KINDS, NAMES, NUMBERS | st.none()),
+    st.tuples(st.just("forget"), KINDS, st.booleans()),
     st.tuples(st.sampled_from(["durable", "reopen", "check"])),
     st.tuples(st.just("check")),
 )
@@ -216,53 +217,18 @@ OPERATIONS = st.one_of(
 @given(st.lists(OPERATIONS, max_size=40))
 async def test_any_history_reads_like_a_dictionary(tmp_path_factory, operations):
     store = await SqliteStore.open(tmp_path_factory.mktemp("state"))
-    kinds = {GOALS: Loaded(), "b.c": Loaded()}
-    bodies: dict = {}
-
-    def put(rows, place, value):
-        rows.pop(place, None)
-        if value is not None:
-            rows[place] = value
-
+    model = Model()
     for operation in [*operations, ("check",)]:
         match operation:
-            case "copy", side, resource, at, number:
-                store.put_copy(side, resource, at, view(number), body(number))
-                kinds[resource].views[side][at], bodies[side, resource, at] = view(number), body(number)
-            case "drop", side, resource, at:
-                store.drop_copy(side, resource, at)
-                kinds[resource].views[side].pop(at, None)
-                bodies.pop((side, resource, at), None)
-            case "cursor", side, resource, number:
-                value = None if number is None else cursor(number)
-                store.put_cursor(side, resource, "", value)
-                put(kinds[resource].cursors, (side, ""), value)
-            case "record", resource, at, number:
-                record = None if number is None else Record(str(number))
-                store.put_record(resource, at, record)
-                put(kinds[resource].records, at, record)
-            case "pending", resource, at, number:
-                due = None if number is None else pending(number, number)
-                store.put_pending(resource, at, due)
-                put(kinds[resource].pending, at, due)
-            case "tombstone", resource, at, number:
-                tombstone = None if number is None else Tombstone(str(number), 1.0)
-                store.put_tombstone(resource, at, tombstone)
-                put(kinds[resource].tombstones, at, tombstone)
-            case "forget", resource, keep_outbox:
-                store.forget_kind(resource, keep_outbox=keep_outbox)
-                kinds[resource] = Loaded(pending=kinds[resource].pending if keep_outbox else {})
-                bodies = {place: value for place, value in bodies.items() if place[1] != resource}
             case ("durable",):
                 await store.durable()
             case ("reopen",):
                 store = await reopened(store)
             case ("check",):
-                for resource, loaded in kinds.items():
-                    assert await store.load(resource) == loaded
-                    for side in Side:
-                        for at in (Key("", "a"), Key("a", "a"), Key("a", "b")):
-                            assert await store.body(side, resource, at) == bodies.get((side, resource, at))
+                assert await model.is_in(store)
+            case _:
+                put(store, operation)
+                model.put(operation)
     await store.close()
 
 

@@ -94,7 +94,8 @@ def _is_circumstance(error: sqlite3.Error) -> bool:
 
 
 def _open(path: Path, *, now: float, steps: Sequence[Step], patience: float) -> "Opened | _Aside":
-    if _set_size(path) and not (path.exists() and path.stat().st_size):
+    wal = path.with_name(path.name + "-wal")
+    if _size(wal) and not _size(path):
         return _Aside(_set_aside(path, now), _Unusable("its main file is missing", ours=False))
     create_empty(path)
     with ExitStack() as stack:
@@ -162,6 +163,8 @@ def _configure(connection: sqlite3.Connection, *, new: bool) -> None:
         "wal_autocheckpoint = 256",
         f"journal_size_limit = {4 << 20}",
         "cache_size = -1024",
+        # Before there is a table: a power cut in the middle must not make it look like another program's.
+        *((f"application_id = {APPLICATION_ID}",) if new else ()),
     ):
         connection.execute(f"PRAGMA {setting}").fetchall()
 
@@ -180,7 +183,7 @@ def _set_aside(path: Path, now: float) -> Path:
     """Rename the whole set; the newest few are kept for a post mortem, so that they cannot fill the disk."""
     stamp = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
     aside = path.with_name(f"{path.name}.broken-{stamp}")
-    while _set_size(aside) or aside.exists():
+    while any(aside.with_name(aside.name + companion).exists() for companion in COMPANIONS):
         aside = aside.with_name(aside.name + "+")
     for companion in COMPANIONS:
         with suppress(FileNotFoundError):
@@ -192,12 +195,9 @@ def _set_aside(path: Path, now: float) -> Path:
     return aside
 
 
-def _set_size(path: Path) -> int:
-    sizes = 0
-    for companion in COMPANIONS:
-        with suppress(OSError):
-            sizes += path.with_name(path.name + companion).stat().st_size
-    return sizes
+def _size(path: Path) -> int:
+    """Bytes, none where there is no such file."""
+    return path.stat().st_size if path.exists() else 0
 
 
 def _salvage(aside: Path, database: Database) -> dict[str, int]:

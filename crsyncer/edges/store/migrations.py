@@ -69,6 +69,8 @@ def migrate(database: Database, steps: Sequence[Step] = STEPS) -> int:
     migrations = Migrations("crsyncer")
     for number, step in enumerate(steps, 1):
         migrations(name=f"{number:04}")(_numbered(step, number))
+    with database.atomic():  # the table of steps and its index: a half of them is not a schema
+        migrations.ensure_migrations_table(database)
     migrations.apply(database)
     return len(steps)
 
@@ -76,7 +78,6 @@ def migrate(database: Database, steps: Sequence[Step] = STEPS) -> int:
 def _numbered(step: Step, number: int) -> Step:
     def numbered(database: Database, /) -> None:
         step(database)
-        database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         database.execute(f"PRAGMA user_version = {number}")
 
     return numbered

@@ -79,8 +79,12 @@ def prepare(directory: Path) -> Path:
     """
     if directory.is_symlink():
         raise StoreError(f"{directory} is a symlink", hint="give the directory itself as --state-dir")
+    new = [folder for folder in (directory, *directory.parents) if not folder.exists()]
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # SQLite sees to the names of its files, but a power cut may take the whole directory.
+        for folder in new:
+            sync_names(folder.parent)
     except OSError as error:
         raise StoreError(
             f"cannot create {directory}: {error.strerror}", hint="create it, or choose another --state-dir"
@@ -89,6 +93,15 @@ def prepare(directory: Path) -> Path:
     for companion in COMPANIONS:
         _check(path.with_name(path.name + companion))
     return path
+
+
+def sync_names(directory: Path) -> None:
+    """Return when the names in a directory are on disk: syncing a file does not promise that (fsync(2))."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def create_empty(path: Path) -> None:
