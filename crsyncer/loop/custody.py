@@ -51,6 +51,10 @@ class Custody:
         if HoldReason.MANUAL in self._standing:
             self._stand()
 
+    def stands(self, reason: HoldReason) -> bool:
+        """Whether every deletion of the kind is held for a reason."""
+        return reason in self._standing
+
     def standing(self) -> Hold | None:
         """What every deletion of the kind is held for at present, if anything."""
         return next((DELETION_HOLDS[reason] for reason in self._standing), None)

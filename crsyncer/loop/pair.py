@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from crsyncer.core.actions import HoldReason
+from crsyncer.core.actions import Delete, HoldReason
 from crsyncer.core.decide import decide
 from crsyncer.core.model import Gap, Json, Key, Loaded, Side
 from crsyncer.core.policy import Policy
@@ -56,7 +56,7 @@ class Pair:
         )
         self._rewound: set[Side] = set()
         """Sides that were found older, or other, than they were, and have not been listed since (S8.3)."""
-        self._orphan_list: asyncio.Task[None] | None = None
+        self._upstream_list: asyncio.Task[None] | None = None
         self.reflectors = [
             Reflector(
                 around.links[side],
@@ -167,6 +167,7 @@ class Pair:
                 self._rewound.discard(side)
         for key in self.mirror.known_keys():
             self.worker.look(key)
+        self._end_restore()
 
     def _went_back(self, side: Side, how: Rewind) -> None:
         """What a side shows from now on may be older than what we know, or of another cluster (S5.5c, S8.3).
@@ -178,19 +179,49 @@ class Pair:
         if how is Rewind.REBUILT or (how is Rewind.RESTORED and side is self.policy.upstream):
             self._custody.engage(RESTORED)
 
+    def _end_restore(self, settled: Key | None = None) -> None:
+        """After a restore deletions are held only as long as there are any, those of `settled` aside (S8.3).
+
+        What the restored side lost is exactly what a complete list of it does not show. When that takes no copy,
+        whatever vanishes later is deleted later, by somebody who means the cluster as it is now. A hold that went on
+        unseen would catch that one.
+        """
+        group = self._around.holds.group(self.policy.resource, HoldReason.RESTORED)
+        if not self._custody.stands(HoldReason.RESTORED) or (group is not None and group.keys - {settled}):
+            return
+        coverages = {
+            side: {self.mirror.coverage(side, r.namespace) for r in self.on(side)}
+            for side in (self.policy.upstream, self.policy.downstream)
+        }
+        if Coverage.NONE in coverages[self.policy.upstream] | coverages[self.policy.downstream]:
+            return
+        if coverages[self.policy.upstream] != {Coverage.COMPLETE}:
+            self._list_upstream("restored")
+        elif not any(
+            isinstance(self.worker.plan(k).content, Delete) for k in self.mirror.views[self.policy.downstream]
+        ):
+            log.info("%s: the restored %s costs no copy: nothing is held", self.policy.resource, self.policy.upstream)
+            self._custody.release(HoldReason.RESTORED, set())
+
     def _settled(self, key: Key) -> None:
         """A copy without upstream looks like an orphan, but a resumed watch is no proof: one list, for all of them."""
+        if self._around.holds.held(self.policy.resource, key, HoldReason.RESTORED):
+            self._end_restore(settled=key)
         down = self.mirror.views[self.policy.downstream].get(key)
         if down is None or self.mirror.sight(self.policy.upstream, key) is not Gap.UNSEEN:
             return
         resumed = self.mirror.coverage(self.policy.upstream, key.namespace) is Coverage.RESUMED
-        looking = self._orphan_list is not None and not self._orphan_list.done()
         gone = decide(Gap.ABSENT, down, self.policy, self.mirror.record(key))
-        if resumed and not looking and gone.content is not None:
-            self._orphan_list = asyncio.ensure_future(self._look_for_orphans())
+        if resumed and gone.content is not None:
+            self._list_upstream("orphan")
 
-    async def _look_for_orphans(self) -> None:
+    def _list_upstream(self, reason: str) -> None:
+        """A resumed watch does not tell what is absent: have a list tell, one at a time."""
+        if self._upstream_list is None or self._upstream_list.done():
+            self._upstream_list = asyncio.ensure_future(self._try_upstream_list(reason))
+
+    async def _try_upstream_list(self, reason: str) -> None:
         try:
-            await self.relist("orphan", self.policy.upstream)
+            await self.relist(reason, self.policy.upstream)
         except SyncError as error:
-            log.info("%s: orphans cannot be told yet: %s", self.policy.resource, error)
+            log.info("%s: what is absent upstream cannot be told yet: %s", self.policy.resource, error)

@@ -122,6 +122,7 @@ async def test_S8_2_a_watch_that_a_server_ended_early_is_not_resumed_unseen_eith
     assert lists(link) == []
 
 
+@pytest.mark.fault_19
 @pytest.mark.parametrize("running", [True, False], ids=["running", "stopped"])
 async def test_S8_3_a_restored_cloud_gets_lost_statuses_again_and_costs_no_copy(
     bed: Bed, tmp_path: Path, running: bool
