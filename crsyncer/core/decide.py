@@ -69,10 +69,12 @@ def decide(
     status = _status(upstream, downstream, policy, record, pending=pending, verify=verify)
     if upstream.terminating:
         return Plan(_delete(downstream, policy, Why.TERMINATING), status)
-    return Plan(_content(upstream, downstream, policy, record), status)
+    return Plan(_content(upstream, downstream, policy, record, pending=pending), status)
 
 
-def _content(upstream: View, downstream: View, policy: Policy, record: Record) -> ContentAction | None:
+def _content(
+    upstream: View, downstream: View, policy: Policy, record: Record, *, pending: Pending | None
+) -> ContentAction | None:
     stamp = downstream.stamp
     if policy.downstream is Side.CLOUD and not _signed(downstream, policy):
         return _NAME_TAKEN
@@ -90,15 +92,20 @@ def _content(upstream: View, downstream: View, policy: Policy, record: Record) -
     drifted = downstream.content not in (upstream.content, known.admitted if applied else upstream.content)
     if drifted and not policy.keep_drift:
         return Update(*put, Why.DRIFT)
-    return Seed(*put) if _owed_status(upstream, downstream, policy, known) else None
+    return Seed(*put) if _owed_status(upstream, downstream, policy, known, pending=pending) else None
 
 
-def _owed_status(upstream: View, downstream: View, policy: Policy, known: Record) -> bool:
-    """Whether a copy that we made is still owed upstream's status (S4.4). Without an endpoint it came with the copy."""
+def _owed_status(upstream: View, downstream: View, policy: Policy, known: Record, *, pending: Pending | None) -> bool:
+    """Whether a copy that we made is still owed upstream's status (S4.4). Without an endpoint it came with the copy.
+
+    What waits for upstream is its status already: a copy that is made again without the cloud goes on where it was.
+    """
     if not known.seed or downstream.has_status or not policy.status_endpoint[policy.downstream]:
         return False
-    worth = upstream.status or policy.subtree is not None
-    return bool(worth) and upstream.has_status and not upstream.odd_status
+    if upstream.odd_status:
+        return False
+    waiting = pending is not None and pending.upstream_uid == upstream.uid and bool(pending.digest)
+    return waiting or (upstream.has_status and bool(upstream.status or policy.subtree is not None))
 
 
 def _delete(downstream: View, policy: Policy, why: Why) -> ContentAction | None:

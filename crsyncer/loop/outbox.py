@@ -175,6 +175,7 @@ class Outbox:
         record = self._mirror.record_of(key, row.upstream_uid)
         upstream = self._mirror.views[self._policy.upstream].get(key)
         echoed = upstream is not None and upstream.resource_version == resource_version
+        copy = self._mirror.views[self._policy.downstream].get(key)  # maybe another than the one that had this status
         self._mirror.remember(
             key,
             replace(
@@ -182,7 +183,7 @@ class Outbox:
                 sent=row.digest,
                 sent_version=resource_version,
                 accepted=upstream.status if upstream is not None and echoed else wire,
-                had_status=bool(row.digest) or (now is not None and bool(now.digest)),
-                seed=False,
+                had_status=copy is not None and bool(copy.status),
+                seed=record.seed and copy is not None and not copy.has_status,
             ),
         )

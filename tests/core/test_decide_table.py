@@ -45,14 +45,16 @@ def seed_cases() -> Iterator[Case]:
     memories = [Memory(this, "this", seed=seed) for this, seed in product(BOTH, BOTH)]
     contents = (truth.AGREES, truth.ADMITTED, truth.DRIFTED)
     modes = (truth.FULL, truth.SUBTREE, truth.MAP)
-    for content, theirs, own, memory, source, mode, drift, endpoint in product(
-        contents, truth.STATUSES, truth.STATUSES, memories, Side, modes, BOTH, BOTH
+    rows = (truth.NONE, truth.A, truth.REMOVAL, truth.ANOTHER)
+    for content, theirs, own, memory, row, source, mode, drift, endpoint in product(
+        contents, truth.STATUSES, truth.STATUSES, memories, rows, Side, modes, BOTH, BOTH
     ):
         yield Case(
             content=content,
             upstream_status=theirs,
             status=own,
             memory=memory,
+            pending=row,
             source=source,
             mode=mode,
             keep_drift=drift,

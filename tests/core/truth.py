@@ -81,10 +81,11 @@ class Case(NamedTuple):
 
     @property
     def owed(self) -> bool:
-        """The copy is ours, has no status yet, and upstream has one that the copy has not been given."""
+        """The copy is ours, has no status yet, and upstream has, or will have, one that it has not been given."""
         worth = (A, B, NEIGHBOURS, EMPTY) if self.mode == SUBTREE else (A, B, NEIGHBOURS)
         fresh = self.memory.this_uid and self.memory.seed and self.status == NONE
-        return fresh and self.endpoint and self.upstream_status in worth
+        given = self.upstream_status in worth or (self.pending in (A, B) and self.upstream_status != ODD)
+        return fresh and self.endpoint and given
 
     @property
     def remembered(self) -> Memory:

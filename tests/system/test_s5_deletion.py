@@ -178,6 +178,29 @@ async def test_S5_2_the_last_unsent_status_goes_up_before_the_copy_comes_back(be
     assert len(status_writes(bed.cloud.link, "a")) == 1
 
 
+async def test_S5_2_S4_4_a_copy_deleted_in_an_outage_comes_back_with_the_status_that_is_still_owed(bed: Bed):
+    await bed.cloud.create("a", spec={"x": 1})
+    await bed.robot.shows("a", spec={"x": 1})
+    bed.cloud.link.cut()
+    await bed.robot.set_status("a", {"phase": "DONE"})
+    await bed.until_kind("waiting")
+    old = (await bed.robot.get("a"))["metadata"]["uid"]
+    await bed.robot.delete("a")
+
+    async def again() -> bool:
+        copy = await bed.robot.find("a")
+        return copy is not None and copy["metadata"]["uid"] != old and copy.get("status") == {"phase": "DONE"}
+
+    await eventually(again, what="the copy is back, where it was")
+    bed.cloud.link.restore()
+    await bed.cloud.shows("a", status={"phase": "DONE"}, seconds=40)
+    await bed.settled()
+    assert (await bed.cloud.get("a"))["status"] == {"phase": "DONE"}
+    assert [w for w in writes(bed.cloud.link) if w.endswith("/status")] == [
+        f"PATCH /apis/{bed.group}/v1/namespaces/default/goals/a/status"
+    ]
+
+
 async def test_S5_1_a_copy_whose_finalizer_blocks_is_waited_for(bed: Bed):
     await bed.cloud.create("a", spec={"x": 1})
     await bed.cloud.create("b", spec={"x": 1})
