@@ -15,6 +15,11 @@ from tests.disk import Disk
 from tests.faults.rows import ROWS
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--rewrite`: what the transcripts of tests/scenarios say is told anew, to be read as a diff."""
+    parser.addoption("--rewrite", action="store_true", help="rewrite the transcripts in tests/scenarios")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """The tags of the fault matrix: `pytest -m fault_07`."""
     for row, text in ROWS.items():
