@@ -27,7 +27,7 @@ from crsyncer.loop.survey import hold_facts, kind_facts, outbox_facts, side_fact
 log = logging.getLogger(__name__)
 
 _SAVE_SECONDS = 0.2
-_STOP_SECONDS = 8.0
+_STOP_SECONDS = 5.0
 _PULSE_SECONDS = 1.0
 _STUCK_SECONDS = 30.0
 _BOOT = "boot"
@@ -299,6 +299,8 @@ class Agent:
     async def _beat(self) -> None:
         while True:
             self._pulse = time.monotonic()
+            if self._store.trouble != self._store_trouble:
+                self._trouble(self._store.trouble)
             await asyncio.sleep(_PULSE_SECONDS)
 
     async def _keep_saved(self) -> None:

@@ -33,12 +33,15 @@ class AgentProcess:
         robot_name: str = "robot-1",
         flags: tuple[str, ...] = (),
         environment: Mapping[str, str] | None = None,
+        wrapper: tuple[str, ...] = (),
         detached: bool = False,
     ) -> None:
+        """`wrapper`: a command that becomes the agent, such as `prlimit`; the agent's follows it."""
         self.directory = directory
         self.state_dir = directory / "state"
         self.log = directory / "agent.log"
         self._command = [
+            *wrapper,
             *(sys.executable, "-m", "crsyncer.cli.main", "run"),
             *("--cloud-kubeconfig", str(cloud_kubeconfig), "--robot-kubeconfig", str(robot_kubeconfig)),
             *("--state-dir", str(self.state_dir), "--listen", "off"),

@@ -23,7 +23,8 @@ async def make_bed(
     """Make a bed: CRDs applied on both planes, agent made but not started. Keywords as of `crd`, and:
 
     `cloud_crd`: other keywords for the cloud's CRD (False: none there), `robot_name`, `flags`, `environment`,
-    `cloud_token`: the agent's credential there (default: everything allowed), `start`: start it right away.
+    `cloud_token`: the agent's credential there (default: everything allowed), `wrapper`: what starts the agent,
+    `start`: start it right away.
     """
     async with contextlib.AsyncExitStack() as stack:
 
@@ -34,6 +35,7 @@ async def make_bed(
             flags: tuple[str, ...] = (),
             environment: dict[str, str] | None = None,
             cloud_token: str | None = None,
+            wrapper: tuple[str, ...] = (),
             start: bool = True,
             **keywords: Any,
         ) -> Bed:
@@ -51,6 +53,7 @@ async def make_bed(
                 robot_name=robot_name,
                 flags=flags,
                 environment=environment,
+                wrapper=wrapper,
             )
             stack.push_async_callback(agent.kill)
             status = keywords.get("status", True)

@@ -25,6 +25,10 @@ GROUP_SECONDS = 0.235
 """From the first put to its commit: with the commit itself, durable within 250 ms (S6.3)."""
 RETRY_SECONDS = (0.25, 10.0)
 """First and longest delay before the disk is tried again."""
+SILENT_SECONDS = 5.0
+"""After so long in one piece of work the disk counts as one that refuses."""
+LAST_SECONDS = 4.0
+"""How long stopping waits for the disk: the agent has 10 s for everything."""
 _FULL = 2_000
 """Rows at which the buffer is committed at once, so that a first list of many objects does not pile up in memory."""
 _RECENT = 256
@@ -44,7 +48,8 @@ class Committer:
     def __init__(self, *, on_trouble: Callable[[str | None], None], on_commit: Callable[[float], None]) -> None:
         """`on_trouble` is called in the event loop, `on_commit` in the thread, with seconds."""
         self.commits = 0
-        self.trouble: str | None = None
+        self._refusal: str | None = None
+        self._busy_since = _NEVER
         self._on_trouble = on_trouble
         self._on_commit = on_commit
         self._loop = asyncio.get_running_loop()
@@ -60,6 +65,13 @@ class Committer:
         self._waiters: list[asyncio.Future[None]] = []
         self._recent = Recent()
         self._closing = False
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the disk does not take what was put; None while it does, as far as is known."""
+        if time.monotonic() - self._busy_since > SILENT_SECONDS:
+            return f"the disk has not answered for more than {SILENT_SECONDS:.0f} s"
+        return self._refusal
 
     async def start(self, open_: Callable[[], Opened]) -> Opened:
         """Start the thread and open the database in it; raises what `open_` raises."""
@@ -92,7 +104,8 @@ class Committer:
             self._waiters.append(waiter)
             self._due = 0.0
             self._wake.notify()
-        await waiter
+        while not waiter.done() and self.trouble is None:
+            await asyncio.wait([waiter], timeout=1.0)
 
     async def copy(self, place: Place) -> Copy | None:
         """The newest copy put at a place; raises sqlite3.Error."""
@@ -106,15 +119,19 @@ class Committer:
         """A kind, what is not yet on disk included, and which rows of it were damaged; raises sqlite3.Error."""
         return await self._do(lambda: self._load(resource))
 
-    async def stop(self) -> None:
-        """Commit what is left, fold the WAL into the database and end the thread."""
+    async def stop(self) -> bool:
+        """Commit what is left, fold the WAL into the database and end the thread; False where the disk is silent.
+
+        The thread is then still at it, and dies with the process.
+        """
         with self._wake:
             self._closing = True
             self._wake.notify()
-        await asyncio.to_thread(self._thread.join)
+        await asyncio.to_thread(self._thread.join, LAST_SECONDS)
+        return not self._thread.is_alive()
 
     def _touch(self) -> None:
-        if len(self._buffer.rows) >= _FULL and self.trouble is None and self._due > 0:
+        if len(self._buffer.rows) >= _FULL and self._refusal is None and self._due > 0:
             self._due = 0.0
             self._wake.notify()
         elif self._due == _NEVER:
@@ -166,10 +183,9 @@ class Committer:
                     self._wake.wait(None if self._due == _NEVER else max(0.0, self._due - time.monotonic()))
                 job = self._jobs.popleft() if self._jobs and time.monotonic() < self._due else None
                 done = self._closing and not job
-            if job:
-                job()
-                continue
-            self._commit()
+            self._busy_since = time.monotonic()
+            (job or self._commit)()
+            self._busy_since = _NEVER
             if done:
                 break
         if self._opened is not None:
@@ -210,9 +226,9 @@ class Committer:
         with self._wake:
             self._recent.update(batch)
             self._flying = rows.Batch()
-            recovered = bool(batch) and self.trouble is not None
+            recovered = bool(batch) and self._refusal is not None
             if recovered:
-                self.trouble, self._retry = None, RETRY_SECONDS[0]
+                self._refusal, self._retry = None, RETRY_SECONDS[0]
         if recovered:
             self._later(self._on_trouble, None)
 
@@ -221,8 +237,8 @@ class Committer:
             batch.absorb(self._buffer)
             self._buffer, self._flying = batch, rows.Batch()
             self._due, self._retry = time.monotonic() + self._retry, min(2 * self._retry, RETRY_SECONDS[1])
-            message, known = f"cannot write the state: {error}", self.trouble
-            self.trouble = message
+            message, known = f"cannot write the state: {error}", self._refusal
+            self._refusal = message
         if not isinstance(error, sqlite3.Error | OSError):
             _log.error("a defect keeps the state from being written", exc_info=error)
         if message != known:

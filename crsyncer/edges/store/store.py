@@ -69,9 +69,14 @@ class SqliteStore:
         return store
 
     @property
+    def trouble(self) -> str | None:
+        """What is wrong with the disk now, also where it only keeps silent, which `on_trouble` is not called for."""
+        return self._committer.trouble
+
+    @property
     def state(self) -> str:
         """`degraded` while the disk refuses, `rebuilt` when the database had to be made anew at start, else `ok`."""
-        if self._committer.trouble is not None:
+        if self.trouble is not None:
             return "degraded"
         return "rebuilt" if self._rebuilt else "ok"
 
@@ -162,9 +167,14 @@ class SqliteStore:
         await self._committer.flush()
 
     async def close(self) -> None:
-        """Write what is left, fold the WAL into the database, and give the directory up. Puts after it are lost."""
-        await self._committer.stop()
-        self._lock.release()
+        """Write what is left, fold the WAL into the database, and give the directory up. Puts after it are lost.
+
+        A disk that does not answer is not waited for; the directory then stays ours until the process ends.
+        """
+        if await self._committer.stop():
+            self._lock.release()
+        else:
+            _log.error("the disk does not answer: what it did not take is forgotten, and collected at the next start")
 
     def _begin(self, opened: Opened) -> None:
         self.notes.extend(opened.notes)

@@ -1,0 +1,141 @@
+"""S6.5: a disk that is full, read-only, failing, slow or silent stops nothing, and is said to be."""
+
+import errno
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.disk import NEVER, SYNCS, Disk
+from tests.system.asked import lists
+from tests.system.bed import Bed, eventually, writes
+from tests.system.conftest import MakeBed
+from tests.system.test_s5_brake import copied
+from tests.system.test_s6_state import quiet
+
+REFUSALS = [
+    pytest.param(lambda disk: disk.fill(), marks=pytest.mark.fault_43, id="full"),
+    pytest.param(lambda disk: disk.fail(errno.EROFS), marks=pytest.mark.fault_44, id="read-only"),
+    pytest.param(lambda disk: disk.fail(errno.EIO), marks=[pytest.mark.fault_44, pytest.mark.long], id="failing"),
+    pytest.param(lambda disk: disk.slow(NEVER), marks=pytest.mark.fault_44, id="silent"),
+]
+
+
+async def everything_travels(bed: Bed, mark: str) -> None:
+    """A spec, a status, a new object and a deletion, each to the other side."""
+    changed = await bed.cloud.patch("g00", {"spec": {"mark": mark}})
+    await bed.robot.shows("g00", spec=changed["spec"])
+    await bed.robot.set_status("g01", {"mark": mark})
+    await bed.cloud.shows("g01", status={"mark": mark})
+    await bed.cloud.create(mark, spec={"mark": mark})
+    await bed.robot.shows(mark)
+    await bed.cloud.delete(mark)
+    await bed.robot.gone(mark, seconds=30)
+
+
+def degraded(status: dict[str, Any]) -> bool:
+    return any(reason["code"] == "StateDegraded" for reason in status["reasons"])
+
+
+@pytest.mark.parametrize("refuse", REFUSALS)
+async def test_S6_5_a_disk_that_refuses_stops_nothing_and_is_said_to(
+    disk: Disk, make_bed: MakeBed, refuse: Callable[[Disk], None]
+) -> None:
+    bed = await make_bed(wrapper=disk.wrapper)
+    await copied(bed, 4)
+    await quiet(bed)
+    refuse(disk)
+    await everything_travels(bed, "one")
+    status = await bed.agent.until(degraded)
+    (reason,) = status["reasons"]
+    assert status["health"] == "degraded"
+    assert status["store"]["state"] == "degraded"
+    assert str(bed.agent.state_dir) in reason["hint"]
+    assert (await bed.agent.crsyncer("status"))[0] == 10
+    await everything_travels(bed, "two")
+    disk.heal()
+    await bed.agent.until(lambda status: status["health"] == "healthy" and status["store"]["state"] == "ok")
+    await everything_travels(bed, "three")
+    await bed.settled()
+    await quiet(bed)
+    await killed_it_resumes(bed)
+
+
+@pytest.mark.parametrize("refuse", REFUSALS[:3])
+async def test_S6_1_killed_while_the_disk_refuses_it_resumes_where_the_disk_was(
+    disk: Disk, make_bed: MakeBed, refuse: Callable[[Disk], None]
+) -> None:
+    bed = await make_bed(wrapper=disk.wrapper)
+    await copied(bed, 4)
+    await quiet(bed)
+    refuse(disk)
+    await everything_travels(bed, "one")
+    await bed.agent.until(degraded)
+    await bed.robot.set_status("g02", {"phase": "DONE"})
+    async with bed.stopped(kill=True):
+        await bed.cloud.delete("g03")
+        if refuse is not REFUSALS[0].values[0]:
+            disk.heal()  # nothing starts without being able to write at all
+    await bed.robot.gone("g03")
+    await bed.cloud.shows("g02", status={"phase": "DONE"})
+    assert (await bed.kind())["relists"] == {"cloud": 0, "robot": 0}
+    disk.heal()
+    await bed.agent.until(lambda status: status["health"] == "healthy")
+    assert await bed.robot.names() == await bed.cloud.names() == {"g00", "g01", "g02"}
+
+
+async def killed_it_resumes(bed: Bed) -> None:
+    """What is on disk is all that was known: after a kill -9 nothing is written and nothing listed."""
+    async with bed.stopped(kill=True):
+        for side in (bed.cloud, bed.robot):
+            side.link.clear()
+    await bed.until_kind("syncing")
+    await bed.settled()
+    for side in (bed.cloud, bed.robot):
+        assert writes(side.link) == []
+        assert lists(side.link) == []
+
+
+@pytest.mark.fault_44
+async def test_S6_1_a_live_change_does_not_wait_for_a_disk_that_syncs_slowly(disk: Disk, make_bed: MakeBed) -> None:
+    bed = await make_bed(wrapper=disk.wrapper)
+    await copied(bed, 4)
+    await quiet(bed)
+    disk.slow(NEVER, *SYNCS)  # so slow that whoever waits for it never comes back
+    for step in range(5):
+        changed = await bed.cloud.patch("g00", {"spec": {"step": step}})
+        await bed.robot.shows("g00", spec=changed["spec"])
+        await bed.robot.set_status("g01", {"step": step})
+        await bed.cloud.shows("g01", status={"step": step})
+
+    async def syncing() -> bool:
+        return disk.waiting > 0
+
+    await eventually(syncing, what="the disk is asked to sync")
+    assert await bed.agent.ask() is not None
+    disk.heal()
+    disk.slow(2.0, *SYNCS)
+    await everything_travels(bed, "slow")
+    await bed.settled()
+    assert await bed.agent.stop() == 0
+    disk.heal()
+    await bed.agent.start()
+    await bed.until_kind("syncing")
+    await bed.settled()
+    assert (await bed.kind())["relists"] == {"cloud": 0, "robot": 0}
+
+
+@pytest.mark.fault_44
+@pytest.mark.fault_53
+async def test_S6_5_sigterm_ends_the_agent_though_the_disk_never_answers(disk: Disk, make_bed: MakeBed) -> None:
+    bed = await make_bed(wrapper=disk.wrapper)
+    await copied(bed, 2)
+    await quiet(bed)
+    disk.slow(NEVER, *SYNCS, "write")
+    await bed.robot.set_status("g01", {"phase": "DONE"})
+    await bed.cloud.shows("g01", status={"phase": "DONE"})
+    assert await bed.agent.stop() == 0
+    disk.heal()
+    await bed.agent.start()
+    await bed.until_kind("syncing")
+    assert (await bed.kind())["relists"] == {"cloud": 0, "robot": 0}
