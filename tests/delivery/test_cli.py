@@ -222,12 +222,15 @@ def test_an_agent_that_is_told_to_stop_while_it_starts_stops(tmp_path):
 
 
 def test_watching_a_status_ends_cleanly_with_ctrl_c(tmp_path):
+    # Whoever runs the tests in the background has them ignore SIGINT, and every child inherits that.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     watching = subprocess.Popen(
         [*CLI, "status", "--watch", "--json", "--state-dir", str(tmp_path)],
         stdout=subprocess.PIPE,
         text=True,
         env=environment(),
     )
+    signal.signal(signal.SIGINT, before)
     assert watching.stdout is not None
     lines = [watching.stdout.readline() for _ in range(2)]
     watching.send_signal(signal.SIGINT)

@@ -60,8 +60,8 @@ async def test_S3_6_a_refused_copy_is_a_dead_letter_and_delays_nobody(make_bed: 
     await dead(bed, 0)
 
 
-async def test_S3_6_a_refused_copy_is_not_asked_for_again_until_something_changes(bed: Bed) -> None:
-    await bed.robot.api.apply_crd(crd(bed.group, schema=at_most(10)))
+async def test_S3_6_a_refused_copy_is_not_asked_for_again_until_something_changes(make_bed: MakeBed) -> None:
+    bed = await make_bed(schema=at_most(10), cloud_crd={"schema": None})
     await bed.cloud.create("bad", spec={"x": 11})
     await dead(bed, 1)
     before = await tries(bed, "POST", "/goals")
