@@ -19,6 +19,8 @@ class Reply:
     """The first 500 characters of a body that was not a JSON object."""
     retry_after: float | None = None
     """Seconds, from the Retry-After header."""
+    date: str = ""
+    """The Date header: the server's clock."""
 
 
 class Cluster(Protocol):

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import click
 
-from crsyncer.errors import SyncError
+from crsyncer.edges.config import state_dir as chosen
+from crsyncer.edges.store.statedir import DATABASE
+from crsyncer.errors import ConfigError, SyncError
 
 
 @click.command()
@@ -18,7 +20,14 @@ from crsyncer.errors import SyncError
     help="Tell the story with the annotated CRDs in DIR's YAML files. Objects there serve as examples; without any,"
     " they are made up from the schema.",
 )
-def demo(keep: bool, crds: Path | None) -> int:
+@click.option(
+    "--state-dir",
+    metavar="DIR",
+    help="Where the demo's agent keeps its state; it stays there afterwards. Not taken from a variable: what is set"
+    " for a robot's agent is not the demo's to use.  [default: thrown away at the end]",
+)
+@click.option("--config", metavar="FILE", help="Configuration file for the demo's agent, beneath its own flags.")
+def demo(keep: bool, crds: Path | None, state_dir: str | None, config: str | None) -> int:
     """Watch it work on two throw-away control planes on this machine, told as a story.
 
     Real API servers, the real agent, a link that is cut, an agent that is killed. Each step says what is expected
@@ -28,15 +37,24 @@ def demo(keep: bool, crds: Path | None) -> int:
     """
     from crsyncer.sandbox.errors import SandboxError
     from crsyncer.sandbox.story import Story
-    from crsyncer.sandbox.story_demo import play
+    from crsyncer.sandbox.story_demo import Wishes, play
 
+    wishes = Wishes(*_checked(state_dir, config))
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a script may have started us with it ignored
     for number in (signal.SIGTERM, signal.SIGHUP):  # whoever ends it wants it cleaned up, as with Ctrl-C
         signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
-        return play(Story(_write, colour=sys.stdout.isatty()), crds=crds, keep=keep)
+        return play(Story(_write, colour=sys.stdout.isatty()), crds=crds, keep=keep, wishes=wishes)
     except SandboxError as error:
         raise SyncError(str(error), hint=error.hint) from error
+
+
+def _checked(state_dir: str | None, config: str | None) -> tuple[Path | None, Path | None]:
+    """The two as absolute paths; raises ConfigError now for what the agent would refuse after all has been built."""
+    place = chosen({"config": config, "state_dir": state_dir}, {})
+    if state_dir is not None and (place / DATABASE).exists():
+        raise ConfigError(f"--state-dir: {place} holds another agent's state; allowed: a directory without any")
+    return place if state_dir is not None else None, Path(config).absolute() if config is not None else None
 
 
 def _write(line: str) -> None:

@@ -4,14 +4,14 @@ import difflib
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from crsyncer.cli.clusters import CLUSTER_SETTINGS, logins, robot_name
 from crsyncer.cli.shared import as_json_option, explain, first_cause, settings_options, show_json
-from crsyncer.cli.status import look
 from crsyncer.core.model import Json, Side
 from crsyncer.core.target import find_resource
 from crsyncer.core.words import plain
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from crsyncer.loop.compare import Comparison
 
 SCHEMA = "crsyncer.diff/v1"
-CLUSTER_SETTINGS = (
-    *("robot_name", "cloud_kubeconfig", "robot_kubeconfig", "cloud_context", "robot_context"),
-    *("state_dir", "namespaces"),
-)
 _TROUBLE = 2
 
 
@@ -70,14 +66,6 @@ def diff(resource: str, as_json: bool, **flags: Any) -> int:
     return 1 if any(kind.differences for kind in found) else 0
 
 
-def robot_name(settings: Settings) -> str:
-    """The robot's name as it is set, else that of the agent of the state directory; empty where neither has one."""
-    if not settings.robot_name:
-        with suppress(SyncError):
-            return str(look(settings.state_dir)["robot"])
-    return settings.robot_name
-
-
 async def _compare(settings: Settings, robot: str, resource: str) -> "list[Comparison]":
     import asyncio
 
@@ -99,10 +87,7 @@ async def _compare(settings: Settings, robot: str, resource: str) -> "list[Compa
             return cluster
 
         async with asyncio.TaskGroup() as tasks:
-            reaching = {
-                Side.CLOUD: tasks.create_task(reach(Side.CLOUD, settings.cloud_kubeconfig, settings.cloud_context)),
-                Side.ROBOT: tasks.create_task(reach(Side.ROBOT, settings.robot_kubeconfig, settings.robot_context)),
-            }
+            reaching = {side: tasks.create_task(reach(side, *login)) for side, login in logins(settings).items()}
         asks = {side: task.result().request for side, task in reaching.items()}
         try:
             policies = {policy.resource: policy for policy in await lister.annotated(asks[Side.ROBOT], robot)}

@@ -18,6 +18,7 @@ _COMMANDS = {
     "pending": ("crsyncer.cli.pending:pending", "What waits for the cloud, and what was refused for good."),
     "holds": ("crsyncer.cli.holds:holds", "Deletions that are held back for a human."),
     "resync": ("crsyncer.cli.resync:resync", "List both sides anew and compare everything, now."),
+    "doctor": ("crsyncer.cli.doctor:doctor", "Is everything set up, and if not, what has to be done?"),
     "demo": ("crsyncer.cli.demo:demo", "Watch it work on two throw-away control planes on this machine."),
     "sandbox": ("crsyncer.cli.sandbox:sandbox", "Two throw-away control planes to play with."),
 }

@@ -6,10 +6,23 @@ from pathlib import Path
 
 import click
 
+from crsyncer.cli.status import REQUEST
+from crsyncer.edges.config import state_dir as chosen
+from crsyncer.edges.control import ask
+
+_FLAGS = {"CRSYNCER_STATE_DIR": "--state-dir", "CRSYNCER_CONFIG": "--config"}
 _directory = click.option(
     "--directory",
     type=click.Path(file_okay=False, path_type=Path),
     help="Where data, logs and kubeconfigs live.  [default: $XDG_CACHE_HOME/crsyncer/sandbox]",
+)
+_state_dir = click.option(
+    "--state-dir",
+    metavar="DIR",
+    help="Where an agent on these planes keeps its state: `env` hands it on, `down` says when that agent still runs.",
+)
+_config = click.option(
+    "--config", metavar="FILE", help="The configuration file of an agent on these planes: `env` hands it on."
 )
 
 
@@ -24,11 +37,14 @@ def sandbox() -> None:
 
 @sandbox.command()
 @_directory
-def up(directory: Path | None) -> None:
+@_state_dir
+@_config
+def up(directory: Path | None, state_dir: str | None, config: str | None) -> None:
     """Start both planes; they run on until `down`."""
     from crsyncer.sandbox.errors import SandboxError
     from crsyncer.sandbox.sandbox import Sandbox
 
+    agents = _agents(state_dir, config)
     place = directory or _default()
     if (running := Sandbox.attach(place)) is not None and all(plane.healthy() for plane in running.planes):
         click.echo(f"already up in {place}")
@@ -42,16 +58,21 @@ def up(directory: Path | None) -> None:
     for plane in made.planes:
         click.echo(f"{plane.name}  {plane.server}  {made.kubeconfig(plane.name)}  ({plane.datastore.name})")
     command = _with_directory("crsyncer sandbox env", directory)
+    for name, path in agents.items():
+        command += f" {_FLAGS[name]} {shlex.quote(path)}"
     click.echo(f'next: eval "$({command})"')
 
 
 @sandbox.command()
 @_directory
-def down(directory: Path | None) -> None:
+@_state_dir
+@_config
+def down(directory: Path | None, state_dir: str | None, config: str | None) -> None:
     """Stop both planes and throw their data away."""
     from crsyncer.sandbox.errors import SandboxError
     from crsyncer.sandbox.sandbox import Sandbox
 
+    agents = _agents(state_dir, config)
     place = directory or _default()
     running = Sandbox.attach(place)
     if running is None:
@@ -62,15 +83,21 @@ def down(directory: Path | None) -> None:
     except SandboxError as error:
         raise _failure(error) from error
     click.echo("down")
+    home = agents and chosen({"config": config, "state_dir": state_dir}, {})
+    if home and (status := ask(home, REQUEST)) is not None:
+        click.echo(f"the agent on {home} (process {status['agent']['pid']}) still runs, without its clusters now")
 
 
 @sandbox.command()
 @_directory
+@_state_dir
+@_config
 @click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
-def env(directory: Path | None, as_json: bool) -> None:
+def env(directory: Path | None, state_dir: str | None, config: str | None, as_json: bool) -> None:
     """Print the variables that lead a shell, kubectl and `crsyncer run` to the planes."""
     from crsyncer.sandbox.sandbox import Sandbox
 
+    agents = _agents(state_dir, config)
     place = directory or _default()
     running = Sandbox.attach(place)
     if running is None:
@@ -84,6 +111,7 @@ def env(directory: Path | None, as_json: bool) -> None:
         "CRSYNCER_CLOUD_KUBECONFIG": cloud,
         "CRSYNCER_ROBOT_KUBECONFIG": robot,
         "KUBECTL": str(running.programs.kubectl),
+        **agents,
     }
     if as_json:
         click.echo(json.dumps(variables, indent=2))
@@ -95,6 +123,13 @@ def _default() -> Path:
     from crsyncer.sandbox.binaries import cache_directory
 
     return cache_directory() / "sandbox"
+
+
+def _agents(state_dir: str | None, config: str | None) -> dict[str, str]:
+    """The variables of an agent on these planes that were asked for, paths absolute; raises ConfigError."""
+    chosen({"config": config, "state_dir": state_dir}, {})
+    asked = {"CRSYNCER_STATE_DIR": state_dir, "CRSYNCER_CONFIG": config}
+    return {name: str(Path(path).absolute()) for name, path in asked.items() if path is not None}
 
 
 def _with_directory(command: str, directory: Path | None) -> str:

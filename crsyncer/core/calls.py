@@ -6,6 +6,7 @@ Gateways accept one form of list and watch, a single label selector, and no GET 
 from dataclasses import dataclass
 from typing import Any
 
+from crsyncer.core.access import Act
 from crsyncer.core.model import Json, Key, Side, View
 from crsyncer.core.policy import OURS, Policy
 from crsyncer.core.project import status_with
@@ -53,6 +54,18 @@ def _item(policy: Policy, key: Key) -> str:
 
 def _status_path(policy: Policy, side: Side, key: Key) -> str:
     return _item(policy, key) + ("/status" if policy.status_endpoint[side] else "")
+
+
+def access_review(act: Act, namespace: str) -> Call:
+    """Ask whether we may do something, in one namespace or ("") in all; creates nothing that stays."""
+    resource, _, subresource = act.resource.partition("/")
+    attributes = {"verb": act.verb, "group": act.group, "resource": resource, "subresource": subresource}
+    # A namespace itself is in the namespace of its name, as an API server sees a request for it.
+    own = act.name if act.resource == "namespaces" else ""
+    attributes |= {"namespace": own if act.cluster else namespace, "name": act.name}
+    spec = {"resourceAttributes": {key: value for key, value in attributes.items() if value}}
+    body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": spec}
+    return Call("create", "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body=body)
 
 
 def list_page(path: str, selector: str, *, limit: int, resume: str = "") -> Call:

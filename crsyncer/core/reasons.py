@@ -1,6 +1,6 @@
 """The judgement over a status document: its health, and each reason with what the operator can do about it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from crsyncer.core.model import Json, Side
 from crsyncer.core.words import count, duration, unix
@@ -102,6 +102,11 @@ _KINDS = {
 def hold_hint(reason: str, hold: str, resource: str = "") -> str:
     """What to do about a hold whose maker had nothing better to say."""
     return _HOLDS.get(reason, _OTHER_HOLD)[1].format(id=hold, resource=resource)
+
+
+def worst(healths: Iterable[str]) -> str:
+    """The health of a whole whose parts are in these."""
+    return min(healths, key=_HEALTHS.index, default="healthy")
 
 
 def kind_hint(state: str) -> str:

@@ -8,6 +8,7 @@ from crsyncer.core.model import Json
 from crsyncer.core.policy import Policy, read_policy
 from crsyncer.errors import NotAllowed, Unsure
 from crsyncer.loop.terms import Ask
+from crsyncer.ports import Reply
 
 
 async def objects(ask: Ask, path: str, selector: str, *, page: int = calls.PAGE) -> AsyncIterator[Json]:
@@ -44,11 +45,12 @@ async def annotated(ask: Ask, robot: str) -> list[Policy]:
     return [policy for crd in await crds(ask) if (policy := read_policy(crd, robot)) is not None]
 
 
-async def knock(ask: Ask) -> None:
-    """Find out whether a side answers to us; raises the SyncError that says what is wrong. A 403 is an answer."""
+async def knock(ask: Ask) -> Reply:
+    """The answer of a side that answers to us; raises the SyncError that says what is wrong. A 403 is an answer."""
     reply = await ask(calls.VERSION)
     error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
     if reply.status == 401:
         raise NotAllowed("the credential is refused (401)", status=401, hint="renew the token or certificate")
     if isinstance(error, Unsure):
         raise error
+    return reply

@@ -19,9 +19,9 @@ _POLL_SECONDS = 0.05
 
 
 class AgentProcess:
-    """One `crsyncer run` on its state directory; started, stopped and killed at will. Its log is `agent.log` there.
+    """One `crsyncer run` in a directory; started, stopped and killed at will. Its log is `agent.log` there.
 
-    It ends with this process, unless `detached`.
+    Its state is in `state` there, unless `state_dir` says where. It ends with this process, unless `detached`.
     """
 
     def __init__(
@@ -35,10 +35,11 @@ class AgentProcess:
         environment: Mapping[str, str] | None = None,
         wrapper: tuple[str, ...] = (),
         detached: bool = False,
+        state_dir: Path | None = None,
     ) -> None:
         """`wrapper`: a command that becomes the agent, such as `prlimit`; the agent's follows it."""
         self.directory = directory
-        self.state_dir = directory / "state"
+        self.state_dir = state_dir or directory / "state"
         self.log = directory / "agent.log"
         self._command = [
             *wrapper,

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -26,7 +27,20 @@ from crsyncer.sandbox.story_plot import Plot
 ROBOT = "robot-1"
 
 
-def play(story: Story, *, crds: Path | None = None, keep: bool = False) -> int:
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What an operator may want of the demo's agent: a state directory and a configuration file, both absolute."""
+
+    state_dir: Path | None = None
+    config: Path | None = None
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Of `crsyncer run`, the state directory's aside."""
+        return ("--config", str(self.config)) if self.config else ()
+
+
+def play(story: Story, *, crds: Path | None = None, keep: bool = False, wishes: Wishes = Wishes()) -> int:
     """Play the demo, and return its exit code: 1 when a step does not hold.
 
     With `keep` everything runs on afterwards, also when a step did not hold. Raises SandboxError where it cannot
@@ -38,9 +52,9 @@ def play(story: Story, *, crds: Path | None = None, keep: bool = False) -> int:
     sandbox = Sandbox.up(directory, detached=keep, progress=partial(story.says, "sandbox"))
     kept = False
     try:
-        code = tell(story, lambda: asyncio.run(_perform(story, sandbox, kinds)))
+        code = tell(story, lambda: asyncio.run(_perform(story, sandbox, kinds, wishes)))
         if keep:
-            asyncio.run(_leave(story, sandbox, kinds))
+            asyncio.run(_leave(story, sandbox, kinds, wishes))
             kept = True
     finally:
         if not kept:
@@ -48,7 +62,7 @@ def play(story: Story, *, crds: Path | None = None, keep: bool = False) -> int:
     return code
 
 
-async def _perform(story: Story, sandbox: Sandbox, kinds: list[Kind]) -> None:
+async def _perform(story: Story, sandbox: Sandbox, kinds: list[Kind], wishes: Wishes) -> None:
     """Bring the cast together, and play; the agent has ended when this returns."""
     async with AsyncExitStack() as stack:
         apis = {}
@@ -63,6 +77,8 @@ async def _perform(story: Story, sandbox: Sandbox, kinds: list[Kind]) -> None:
             cloud_kubeconfig=link.kubeconfig(home / "link.kubeconfig"),
             robot_kubeconfig=sandbox.kubeconfig("robot"),
             robot_name=ROBOT,
+            flags=wishes.flags,
+            state_dir=wishes.state_dir,
         )
         stack.push_async_callback(_end, agent)
         try:
@@ -97,14 +113,16 @@ def _kept_directory() -> Path:
     return directory
 
 
-async def _leave(story: Story, sandbox: Sandbox, kinds: list[Kind]) -> None:
+async def _leave(story: Story, sandbox: Sandbox, kinds: list[Kind], wishes: Wishes) -> None:
     """Start the agent again, on the planes themselves, for the scriptable link ends with us; and say what to try."""
     agent = AgentProcess(
         _home(sandbox),
         cloud_kubeconfig=sandbox.kubeconfig("cloud"),
         robot_kubeconfig=sandbox.kubeconfig("robot"),
         robot_name=ROBOT,
+        flags=wishes.flags,
         detached=True,
+        state_dir=wishes.state_dir,
     )
     await agent.start(ready=False)
     sandbox.take_in(Process(pid=agent.pid, home=agent.directory, log=agent.log))

@@ -15,7 +15,7 @@ from crsyncer.edges.config import OPTIONS
 
 CLI = [sys.executable, "-m", "crsyncer.cli.main"]
 HEAVY = ["kubernetes", "aiohttp", "asyncio", "yaml", "sqlite3", "prometheus_client", "watchfiles"]
-COMMANDS = ["run", "status", "explain", "diff", "pending", "holds", "resync", "demo", "sandbox"]
+COMMANDS = ["run", "status", "explain", "diff", "pending", "holds", "resync", "doctor", "demo", "sandbox"]
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -94,6 +94,11 @@ def test_without_a_command_the_help_is_shown_and_the_exit_code_is_usage():
         (["status", "--state-dir", "k"], "--state-dir is"),
         (["run"], "--cloud-kubeconfig is required"),
         (["run", "--cloud-kubeconfig", "k", "--robot-kubeconfig", "k"], "two different clusters"),
+        (["doctor", "--cloud-kubeconfig", "gone"], "cannot be read (No such file or directory)"),
+        (["doctor", "--config", "broken.yaml"], "broken.yaml:2: not YAML"),
+        (["demo", "--config", "broken.yaml"], "broken.yaml:2: not YAML"),
+        (["demo", "--state-dir", "k"], "a directory"),
+        (["sandbox", "up", "--config", "gone"], "cannot be read (No such file or directory)"),
         (["diff", "--cloud-kubeconfig", "k"], "--robot-kubeconfig is required here"),
         (["run", "--cloud-kubeconfig", "gone"], "cannot be read (No such file or directory)"),
         (["run", "--cloud-kubeconfig", "k", "--cloud-context", "a\nb"], 'allowed: cloud, robot'),

@@ -61,10 +61,19 @@ def test_a_kept_demo_runs_on_until_it_is_stopped(tmp_path):
     (tmp_path / "crsyncer").mkdir()
     (tmp_path / "crsyncer" / "control-plane").symlink_to(programs)
     cache = {"XDG_CACHE_HOME": str(tmp_path)}
-    done = run("--keep", **cache)
+    config, state = tmp_path / "c.yaml", tmp_path / "state"
+    config.write_text("log:\n  format: json\n")
+    done = run("--keep", "--state-dir", state, "--config", config, **cache)
     *_, stop = done.stdout.splitlines()
     try:
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+        assert (state / "state.db").exists()
+        assert f"crsyncer status --state-dir {state}" in done.stdout
+        [log] = tmp_path.glob("crsyncer/demo/agent/agent.log")
+        assert json.loads(log.read_text().splitlines()[0])["level"] == "info"
+        other = run("--state-dir", state, **cache)
+        assert (other.returncode, other.stdout) == (2, "")
+        assert "holds another agent's state" in other.stderr
         again = run("--keep", **cache)
         assert again.returncode == 1
         assert stop.strip() in again.stderr

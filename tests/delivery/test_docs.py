@@ -75,6 +75,11 @@ def test_every_command_and_flag_is_documented():
             assert any(re.search(rf"`[^`\n]*{flag}\b", README) for flag in option.opts), (words, option.opts)
 
 
+def test_every_command_takes_a_state_directory_and_a_configuration_file():
+    for words, command in COMMANDS.items():
+        assert {"--state-dir", "--config"} <= {flag for option in command.params for flag in option.opts}, words
+
+
 def test_the_table_of_settings_is_the_code():
     expected = [
         [
@@ -138,7 +143,7 @@ def test_no_document_promises_what_is_not_there(name):
     for found in re.findall(r"\bmake ([a-z]+)", shown):
         assert found in TARGETS, found
     for line in shown.splitlines():
-        if re.search(r"\bcrsyncer (run|status|demo|sandbox)\b", line):
+        if re.search(r"\bcrsyncer (run|status|diff|doctor|demo|sandbox)\b", line):
             assert set(re.findall(r"(?<!\S)\[?(--[a-z-]+)", line)) <= FLAGS, line
     variables = {"CRSYNCER_CONFIG"} | {variable for option in OPTIONS for variable in option.variables}
     assert set(re.findall(r"\bCRSYNCER_[A-Z_]+", shown)) <= variables

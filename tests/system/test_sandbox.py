@@ -1,6 +1,7 @@
 """The sandbox is what the other tests stand on, so it is shown here to do what it says, on the real planes."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -214,6 +215,10 @@ def test_the_commands_start_find_and_stop_a_detached_sandbox(tmp_path, monkeypat
         shown = CliRunner().invoke(command, ["env", *where]).output
         exported = dict(line.removeprefix("export ").split("=", 1) for line in shown.splitlines())
         assert {"CLOUD_KUBECONFIG", "ROBOT_KUBECONFIG", "KUBECTL"} <= exported.keys()
+        assert "CRSYNCER_STATE_DIR" not in exported
+        agents = ["--state-dir", str(tmp_path / "state"), "--json"]
+        shown = CliRunner().invoke(command, ["env", *where, *agents]).output
+        assert json.loads(shown)["CRSYNCER_STATE_DIR"] == str(tmp_path / "state")
         kubectl = [exported["KUBECTL"], "--kubeconfig", exported["ROBOT_KUBECONFIG"]]
         subprocess.run([*kubectl, "get", "namespace", "default"], check=True, capture_output=True)
         found = Sandbox.attach(tmp_path / "box")

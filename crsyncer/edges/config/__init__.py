@@ -2,7 +2,7 @@
 Nothing here talks to a server, and nothing imports heavy packages: `--help` is built from this.
 """
 
-from crsyncer.edges.config.load import Settings, load, state_dir
+from crsyncer.edges.config.load import Settings, load, origins, state_dir
 from crsyncer.edges.config.options import OPTIONS, Option
 
-__all__ = ["OPTIONS", "Option", "Settings", "load", "state_dir"]
+__all__ = ["OPTIONS", "Option", "Settings", "load", "origins", "state_dir"]

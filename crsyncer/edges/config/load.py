@@ -92,6 +92,14 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, root: Path = P
     return Settings(**values, config_file=config_file, files=tuple(dict.fromkeys(files)))
 
 
+def origins(flags: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, str]:
+    """Where each setting that somebody gave comes from, by its key: its flag, its variable or FILE:LINE."""
+    config_file = _config_file(flags, environ)
+    in_file = _read_config(config_file) if config_file else {}
+    given = {option.key: _given(option, flags, environ, in_file) for option in OPTIONS}
+    return {key: value.place.removesuffix(f": {key}") for key, value in given.items() if value is not None}
+
+
 def state_dir(flags: Mapping[str, Any], environ: Mapping[str, str]) -> Path:
     """Only the state directory, so that looking at an agent works while other settings are wrong or missing.
 

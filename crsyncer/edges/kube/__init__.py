@@ -2,7 +2,7 @@
 
 `client` sends requests, `stream` reads watches, `transport` makes sockets and names their failures, `kubeconfig` and
 `credentials` make the login and keep it fresh, and `loader`, a process of its own, asks plug-ins through the
-Kubernetes library.
+Kubernetes library. `visit` and `certificates` are the doctor's.
 """
 
 from crsyncer.edges.kube.client import KubeCluster

@@ -246,7 +246,11 @@ async def _reply(response: aiohttp.ClientResponse) -> Reply:
         body = decoded if isinstance(decoded, dict) else None
     text = "" if body is not None else raw[: 4 * _TEXT].decode(errors="replace")[:_TEXT]
     return Reply(
-        response.status, body if body is not None else {}, text, _retry_after(response.headers.get("Retry-After"))
+        response.status,
+        body if body is not None else {},
+        text,
+        _retry_after(response.headers.get("Retry-After")),
+        response.headers.get("Date", ""),
     )
 
 

@@ -87,7 +87,7 @@ def open_database(path: Path, *, now: float, steps: Sequence[Step] = STEPS, pati
     return opened
 
 
-def _is_circumstance(error: sqlite3.Error) -> bool:
+def is_circumstance(error: sqlite3.Error) -> bool:
     """Whether the file may be fine, and the disk or another program is in the way."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     return code & 0xFF in _CIRCUMSTANCES and code != sqlite3.SQLITE_IOERR_SHORT_READ
@@ -111,7 +111,7 @@ def _open(path: Path, *, now: float, steps: Sequence[Step], patience: float) -> 
                 connection.execute("PRAGMA incremental_vacuum").fetchall()
         except Exception as error:
             # Anything can come out of a damaged file, undecodable error messages of SQLite's own included.
-            if isinstance(error, OSError) or (isinstance(error, sqlite3.Error) and _is_circumstance(error)):
+            if isinstance(error, OSError) or (isinstance(error, sqlite3.Error) and is_circumstance(error)):
                 raise
             why = error if isinstance(error, _Unusable) else _Unusable(str(error), ours=True)
             # While it is open: closing it would fold the WAL into it, or delete it.
@@ -120,6 +120,17 @@ def _open(path: Path, *, now: float, steps: Sequence[Step], patience: float) -> 
     if 0 < schema < opened.schema:
         opened.notes.append(f"{path.name} was migrated from schema {schema} to {opened.schema}")
     return opened
+
+
+def schema_of(connection: sqlite3.Connection) -> int:
+    """The schema of a database as far as it is ours and sound, 0 for a new one; raises StoreError where it is not.
+
+    The error's message is why it would be set aside.
+    """
+    try:
+        return _check(connection, STEPS)
+    except _Unusable as error:
+        raise StoreError(str(error)) from None
 
 
 def _check(connection: sqlite3.Connection, steps: Sequence[Step]) -> int:

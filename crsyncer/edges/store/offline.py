@@ -47,7 +47,7 @@ class OfflineState:
 
 def read_offline(directory: Path) -> OfflineState:
     """Summarise a state directory; raises Locked while an agent uses it, StoreError when there is none to read."""
-    with _reading(directory) as (connection, size):
+    with reading(directory) as (connection, size):
         state = OfflineState(directory / DATABASE, size, connection.execute("PRAGMA user_version").fetchone()[0])
         kinds = state.kinds
         for name, sealed in connection.execute(f"SELECT name, row FROM {META}"):
@@ -72,7 +72,7 @@ def read_offline(directory: Path) -> OfflineState:
 def read_pending(directory: Path) -> list[tuple[str, Key, Pending]]:
     """The outbox, oldest first, each row with its resource and key; raises as `read_offline` does."""
     found = []
-    with _reading(directory) as (connection, _):
+    with reading(directory) as (connection, _):
         query = f"SELECT resource, namespace, name, row FROM {OUTBOX} ORDER BY since"
         for resource, namespace, name, row in connection.execute(query):
             with suppress(TypeError, ValueError):
@@ -88,7 +88,7 @@ def read_object(
     from crsyncer.edges.store import rows  # it brings sqlite-utils, which the other questions need not wait for
 
     bodies = {}
-    with _reading(directory) as (connection, _):
+    with reading(directory) as (connection, _):
         loading = rows.Loading()
         for place, sealed in rows.read_kind(connection, resource):
             loading.take(place, sealed)
@@ -103,7 +103,8 @@ def read_object(
 
 
 @contextmanager
-def _reading(directory: Path) -> Iterator[tuple[sqlite3.Connection, int]]:
+def reading(directory: Path) -> Iterator[tuple[sqlite3.Connection, int]]:
+    """The database, as a connection that writes nothing, and its bytes; raises as `read_offline` does."""
     path = directory / DATABASE
     wal = path.with_name(path.name + "-wal")
     lock = Lock(directory)

@@ -77,8 +77,7 @@ def prepare(directory: Path) -> Path:
     Creates the directory with mode 0700 and an empty database with 0600, from which SQLite takes the mode of -wal
     and -shm. Raises StoreError for symlinks, and for a database that others may read: it holds copies of objects.
     """
-    if directory.is_symlink():
-        raise StoreError(f"{directory} is a symlink", hint="give the directory itself as --state-dir")
+    _refuse_symlink(directory)
     new = [folder for folder in (directory, *directory.parents) if not folder.exists()]
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -89,10 +88,20 @@ def prepare(directory: Path) -> Path:
         raise StoreError(
             f"cannot create {directory}: {error.strerror}", hint="create it, or choose another --state-dir"
         ) from error
-    path = directory / DATABASE
+    check_files(directory)
+    return directory / DATABASE
+
+
+def check_files(directory: Path) -> None:
+    """Raise the StoreError for which `prepare` would refuse a directory; changes nothing."""
+    _refuse_symlink(directory)
     for companion in COMPANIONS:
-        _check(path.with_name(path.name + companion))
-    return path
+        _check(directory / f"{DATABASE}{companion}")
+
+
+def _refuse_symlink(directory: Path) -> None:
+    if directory.is_symlink():
+        raise StoreError(f"{directory} is a symlink", hint="give the directory itself as --state-dir")
 
 
 def sync_names(directory: Path) -> None:

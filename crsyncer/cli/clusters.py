@@ -1,0 +1,32 @@
+"""What the commands share that look at the clusters themselves."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from crsyncer.cli.status import look
+from crsyncer.core.model import Side
+from crsyncer.edges.config import Settings
+from crsyncer.errors import SyncError
+
+CLUSTER_SETTINGS = (
+    *("robot_name", "cloud_kubeconfig", "robot_kubeconfig", "cloud_context", "robot_context"),
+    *("state_dir", "namespaces"),
+)
+"""The settings of `run` that say where the clusters are and what of them is ours."""
+
+
+def robot_name(settings: Settings) -> str:
+    """The robot's name as it is set, else that of the agent of the state directory; empty where neither has one."""
+    if not settings.robot_name:
+        with suppress(SyncError):
+            return str(look(settings.state_dir)["robot"])
+    return settings.robot_name
+
+
+def logins(settings: Settings) -> Mapping[Side, tuple[Path | None, str]]:
+    """Of each side the kubeconfig (None: the in-cluster account) and the context (empty: the current one)."""
+    return {
+        Side.CLOUD: (settings.cloud_kubeconfig, settings.cloud_context),
+        Side.ROBOT: (settings.robot_kubeconfig, settings.robot_context),
+    }

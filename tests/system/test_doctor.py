@@ -1,0 +1,237 @@
+"""`crsyncer doctor` on real planes: a sound set-up, and one thing after the other that is not."""
+
+import base64
+import json
+import os
+import signal
+import time
+from typing import Any
+
+import pytest
+import yaml
+
+from crsyncer.core.words import unix
+from tests.system.bed import ROBOT, SYNCER, Bed
+from tests.system.conftest import MakeBed
+from tests.system.kinds import account, annotate, another
+from tests.system.test_diff import access
+
+Check = dict[str, Any]
+LOCAL = ("disk", "store", "agent")
+
+
+async def doctor(bed: Bed, *arguments: str, robot: str = ROBOT) -> tuple[int, dict[str, Any]]:
+    """The exit code and the report."""
+    name = ("--robot-name", robot) if robot else ()
+    code, out, error = await bed.agent.crsyncer("doctor", "--json", *access(bed), *name, *arguments)
+    assert error == "", error
+    content = json.loads(out)
+    assert content["schema"] == "crsyncer.doctor/v1"
+    return code, content
+
+
+def checks(content: dict[str, Any], name: str = "", side: str | None = "") -> list[Check]:
+    """The checks of a name and side; of all, where none is given."""
+    return [c for c in content["checks"] if name in ("", c["name"]) and side in ("", c["side"])]
+
+
+def bad(content: dict[str, Any], *, local: bool = False) -> list[tuple[str | None, str, str]]:
+    """Side, name and state of the checks that are not ok; what this machine's disk is like is not a test's matter."""
+    return [
+        (c["side"], c["name"], c["state"])
+        for c in content["checks"]
+        if c["state"] != "ok" and (local or c["name"] not in LOCAL)
+    ]
+
+
+async def test_a_sound_set_up_is_told_check_by_check_with_an_agent_and_before_its_first_start(make_bed: MakeBed):
+    bed = await make_bed(start=False)
+    before = sorted(bed.directory.rglob("*"))
+    code, content = await doctor(bed)
+    assert bad(content) == []
+    assert (code, content["agent"]) == (13, {"state": "stopped", "pid": None})
+    [agent] = checks(content, "agent")
+    assert "crsyncer run" in agent["hint"]
+    [store] = checks(content, "store")
+    assert "not there yet" in store["message"]
+    # It writes nothing, here and there.
+    assert sorted(bed.directory.rglob("*")) == before
+    assert all(
+        r.method == "GET" or r.path.endswith("/selfsubjectaccessreviews")
+        for link in (bed.cloud.link, bed.robot.link)
+        for r in link.requests
+    )
+    for side in ("cloud", "robot"):
+        names = {c["name"] for c in checks(content, side=side)}
+        assert names >= {"login", "server", "ca", "server-certificate", "clock", "kind", "permissions"}, names
+    await bed.start()
+    await bed.cloud.create("a")
+    await bed.robot.shows("a")
+    await bed.settled()
+    code, content = await doctor(bed)
+    assert bad(content) == []
+    assert content["agent"] == {"state": "running", "pid": bed.agent.pid}
+    [store] = checks(content, "store")
+    assert f"in use by process {bed.agent.pid}" in store["message"]
+    assert code == {"healthy": 0, "degraded": 10}[content["health"]]
+    _, text, _ = await bed.agent.crsyncer("doctor", *access(bed), "--robot-name", ROBOT)
+    assert text.splitlines()[0].startswith(content["health"].upper())
+    assert max(map(len, text.splitlines())) <= 100
+    token = yaml.safe_load((bed.directory / "cloud.yaml").read_text())["users"][0]["user"]["token"]
+    assert token not in text
+    assert token not in json.dumps(content)
+
+
+async def test_a_dead_cloud_is_offline_and_does_not_hide_the_robots_results(make_bed: MakeBed):
+    bed = await make_bed(start=False)
+    bed.cloud.link.cut()
+    code, content = await doctor(bed)
+    assert bad(content) == [("cloud", "server", "fail")]
+    [server] = checks(content, "server", "cloud")
+    assert "connection refused" in server["message"]
+    assert server["hint"]
+    assert checks(content, "kind", "robot")[0]["state"] == "ok"
+    assert (code, content["health"]) == (13, "offline")
+    bed.cloud.link.restore()
+    bed.cloud.link.half_open()
+    bed.robot.link.cut()
+    started = time.monotonic()
+    code, content = await doctor(bed)
+    assert {(side, name) for side, name, state in bad(content) if state == "fail"} == {
+        ("cloud", "server"),
+        ("robot", "server"),
+    }
+    assert content["health"] == "degraded"
+    assert time.monotonic() - started < 60  # not for ever
+
+
+async def test_a_robot_without_its_crds_leaves_the_cloud_asked_as_far_as_it_can_be(make_bed: MakeBed):
+    bed = await make_bed(start=False)
+    bed.robot.link.inject("/customresourcedefinitions", status=500)
+    _, content = await doctor(bed)
+    assert bad(content) == [("cloud", "kind", "unknown"), ("robot", "annotations", "fail")]
+    assert checks(content, "server", "cloud")[0]["state"] == "ok"
+
+
+async def test_a_refused_credential_needs_a_human(make_bed: MakeBed):
+    bed = await make_bed(start=False)
+    bed.cloud.link.kubeconfig(bed.directory / "cloud.yaml", token="s3cret-and-wrong")
+    code, content = await doctor(bed)
+    assert bad(content) == [("cloud", "server", "fail")]
+    assert "401" in checks(content, "server", "cloud")[0]["message"]
+    assert (code, content["health"]) == (12, "attention")
+    assert "s3cret" not in json.dumps(content)
+
+
+async def test_what_an_account_may_not_do_is_named(make_bed: MakeBed):
+    bed = await make_bed(start=False)
+    reads = {"apiGroups": [bed.group], "resources": ["goals"], "verbs": ["list", "watch"]}
+    token = await account(bed.cloud.api, bed.group, [reads])
+    bed.cloud.link.kubeconfig(bed.directory / "cloud.yaml", token=token)
+    code, content = await doctor(bed)
+    assert bad(content) == [("cloud", "token", "warn"), ("cloud", "permissions", "fail")]  # this token lives an hour
+    assert "may not patch or update goals/status" in checks(content, "permissions", "cloud")[0]["message"]
+    assert (code, content["health"]) == (12, "attention")
+
+
+async def test_a_gateway_that_refuses_reviews_is_unknown_and_not_wrong(make_bed: MakeBed):
+    bed = await make_bed(start=False)
+    bed.cloud.link.inject("/selfsubjectaccessreviews", status=403, body={"message": "no"})
+    bed.cloud.link.inject("/version", status=404)  # and tells no time
+    code, content = await doctor(bed)
+    assert bad(content) == [("cloud", "clock", "unknown"), ("cloud", "permissions", "unknown")]
+    assert code == 13
+
+
+async def test_crds_that_differ_or_are_missing_and_annotations_that_are_wrong_are_found(make_bed: MakeBed):
+    bed = await make_bed(start=False, cloud_crd=False)
+    await another(bed, filtered="perhaps")
+    await another(bed, "visits")
+    await annotate(bed, resource=f"visits.{bed.group}", status_subtre="x")
+    code, content = await doctor(bed)
+    found = {
+        (c["side"], c["name"], c["resource"].split(".")[0]): c
+        for c in content["checks"]
+        if c["resource"] and c["state"] != "ok"
+    }
+    assert set(found) == {
+        ("cloud", "kind", "goals"),
+        ("robot", "annotations", "tasks"),
+        ("robot", "annotations", "visits"),
+    }
+    assert "is not served" in found["cloud", "kind", "goals"]["message"]
+    assert "filter-by-robot-name" in found["robot", "annotations", "tasks"]["message"]
+    assert SYNCER + "status-subtre" in found["robot", "annotations", "visits"]["message"]
+    assert (code, content["health"]) == (12, "attention")
+
+
+def jwt(**claims: float) -> str:
+    """A token that says these things of itself."""
+    parts = ({"alg": "none"}, claims)
+    head, body = (base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts)
+    return f"{head}.{body}.c2ln"
+
+
+@pytest.mark.parametrize(("days", "state"), [(3, "warn"), (-1, "fail"), (100, "ok")])
+async def test_a_token_that_ends_is_told_in_time(make_bed: MakeBed, days: int, state: str):
+    bed = await make_bed(start=False)
+    until = int(time.time()) + days * 86400
+    bed.cloud.link.kubeconfig(bed.directory / "cloud.yaml", token=jwt(exp=until))
+    _, content = await doctor(bed)
+    [token] = checks(content, "token", "cloud")
+    assert token["state"] == state
+    assert unix(token["message"].rpartition(" ")[2]) == until
+
+
+async def test_plug_ins_are_asked_and_their_failure_is_told(make_bed: MakeBed):
+    bed = await make_bed(start=False)
+    path = bed.directory / "cloud.yaml"
+    config = yaml.safe_load(path.read_text())
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "/no/such/helper", "interactiveMode": "Never"}
+    config["users"][0]["user"] = {"exec": plugin}
+    path.write_text(yaml.safe_dump(config))
+    code, content = await doctor(bed)
+    assert bad(content) == [("cloud", "login", "fail")]
+    said = checks(content, "login", "cloud")[0]["message"]
+    assert "/no/such/helper" in said or "gave nothing within" in said  # where the machine is that slow
+    assert code == 12
+
+
+async def test_a_store_that_is_broken_or_open_to_others_is_told(bed: Bed):
+    await bed.agent.stop()
+    _, content = await doctor(bed)
+    assert "sound" in checks(content, "store")[0]["message"]
+    (bed.agent.state_dir / "state.db").write_bytes(b"nonsense" * 1000)
+    for extra in bed.agent.state_dir.glob("state.db-*"):
+        extra.unlink()
+    _, content = await doctor(bed)
+    [store] = checks(content, "store")
+    assert (store["state"], "sets it aside" in store["hint"]) == ("warn", True)
+    (bed.agent.state_dir / "state.db").chmod(0o644)
+    code, content = await doctor(bed)
+    [disk] = checks(content, "disk")
+    assert (code, disk["state"]) == (12, "fail")
+    assert "chmod 600" in disk["hint"]
+
+
+async def test_an_agent_that_hangs_is_told_and_the_rest_is_checked_all_the_same(bed: Bed):
+    os.kill(bed.agent.pid, signal.SIGSTOP)
+    try:
+        code, content = await doctor(bed)
+    finally:
+        os.kill(bed.agent.pid, signal.SIGCONT)
+    assert (code, bad(content)) == (12, [])
+    [agent] = checks(content, "agent")
+    assert (agent["state"], "did not answer" in agent["message"]) == ("fail", True)
+    assert content["agent"]["state"] == "running"
+
+
+async def test_the_settings_are_told_with_where_they_come_from(make_bed: MakeBed):
+    bed = await make_bed(start=False)
+    config = bed.directory / "config.yaml"
+    config.write_text("log:\n  level: debug\n")
+    _, content = await doctor(bed, "--config", str(config))
+    [check] = checks(content, "config")
+    assert f"{config} is right" in check["message"]
+    assert f"log.level by {config}:2" in check["message"]
+    assert "robotName by --robot-name" in check["message"]
