@@ -42,6 +42,11 @@ VERSION = Call("get", "GET", "/version", timeout=20.0)
 CRD_REVISION = Call("list", "GET", CRDS, (("limit", "1"),), accept=PARTIAL_LIST, timeout=20.0)
 
 
+def crd(resource: str) -> Call:
+    """A CRD's metadata: what tells clusters apart where kube-system cannot be read (S8.1)."""
+    return Call("get", "GET", f"{CRDS}/{resource}", accept=PARTIAL, timeout=20.0)
+
+
 def collection(policy: Policy, namespace: str) -> str:
     """The path of a kind's collection, in one namespace or ("") in all."""
     scope = f"/namespaces/{namespace}" if namespace else ""

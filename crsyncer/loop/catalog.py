@@ -88,12 +88,12 @@ class Catalog:
 
     def cursor(self) -> str | None:
         """Kept in memory only: the CRDs are few, and on the robot itself."""
-        return self._version if self._identity == self._around.links[Side.ROBOT].identity else None
+        return self._version if self._identity == self._around.links[Side.ROBOT].known_as else None
 
     def moved(self, resource_version: str | None) -> None:
         """Remember up to where the CRDs are known."""
         self._version = resource_version
-        self._identity = self._around.links[Side.ROBOT].identity
+        self._identity = self._around.links[Side.ROBOT].known_as
 
     def listing(self, reason: str) -> None:  # noqa: ARG002
         """Remember from here on what the list shows."""
@@ -245,6 +245,11 @@ class Catalog:
     def _noticed(self) -> None:
         for row in self.rows.values():
             row.poke.set()
+            for reflector in row.pair.reflectors if row.pair is not None else ():
+                upstream = reflector.side is row.policy.upstream
+                missing = row.pair is not None and row.pair.kind_missing and upstream
+                if missing or reflector.listwatch.phase is Phase.MISSING:
+                    self._around.links[reflector.side].witnessed(row.policy.resource)
         self._tell()
 
 

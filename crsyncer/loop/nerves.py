@@ -1,7 +1,7 @@
 """All nerves of one agent, joined: given the hands, who hears, decides, writes and answers orders."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 from crsyncer.core.calls import Call
@@ -44,6 +44,7 @@ class Nerves:
                 store=store,
                 observer=observer,
                 probe=partial(self._probe, side),
+                crds=self._crds,
                 clock=clock,
                 boot=boot if side is Side.ROBOT else "",
             )
@@ -73,6 +74,9 @@ class Nerves:
 
     def _probe(self, side: Side) -> Call:
         return self.catalog.probe(side)
+
+    def _crds(self) -> Collection[str]:
+        return self.catalog.rows
 
     async def _work(self, job: Job) -> None:
         await self.catalog.work(job)

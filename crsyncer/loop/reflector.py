@@ -12,7 +12,7 @@ from crsyncer.core.project import key_of, objection
 from crsyncer.core.watch import EventType
 from crsyncer.loop.listwatch import Coverage, ListWatch
 from crsyncer.loop.mirror import Mirror, newer
-from crsyncer.loop.side import SideLink, same_cluster
+from crsyncer.loop.side import SideLink
 from crsyncer.ports import Observer
 
 log = logging.getLogger(__name__)
@@ -92,7 +92,7 @@ class Reflector:
         self._observer.relist(self.side, self._policy.resource, reason)
         self._listed = set()
         known = self._mirror.cursors.get((self.side, self.namespace))
-        if known is not None and not same_cluster(known.identity, self._link.identity or ""):
+        if known is not None and known.identity != self._link.known_as:
             # A human has accepted it: nothing of it is older than what we know, whatever its numbers say.
             self._rewind(Rewind.REBUILT)
 
@@ -156,7 +156,7 @@ class Reflector:
         return key_of(raw)
 
     def _cursor(self, version: str) -> Cursor:
-        return Cursor(self._link.identity or "", self._path, self._policy.projection, version, self._link.boot)
+        return Cursor(self._link.known_as or "", self._path, self._policy.projection, version, self._link.boot)
 
     def _rewind(self, how: Rewind) -> None:
         """From now on whatever this side shows is newer than what we know."""

@@ -4,10 +4,14 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from enum import StrEnum
 
+from crsyncer.core import calls
 from crsyncer.core.calls import PARTIAL, Call
+from crsyncer.core.identity import KUBE_SYSTEM, SERVER, Evidence, evidence_in, merged, name_of, same_cluster
+from crsyncer.core.identity import crd as crd_evidence
+from crsyncer.core.identity import crds as known_crds
 from crsyncer.core.model import Side
 from crsyncer.core.queue import backoff
 from crsyncer.errors import SyncError, Unsure
@@ -37,8 +41,8 @@ class SideState(StrEnum):
 class SideLink:
     """One side's state, which everybody who talks to it waits for and reports trouble to.
 
-    `probe` returns the cheapest consistent list at hand; `clock` is Unix time in seconds; `boot` names the boot of the
-    machine that the side runs on, "" where that is not ours to know (S8.4).
+    `probe` returns the cheapest consistent list at hand, `crds` the kinds that are synced; `clock` is Unix time in
+    seconds; `boot` names the boot of the machine that the side runs on, "" where that is not ours to know (S8.4).
     """
 
     def __init__(
@@ -49,6 +53,7 @@ class SideLink:
         store: Store,
         observer: Observer,
         probe: Callable[[], Call],
+        crds: Callable[[], Collection[str]],
         clock: Callable[[], float],
         boot: str = "",
     ) -> None:
@@ -61,7 +66,8 @@ class SideLink:
         self.error: str | None = None
         self.hint = ""
         self.reconnects = 0
-        self.identity: str | None = store.get_meta(f"identity:{side}")
+        self.known_as: str | None = store.get_meta(f"identity:{side}")
+        """What the cluster was called when it was first met: cursors carry it, whatever is learned later (S6.2)."""
         self.revision = 0
         """The cluster's resourceVersion at the last probe; 0 when the probe could not say."""
         self.up = asyncio.Event()
@@ -69,10 +75,15 @@ class SideLink:
         self._store = store
         self._observer = observer
         self._probe = probe
+        self._crds = crds
         self._clock = clock
         self._doubt = asyncio.Event()
         self._hurry = asyncio.Event()
-        self._found_identity = ""
+        self._evidence = f"evidence:{side}"
+        self._known: Evidence = store.get_meta(self._evidence) or evidence_in(self.known_as)
+        self._found: Evidence = {}
+        self._asked: set[str] = set()
+        """The CRDs that have been asked for their uids."""
         self._strange = True
         self._answered = False
         self._heard_at = 0.0
@@ -100,6 +111,11 @@ class SideLink:
         """A link lost a while ago is likely to be back soon; a server that answers with errors is left alone."""
         lately = self._clock() - self.since < _LATELY_SECONDS and not self._answered
         return _SOON_RETRY_SECONDS if lately else _LAST_RETRY_SECONDS
+
+    @property
+    def identity(self) -> str | None:
+        """The strongest evidence of which cluster it is; None until it was met."""
+        return name_of(self._known) if self._known else None
 
     def heard(self) -> None:
         """The side has answered something."""
@@ -135,9 +151,15 @@ class SideLink:
     def accept_identity(self) -> None:
         """A human says that the cluster is the right one: its identity becomes the known one (S8.3)."""
         if self.state is SideState.IDENTITY_CHANGED:
-            self.identity = self._found_identity
-            self._store.put_meta(f"identity:{self.side}", self.identity)
+            self._name(name_of(self._found))
+            self._know(self._found)
             self._hurry.set()
+
+    def witnessed(self, resource: str) -> None:
+        """A kind was seen to be missing: its CRD may come back as another, and the cluster is the same."""
+        evidence = crd_evidence(resource)
+        if evidence in self._known:
+            self._know({name: uid for name, uid in self._known.items() if name != evidence})
 
     async def _until_doubt(self) -> None:
         loop = asyncio.get_running_loop()
@@ -179,38 +201,68 @@ class SideLink:
                 self._down(SideState.UNAUTHORIZED, "the credential is refused (401)", "renew the token or certificate")
                 return False
             self.revision = _revision(reply)
-            identity = await self._current_identity()
+            found = await self._current_evidence()
         except SyncError as error:
             self._down(SideState.OFFLINE, str(error) or "no answer", error.hint)
             return False
         self.heard()
-        if self.identity is not None and not same_cluster(self.identity, identity):
+        if not same_cluster(self._known, found):
             self._down(
                 SideState.IDENTITY_CHANGED,
-                f"this is another cluster than before ({identity}, was {self.identity})",
+                f"this is another cluster than before ({name_of(found)}, was {self.identity})",
                 "point the kubeconfig back, or accept the new cluster with: crsyncer holds release " + str(self.side),
             )
             return False
-        if identity != self.identity:
-            self.identity = identity
-            self._store.put_meta(f"identity:{self.side}", identity)
+        if self.known_as is None:
+            self._name(name_of(found))
+        self._know(merged(self._known, found))
         self._connected()
         return True
 
-    async def _current_identity(self) -> str:
+    async def _current_evidence(self) -> Evidence:
         """Asked on every connect and after every doubt: whoever answers now may be somebody else."""
-        if self.state is not SideState.CONNECTED or self._strange:
-            self._found_identity = await self._read_identity()
+        unasked = KUBE_SYSTEM not in self._found and not self._asked.issuperset(self._crds())
+        if self.state is not SideState.CONNECTED or self._strange or unasked:
+            self._found = await self._read_evidence()
             self._strange = False
-        return self._found_identity
+        return self._found
 
-    async def _read_identity(self) -> str:
-        reply = await self.cluster.request(_KUBE_SYSTEM)
+    async def _read_evidence(self) -> Evidence:
+        """The uid of kube-system; where that does not tell, those of CRDs: of known ones until one is as it was."""
+        found = {SERVER: self.cluster.fallback_identity}
+        reply = await self._look(_KUBE_SYSTEM)
         if reply.status == 200:
-            return f"kube-system:{reply.body['metadata']['uid']}"
+            found[KUBE_SYSTEM] = str(reply.body["metadata"]["uid"])
+            if KUBE_SYSTEM in self._known or not known_crds(self._known):
+                return found
+        self._asked = set(self._crds())
+        known = known_crds(self._known)
+        proven = False
+        for resource in sorted(self._asked | known, key=lambda name: (name not in known, name)):
+            if proven and resource in known:
+                continue
+            reply = await self._look(calls.crd(resource))
+            if reply.status == 200:
+                uid = found[crd_evidence(resource)] = str(reply.body["metadata"]["uid"])
+                proven = proven or self._known.get(crd_evidence(resource)) == uid
+            elif reply.status == 403:
+                break  # not ours to read, and every further question costs a slow link as much
+        return found
+
+    async def _look(self, call: Call) -> Reply:
+        reply = await self.cluster.request(call)
         if reply.status >= 500 or reply.status == 429:
             raise Unsure(f"answered {reply.status}")
-        return f"server:{self.cluster.fallback_identity}"
+        return reply
+
+    def _name(self, name: str) -> None:
+        self.known_as = name
+        self._store.put_meta(f"identity:{self.side}", name)
+
+    def _know(self, evidence: Evidence) -> None:
+        if evidence != self._known:
+            self._known = evidence
+            self._store.put_meta(self._evidence, dict(evidence))
 
     def _connected(self) -> None:
         if self.state is SideState.CONNECTED:
@@ -238,8 +290,3 @@ class SideLink:
 def _revision(reply: Reply) -> int:
     text = str((reply.body.get("metadata") or {}).get("resourceVersion") or "")
     return int(text) if text.isdigit() else 0
-
-
-def same_cluster(known: str, found: str) -> bool:
-    """Identities of different sorts say nothing about each other: a right was granted or withdrawn."""
-    return known == found or known.partition(":")[0] != found.partition(":")[0]

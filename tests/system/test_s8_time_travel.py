@@ -2,40 +2,17 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from crsyncer.sandbox.faults import Injection
-from crsyncer.sandbox.link import Link
 from crsyncer.sandbox.resource import NAMESPACE
 from tests.system.asked import lists, watches
 from tests.system.bed import Bed, eventually, writes
 from tests.system.conftest import MakeBed
 from tests.system.kinds import another, asked, until_row
+from tests.system.travel import FORBIDDEN, KUBE_SYSTEM_PATH, SLOW, another_cluster, identity, reconnect
 
 KUBE_SYSTEM = NAMESPACE.object("kube-system")
-KUBE_SYSTEM_PATH = "^/api/v1/namespaces/kube-system$"
-FORBIDDEN = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403, "reason": "Forbidden"}
-SLOW = 40.0
-
-
-def another_cluster(link: Link) -> Injection:
-    """From now on a link leads to a cluster of another identity."""
-    metadata = {"name": "kube-system", "uid": "11111111-2222-3333-4444-555555555555", "resourceVersion": "5"}
-    body = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
-    return link.inject(KUBE_SYSTEM_PATH, status=200, body=body)
-
-
-def reconnect(link: Link) -> None:
-    """Every connection breaks, and can be made again at once."""
-    link.cut()
-    link.restore()
-
-
-async def identity(bed: Bed, side: str = "cloud") -> Any:
-    """A side's identity, as `status` shows it."""
-    return (await bed.agent.status())["sides"][side]["identity"]
 
 
 async def test_S8_1_a_sides_identity_is_the_uid_of_kube_system(bed: Bed):
@@ -45,11 +22,10 @@ async def test_S8_1_a_sides_identity_is_the_uid_of_kube_system(bed: Bed):
 
 
 @pytest.mark.parametrize("status", [403, 404])
-async def test_S8_1_where_kube_system_cannot_be_read_something_else_tells_clusters_apart(
-    make_bed: MakeBed, status: int
-):
+async def test_S8_1_where_nothing_can_be_read_server_and_authority_tell_clusters_apart(make_bed: MakeBed, status: int):
     bed = await make_bed(start=False)
-    bed.cloud.link.inject(KUBE_SYSTEM_PATH, status=status, body=FORBIDDEN | {"code": status})
+    for path in (KUBE_SYSTEM_PATH, "^/apis/apiextensions.k8s.io/"):
+        bed.cloud.link.inject(path, status=status, body=FORBIDDEN | {"code": status})
     await bed.start()
     known = await identity(bed)
     assert known

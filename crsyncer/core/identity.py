@@ -1,0 +1,55 @@
+"""Whether whoever answers is still the cluster that it was (S8.1)."""
+
+from collections.abc import Mapping
+
+Evidence = Mapping[str, str]
+"""What is known of a cluster: the uid of kube-system, the uids of CRDs, and (always) a digest of CA and server URL."""
+
+KUBE_SYSTEM = "kube-system"
+SERVER = "server"
+_CRD = "crd:"
+
+
+def crd(resource: str) -> str:
+    """Under which name the uid of a CRD is evidence."""
+    return _CRD + resource
+
+
+def crds(evidence: Evidence) -> set[str]:
+    """The CRDs that are evidence."""
+    return {name.removeprefix(_CRD) for name in evidence if name.startswith(_CRD)}
+
+
+def name_of(evidence: Evidence) -> str:
+    """A cluster's name: its strongest evidence."""
+    strongest = next((name for name in (KUBE_SYSTEM, *sorted(map(crd, crds(evidence)))) if name in evidence), SERVER)
+    return f"{strongest}:{evidence[strongest]}"
+
+
+def evidence_in(name: str | None) -> dict[str, str]:
+    """What a cluster's name says, where nothing else is known of it."""
+    if name is None:
+        return {}
+    evidence, _, uid = name.rpartition(":")
+    return {evidence: uid}
+
+
+def same_cluster(known: Evidence, found: Evidence) -> bool:
+    """Judge by the strongest sort of evidence that both have.
+
+    A right that comes or goes is no other cluster. One CRD of several that is as it was proves the cluster, for uids
+    are never given twice; so a CRD that was made anew beside it does no harm.
+    """
+    if KUBE_SYSTEM in known and KUBE_SYSTEM in found:
+        return known[KUBE_SYSTEM] == found[KUBE_SYSTEM]
+    if common := crds(known) & crds(found):
+        return any(known[crd(resource)] == found[crd(resource)] for resource in common)
+    return known.get(SERVER) in (None, found[SERVER])
+
+
+def merged(known: Evidence, found: Evidence) -> dict[str, str]:
+    """What is known of a cluster after another look: weaker evidence never replaces stronger.
+
+    Where kube-system tells, CRDs are not asked any more, so what was known of them goes out of date.
+    """
+    return dict(found) if KUBE_SYSTEM in found else {**known, **found}
