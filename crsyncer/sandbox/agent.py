@@ -63,10 +63,14 @@ class AgentProcess:
         """Whether the process is alive."""
         return self._process is not None and self._process.poll() is None
 
-    async def start(self, *, ready: bool = True) -> None:
-        """Start it, and wait until it answers on its socket. Raises SandboxError with the end of its log."""
+    async def start(self, *, ready: bool = True, environment: Mapping[str, str] | None = None) -> None:
+        """Start it, and wait until it answers on its socket; `environment` is for this time only.
+
+        Raises SandboxError with the end of its log.
+        """
+        variables = {**self._environment, **(environment or {})}
         self._process = spawn(
-            self._command, log=self.log, cwd=self.directory, detached=self._detached, env=self._environment
+            self._command, log=self.log, cwd=self.directory, detached=self._detached, env=variables
         ).popen
         if ready:
             await self.until(lambda status: status["agent"]["state"] == "running", seconds=_START_SECONDS)

@@ -129,13 +129,12 @@ async def test_what_is_put_is_on_disk_in_a_quarter_second_without_being_asked(st
     store.on_commit = seconds.append
     for version in range(100):
         report_status(store, 1, version)
-    assert store.commits == 0
     begin = time.monotonic()
     while store.commits == 0:
         assert time.monotonic() - begin < 5
         await asyncio.sleep(0.005)
     await store.durable()
-    assert (store.commits, len(seconds)) == (1, 1)
+    assert 1 <= store.commits == len(seconds) < 10  # in groups
 
 
 async def test_of_several_rows_for_an_object_the_newest_is_kept_and_an_early_ack_leaves_none(store):

@@ -1,0 +1,166 @@
+"""S6.1, S6.3: `kill -9` at every commit, at every request and at any time: nothing is lost, nothing is done twice."""
+
+import asyncio
+import contextlib
+import json
+import random
+import sqlite3
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crsyncer.sandbox.faults import Injection, Request
+from tests.system.asked import deletes
+from tests.system.bed import Bed, SideBed, eventually
+from tests.system.conftest import MakeBed
+from tests.system.test_s5_brake import copied
+
+SECONDS = 90.0
+"""Long, because the agent dies again and again meanwhile."""
+
+
+def name_of(request: Request) -> str:
+    """Which object a request wants to change."""
+    parts = request.path.split("/goals")[1].strip("/").split("/")
+    return parts[0] or str(json.loads(request.body)["metadata"]["name"])
+
+
+def asked(bed: Bed) -> Counter[tuple[str, str]]:
+    """How often each change of an object reached either side's server: method and name."""
+    changes = [r for side in (bed.cloud, bed.robot) for r in side.link.requests if r.method != "GET" and r.body]
+    return Counter((r.method, name_of(r)) for r in changes if "/goals" in r.path)
+
+
+async def life(bed: Bed, name: str) -> None:
+    """An object is made, changed, reported on and deleted, each when the other side shows what was before."""
+    await bed.cloud.create(name, spec={"step": 1})
+    await bed.robot.shows(name, spec={"step": 1}, seconds=SECONDS)
+    await bed.cloud.patch(name, {"spec": {"step": 2}})
+    await bed.robot.shows(name, spec={"step": 2}, seconds=SECONDS)
+    await bed.robot.set_status(name, {"phase": "DONE"})
+    await bed.cloud.shows(name, status={"phase": "DONE"}, seconds=SECONDS)
+    await bed.cloud.delete(name)
+    await bed.robot.gone(name, seconds=SECONDS)
+
+
+LIFE = ("POST", "PUT", "PATCH", "DELETE")
+"""What the agent has to ask for, once each."""
+
+
+async def sound(state_dir: Path, scratch: Path) -> None:
+    """The database of a killed agent is whole, as SQLite finds when it looks at a copy."""
+    scratch.mkdir(exist_ok=True)
+    for file in state_dir.glob("state.db*"):
+        (scratch / file.name).write_bytes(file.read_bytes())
+    with closing(sqlite3.connect(scratch / "state.db")) as database:
+        assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+async def dying(bed: Bed, faults: Iterable[str]) -> None:
+    """Start the agent with one fault after the other, each as soon as the one before has killed it."""
+    for fault in faults:
+        await bed.agent.start(ready=False, environment={"CRSYNCER_FAULT": fault})
+
+        async def dead() -> bool:
+            return not bed.agent.running
+
+        await eventually(dead, seconds=SECONDS, what=f"dead by {fault}")
+        await sound(bed.agent.state_dir, bed.directory / "scratch")
+
+
+@pytest.mark.fault_01
+@pytest.mark.parametrize(
+    "commits", [pytest.param(range(1, 4), id="few"), pytest.param(range(1, 25), id="many", marks=pytest.mark.long)]
+)
+@pytest.mark.parametrize("point", ["commit", "committed"])
+async def test_S6_1_killed_at_every_commit_it_replays_without_a_second_write(
+    make_bed: MakeBed, point: str, commits: range
+) -> None:
+    bed = await make_bed(start=False)
+    death = asyncio.create_task(dying(bed, [f"{point}:{number}" for number in commits]))
+    lives: list[str] = []
+    while not death.done():
+        lives.append(f"g{len(lives)}")
+        living = asyncio.create_task(life(bed, lives[-1]))
+        await asyncio.wait([living, death], return_when=asyncio.FIRST_COMPLETED)
+        if not living.done():
+            await death
+            await bed.start()
+        await living
+    await death
+    await bed.agent.until(lambda status: status["agent"]["state"] == "running")
+    await bed.settled()
+    assert max(asked(bed).values()) == 1
+    assert set(asked(bed)) == {(method, name) for method in LIFE for name in lives}
+
+
+@pytest.mark.fault_01
+@pytest.mark.parametrize("performed", [False, True], ids=["before", "after"])
+async def test_S6_1_killed_at_a_request_it_asks_again_only_where_nothing_happened(bed: Bed, performed: bool) -> None:
+    def at(side: SideBed, path: str, method: str) -> Injection:
+        return side.link.stall(path, method=method, times=1, after_request=performed)
+
+    async def killed(stalled: Injection, happened: Callable[[], Awaitable[Any]]) -> None:
+        """Kill the agent when it waits for an answer that does not come, and see that what it asked for happens."""
+
+        async def hit() -> bool:
+            return stalled.count > 0
+
+        await eventually(hit, what="the request is made")
+        if performed:
+            await happened()
+        await bed.agent.kill()
+        stalled.remove()
+        await bed.start()
+        await happened()
+
+    stalled = at(bed.robot, "/goals", "POST")
+    await bed.cloud.create("a", spec={"step": 1})
+    await killed(stalled, lambda: bed.robot.shows("a", spec={"step": 1}))
+    stalled = at(bed.robot, "/goals/a", "PUT")
+    await bed.cloud.patch("a", {"spec": {"step": 2}})
+    await killed(stalled, lambda: bed.robot.shows("a", spec={"step": 2}))
+    stalled = at(bed.cloud, "/goals/a/status", "PATCH")
+    await bed.robot.set_status("a", {"phase": "DONE"})
+    await killed(stalled, lambda: bed.cloud.shows("a", status={"phase": "DONE"}))
+    stalled = at(bed.robot, "/goals/a", "DELETE")
+    await bed.cloud.delete("a")
+    await killed(stalled, lambda: bed.robot.gone("a"))
+    await bed.settled()
+    assert asked(bed) == dict.fromkeys([(method, "a") for method in LIFE], 1)
+
+
+@pytest.mark.fault_02
+@pytest.mark.parametrize("kills", [5, pytest.param(200, marks=pytest.mark.long)])
+async def test_S6_3_killed_again_and_again_under_load_it_loses_nothing(bed: Bed, kills: int) -> None:
+    names = await copied(bed, 10)
+    seeded, step = random.Random(kills), 0
+
+    async def load() -> None:
+        nonlocal step
+        while True:
+            step += 1
+            name = seeded.choice(names)
+            await bed.cloud.patch(name, {"spec": {"step": step}})
+            await bed.robot.set_status(seeded.choice(names), {"step": step})
+            await asyncio.sleep(0.05)
+
+    loading = asyncio.create_task(load())
+    for _ in range(kills):
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(loading), seeded.uniform(0.1, 3.0))
+        await bed.agent.kill()
+        await sound(bed.agent.state_dir, bed.directory / "scratch")
+        await bed.agent.start(ready=False)
+    loading.cancel()
+    await bed.until_kind("syncing", seconds=SECONDS)
+    await bed.settled(seconds=SECONDS)
+    for name in names:
+        above, copy = await bed.cloud.get(name), await bed.robot.get(name)
+        assert (above["spec"], above.get("status")) == (copy["spec"], copy.get("status"))
+    assert await bed.cloud.names() == await bed.robot.names() == set(names)
+    assert deletes(bed.robot.link) == deletes(bed.cloud.link) == []
