@@ -110,12 +110,11 @@ def render(content: Json) -> Iterator[str]:
 
 def _verdict(content: Json) -> str:
     states = [check["state"] for check in content["checks"]]
-    numbers = [
-        (states.count(Mark.FAIL), "fails"),
-        (states.count(Mark.WARN), "warns"),
-        (states.count("unknown"), "unknown"),
-    ]
-    rest = ", ".join(f"{number} {what}" for number, what in numbers if number) or "all ok"
+    kinds = [(states.count(mark), word) for mark, word in ((Mark.FAIL, "failure"), (Mark.WARN, "warning"))]
+    parts = [count(number, word) for number, word in kinds if number]
+    if unknown := states.count(Mark.UNKNOWN):
+        parts.append(f"{unknown} unknown")
+    rest = ", ".join(parts) or "all ok"
     ready = content["health"] == "healthy" and content["agent"]["state"] == "stopped"
     verdict = "READY: the agent can be started" if ready else content["health"].upper()
     return f"{verdict}: {count(len(states), 'check')}, {rest}."

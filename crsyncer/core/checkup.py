@@ -70,6 +70,9 @@ class Term:
     ends: float | None
     renewed: bool = False
     """Something renews it by itself."""
+    objection: str = ""
+    """Why we do not trust it, for another reason than its dates; empty: we do."""
+    remedy: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +129,8 @@ def judge_term(term: Term, side: Side, now: float) -> Check:
 
     if term.starts is not None and term.starts > now:
         return check(Mark.FAIL, f"not valid before {rfc3339(term.starts)}", "is this machine's clock right?")
+    if term.objection and (term.ends is None or term.ends > now):
+        return check(Mark.FAIL, term.objection, term.remedy)
     if term.ends is None:
         return check(Mark.OK, "does not say when it ends")
     until, left = rfc3339(term.ends), term.ends - now

@@ -197,6 +197,9 @@ class _Tour:
                 return [disagreement(policy, terms.state, terms.message)]
             scoped = next(iter(self._subject.namespaces), "") if terms.namespaced else ""
             reply = await self._ask(calls.revision(terms, scoped))
+            while reply.status == 429:  # a CRD has just been changed, say: that means wait, not gone (S9.1)
+                await asyncio.sleep(reply.retry_after or 1.0)
+                reply = await self._ask(calls.revision(terms, scoped))
         except SyncError as error:
             return [Check("kind", Mark.UNKNOWN, str(error), error.hint or "try again", self._side, policy.resource)]
         said = str(reply.body.get("message") or reply.text)[:200]

@@ -53,6 +53,13 @@ def test_what_ends_is_told_two_weeks_before(name, starts, ends, renewed, mark, s
     assert bool(check.hint) is (mark is not Mark.OK)
 
 
+@pytest.mark.parametrize(("ends", "said"), [(None, "not ours"), (NOW + DAY, "not ours"), (NOW - DAY, "has expired")])
+def test_a_certificate_that_is_not_trusted_says_why_and_its_end_first(ends, said):
+    check = judge_term(Term("server-certificate", None, ends, objection="not ours", remedy="look"), Side.CLOUD, NOW)
+    assert check.state is Mark.FAIL
+    assert said in check.message
+
+
 @pytest.mark.parametrize(
     ("ahead", "mark", "said"),
     [

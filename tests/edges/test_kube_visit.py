@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from crsyncer.edges.kube.certificates import span, spans, token_span
 from crsyncer.edges.kube.visit import KubeVisit
 from crsyncer.errors import Unsure
-from tests.edges.kube_server import TOKEN, Certificates, always, answer, hostile, write_config
+from tests.edges.kube_server import TOKEN, Certificates, always, answer, hostile, make_certificates, write_config
 
 DAY = 86400.0
 
@@ -82,6 +82,26 @@ async def test_the_servers_certificate_is_seen_also_where_it_cannot_be_trusted(
             assert TOKEN not in repr(visit.papers)
         finally:
             await visit.aclose()
+
+
+async def test_a_certificate_of_another_name_or_ca_is_told_to_be_that(
+    certificates: Certificates, pair: tuple[Path, Path], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    other = make_certificates(tmp_path_factory.mktemp("other"))
+    elsewhere = certificates.issue("elsewhere", san="DNS:elsewhere")
+    for shown, ca, said in (
+        (elsewhere, certificates.ca, "not for this host name"),
+        (pair, other.ca, "not signed by a CA that the kubeconfig trusts"),
+        (pair, certificates.ca, ""),
+    ):
+        async with hostile(always(answer()), pair=shown) as server:
+            config = write_config(tmp_path / "config", server=server.url, ca=ca, user={"token": TOKEN})
+            visit = await KubeVisit.enter(config, "")
+            found = await visit.certificate()
+            await visit.aclose()
+            assert found is not None
+            assert (said in found.objection, bool(found.remedy)) == (True, bool(said))
+            assert server.requests == []
 
 
 async def test_a_server_that_is_not_there_has_no_certificate(certificates: Certificates, tmp_path: Path) -> None:

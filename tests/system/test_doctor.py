@@ -123,6 +123,29 @@ async def test_a_refused_credential_needs_a_human(make_bed: MakeBed):
     assert "s3cret" not in json.dumps(content)
 
 
+async def test_a_server_that_cannot_be_trusted_needs_a_human_and_gets_no_credential(make_bed: MakeBed):
+    bed = await make_bed(start=False)
+    path = bed.directory / "cloud.yaml"
+    config = yaml.safe_load(path.read_text())
+    config["clusters"][0]["cluster"]["certificate-authority"] = str(bed.robot.plane.ca_file)
+    path.write_text(yaml.safe_dump(config))
+    code, content = await doctor(bed)
+    assert bad(content) == [("cloud", "server-certificate", "fail"), ("cloud", "server", "fail")]
+    [certificate] = checks(content, "server-certificate", "cloud")
+    assert "not signed by a CA that the kubeconfig trusts" in certificate["message"]
+    assert "fetch certificate-authority-data anew" in certificate["hint"]
+    assert (code, content["health"]) == (12, "attention")
+    assert bed.cloud.link.requests == []
+
+
+async def test_a_side_that_asks_for_a_moment_gets_it(make_bed: MakeBed):
+    bed = await make_bed(start=False)
+    busy = {"message": "storage is (re)initializing"}
+    bed.cloud.link.inject("/goals", status=429, body=busy, headers={"Retry-After": "1"}, times=2)
+    _, content = await doctor(bed)
+    assert bad(content) == []
+
+
 async def test_what_an_account_may_not_do_is_named(make_bed: MakeBed):
     bed = await make_bed(start=False)
     reads = {"apiGroups": [bed.group], "resources": ["goals"], "verbs": ["list", "watch"]}

@@ -23,6 +23,7 @@ class KubeVisit:
 
     def __init__(self, credentials: Credentials) -> None:
         self._config = credentials.login.config
+        self._tls = credentials.login.tls
         self._cluster = KubeCluster(credentials)
         self.papers = _papers(credentials.login)
 
@@ -64,25 +65,39 @@ class KubeVisit:
             )
 
     async def certificate(self) -> Term | None:
-        """The server's certificate as it shows it, unverified: so that what is wrong with it can be told.
+        """The server's certificate as it shows it, and whether we trust it. Raises Unsure.
 
-        None behind a proxy. Nothing but a handshake is made, and no credential is sent. Raises Unsure.
+        None behind a proxy. Nothing but handshakes are made, and no credential but a client certificate is sent, and
+        that only to a server that we trust.
         """
         config = self._config
         if config.proxy is not None:
             return None
-        url = urlsplit(config.server)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-        name = config.server_name or url.hostname
+        blind = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        blind.check_hostname = False
+        blind.verify_mode = ssl.CERT_NONE
         try:
-            _, writer = await asyncio.open_connection(url.hostname, url.port or 443, ssl=context, server_hostname=name)
+            found = span(await self._handshake(blind))
         except OSError as error:
             raise unsure(error, seconds=CONNECT_TIMEOUT) from None
-        der = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
-        writer.transport.abort()
-        return _term("server-certificate", span(der or b""))
+        try:
+            await self._handshake(self._tls)
+        except ssl.SSLCertVerificationError as error:
+            why = unsure(error, seconds=CONNECT_TIMEOUT)
+            return Term("server-certificate", *found, objection=str(why), remedy=why.hint)
+        except OSError:
+            pass  # whatever it is, it is not about the certificate, and the requests will meet it too
+        return _term("server-certificate", found)
+
+    async def _handshake(self, context: ssl.SSLContext) -> bytes:
+        """The server's certificate, as DER; raises OSError."""
+        url = urlsplit(self._config.server)
+        name = self._config.server_name or url.hostname
+        _, writer = await asyncio.open_connection(url.hostname, url.port or 443, ssl=context, server_hostname=name)
+        try:
+            return writer.get_extra_info("ssl_object").getpeercert(binary_form=True) or b""
+        finally:
+            writer.transport.abort()
 
     async def request(self, call: Call) -> Reply:
         """Send one request; raises Unsure."""
