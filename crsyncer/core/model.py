@@ -41,6 +41,15 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
+class Edition:
+    """One version of one object, as a digest of a collection lists it."""
+
+    key: Key
+    uid: str
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
 class Stamp:
     """What our annotations on a copy say: whose copy it is, and what was last applied to it (S3.4, S5.4)."""
 

@@ -1,9 +1,10 @@
-"""List and watch as a state machine: what an answer, a line or an end means, and what to do next (S9.1, S9.2).
+"""List and watch as a state machine: what an answer, a line or an end means, and what to do next (S9.1, S9.2, S8.2).
 
 Holds no connection and no clock: the reflector in `loop` carries answers in and does what comes out.
 """
 
 import json
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -14,6 +15,7 @@ _HASTY_SECONDS = 1.0
 _FIRST_PAUSE_SECONDS = 0.5
 _LAST_PAUSE_SECONDS = 30.0
 _REINITIALIZING_SECONDS = 1.0
+_OLDEST = re.compile(r"too old resource version: [0-9]+ \(([0-9]+)\)")
 
 
 class EventType(StrEnum):
@@ -42,9 +44,15 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Relist:
-    """The cursor is worth nothing any more."""
+    """The cursor is worth nothing any more.
+
+    `window` is the oldest resourceVersion that the server remembers, where it says so, in the message of a
+    410: `too old resource version: 5 (205)` (measured, 1.36). It stays while little happens, and a server that starts
+    has another.
+    """
 
     reason: str
+    window: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +85,65 @@ class Denied:
 Step = Relist | Rewatch | Lost | Missing | Denied
 
 
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """The newest object that is known of a cluster, and the collection that shows it."""
+
+    path: str
+    selector: str
+    uid: str
+    resource_version: str
+
+
+class History(StrEnum):
+    """Whether a cluster's history is the one that we know."""
+
+    SAME = "same"
+    OTHER = "other"
+    """It was restored from an older state, and has gone on differently since."""
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What was found out about a history. `window` is as in Relist: what the server had forgotten, if that was it."""
+
+    history: History
+    window: str = ""
+
+
+def read_replay(line: bytes, anchor: Anchor) -> Proof | Step | None:
+    """What a line proves of a watch that began just before the anchor's resourceVersion; None: nothing.
+
+    Revisions number the writes of a cluster, so the same history begins with the same object, and another cannot.
+    """
+    step = read_line(line)
+    match step:
+        case Emit(raw=raw, resource_version=version):
+            same = (version, raw["metadata"].get("uid")) == (anchor.resource_version, anchor.uid)
+            return Proof(History.SAME if same else History.OTHER)
+        case Moved():
+            return None
+        case _:
+            return unproven(step)
+
+
+def unproven(step: Step) -> Proof | Step:
+    """What a refused replay proves: nothing where the server has forgotten, or keeps us out; else it says what to do.
+
+    A 401 is about the side, and not about the one collection that was asked.
+    """
+    match step:
+        case Relist(window=window):
+            return Proof(History.UNKNOWN, window)
+        case Denied(status=401, message=message):
+            return Lost(message)
+        case Missing() | Denied():
+            return Proof(History.UNKNOWN)
+        case _:
+            return step
+
+
 def read_line(line: bytes) -> Emit | Moved | Step:
     """What one line of a watch says. A line that is not an event is as good as a broken connection."""
     try:
@@ -98,7 +165,8 @@ def read_answer(status: int, body: Json, *, retry_after: float | None = None) ->
     """What to do after a list or watch was answered with an error. `body` is the Status object, {} when it was none."""
     message = str(body.get("message") or "")
     if status == 410:
-        return Relist("expired")
+        oldest = _OLDEST.search(message)
+        return Relist("expired", oldest[1] if oldest else "")
     if status == 429:
         return Rewatch(retry_after if retry_after is not None else _REINITIALIZING_SECONDS)
     if status == 404:

@@ -10,29 +10,11 @@ from crsyncer.core.model import Key
 from crsyncer.core.policy import Policy
 from crsyncer.errors import Refused, Unsure
 from crsyncer.loop.custody import KIND_MISSING, MASS_DELETION
+from crsyncer.loop.shared import Shared
 from crsyncer.loop.side import SideLink
 from crsyncer.ports import Reply
 
 _SECOND_LOOK_SECONDS = 3.0
-
-
-class _Shared:
-    """One answer for everybody who asked before the question was put; later askers get the next one."""
-
-    def __init__(self, ask: Callable[[], Awaitable[object]]) -> None:
-        self._ask = ask
-        self._next: asyncio.Task[object] | None = None
-        self._lock = asyncio.Lock()
-
-    async def answer(self) -> object:
-        if self._next is None:
-            self._next = asyncio.ensure_future(self._turn())
-        return await asyncio.shield(self._next)
-
-    async def _turn(self) -> object:
-        async with self._lock:
-            self._next = None
-            return await self._ask()
 
 
 class DeletionBrake:
@@ -56,8 +38,8 @@ class DeletionBrake:
         self._copies = copies
         self._present = present
         self._window = DeletionWindow()
-        self._alive = _Shared(self._ask_alive)
-        self._list = _Shared(relisted)
+        self._alive = Shared(self._ask_alive)
+        self._list = Shared(relisted)
         self._baseline = 0
         """Copies there were when the window's first deletion came."""
         self.kind_missing = False

@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from crsyncer.core import calls
-from crsyncer.core.model import Json, Side
+from crsyncer.core.model import Edition, Json, Side
 from crsyncer.core.policy import SPEC_SOURCE, Policy, read_policy
 from crsyncer.core.queue import backoff
-from crsyncer.core.watch import EventType
+from crsyncer.core.watch import Anchor, EventType
 from crsyncer.errors import Unsure
 from crsyncer.loop.dispatch import Job
-from crsyncer.loop.listwatch import Coverage, ListWatch, Phase
+from crsyncer.loop.listwatch import ListWatch, Phase
 from crsyncer.loop.pair import Pair
+from crsyncer.loop.sink import Coverage
 from crsyncer.loop.terms import Disagreement, negotiate, provisional, with_terms
 from crsyncer.loop.worker import Surroundings
 
@@ -24,6 +25,7 @@ log = logging.getLogger(__name__)
 _SCHEMA_SECONDS = 3.0
 _FIRST_RETRY_SECONDS = 1.0
 _LAST_RETRY_SECONDS = 60.0
+_LOST = (Phase.MISSING, Phase.FORBIDDEN)
 
 
 class Row:
@@ -59,9 +61,11 @@ class Catalog:
         self._listwatch = ListWatch(
             around.links[Side.ROBOT],
             self,
+            fence=around.fences[Side.ROBOT],
             path=calls.CRDS,
             selector="",
             page=calls.CRD_PAGE,
+            single=None,
             watch_timeout=around.watch_timeout,
         )
 
@@ -78,11 +82,17 @@ class Catalog:
 
     def probe(self, side: Side) -> calls.Call:
         """The cheapest consistent list of a side that a kind with something to resume is sure to get (S8.2)."""
-        lost = (Phase.MISSING, Phase.FORBIDDEN)
         for pair in [row.pair for row in self.rows.values() if row.pair is not None]:
-            if all(r.cursor() is not None and r.listwatch.phase not in lost for r in pair.on(side)):
+            if all(r.cursor() is not None and r.listwatch.phase not in _LOST for r in pair.on(side)):
                 return calls.revision(pair.policy, next(iter(self._namespaces), "") if pair.policy.namespaced else "")
         return calls.VERSION if side is Side.CLOUD else calls.CRD_REVISION
+
+    def anchor(self, side: Side) -> Anchor | None:
+        """The newest object of a side, in a collection that it is sure to show (S8.2)."""
+        pairs = [row.pair for row in self.rows.values() if row.pair is not None]
+        watched = [r for pair in pairs for r in pair.on(side) if r.listwatch.phase not in _LOST]
+        found = [anchor for anchor in (r.anchor() for r in watched) if anchor is not None]
+        return max(found, key=lambda anchor: int(anchor.resource_version), default=None)
 
     # The sink of the CRDs' list-watch
 
@@ -95,11 +105,22 @@ class Catalog:
         self._version = resource_version
         self._identity = self._around.links[Side.ROBOT].known_as
 
-    def listing(self, reason: str) -> None:  # noqa: ARG002
+    def copies(self) -> int:
+        """None is kept."""
+        return 0
+
+    def relisted(self, reason: str) -> None:
+        """Not counted: `status` counts the kinds' lists."""
+
+    def listing(self) -> None:
         """Remember from here on what the list shows."""
         self._listed = set()
 
-    def item(self, raw: Json) -> None:
+    def has(self, edition: Edition, listed_at: str) -> bool:  # noqa: ARG002
+        """Never asked: nothing is kept."""
+        return False
+
+    def item(self, raw: Json, listed_at: str) -> None:  # noqa: ARG002
         """A CRD, new or known."""
         name = str(raw["metadata"]["name"])
         self._listed.add(name)

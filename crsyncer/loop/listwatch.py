@@ -1,22 +1,26 @@
 """Lists and watches one collection: carries answers to core.watch and obeys (S9.1, S9.2, S8.2)."""
 
 import asyncio
+import contextlib
 import logging
 import random
+from collections.abc import Callable
 from enum import StrEnum
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from crsyncer.core import calls
-from crsyncer.core.model import Json
+from crsyncer.core.calls import Call
+from crsyncer.core.model import Key
 from crsyncer.core.queue import backoff
 from crsyncer.core.watch import (
     Denied,
     Emit,
-    EventType,
     Haste,
+    History,
     Lost,
     Missing,
     Moved,
+    Proof,
     Relist,
     Rewatch,
     Step,
@@ -24,14 +28,20 @@ from crsyncer.core.watch import (
     read_line,
 )
 from crsyncer.errors import Refused, Unsure
+from crsyncer.loop.fence import Fence
+from crsyncer.loop.relister import Relister
 from crsyncer.loop.side import SideLink
-from crsyncer.ports import Reply
+from crsyncer.loop.sink import Coverage, Sink
 
 log = logging.getLogger(__name__)
 
 _GRACE_SECONDS = 15
 _FIRST_RETRY_SECONDS = 1.0
 _LAST_RETRY_SECONDS = 60.0
+_SPREAD_SECONDS = 5.0
+"""Over how long the robots of a cloud spread a list that all of them need: a live change waits half of it."""
+_EVERYBODYS = ("expired", "unproven", "restored")
+"""Reasons that come from the server, and so to all its clients at the same time."""
 
 
 class Phase(StrEnum):
@@ -44,76 +54,29 @@ class Phase(StrEnum):
     FORBIDDEN = "forbidden"
 
 
-class Coverage(StrEnum):
-    """What an object that is not there means."""
-
-    NONE = "none"
-    """Nothing: the side has not been listed, or is out of reach."""
-    RESUMED = "resumed"
-    """It was absent at the cursor, and the watch has gone on from there; not enough to delete on."""
-    COMPLETE = "complete"
-    """A consistent list of this connection says it is absent."""
-
-
-class Sink(Protocol):
-    """Takes what a list-watch delivers, in the server's order."""
-
-    def cursor(self) -> str | None:
-        """The resourceVersion to go on from; None: a list is needed."""
-        ...
-
-    def moved(self, resource_version: str | None) -> None:
-        """Everything up to here has been delivered; None: the cursor is worth nothing."""
-        ...
-
-    def listing(self, reason: str) -> None:
-        """A full list begins."""
-        ...
-
-    def item(self, raw: Json) -> None:
-        """The list shows an object."""
-        ...
-
-    def listed(self, resource_version: str) -> None:
-        """The list is complete: what it did not show is gone."""
-        ...
-
-    def event(self, event_type: EventType, raw: Json) -> None:
-        """The watch shows a change."""
-        ...
-
-    def resumed(self) -> None:
-        """The watch goes on from a cursor."""
-        ...
-
-    def covers(self, coverage: Coverage) -> None:
-        """What an absent object means has changed."""
-        ...
-
-    def went_back(self) -> None:
-        """The cluster is older than the cursor: it was restored."""
-        ...
-
-    def rebooted(self) -> bool:
-        """Whether the side's machine has booted since the cursor, so that a list is needed all the same."""
-        ...
-
-    def noticed(self) -> None:
-        """The phase has changed."""
-        ...
-
-
 class ListWatch:
-    """Keeps a sink true, forever. `watch_timeout` is in seconds, for one watch."""
+    """Keeps a sink true, forever. `watch_timeout` is in seconds, for one watch; `single` is as of Relister."""
 
-    def __init__(self, link: SideLink, sink: Sink, *, path: str, selector: str, page: int, watch_timeout: int) -> None:
+    def __init__(
+        self,
+        link: SideLink,
+        sink: Sink,
+        *,
+        fence: Fence,
+        path: str,
+        selector: str,
+        page: int,
+        single: Callable[[Key], Call] | None,
+        watch_timeout: int,
+    ) -> None:
         self.link = link
+        self.relister = Relister(link, sink, path=path, selector=selector, page=page, single=single)
         self.phase = Phase.WAITING
         self.message = ""
         self._sink = sink
         self._path = path
         self._selector = selector
-        self._page = page
+        self._fence = fence
         self._watch_timeout = watch_timeout
         self._haste = Haste()
         self._failures = 0
@@ -124,6 +87,8 @@ class ListWatch:
         """Whether the last watch was ended before its time: the next may be answered by another server."""
         self._just_listed = False
         """Whether the cursor comes from a list that no watch has followed yet."""
+        self._window = ""
+        """What the server remembers that the next list will be of, where its history is not proven."""
         self._interrupt = asyncio.Event()
         self._awaiting: list[asyncio.Future[None]] = []
 
@@ -188,23 +153,24 @@ class ListWatch:
             case Relist(reason=reason):
                 self._reason = reason
                 self._sink.moved(None)
-                if self._interrupt.is_set():
-                    self._interrupt.clear()
-                else:
+                if not self._interrupt.is_set() and self._failures == 0 and reason in _EVERYBODYS:
+                    await self._pause(random.uniform(0.0, _SPREAD_SECONDS))  # noqa: S311
+                if not self._interrupt.is_set():
                     await self._back_off(self._failures > 0)
+                self._interrupt.clear()
             case Rewatch(pause=pause):
                 await asyncio.sleep(pause * random.uniform(1.0, 1.5))  # noqa: S311 - never earlier than asked for
             case Lost(reason=reason):
                 log.info("%s: watch of %s lost: %s", self.link.side, self._path, reason)
                 self._set(Phase.WAITING, reason)
-                self.link.doubt(reason)
+                self._doubt(reason)
                 await self._back_off(self._failures > 0)
             case Missing():
                 self._set(Phase.MISSING, f"the {self.link.side} does not serve {self._path}")
                 await self._back_off(True)
             case Denied(status=401, message=message):
                 self._set(Phase.WAITING, message)
-                self.link.doubt(message)
+                self._doubt(message)
                 await self._back_off(True)
             case Denied(message=message):
                 self._set(Phase.FORBIDDEN, message)
@@ -215,14 +181,9 @@ class ListWatch:
         version = self._sink.cursor()
         resumed = version is not None and not self._just_listed
         if version is not None and (self._unsure or self._cut_short):
-            await self.link.verified()
-            if self.link.revision == 0:
-                return Relist("unverified")
-            if self._went_back(version):
-                self._sink.went_back()
-                return Relist("restored")
-            if self._sink.rebooted():
-                return Relist("rebooted")
+            objection = await self._objection(version)
+            if objection is not None:
+                return objection
         if version is None:
             answer = await self._list()
             if not isinstance(answer, str):
@@ -230,31 +191,46 @@ class ListWatch:
             version = answer
         return await self._watch(version, resumed=resumed)
 
-    def _went_back(self, version: str) -> bool:
-        """A list revision below the cursor: the cluster was restored. A watch would be silent about it (S8.2)."""
-        return version.isdigit() and self.link.revision < int(version)
+    async def _objection(self, version: str) -> Step | None:
+        """What speaks against going on from the cursor; a watch would not say (S8.2). None: nothing."""
+        await self.link.verified()
+        if self.link.revision == 0:
+            return Relist("unverified")
+        if version.isdigit() and self.link.revision < int(version):
+            return self._restored()
+        if self._sink.rebooted():
+            return Relist("rebooted")
+        if str(self.link.revision) == version:
+            return None  # nothing was written since, nowhere
+        proof = await self._fence.ask()
+        match proof:
+            case Proof(history=History.SAME):
+                return None
+            case Proof(history=History.OTHER):
+                return self._restored()
+            case Proof(window=window):
+                if self._fence.accepts(self._path, window):
+                    return None
+                self._window = window
+                return Relist("unproven")
+            case _:
+                return proof
+
+    def _restored(self) -> Relist:
+        self._sink.went_back()
+        return Relist("restored")
 
     async def _list(self) -> str | Step:
         self._set(Phase.LISTING, "")
-        self._sink.listing(self._reason)
-        resume = ""
-        while True:
-            reply = await self.link.request(
-                calls.list_page(self._path, self._selector, limit=self._page, resume=resume)
-            )
-            if reply.status != 200:
-                return _answer(reply)
-            for raw in reply.body.get("items") or []:
-                self._sink.item(raw)
-            metadata = reply.body.get("metadata") or {}
-            resume = metadata.get("continue") or ""
-            if not resume:
-                break
-            await asyncio.sleep(0)  # a long list must not keep live changes waiting
-        version = str(metadata.get("resourceVersion") or "")
+        self._sink.relisted(self._reason)
+        version = await self.relister.deliver()
+        if not isinstance(version, str):
+            return version
         self._sink.listed(version)
         self._sink.moved(version)
         self._just_listed = True
+        self._fence.accept(self._path, self._window)
+        self._window = ""
         self._sink.covers(Coverage.COMPLETE)
         self._settle(None)
         return version
@@ -266,7 +242,8 @@ class ListWatch:
         events = 0
         async with self.link.cluster.watch(call, read_timeout=seconds + _GRACE_SECONDS) as stream:
             if stream.reply is not None:
-                return _answer(stream.reply)
+                reply = stream.reply
+                return read_answer(reply.status, reply.body, retry_after=reply.retry_after)
             self._watching(resumed=resumed)
             async for line in stream.lines():
                 self.link.heard()
@@ -284,7 +261,7 @@ class ListWatch:
         lived = asyncio.get_running_loop().time() - started
         if lived < seconds - 1:
             self._cut_short = True
-            self.link.doubt("a watch was ended before its time")
+            self._doubt("a watch was ended before its time")
         return self._haste.ended(lived_seconds=lived, events=events)
 
     def _watching(self, *, resumed: bool) -> None:
@@ -301,12 +278,17 @@ class ListWatch:
             self.phase, self.message = phase, message
             self._sink.noticed()
 
+    def _doubt(self, reason: str) -> None:
+        self._fence.doubt()
+        self.link.doubt(reason)
+
     async def _back_off(self, needed: bool) -> None:
         if needed:
             seconds = backoff(self._failures, first=_FIRST_RETRY_SECONDS, last=_LAST_RETRY_SECONDS)
-            await asyncio.sleep(seconds * random.uniform(0.5, 1.0))  # noqa: S311
+            await self._pause(seconds * random.uniform(0.5, 1.0))  # noqa: S311
         self._failures += 1
 
-
-def _answer(reply: Reply) -> Step:
-    return read_answer(reply.status, reply.body, retry_after=reply.retry_after)
+    async def _pause(self, seconds: float) -> None:
+        """Wait, unless somebody wants a fresh list: whoever asks for one has a reason to."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._interrupt.wait(), seconds)

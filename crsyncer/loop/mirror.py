@@ -7,7 +7,7 @@ from typing import Any
 from crsyncer.core.model import Cursor, Gap, Json, Key, Loaded, Pending, Record, Side, Sighting, Tombstone, View
 from crsyncer.core.policy import Policy
 from crsyncer.core.project import status_with, view_of
-from crsyncer.loop.listwatch import Coverage
+from crsyncer.loop.sink import Coverage
 from crsyncer.ports import Store
 
 _GENERATIONS = 16

@@ -7,9 +7,11 @@ from functools import partial
 from crsyncer.core.calls import Call
 from crsyncer.core.guard import Holds
 from crsyncer.core.model import Side
+from crsyncer.core.watch import Anchor
 from crsyncer.loop.catalog import Catalog
 from crsyncer.loop.custody import ISSUED
 from crsyncer.loop.dispatch import Dispatcher, Job
+from crsyncer.loop.fence import Fence
 from crsyncer.loop.orders import Orders
 from crsyncer.loop.side import SideLink
 from crsyncer.loop.worker import Surroundings
@@ -50,9 +52,13 @@ class Nerves:
             )
             for side in Side
         }
+        fences = {
+            side: Fence(link, store=store, anchor=partial(self._anchor, side)) for side, link in self.links.items()
+        }
         self.dispatchers = {side: Dispatcher(link, self._work) for side, link in self.links.items()}
         around = Surroundings(
             links=self.links,
+            fences=fences,
             dispatchers=self.dispatchers,
             store=store,
             observer=observer,
@@ -77,6 +83,9 @@ class Nerves:
 
     def _crds(self) -> Collection[str]:
         return self.catalog.rows
+
+    def _anchor(self, side: Side) -> Anchor | None:
+        return self.catalog.anchor(side)
 
     async def _work(self, job: Job) -> None:
         await self.catalog.work(job)

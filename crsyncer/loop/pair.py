@@ -15,9 +15,9 @@ from crsyncer.errors import SyncError
 from crsyncer.loop.brake import DeletionBrake
 from crsyncer.loop.custody import MANUAL, RESTORED, Custody
 from crsyncer.loop.dispatch import Job
-from crsyncer.loop.listwatch import Coverage
 from crsyncer.loop.mirror import Mirror
 from crsyncer.loop.reflector import Reflector, Rewind
+from crsyncer.loop.sink import Coverage
 from crsyncer.loop.worker import CHECK, CONTENT, Surroundings, Worker
 
 log = logging.getLogger(__name__)
@@ -60,6 +60,7 @@ class Pair:
         self.reflectors = [
             Reflector(
                 around.links[side],
+                fence=around.fences[side],
                 policy=policy,
                 namespace=namespace,
                 mirror=self.mirror,

@@ -1,21 +1,27 @@
 """Keeps one side of a mirror true, in one namespace or in all: the sink of a list-watch."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from enum import Enum
+from functools import partial
 
 from crsyncer.core import calls
-from crsyncer.core.model import Cursor, Json, Key, Side
+from crsyncer.core.model import Cursor, Edition, Json, Key, Side, View
 from crsyncer.core.policy import Policy
 from crsyncer.core.project import key_of, objection
-from crsyncer.core.watch import EventType
-from crsyncer.loop.listwatch import Coverage, ListWatch
+from crsyncer.core.watch import Anchor, EventType
+from crsyncer.loop.fence import Fence
+from crsyncer.loop.listwatch import ListWatch
 from crsyncer.loop.mirror import Mirror, newer
 from crsyncer.loop.side import SideLink
+from crsyncer.loop.sink import Coverage
 from crsyncer.ports import Observer
 
 log = logging.getLogger(__name__)
+
+_FIRST_VERSION = 2
+"""A watch from version 0 would be one from anywhere."""
 
 
 class Rewind(Enum):
@@ -38,6 +44,7 @@ class Reflector:
         self,
         link: SideLink,
         *,
+        fence: Fence,
         policy: Policy,
         namespace: str,
         mirror: Mirror,
@@ -62,8 +69,18 @@ class Reflector:
         self._phase_changed = phase_changed
         self._path = calls.collection(policy, namespace)
         self._listed: set[Key] = set()
+        self._familiar = self.cursor() is not None
+        """Whether what is stored is of this very collection, and so may be what a digest shows."""
+        gateway = policy.filtered and self.side is Side.CLOUD
         self.listwatch = ListWatch(
-            link, self, path=self._path, selector=policy.selector, page=calls.PAGE, watch_timeout=watch_timeout
+            link,
+            self,
+            fence=fence,
+            path=self._path,
+            selector=policy.selector,
+            page=calls.PAGE,
+            single=None if gateway else partial(calls.single, policy),
+            watch_timeout=watch_timeout,
         )
 
     def cursor(self) -> str | None:
@@ -86,30 +103,55 @@ class Reflector:
         cursor = None if resource_version is None else self._cursor(resource_version)
         self._mirror.set_cursor(self.side, self.namespace, cursor)
 
-    def listing(self, reason: str) -> None:
-        """Count it, and remember from here on what the list shows."""
+    def anchor(self) -> Anchor | None:
+        """The newest object here; None while there is none, or none that this collection is sure to have shown."""
+        if not self._familiar:
+            return None
+        views = [view for _, view in self._mine() if view.resource_version.isdigit()]
+        newest = max(views, key=lambda view: int(view.resource_version), default=None)
+        if newest is None or int(newest.resource_version) < _FIRST_VERSION:
+            return None
+        return Anchor(self._path, self._policy.selector, newest.uid, newest.resource_version)
+
+    def copies(self) -> int:
+        """Whatever was seen of this very collection may be unchanged."""
+        return sum(1 for _ in self._mine()) if self._familiar else 0
+
+    def relisted(self, reason: str) -> None:
+        """Count it."""
         self.relists += 1
         self._observer.relist(self.side, self._policy.resource, reason)
-        self._listed = set()
         known = self._mirror.cursors.get((self.side, self.namespace))
         if known is not None and known.identity != self._link.known_as:
             # A human has accepted it: nothing of it is older than what we know, whatever its numbers say.
             self._rewind(Rewind.REBUILT)
 
-    def item(self, raw: Json) -> None:
+    def listing(self) -> None:
+        """Remember from here on what the list shows."""
+        self._listed = set()
+
+    def has(self, edition: Edition, listed_at: str) -> bool:
+        """Whether an object is known in just this version; it is there in any case."""
+        self._compare(edition.key, edition.resource_version, listed_at)
+        self._listed.add(edition.key)
+        return self._is_known(edition)
+
+    def item(self, raw: Json, listed_at: str) -> None:
         """Items of a list name their kind only on the list itself."""
         raw.setdefault("apiVersion", self._policy.api_version)
         raw.setdefault("kind", self._policy.kind)
         key = self._admit(raw)
         if key is not None:
+            self._compare(key, raw["metadata"]["resourceVersion"], listed_at)
             self._listed.add(key)
             if self._mirror.saw(self.side, key, raw):
                 self._changed(self.side, key, EventType.ADDED, raw)
 
     def listed(self, resource_version: str) -> None:
         """What a complete list does not show is gone, unless we have made it since the list was taken."""
-        for key, view in list(self._mirror.views[self.side].items()):
-            if key in self._listed or (self.namespace and key.namespace != self.namespace):
+        self._familiar = True
+        for key, view in list(self._mine()):
+            if key in self._listed:
                 continue
             if newer(view.resource_version, resource_version):
                 continue
@@ -146,6 +188,21 @@ class Reflector:
     def noticed(self) -> None:
         """The phase is part of `status`."""
         self._phase_changed()
+
+    def _mine(self) -> Iterator[tuple[Key, View]]:
+        """What is known of this collection."""
+        views = self._mirror.views[self.side].items()
+        return ((key, view) for key, view in views if not self.namespace or key.namespace == self.namespace)
+
+    def _is_known(self, edition: Edition) -> bool:
+        view = self._mirror.views[self.side].get(edition.key)
+        return view is not None and (view.uid, view.resource_version) == (edition.uid, edition.resource_version)
+
+    def _compare(self, key: Key, shown: str, listed_at: str) -> None:
+        """A consistent list that shows an older version than one it should know is of a restored cluster (S8.3)."""
+        known = self._mirror.views[self.side].get(key)
+        if known is not None and newer(known.resource_version, shown) and not newer(known.resource_version, listed_at):
+            self.went_back()
 
     def _admit(self, raw: Json, *, leaving: bool = False) -> Key | None:
         """The key of an object that may be touched; None, and a warning, for one that we did not ask for."""

@@ -10,9 +10,10 @@ from crsyncer.core.report import HoldFacts, KindFacts, OutboxFacts, SideFacts
 from crsyncer.loop.catalog import Row
 from crsyncer.loop.custody import DELETION_HOLDS
 from crsyncer.loop.dispatch import Dispatcher
-from crsyncer.loop.listwatch import Coverage, Phase
+from crsyncer.loop.listwatch import Phase
 from crsyncer.loop.pair import Pair
 from crsyncer.loop.side import SideLink, SideState
+from crsyncer.loop.sink import Coverage
 from crsyncer.loop.worker import CONTENT
 
 _NAMES = 50

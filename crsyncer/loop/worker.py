@@ -19,6 +19,7 @@ from crsyncer.loop.brake import DeletionBrake
 from crsyncer.loop.custody import Custody
 from crsyncer.loop.dispatch import Dispatcher, Job
 from crsyncer.loop.execute import Executor
+from crsyncer.loop.fence import Fence
 from crsyncer.loop.mirror import Mirror
 from crsyncer.loop.outbox import Outbox
 from crsyncer.loop.side import SideLink
@@ -46,6 +47,7 @@ class Surroundings:
     """What all kinds share. `clock` is Unix time in seconds, `watch_timeout` a watch's length in seconds."""
 
     links: dict[Side, SideLink]
+    fences: dict[Side, Fence]
     dispatchers: dict[Side, Dispatcher]
     store: Store
     observer: Observer

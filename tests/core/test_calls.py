@@ -7,6 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from crsyncer.core import calls
+from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.project import status_value, view_of
 from tests.core.builders import goal, json_objects, json_values, policy, some, statuses
@@ -200,3 +201,17 @@ def test_S5_1_every_delete_has_a_uid_precondition_and_works_in_the_background():
 def test_requests_are_what_an_api_server_understands(call, verb, method, path):
     assert (call.verb, call.method, call.path) == (verb, method, path)
     assert call.timeout > 0
+
+
+def test_S9_4_one_object_is_listed_by_its_name_in_its_namespace():
+    assert calls.single(WHOLE, KEY) == Call("list", "GET", IN_DEFAULT, (("fieldSelector", "metadata.name=a"),))
+    labelled = calls.single(policy(filtered=True), KEY)
+    assert labelled.query == (("labelSelector", SELECTOR), ("fieldSelector", "metadata.name=a"))
+
+
+def test_S8_2_a_replay_is_a_short_watch_of_metadata():
+    call = calls.replay(GOALS, SELECTOR, before="6")
+    assert call.query[0] == ("labelSelector", SELECTOR)
+    assert dict(call.query)["resourceVersion"] == "6"
+    assert call.accept == calls.PARTIAL
+    assert calls.replay(GOALS, "", before="6").query == call.query[1:]

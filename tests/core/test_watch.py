@@ -7,17 +7,22 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crsyncer.core.watch import (
+    Anchor,
     Denied,
     Emit,
     EventType,
     Haste,
+    History,
     Lost,
     Missing,
     Moved,
+    Proof,
     Relist,
     Rewatch,
     read_answer,
     read_line,
+    read_replay,
+    unproven,
 )
 from tests.core.builders import goal, json_objects, json_values, many, some
 
@@ -132,3 +137,39 @@ def test_S9_2_a_server_that_keeps_closing_is_asked_more_and_more_slowly():
     assert haste.ended(lived_seconds=0.01, events=1) == Rewatch(0.0)
     assert haste.ended(lived_seconds=0.01, events=0) == Rewatch(0.5)
     assert haste.ended(lived_seconds=1.0, events=0) == Rewatch(0.0)
+
+
+ANCHOR = Anchor("/apis/lab.example.com/v1/goals", "", "u-1", "7")
+
+
+@pytest.mark.parametrize(
+    ("uid", "version", "history"),
+    [
+        ("u-1", "7", History.SAME),
+        ("u-1", "8", History.OTHER),
+        ("u-2", "7", History.OTHER),
+        ("u-2", "9", History.OTHER),
+        (None, "7", History.OTHER),
+    ],
+)
+def test_S8_2_the_same_history_begins_with_the_same_object_at_the_same_revision(uid, version, history):
+    shown = line("MODIFIED", {"metadata": {"uid": uid, "resourceVersion": version}})
+    assert read_replay(shown, ANCHOR) == Proof(history)
+
+
+def test_S8_2_a_bookmark_proves_nothing_of_a_history():
+    assert read_replay(line("BOOKMARK", {"metadata": {"resourceVersion": "9"}}), ANCHOR) is None
+
+
+def test_S8_2_what_a_server_has_forgotten_it_says():
+    gone = error(code=410, message="too old resource version: 6 (205)")
+    assert read_replay(gone, ANCHOR) == Proof(History.UNKNOWN, "205")
+    assert read_replay(error(code=410, message="gone"), ANCHOR) == Proof(History.UNKNOWN)
+    assert unproven(read_answer(410, {"message": "too old resource version: 6 (205)"})) == Proof(History.UNKNOWN, "205")
+
+
+def test_S8_2_a_collection_that_keeps_us_out_proves_nothing_and_other_trouble_is_trouble():
+    assert unproven(Missing()) == unproven(Denied(403, "no")) == Proof(History.UNKNOWN)
+    assert unproven(Denied(401, "who?")) == Lost("who?")
+    assert unproven(Rewatch(2.0)) == Rewatch(2.0)
+    assert read_replay(b"<html>", ANCHOR) == Lost("a watch line that is not an event")

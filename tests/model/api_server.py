@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from crsyncer.core.calls import PARTIAL, PARTIAL_LIST, Call
+from crsyncer.core.calls import PARTIAL, PARTIAL_LIST, PARTIAL_LIST_KIND, Call
 from crsyncer.core.model import Json
 from crsyncer.ports import Reply
 from tests.model.json_patch import Conflict, patched
@@ -184,7 +184,9 @@ class ApiServer:
         else:
             found = sorted(self.storage.of(address.kind.resource).items())
             selector = query.get("labelSelector", "")
-            items = [o for where, o in found if within(where, address.namespace) and selected(o, selector)]
+            name = query.get("fieldSelector", "").removeprefix("metadata.name=")
+            within_reach = [(where, o) for where, o in found if within(where, address.namespace)]
+            items = [o for where, o in within_reach if selected(o, selector) and name in ("", where[1])]
             revision = self.storage.revision
         limit = int(query.get("limit", "0")) or len(items)
         page, rest = items[:limit], items[limit:]
@@ -198,7 +200,8 @@ class ApiServer:
         else:
             shown = [self.shown(address.kind, o) for o in page]
         items_shown = copied(shown) if shown or not partial else None  # as real servers write it
-        return Reply(200, {"kind": f"{address.kind.name}List", "metadata": metadata, "items": items_shown})
+        kind = PARTIAL_LIST_KIND if partial else f"{address.kind.name}List"
+        return Reply(200, {"kind": kind, "metadata": metadata, "items": items_shown})
 
     def _create(self, address: Address, body: Json) -> Reply:
         kind, metadata = address.kind, body["metadata"]

@@ -13,8 +13,19 @@ def _of(request: Request, plural: str) -> bool:
 
 
 def watches(link: Link, plural: str = "goals") -> list[Request]:
-    """Watches of the kind."""
-    return [r for r in link.requests if _of(r, plural) and "watch" in parse_qs(r.query)]
+    """Watches of the kind, those aside that only ask for what is known already."""
+    watched = [r for r in link.requests if _of(r, plural) and "watch" in parse_qs(r.query)]
+    return [r for r in watched if not replay(r)]
+
+
+def replay(request: Request) -> bool:
+    """Whether a watch only asks a server to repeat what is known already, to prove its history (S8.2)."""
+    return "timeoutSeconds=1" in request.query.split("&")
+
+
+def replays(link: Link) -> list[Request]:
+    """Such watches, of any kind."""
+    return [r for r in link.requests if replay(r)]
 
 
 def full_list(request: Request, plural: str = "goals") -> bool:

@@ -17,8 +17,8 @@ SLOW = 40.0
 
 
 def watch_of(plural: str) -> str:
-    """The pattern of a kind's watches."""
-    return rf"/{plural}\?(.*&)?watch=true"
+    """The pattern of a kind's watches, not of those that only ask for what is known (S8.2)."""
+    return rf"/{plural}\?(.*&)?watch=true&.*allowWatchBookmarks"
 
 
 WATCH = watch_of("goals")
@@ -131,13 +131,13 @@ async def test_S9_1_429_while_storage_is_initialized_means_wait_and_not_gone(bed
     before = await begun(bed)
     link = side_of(bed, side).link
     body = error(429, "TooManyRequests", "storage is (re)initializing")
-    busy = link.inject(WATCH, status=429, body=body, headers={"Retry-After": "2"}, times=2)
+    busy = link.inject("watch=true", status=429, body=body, headers={"Retry-After": "2"}, times=2)
     break_connections(link)
     link.clear()
     await hit(busy, 2)
     assert (await bed.kind())["state"] != "kind-missing"
     await flows(bed.cloud, bed.robot, 2)
-    first, second, third, *_ = [r.time for r in watches(link)]
+    first, second, third, *_ = [r.time for r in link.requests if "watch=true" in r.query]
     assert second - first >= 2
     assert third - second >= 2
     assert (await bed.kind())["relists"] == before["relists"]
@@ -207,6 +207,22 @@ async def test_S9_2_a_watch_goes_on_from_the_cursor_whatever_ended_it(bed: Bed, 
 
 
 @pytest.mark.fault_39
+@pytest.mark.parametrize("side", SIDES)
+async def test_S8_2_S9_2_a_proof_that_cannot_be_had_is_asked_for_again_and_nothing_is_listed(bed: Bed, side: str):
+    before = await begun(bed)
+    link = side_of(bed, side).link
+    version = await revision(side_of(bed, side))
+    step = 1
+    for name in ("clean end", "end after a bookmark", "half a line", "garbage", "HTTP 500", "closed without an answer"):
+        fault = faults(version)[name](link, "timeoutSeconds=1$")
+        break_connections(link)
+        await hit(fault)
+        step += 1
+        await flows(bed.cloud, bed.robot, step)
+        assert (await bed.kind())["relists"] == before["relists"], name
+    assert (await bed.agent.status())["holds"] == []
+
+
 async def test_S9_2_a_line_cut_in_the_middle_is_not_applied_and_comes_again(bed: Bed):
     before = await begun(bed)
     cut = bed.cloud.link.truncate(WATCH, after_bytes=200)

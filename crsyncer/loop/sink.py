@@ -1,0 +1,78 @@
+"""What a list-watch delivers into, and what it may say about objects that are not there."""
+
+from enum import StrEnum
+from typing import Protocol
+
+from crsyncer.core.model import Edition, Json
+from crsyncer.core.watch import EventType
+
+
+class Coverage(StrEnum):
+    """What an object that is not there means."""
+
+    NONE = "none"
+    """Nothing: the side has not been listed, or is out of reach."""
+    RESUMED = "resumed"
+    """It was absent at the cursor, and the watch has gone on from there; not enough to delete on."""
+    COMPLETE = "complete"
+    """A consistent list of this connection says it is absent."""
+
+
+class Sink(Protocol):
+    """Takes what a list-watch delivers, in the server's order."""
+
+    def cursor(self) -> str | None:
+        """The resourceVersion to go on from; None: a list is needed."""
+        ...
+
+    def moved(self, resource_version: str | None) -> None:
+        """Everything up to here has been delivered; None: the cursor is worth nothing."""
+        ...
+
+    def copies(self) -> int:
+        """How many objects a digest could find unchanged; 0: what is stored is not known to be of this collection."""
+        ...
+
+    def relisted(self, reason: str) -> None:
+        """The collection is about to be listed, for a reason: count it."""
+        ...
+
+    def listing(self) -> None:
+        """A list begins, from the first page: forget what an earlier one showed."""
+        ...
+
+    def has(self, edition: Edition, listed_at: str) -> bool:
+        """A list of this resourceVersion shows a version of an object: whether it is the one that is known."""
+        ...
+
+    def item(self, raw: Json, listed_at: str) -> None:
+        """A list of this resourceVersion shows an object."""
+        ...
+
+    def listed(self, resource_version: str) -> None:
+        """The list is complete: what it did not show is gone."""
+        ...
+
+    def event(self, event_type: EventType, raw: Json) -> None:
+        """The watch shows a change."""
+        ...
+
+    def resumed(self) -> None:
+        """The watch goes on from a cursor."""
+        ...
+
+    def covers(self, coverage: Coverage) -> None:
+        """What an absent object means has changed."""
+        ...
+
+    def went_back(self) -> None:
+        """The cluster is older than the cursor: it was restored."""
+        ...
+
+    def rebooted(self) -> bool:
+        """Whether the side's machine has booted since the cursor, so that a list is needed all the same."""
+        ...
+
+    def noticed(self) -> None:
+        """The phase has changed."""
+        ...

@@ -1,0 +1,107 @@
+"""S8.2: a cluster that was restored and has been written to since, so that its revision has overtaken our cursors."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from crsyncer.sandbox.resource import NAMESPACE
+from tests.system.bed import Bed, SideBed
+
+SLOW = 90.0
+CHANGES = 50
+
+
+async def revision(side: SideBed) -> int:
+    """The cluster's resourceVersion now."""
+    return int((await side.api.list(side.resource, limit="1"))["metadata"]["resourceVersion"])
+
+
+async def overtake(side: SideBed, cursor: int) -> None:
+    """Write other things until the cluster's revision is beyond a cursor."""
+    touched = 0
+    while await revision(side) <= cursor:
+        for _ in range(10):
+            touched += 1
+            await side.api.patch(NAMESPACE.object("default"), {"metadata": {"annotations": {"touched": str(touched)}}})
+
+
+async def go_back(side: SideBed, snapshot: Path, cursor: int) -> None:
+    """Restore a plane behind a cut link; change one object where nobody can see it, and have the revision overtake."""
+    await asyncio.to_thread(side.plane.restore, snapshot)
+    await side.api.until_served(side.resource)
+    assert await revision(side) < cursor
+    await side.patch("c", {"spec": {"x": 7}})
+    await side.set_status("c", {"phase": "MEANWHILE"})
+    assert await revision(side) < cursor, "a change that a watch from the cursor would never show"
+    await overtake(side, cursor)
+
+
+async def begun(bed: Bed) -> None:
+    """Four objects on both sides, one with a status."""
+    for name in ("a", "b", "c", "gone"):
+        await bed.cloud.create(name, spec={"x": 1})
+        await bed.robot.shows(name, spec={"x": 1})
+    await bed.robot.set_status("a", {"phase": "RUNNING"})
+    await bed.cloud.shows("a", status={"phase": "RUNNING"})
+    await bed.settled()
+
+
+async def changed(bed: Bed) -> int:
+    """Fifty changes that a restore takes back; the cloud's revision after them."""
+    for step in range(CHANGES):
+        await bed.cloud.patch("b", {"spec": {"x": step + 2}})
+    await bed.robot.shows("b", spec={"x": CHANGES + 1})
+    await bed.cloud.create("later", spec={"x": 1})
+    await bed.robot.shows("later", spec={"x": 1})
+    await bed.cloud.delete("gone")
+    await bed.robot.gone("gone")
+    await bed.robot.set_status("a", {"phase": "DONE"})
+    await bed.cloud.shows("a", status={"phase": "DONE"})
+    await bed.settled()
+    return await revision(bed.cloud)
+
+
+@pytest.mark.long
+@pytest.mark.fault_19
+@pytest.mark.parametrize("running", [True, False], ids=["running", "stopped"])
+async def test_S8_2_S8_3_a_restored_cloud_that_has_overtaken_the_cursor_is_noticed(
+    bed: Bed, tmp_path: Path, running: bool
+):
+    await begun(bed)
+    await asyncio.to_thread(bed.cloud.plane.snapshot, tmp_path / "snapshot")
+    cursor = await changed(bed)
+    bed.cloud.link.cut()
+    if running:
+        await go_back(bed.cloud, tmp_path / "snapshot", cursor)
+        bed.cloud.link.restore()
+    else:
+        async with bed.stopped():
+            await go_back(bed.cloud, tmp_path / "snapshot", cursor)
+            bed.cloud.link.restore()
+    await bed.robot.shows("c", spec={"x": 7}, seconds=SLOW)
+    await bed.robot.shows("b", spec={"x": 1})
+    await bed.robot.shows("gone", spec={"x": 1})
+    await bed.cloud.shows("a", status={"phase": "DONE"}, seconds=SLOW)
+    status = await bed.agent.until(lambda status: bool(status["holds"]))
+    assert [(h["reason"], h["resource"], h["objects"]) for h in status["holds"]] == [("Restored", bed.resource, 1)]
+    assert await bed.robot.names() == {"a", "b", "c", "gone", "later"}
+    assert status["health"] == "attention"
+
+
+@pytest.mark.long
+@pytest.mark.fault_19
+async def test_S8_2_S8_4_a_restored_robot_that_has_overtaken_the_cursor_is_noticed(bed: Bed, tmp_path: Path):
+    await begun(bed)
+    await asyncio.to_thread(bed.robot.plane.snapshot, tmp_path / "snapshot")
+    await changed(bed)
+    cursor = await revision(bed.robot)
+    bed.robot.link.cut()
+    await go_back(bed.robot, tmp_path / "snapshot", cursor)
+    bed.robot.link.restore()
+    await bed.cloud.shows("c", status={"phase": "MEANWHILE"}, seconds=SLOW)
+    await bed.robot.shows("c", spec={"x": 1})
+    await bed.robot.shows("b", spec={"x": CHANGES + 1})
+    await bed.robot.shows("later", spec={"x": 1})
+    await bed.robot.gone("gone")
+    assert (await bed.agent.status())["holds"] == []
