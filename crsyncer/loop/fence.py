@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Callable
 
 from crsyncer.core import calls
-from crsyncer.core.watch import Anchor, History, Lost, Proof, Step, read_answer, read_replay, unproven
+from crsyncer.core.watch import Anchor, History, Lost, Proof, Rewatch, Step, read_answer, read_replay, unproven
 from crsyncer.errors import Unsure
 from crsyncer.loop.shared import Shared
 from crsyncer.loop.side import SideLink
@@ -40,16 +40,18 @@ class Fence:
         self._question = Shared(self._put)
         self._proven_at: float | None = None
         """Event loop time, in seconds; None: not since the last doubt."""
+        self._doubts = 0
+        self._patience = 0.0
+        """Event loop time, in seconds, before which the server wants no further question."""
 
     def doubt(self) -> None:
         """A connection broke: whoever answers from now on may be another cluster."""
+        self._doubts += 1
         self._proven_at = None
 
     async def ask(self) -> Proof | Step:
         """What the side's history is, proven after the last doubt; or the step to take when that was not answered."""
-        if self._proven_at is not None and asyncio.get_running_loop().time() < self._proven_at + _FRESH_SECONDS:
-            return Proof(History.SAME)
-        return await self._question.answer()
+        return self._known() or await self._question.answer()
 
     def accepts(self, path: str, window: str) -> bool:
         """Whether a collection has been listed since the server that remembers just this much was started."""
@@ -66,8 +68,19 @@ class Fence:
     def _name(self, path: str) -> str:
         return f"windows:{self._link.side}:{path}"
 
+    def _known(self) -> Proof | Step | None:
+        """What need not be asked again."""
+        now = asyncio.get_running_loop().time()
+        if self._proven_at is not None and now < self._proven_at + _FRESH_SECONDS:
+            return Proof(History.SAME)
+        return Rewatch(self._patience - now) if now < self._patience else None
+
     async def _put(self) -> Proof | Step:
         """Ask twice before silence is taken for an answer: a server that starts may need a moment to catch up."""
+        known = self._known()
+        if known is not None:
+            return known
+        doubts = self._doubts
         anchor = self._anchor()
         if anchor is None:
             return Proof(History.UNKNOWN)
@@ -79,8 +92,12 @@ class Fence:
                 return Lost(str(error))
             if answer is not None:
                 break
-        if answer == Proof(History.SAME):
-            self._proven_at = asyncio.get_running_loop().time()
+        now = asyncio.get_running_loop().time()
+        match answer:
+            case Proof(history=History.SAME) if doubts == self._doubts:
+                self._proven_at = now
+            case Rewatch(pause=pause):
+                self._patience = now + pause
         return answer or Proof(History.OTHER)
 
     async def _replay(self, anchor: Anchor) -> Proof | Step | None:

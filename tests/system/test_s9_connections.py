@@ -8,6 +8,7 @@ import pytest
 
 from crsyncer.sandbox.faults import Injection, Request
 from crsyncer.sandbox.link import Link
+from crsyncer.sandbox.resource import NAMESPACE
 from tests.system.asked import full_list, lists, watches
 from tests.system.bed import Bed, SideBed, eventually, memory
 from tests.system.kinds import another, asked, row, until_row
@@ -131,13 +132,13 @@ async def test_S9_1_429_while_storage_is_initialized_means_wait_and_not_gone(bed
     before = await begun(bed)
     link = side_of(bed, side).link
     body = error(429, "TooManyRequests", "storage is (re)initializing")
-    busy = link.inject("watch=true", status=429, body=body, headers={"Retry-After": "2"}, times=2)
+    busy = link.inject(WATCH, status=429, body=body, headers={"Retry-After": "2"}, times=2)
     break_connections(link)
     link.clear()
     await hit(busy, 2)
     assert (await bed.kind())["state"] != "kind-missing"
     await flows(bed.cloud, bed.robot, 2)
-    first, second, third, *_ = [r.time for r in link.requests if "watch=true" in r.query]
+    first, second, third, *_ = [r.time for r in watches(link)]
     assert second - first >= 2
     assert third - second >= 2
     assert (await bed.kind())["relists"] == before["relists"]
@@ -215,6 +216,8 @@ async def test_S8_2_S9_2_a_proof_that_cannot_be_had_is_asked_for_again_and_nothi
     step = 1
     for name in ("clean end", "end after a bookmark", "half a line", "garbage", "HTTP 500", "closed without an answer"):
         fault = faults(version)[name](link, "timeoutSeconds=1$")
+        written = {"metadata": {"annotations": {"written-by-somebody": name}}}  # else there is nothing to be proven
+        await side_of(bed, side).api.patch(NAMESPACE.object("default"), written)
         break_connections(link)
         await hit(fault)
         step += 1
