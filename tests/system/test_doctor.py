@@ -4,7 +4,6 @@ import base64
 import json
 import os
 import signal
-import time
 from typing import Any
 
 import pytest
@@ -95,14 +94,12 @@ async def test_a_dead_cloud_is_offline_and_does_not_hide_the_robots_results(make
     bed.cloud.link.restore()
     bed.cloud.link.half_open()
     bed.robot.link.cut()
-    started = time.monotonic()
     code, content = await doctor(bed)
     assert {(side, name) for side, name, state in bad(content) if state == "fail"} == {
         ("cloud", "server"),
         ("robot", "server"),
     }
     assert content["health"] == "degraded"
-    assert time.monotonic() - started < 60  # not for ever
 
 
 async def test_a_robot_without_its_crds_leaves_the_cloud_asked_as_far_as_it_can_be(make_bed: MakeBed):
