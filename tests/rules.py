@@ -71,7 +71,6 @@ RULES = {
 
 NOT_YET = {
     "S8.4": "time travel: next issue",
-    "S9.4": "relists by digest: next issue",
 }
 
 _TOKEN = re.compile(r"S(\d+)(?:_(\d+)[a-z]?)?(?=_|$)_?")

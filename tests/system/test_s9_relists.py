@@ -1,0 +1,187 @@
+"""S9.4: relists fetch a digest first, then what has changed; what makes them necessary; and that nothing is lost."""
+
+import asyncio
+import re
+from urllib.parse import parse_qs
+
+import pytest
+
+from crsyncer.core.calls import PARTIAL_LIST
+from crsyncer.sandbox.faults import Request
+from crsyncer.sandbox.link import Link
+from crsyncer.sandbox.resource import CRD
+from tests.system.asked import deletes, lists
+from tests.system.bed import LABEL, ROBOT, Bed, SideBed, eventually
+from tests.system.conftest import MakeBed
+
+SLOW = 60.0
+COUNT = 12
+OURS = {LABEL: ROBOT}
+WATCH = r"/goals\?(.*&)?watch=true&.*allowWatchBookmarks"
+GONE = {"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "too old"}
+
+
+def digests(link: Link) -> list[Request]:
+    """Lists of metadata only."""
+    return [r for r in lists(link) if r.headers["accept"] == PARTIAL_LIST]
+
+
+def singles(link: Link) -> list[str]:
+    """The names of objects that were listed one by one."""
+    queries = [parse_qs(r.query).get("fieldSelector", [""])[0] for r in lists(link)]
+    return [query.removeprefix("metadata.name=") for query in queries if query]
+
+
+def wholes(link: Link) -> list[Request]:
+    """Lists of whole objects."""
+    return [r for r in lists(link) if r not in digests(link) and "fieldSelector" not in r.query]
+
+
+async def fill(bed: Bed, count: int = COUNT, **fields: object) -> None:
+    """Objects on both sides, nothing left to do."""
+    names = [f"goal-{number}" for number in range(count)]
+    await asyncio.gather(*(bed.cloud.create(name, spec={"x": 1}, **fields) for name in names))
+    for name in names:
+        await bed.robot.shows(name, spec={"x": 1})
+    await bed.settled()
+
+
+async def relisted(bed: Bed, side: str, before: int) -> None:
+    """Wait until a side was listed once more, and is watched again."""
+
+    async def check() -> bool:
+        kind = await bed.kind()
+        return bool(kind["relists"][side] > before and kind["state"] == "syncing")
+
+    await eventually(check, seconds=SLOW, what=f"the {side} is listed anew")
+
+
+class Expired:
+    """Behind a cut link, the server forgets where we were."""
+
+    def __init__(self, bed: Bed, side: SideBed) -> None:
+        self.bed, self.side = bed, side
+        self.name = "cloud" if side is bed.cloud else "robot"
+        self.before = 0
+
+    async def __aenter__(self) -> None:
+        self.before = (await self.bed.kind())["relists"][self.name]
+        self.side.link.cut()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.side.link.clear()
+        self.side.link.inject(WATCH, status=410, body=GONE, times=1)
+        self.side.link.restore()
+        await relisted(self.bed, self.name, self.before)
+        await self.bed.settled()
+
+
+async def test_S9_4_a_relist_asks_for_versions_and_then_for_what_has_changed(bed: Bed):
+    await fill(bed)
+    async with Expired(bed, bed.cloud):
+        pass
+    assert len(digests(bed.cloud.link)) == 1
+    assert singles(bed.cloud.link) == []
+    assert wholes(bed.cloud.link) == []
+    async with Expired(bed, bed.cloud):
+        await bed.cloud.patch("goal-3", {"spec": {"x": 2}})
+        await bed.cloud.create("new", spec={"x": 1})
+        await bed.cloud.delete("goal-5")
+    await bed.robot.shows("goal-3", spec={"x": 2})
+    await bed.robot.shows("new", spec={"x": 1})
+    await bed.robot.gone("goal-5")
+    assert len(digests(bed.cloud.link)) == 1
+    assert sorted(singles(bed.cloud.link)) == ["goal-3", "new"]
+    assert wholes(bed.cloud.link) == []
+    async with Expired(bed, bed.robot):
+        await bed.robot.set_status("goal-7", {"phase": "DONE"})
+    await bed.cloud.shows("goal-7", status={"phase": "DONE"})
+    assert singles(bed.robot.link) == ["goal-7"]
+    assert wholes(bed.robot.link) == []
+
+
+async def test_S9_4_where_much_has_changed_everything_is_fetched(bed: Bed):
+    await fill(bed)
+    async with Expired(bed, bed.cloud):
+        for number in range(COUNT // 2):
+            await bed.cloud.patch(f"goal-{number}", {"spec": {"x": 2}})
+    for number in range(COUNT // 2):
+        await bed.robot.shows(f"goal-{number}", spec={"x": 2})
+    assert singles(bed.cloud.link) == []
+    assert len(wholes(bed.cloud.link)) == 1
+
+
+async def test_S9_4_S2_1_a_filtered_kind_in_the_cloud_is_listed_by_its_one_selector(make_bed: MakeBed):
+    bed = await make_bed(filtered="true")
+    await fill(bed, labels=OURS)
+    async with Expired(bed, bed.cloud):
+        await bed.cloud.create("theirs", spec={"x": 1}, labels={LABEL: "robot-2"})
+    assert len(digests(bed.cloud.link)) == 1
+    assert wholes(bed.cloud.link) == []
+    async with Expired(bed, bed.cloud):
+        await bed.cloud.patch("goal-3", {"spec": {"x": 2}})
+    await bed.robot.shows("goal-3", spec={"x": 2})
+    assert singles(bed.cloud.link) == []
+    assert len(wholes(bed.cloud.link)) == 1
+    for request in lists(bed.cloud.link):
+        assert set(parse_qs(request.query)) <= {"labelSelector", "limit", "continue"}
+
+
+async def test_S9_4_a_gateway_that_answers_with_whole_objects_is_taken_at_its_word(bed: Bed):
+    await fill(bed)
+    async with Expired(bed, bed.cloud):
+        await bed.cloud.patch("goal-3", {"spec": {"x": 2}})
+        whole = await bed.cloud.api.list(bed.cloud.resource)
+        bed.cloud.link.inject(
+            r"/goals\?",
+            status=200,
+            body=whole,
+            when=lambda r: r.headers["accept"] == PARTIAL_LIST and "watch" not in r.query,
+        )
+    await bed.robot.shows("goal-3", spec={"x": 2})
+    assert wholes(bed.cloud.link) == []
+
+
+@pytest.mark.fault_13
+async def test_S9_4_an_api_server_that_restarts_one_event_later_costs_a_digest(bed: Bed):
+    await fill(bed)
+    before = await bed.kind()
+    bed.cloud.link.cut()
+    await bed.cloud.patch("goal-3", {"spec": {"x": 2}})
+    await asyncio.to_thread(bed.cloud.plane.restart, "apiserver")
+    await bed.cloud.api.until_served(bed.cloud.resource)
+    bed.cloud.link.clear()
+    bed.robot.link.clear()
+    bed.cloud.link.restore()
+    await bed.robot.shows("goal-3", spec={"x": 2}, seconds=SLOW)
+    await bed.settled()
+    assert (await bed.kind())["relists"] == before["relists"] | {"cloud": before["relists"]["cloud"] + 1}
+    assert len(digests(bed.cloud.link)) == 1
+    assert singles(bed.cloud.link) == ["goal-3"]
+    assert wholes(bed.cloud.link) == []
+    assert deletes(bed.robot.link) == []
+
+
+@pytest.mark.fault_14
+@pytest.mark.fault_15
+async def test_S9_4_a_crd_that_is_edited_in_the_cloud_costs_a_digest_and_no_copy(bed: Bed):
+    await fill(bed)
+    before = (await bed.kind())["relists"]
+    bed.cloud.link.clear()
+    bed.robot.link.clear()
+    for edit in range(2):
+        crd = await bed.cloud.api.get(CRD.object(bed.resource))
+        crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = f"edited {edit}"
+        await bed.cloud.api.replace(crd)
+        await bed.cloud.api.until_served(bed.cloud.resource)
+        await bed.cloud.patch("goal-3", {"spec": {"x": 2 + edit}})
+        await bed.robot.shows("goal-3", spec={"x": 2 + edit}, seconds=SLOW)
+    await bed.settled()
+    kind = await bed.kind()
+    assert kind["state"] == "syncing"
+    assert kind["relists"]["robot"] == before["robot"]
+    assert wholes(bed.cloud.link) == []
+    assert deletes(bed.robot.link) == []
+    assert not any(
+        re.search("kind.missing", reason["code"], re.IGNORECASE) for reason in (await bed.agent.status())["reasons"]
+    )
