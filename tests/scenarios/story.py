@@ -12,7 +12,6 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterator
-from itertools import groupby
 
 from crsyncer.core.actions import Update
 from crsyncer.core.model import Json, Key, Side
@@ -130,10 +129,9 @@ class Story:
             self._why[id(write)] = str(why)
 
     def _writes(self) -> Iterator[str]:
-        """The writes since the last event. Those of one sort at a time by name, for their order means nothing."""
+        """The writes since the last event, object by object: in which order they take turns means nothing."""
         fresh, self._told = self._world.writes[self._told :], len(self._world.writes)
-        for _, batch in groupby(fresh, key=lambda write: (write.side, write.verb)):
-            yield from (f"  {self._line(write)}" for write in sorted(batch, key=lambda write: write.name))
+        yield from (f"  {self._line(write)}" for write in sorted(fresh, key=lambda write: write.name))
 
     def _line(self, write: Write) -> str:
         why = self._why.get(id(write))
