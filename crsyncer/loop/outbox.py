@@ -84,7 +84,8 @@ class Outbox:
         if row is None:
             return False
         upstream = self._mirror.sight(self._policy.upstream, key)
-        if upstream is Gap.UNSEEN:
+        # A row that was saved from a broken database, without its copy, may be older than what upstream has.
+        if Gap.UNSEEN in (upstream, self._mirror.sight(self._policy.downstream, key)):
             return False
         if not isinstance(upstream, View) or upstream.uid != row.upstream_uid:
             log.info("status of %s dropped: its upstream object is gone", key)

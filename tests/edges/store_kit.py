@@ -2,12 +2,16 @@
 
 import asyncio
 import hashlib
+import json
+import sqlite3
 import uuid
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from crsyncer.core.model import Cursor, Json, Key, Loaded, Pending, Record, Side, Stamp, Tombstone, View
+from crsyncer.edges.store import codec
 from crsyncer.edges.store.store import SqliteStore
 
 GOALS = "goals.lab.example.com"
@@ -126,6 +130,31 @@ def lay_out(directory: Path, files: dict[str, bytes]) -> Path:
         path.write_bytes(content)
         path.chmod(0o600)
     return directory
+
+
+def as_schema_1_had_it(path: Path) -> None:
+    """Turn a database back: schema 1 said of each object whether it has finalizers."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as changed:
+        for part in ("cloud", "robot"):
+            for identifier, *at, sealed in changed.execute(
+                f"SELECT id, resource, namespace, name, {part} FROM objects WHERE {part} IS NOT NULL"
+            ).fetchall():
+                place = (part, *at)
+                values = [*json.loads(codec.unseal(sealed, place)), True]
+                row = codec.seal(codec.dump(values), place)
+                changed.execute(f"UPDATE objects SET {part} = ? WHERE id = ?", (row, identifier))
+        changed.execute("DELETE FROM _sqlite_migrations WHERE name <> '0001'")
+        changed.execute("PRAGMA user_version = 1")
+
+
+def break_bodies(path: Path) -> None:
+    """Ruin the page at the root of the bodies; what the other tables hold is still readable."""
+    with closing(sqlite3.connect(path)) as database:
+        (root,) = database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'rests'").fetchone()
+        (size,) = database.execute("PRAGMA page_size").fetchone()
+    with path.open("r+b") as file:
+        file.seek((root - 1) * size)
+        file.write(b"\xff" * size)
 
 
 @dataclass(frozen=True, slots=True)

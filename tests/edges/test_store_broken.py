@@ -1,18 +1,29 @@
 """The store and files that are broken, foreign, of another version or held by another program (faults 45, 47)."""
 
-import json
 import random
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
 from crsyncer.core.model import Loaded, Side, Tombstone
-from crsyncer.edges.store import codec, database, migrations
+from crsyncer.edges.store import database, migrations
 from crsyncer.edges.store.store import SqliteStore
 from crsyncer.errors import StoreError
-from tests.edges.store_kit import COMPANIONS, GOALS, body, crash, cursor, key, known, lay_out, pending, report_status
+from tests.edges.store_kit import (
+    COMPANIONS,
+    GOALS,
+    as_schema_1_had_it,
+    body,
+    break_bodies,
+    crash,
+    cursor,
+    key,
+    known,
+    lay_out,
+    pending,
+    report_status,
+)
 
 
 @pytest.fixture
@@ -75,11 +86,9 @@ async def test_fault_45_a_broken_database_is_used_whole_or_set_aside_whole(tmp_p
 
 @pytest.mark.fault_45
 async def test_fault_45_what_is_readable_of_a_broken_database_is_saved(tmp_path, crashed):
-    main = bytearray(crashed["closed"])
-    with closing(sqlite3.connect(tmp_path / "original" / "state.db")) as original:
-        root = original.execute("SELECT rootpage FROM sqlite_master WHERE name = 'rests'").fetchone()[0]
-    main[(root - 1) * 2048 : root * 2048] = b"\xff" * 2048
-    store = await SqliteStore.open(lay_out(tmp_path / "state", {"": bytes(main)}))
+    directory = lay_out(tmp_path / "state", {"": crashed["closed"]})
+    break_bodies(directory / "state.db")
+    store = await SqliteStore.open(directory)
     loaded = await store.load(GOALS)
     assert loaded.pending == {key(number): pending(number, 2) for number in range(12)}
     assert loaded.tombstones == {key(99): Tombstone("u", 1.0)}
@@ -165,21 +174,6 @@ def test_fault_47_an_older_database_is_migrated_step_by_step(tmp_path):
     assert new.database["cursors"].exists()
     assert new.database.execute("PRAGMA user_version").fetchone() == (known + 1,)
     new.close()
-
-
-def as_schema_1_had_it(path: Path) -> None:
-    """Turn a database back: schema 1 said of each object whether it has finalizers."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as changed:
-        for part in ("cloud", "robot"):
-            for identifier, *at, sealed in changed.execute(
-                f"SELECT id, resource, namespace, name, {part} FROM objects WHERE {part} IS NOT NULL"
-            ).fetchall():
-                place = (part, *at)
-                values = [*json.loads(codec.unseal(sealed, place)), True]
-                row = codec.seal(codec.dump(values), place)
-                changed.execute(f"UPDATE objects SET {part} = ? WHERE id = ?", (row, identifier))
-        changed.execute("DELETE FROM _sqlite_migrations WHERE name <> '0001'")
-        changed.execute("PRAGMA user_version = 1")
 
 
 @pytest.mark.fault_47

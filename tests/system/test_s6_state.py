@@ -1,14 +1,12 @@
 """S6: what is on disk survives every end of the agent, and its loss costs a relist, never data."""
 
 import asyncio
-import sqlite3
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from crsyncer.sandbox.agent import AgentProcess
 from tests.system.asked import deletes, lists, status_writes, watches
 from tests.system.bed import LABEL, Bed, eventually, memory, writes
 from tests.system.conftest import MakeBed
@@ -184,51 +182,6 @@ async def test_S6_4_a_deletion_and_a_change_of_the_time_without_a_database_still
     await bed.robot.gone("g00")
     await bed.robot.shows("g01", spec={"x": 2})
     await bed.cloud.shows("g02", status={"phase": "DONE"})
-
-
-@pytest.mark.parametrize("damage", ["garbage", "truncated", "newer"])
-async def test_S6_5_a_bad_database_is_moved_aside_and_rebuilt(bed: Bed, damage: str):
-    names = await copied(bed, 5)
-    await report_all(bed, names, "RUNNING")
-    await shown_all(bed, names, "RUNNING")
-    database = bed.agent.state_dir / "state.db"
-    async with bed.stopped():
-        if damage == "garbage":
-            database.write_bytes(b"This is not a database. " * 500)
-        elif damage == "truncated":
-            database.write_bytes(database.read_bytes()[: database.stat().st_size // 2])
-        else:
-            with sqlite3.connect(database) as connection:
-                connection.execute("PRAGMA user_version = 9999")
-            connection.close()
-        bed.robot.link.clear()
-        bed.cloud.link.clear()
-    await bed.until_kind("syncing")
-    await bed.settled()
-    status = await bed.agent.status()
-    assert status["store"]["state"] in ("ok", "rebuilt")
-    aside = [file.name for file in bed.agent.state_dir.iterdir() if file.name.startswith("state.db.")]
-    assert aside, sorted(bed.agent.state_dir.iterdir())
-    assert writes(bed.robot.link) == writes(bed.cloud.link) == []
-    assert await bed.robot.names() == await bed.cloud.names() == set(names)
-
-
-async def test_S6_5_a_second_instance_exits_1_with_the_holders_pid(bed: Bed):
-    await copied(bed, 1)
-    second = AgentProcess(
-        bed.directory, cloud_kubeconfig=bed.directory / "cloud.yaml", robot_kubeconfig=bed.directory / "robot.yaml"
-    )
-    await second.start(ready=False)
-
-    async def ended() -> bool:
-        return not second.running
-
-    await eventually(ended, what="the second instance ends")
-    assert await second.stop() == 1
-    assert str(bed.agent.pid) in bed.agent.tail(2)
-    assert bed.agent.running
-    await bed.cloud.patch("g00", {"spec": {"x": 2}})
-    await bed.robot.shows("g00", spec={"x": 2})
 
 
 async def test_S6_5_sigterm_in_the_middle_of_work_exits_0_and_loses_nothing(bed: Bed):
