@@ -5,6 +5,8 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
+_ROUND_SECONDS = 1e-6
+"""What a round of the loop takes: who waits for a moment that rounding has put just ahead would else wait forever."""
 EPOCH = 1_800_000_000.0
 """Unix time, in seconds, at which every world begins."""
 
@@ -22,7 +24,7 @@ class _Selector:
     def select(self, timeout: float | None) -> list[Any]:
         if timeout is None:
             raise Stuck
-        self.now += max(0.0, timeout)
+        self.now += max(_ROUND_SECONDS, timeout)
         return []
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> None:

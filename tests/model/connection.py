@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from crsyncer.core.calls import Call
@@ -25,7 +26,7 @@ class Wire(Protocol):
         """Return if the agent still lives; else never."""
         ...
 
-    def perform(self, call: Call) -> Reply:
+    def perform(self, call: Call, *, late: bool = False) -> Reply:
         """Have the server carry a request out, in front of witnesses."""
         ...
 
@@ -66,7 +67,8 @@ class Connection:
             await asyncio.sleep(self._weather.travel())
             return fate
         if fate is Fate.LATE:
-            asyncio.get_running_loop().call_later(call.timeout + _LATE_SECONDS, self._wire.perform, call)
+            late = partial(self._wire.perform, call, late=True)
+            asyncio.get_running_loop().call_later(call.timeout + _LATE_SECONDS, late)
         if fate in (Fate.LATE, Fate.LOST):
             await asyncio.sleep(call.timeout)
             raise Unsure(f"no answer within {call.timeout:.0f} s")

@@ -24,7 +24,7 @@ WATCH_TIMEOUT = 300
 class Hand:
     """What one life holds of one server (connection.Wire)."""
 
-    def __init__(self, side: Side, life: "Life", perform: Callable[[Side, Call], Reply]) -> None:
+    def __init__(self, side: Side, life: "Life", perform: Callable[[Side, Call, bool], Reply]) -> None:
         self._side = side
         self._life = life
         self._perform = perform
@@ -34,11 +34,11 @@ class Hand:
         """Return if the agent still lives; else never."""
         await self._life.passes()
 
-    def perform(self, call: Call) -> Reply:
+    def perform(self, call: Call, *, late: bool = False) -> Reply:
         """Have the server carry a request out, in front of witnesses."""
         if call in self._sent:
             self._sent.remove(call)
-        return self._perform(self._side, call)
+        return self._perform(self._side, call, late)
 
     def outlives(self, call: Call) -> None:
         """A request is on its way that may arrive although the agent has died."""
@@ -50,7 +50,7 @@ class Hand:
         sent, self._sent = self._sent, []
         for call in sent:
             if chance.random() < 0.5:
-                self._perform(self._side, call)
+                self._perform(self._side, call, True)
 
 
 class Tally:
@@ -96,7 +96,8 @@ class Life:
         disk: Disk,
         chance: Random,
         clock: Callable[[], float],
-        perform: Callable[[Side, Call], Reply],
+        perform: Callable[[Side, Call, bool], Reply],
+        boot: str,
     ) -> None:
         self.dead = False
         self.fuse: int | None = None
@@ -117,6 +118,7 @@ class Life:
             watch_timeout=WATCH_TIMEOUT,
             clock=clock,
             noticed=lambda: None,
+            boot=boot,
         )
         self.task = asyncio.get_running_loop().create_task(self.nerves.run())
 

@@ -1,7 +1,7 @@
 """What an API server stores: objects, one growing revision, and the changes that watches are served from."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,8 @@ class Storage:
         self.epoch = 0
         """Counts how often the server started; every open watch ends with it."""
         self.history: list[Change] = []
+        self.listeners: list[Callable[[Change], None]] = []
+        """Told of every change, but not of what a restore or a rebuild undoes."""
         self._objects: dict[str, dict[Where, Json]] = {}
         self._uids = 0
 
@@ -68,15 +70,20 @@ class Storage:
         stored: Json = copied(new)
         stored["metadata"]["resourceVersion"] = str(self.revision)
         self.of(resource)[where] = stored
-        self.history.append(Change(self.revision, resource, old, stored))
+        self._note(Change(self.revision, resource, old, stored))
         return stored
 
     def remove(self, resource: str, where: Where) -> Json:
         """Delete an object for good; its last version."""
         old = self.of(resource).pop(where)
         self.revision += 1
-        self.history.append(Change(self.revision, resource, old, None))
+        self._note(Change(self.revision, resource, old, None))
         return old
+
+    def _note(self, change: Change) -> None:
+        self.history.append(change)
+        for listener in self.listeners:
+            listener(change)
 
     def skip(self, revisions: int) -> None:
         """Others, of whom nobody here asks, write something."""

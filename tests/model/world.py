@@ -44,6 +44,8 @@ class Write:
     before: Json | None
     after: Json | None
     """The object as it was and is."""
+    late: bool = False
+    """Nobody waited for it any more."""
 
     def __str__(self) -> str:
         return f"{self.side}: {self.verb} {self.name} ({self.status})"
@@ -59,7 +61,12 @@ class World:
         self.kinds = dict(kinds or {"goals": {}})
         self.writes: list[Write] = []
         self.witnesses: list[Callable[[Write], None]] = []
+        """Told of every write of the agent that is carried out."""
+        self.listeners: list[Callable[[Side, Call, Reply], None]] = []
+        """Told of every answer that the agent is given to what it reads."""
         self.disk = Disk()
+        self.boots = 1
+        """How often the robot was booted: what it calls its present boot."""
         self.life: Life | None = None
         self.servers = {
             side: ApiServer(Storage(side.value, revision=revision))
@@ -150,6 +157,7 @@ class World:
                 chance=self.chance,
                 clock=self.clock.unix,
                 perform=self._perform,
+                boot=f"boot-{self.boots}",
             )
 
         self.life = self.clock.run(begin())
@@ -218,10 +226,13 @@ class World:
         """What `crsyncer status --json` says; {} while no agent runs."""
         return {} if self.life is None else self.life.document()
 
-    def _perform(self, side: Side, call: Call) -> Reply:
+    def _perform(self, side: Side, call: Call, late: bool) -> Reply:
         server = self.servers[side]
         if call.method == "GET":
-            return server.answer(call)
+            reply = server.answer(call)
+            for listener in self.listeners:
+                listener(side, call, reply)
+            return reply
         address = server.address(call.path)
         if address is None:
             return server.answer(call)

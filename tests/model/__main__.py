@@ -1,0 +1,95 @@
+"""Runs random histories, or tells one: `python -m tests.model SEED [--shrink]`, `python -m tests.model --to 300`."""
+
+import argparse
+import os
+import sys
+import time
+import traceback
+from collections.abc import Iterable
+from dataclasses import replace
+
+from tests.model.machine import History, Machine, history_of
+
+
+def failure(history: History) -> str | None:
+    """What is wrong with a history; None: nothing."""
+    try:
+        Machine(history).run()
+    except AssertionError as error:
+        return str(error)
+    except Exception:
+        return traceback.format_exc()
+    return None
+
+
+def shrunk(history: History) -> History:
+    """The history without the steps that its failure does not need."""
+    size = max(1, len(history.steps) // 2)
+    while size:
+        start = 0
+        while start < len(history.steps):
+            shorter = replace(history, steps=history.steps[:start] + history.steps[start + size :])
+            if failure(shorter) is not None:
+                history = shorter
+            else:
+                start += size
+        size //= 2
+    return history
+
+
+def failures(seeds: Iterable[int]) -> Iterable[tuple[int, str]]:
+    """The seeds whose histories go wrong, and what is wrong with them."""
+    for seed in seeds:
+        wrong = failure(history_of(seed))
+        if wrong is not None:
+            yield seed, wrong
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="python -m tests.model", description=__doc__)
+    parser.add_argument("seed", nargs="?", type=int)
+    parser.add_argument("--shrink", action="store_true", help="leave out the steps that the failure does not need")
+    parser.add_argument("--from", dest="first", type=int, default=0)
+    parser.add_argument("--to", dest="last", type=int, default=300)
+    parser.add_argument("--stop", action="store_true", help="at the first failure")
+    given = parser.parse_args()
+    if given.seed is not None:
+        return tell(given.seed, shrink=given.shrink)
+    started, count = time.monotonic(), 0
+    for seed, wrong in failures(range(given.first, given.last)):
+        count += 1
+        print(f"seed {seed}: {wrong[:600]}\n  again: python -m tests.model {seed} --shrink", flush=True)
+        if given.stop:
+            break
+    print(f"{given.last - given.first} histories, {count} failures, {time.monotonic() - started:.0f} s")
+    return 1 if count else 0
+
+
+def tell(seed: int, *, shrink: bool) -> int:
+    """Run one history and say what happens in it."""
+    history = history_of(seed)
+    if shrink and failure(history) is not None:
+        history = shrunk(history)
+    machine = Machine(history)
+    print(f"kinds: {', '.join(history.kinds)}")
+    for step in history.steps:
+        print(f"  {step}")
+    try:
+        machine.run()
+    except Exception:
+        for write in machine.world.writes:
+            print(f"{write.time:10.3f} {write}{' late' if write.late else ''}")
+        print(traceback.format_exc())
+        return 1
+    print("nothing is wrong with it")
+    return 0
+
+
+if __name__ == "__main__":
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        # The order of sets is part of a history.
+        os.execve(
+            sys.executable, [sys.executable, "-m", "tests.model", *sys.argv[1:]], {**os.environ, "PYTHONHASHSEED": "0"}
+        )
+    sys.exit(main())

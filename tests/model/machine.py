@@ -1,0 +1,535 @@
+"""Random histories: what users, controllers, networks, disks and operators do to an agent, a step at a time.
+
+A history is a list of steps that comes from its seed, not a Hypothesis state machine: every step can be taken in any
+state (one that means nothing then does nothing), so a failing list shrinks by leaving steps out, it is told to others
+as one number, and it costs a tenth, so that there can be thousands.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from crsyncer.core.calls import Call
+from crsyncer.core.model import Json, Side
+from crsyncer.core.policy import ROBOT_LABEL
+from crsyncer.errors import SyncError
+from crsyncer.ports import Reply
+from tests.model.check import Checker, Spec, Violation, labels, signed, specs, stamp
+from tests.model.life import ROBOT
+from tests.model.plane import GROUP, Plane
+from tests.model.storage import Snapshot
+from tests.model.weather import Fate
+from tests.model.world import World
+from tests.system.bed import crd
+
+NAMES = ("a", "b", "c")
+HOUR = 3600.0
+KINDS: Mapping[str, Mapping[str, Any]] = {
+    "goals": {},
+    "tasks": {"filtered": "true"},
+    "reports": {"source": "robot"},
+    "views": {"source": "robot", "filtered": "true"},
+    "parts": {"subtree": "robot"},
+    "plains": {"status": False},
+}
+"""The kinds there may be, as the keywords of `bed.crd`."""
+_FATES = (*Fate, Reply(500, {"message": "storm"}), Reply(429, {"message": "slow"}, retry_after=5.0), Reply(503, {}))
+_DENIALS = (Reply(403, {"message": "denied"}), Reply(401, {"message": "who are you?"}))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that happens."""
+
+    what: str
+    arguments: tuple[Any, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.what}({', '.join(map(repr, self.arguments))})"
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Where it happens, and what."""
+
+    seed: int
+    kinds: tuple[str, ...]
+    steps: tuple[Step, ...]
+
+
+class Machine:
+    """Takes the steps of a history, and looks after each whether something happened that must not."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self.world = World(history.seed, kinds={name: KINDS[name] for name in history.kinds})
+        self.specs = specs({name: dict(KINDS[name]) for name in history.kinds})
+        self.checker = Checker(self.world, self.specs)
+        self._by_plural = {spec.plural: spec for spec in self.specs.values()}
+        self._number = 0
+        self._snapshots: dict[Side, Snapshot] = {}
+        self._unseen_restore: set[Side] = set()
+
+    def run(self) -> None:
+        """The whole history, and the healing after it; raises Violation."""
+        with self.world:
+            self.world.listeners.append(self._probed)
+            self.world.start()
+            for step in self.history.steps:
+                getattr(self, step.what)(*step.arguments)
+                self._look()
+            self.heal()
+
+    def _look(self) -> None:
+        found = self.checker.violations + self.world.troubles
+        if found:
+            raise Violation(found[0])
+
+    # Users and controllers
+
+    def create(self, kind: str, name: str, x: int, fancy: int) -> None:
+        """Somebody creates an object upstream."""
+        plane, spec = self._upstream(kind)
+        if plane is None or name in plane.objects(kind):
+            return
+        wanted: dict[str, str] = {ROBOT_LABEL: ROBOT} if spec.filtered and fancy % 4 else {}
+        if fancy % 3 == 0:
+            wanted["l"] = str(x)
+        status = {} if spec.subresource or fancy % 2 else {"status": self._status(spec, "")}
+        plane.create(name, kind=kind, spec={"x": x}, labels=wanted, **status)
+        if fancy % 5 == 0:
+            self._rival(plane, spec, name)
+
+    def change(self, kind: str, name: str, x: int) -> None:
+        """Somebody changes the content upstream."""
+        plane, _ = self._upstream(kind)
+        if plane is not None and name in plane.objects(kind):
+            plane.set(name, kind=kind, spec={"x": x})
+
+    def remove(self, kind: str, name: str) -> None:
+        """Somebody deletes it upstream."""
+        plane, _ = self._upstream(kind)
+        if plane is not None and name in plane.objects(kind):
+            plane.delete(name, kind=kind)
+
+    def replace(self, kind: str, name: str, x: int) -> None:
+        """Somebody deletes it upstream, and at once creates another of that name."""
+        self.remove(kind, name)
+        self.create(kind, name, x, 1)
+
+    def relabel(self, kind: str, name: str, to: str) -> None:
+        """Somebody gives it to another robot, or back."""
+        plane, _ = self._upstream(kind)
+        if plane is not None and name in plane.objects(kind):
+            plane.label(name, kind=kind, robot=to or None)
+
+    def keep(self, kind: str, name: str, which: str, on: int) -> None:
+        """Somebody's finalizer keeps an object upstream or downstream, or does no more."""
+        plane, _ = self._upstream(kind) if which == "upstream" else self._downstream(kind)
+        if plane is not None and name in plane.objects(kind):
+            plane.finalize(name, *(["example.com/wait"] if on else []), kind=kind)
+
+    def rival(self, kind: str, name: str) -> None:
+        """Somebody else writes the status upstream."""
+        plane, spec = self._upstream(kind)
+        if plane is not None and name in plane.objects(kind):
+            self._rival(plane, spec, name)
+
+    def report(self, kind: str, name: str) -> None:
+        """The controller downstream writes its status."""
+        plane, spec = self._downstream(kind)
+        copy = None if plane is None else plane.objects(kind).get(name)
+        if plane is not None and copy is not None:
+            plane.set_status(name, self._status(spec, stamp(copy)), kind=kind)
+            self.checker.stories[stamp(copy)].rivalled = False
+
+    def blank(self, kind: str, name: str, whole: int) -> None:
+        """The controller downstream takes its status away; in subtree mode, or (`whole`) more than that."""
+        plane, spec = self._downstream(kind)
+        copy = None if plane is None else plane.objects(kind).get(name)
+        if plane is None or copy is None or spec.moving(copy) is None:
+            return
+        if spec.subtree is None or not whole:
+            self.checker.stories[stamp(copy)].cleared = True
+        kept = spec.neighbours(copy) if spec.subtree is not None and not whole else None
+        plane.set_status(name, kept or None, kind=kind)
+
+    def drift(self, kind: str, name: str, x: int) -> None:
+        """Somebody changes the content of a copy."""
+        plane, _ = self._downstream(kind)
+        if plane is not None and name in plane.objects(kind):
+            plane.set(name, kind=kind, spec={"x": x})
+
+    def lose_copy(self, kind: str, name: str) -> None:
+        """Somebody deletes a copy."""
+        plane, _ = self._downstream(kind)
+        if plane is not None and name in plane.objects(kind):
+            plane.delete(name, kind=kind)
+
+    def by_hand(self, kind: str, name: str, labelled: int) -> None:
+        """Somebody makes an object downstream by hand."""
+        plane, _ = self._downstream(kind)
+        if plane is not None and name not in plane.objects(kind):
+            wanted = {ROBOT_LABEL: ROBOT} if labelled else {}
+            plane.create(name, kind=kind, spec={"x": -1}, labels=wanted)
+
+    # Time, the agent, the links
+
+    def wait(self, seconds: float) -> None:
+        """Time passes."""
+        self.world.pass_time(seconds)
+
+    def crash(self) -> None:
+        """The agent is killed, and started again."""
+        self.world.crash()
+        self.start()
+
+    def crash_after(self, steps: int) -> None:
+        """The agent will be killed after so many steps of its own, in the middle of things."""
+        self.world.crash_after(steps)
+
+    def stop(self) -> None:
+        """The agent is stopped."""
+        self.world.stop()
+
+    def kill(self) -> None:
+        """The agent is killed, and is not started for a while."""
+        self.world.crash()
+
+    def start(self) -> None:
+        """The agent is started, if it does not run."""
+        if self.world.life is None:
+            self.world.start()
+
+    def lose_database(self) -> None:
+        """The agent is killed, and its state directory is emptied."""
+        self.world.crash()
+        self.world.lose_database()
+        self.checker.released |= set(self.specs)  # that there is something to be held is among what is forgotten
+        self.checker.manual.clear()
+        self.start()
+
+    def cut(self, side: str) -> None:
+        """A link breaks."""
+        self.world.cut(side)
+
+    def silence(self, side: str) -> None:
+        """A link carries nothing any more."""
+        self.world.silence(side)
+
+    def mend(self, side: str) -> None:
+        """A link is well again."""
+        self.world.mend(side)
+
+    def lag(self, side: str, seconds: float) -> None:
+        """Events come late."""
+        self.world.weather[Side(side)].lag = seconds
+
+    def repeat(self, side: str, times: int) -> None:
+        """Events come twice."""
+        self.world.weather[Side(side)].repeats = times
+
+    def end_watches(self, side: str, times: int) -> None:
+        """Watches end where an event should come."""
+        self.world.weather[Side(side)].ends = times
+
+    def befall(self, side: str, verb: str, fate: int, times: int) -> None:
+        """Requests are lost, late, answered in vain or refused for the moment."""
+        self.world.inject(side, _FATES[fate % len(_FATES)], verb=verb, part=GROUP, times=times)
+
+    def deny(self, side: str, verb: str, which: int, times: int) -> None:
+        """The credential is refused, or lacks a right."""
+        self.world.inject(side, _DENIALS[which % 2], verb=verb, part=f"/{GROUP}/v1/", times=times)
+
+    # The clusters
+
+    def restart(self, side: str) -> None:
+        """An API server is restarted."""
+        self.world.planes[Side(side)].restart()
+
+    def compact(self, side: str, status: int) -> None:
+        """An API server forgets its past; `status`: it says so with HTTP 410."""
+        self.world.weather[Side(side)].gone_as_status = bool(status)
+        self.world.planes[Side(side)].compact()
+
+    def others_write(self, side: str, revisions: int) -> None:
+        """Something else happens in a cluster."""
+        if Side(side) not in self._unseen_restore:
+            self.world.planes[Side(side)].others_write(revisions)
+
+    def snapshot(self, side: str) -> None:
+        """A backup of a cluster is made."""
+        self._snapshots[Side(side)] = self.world.planes[Side(side)].snapshot()
+
+    def restore(self, side: str) -> None:
+        """A cluster is restored from its backup. The robot's goes back at a power cut, which the agent shares."""
+        snapshot = self._snapshots.get(Side(side))
+        if snapshot is None:
+            return
+        if Side(side) is Side.ROBOT:
+            self.world.crash()
+            self.world.boots += 1
+        before = self._uids(Side(side))
+        self.world.planes[Side(side)].restore(snapshot)
+        self.checker.went_back(Side(side), before)
+        self._unseen_restore.add(Side(side))
+
+    def rebuild(self, side: str, revision: int) -> None:
+        """A cluster is set up anew, empty."""
+        before = self._uids(Side(side))
+        self.world.planes[Side(side)].rebuild(revision=revision)
+        self.checker.went_back(Side(side), before)
+        self._snapshots.pop(Side(side), None)
+
+    def delete_kind(self, kind: str) -> None:
+        """Somebody deletes a CRD upstream; its objects go with it."""
+        plane, spec = self._upstream(kind)
+        if plane is None or (spec.upstream is Side.ROBOT):
+            return
+        plane.delete_kind(kind)
+        resource = f"{kind}.{GROUP}"
+        self.checker.noticed_kind.discard(resource)
+        self.checker.released.discard(resource)
+        plane.sweep(kind)
+
+    def define_kind(self, kind: str) -> None:
+        """Somebody puts a CRD back upstream."""
+        spec = self._by_plural[kind]
+        plane = self.world.planes[spec.upstream]
+        while not plane.sweep(kind):
+            for name in plane.objects(kind):
+                plane.finalize(name, kind=kind)
+        plane.apply(crd(GROUP, plural=kind, **KINDS[kind]))
+
+    # The operator
+
+    def hold(self, kind: str) -> None:
+        """A human holds back every deletion of a kind."""
+        if self._order({"command": "hold", "resource": kind}):
+            self.checker.manual.setdefault(f"{kind}.{GROUP}", self.world.clock.now)
+
+    def release(self) -> None:
+        """A human lets everything go on, and accepts clusters that are not those of before."""
+        if self.world.life is None:
+            return
+        nerves = self.world.life.nerves
+        for side in Side:
+            self._order({"command": "release", "id": str(side)})
+        for group in nerves.holds.groups():
+            self.checker.released.add(group.resource)
+            if group.reason == "Manual":
+                self.checker.manual.pop(group.resource, None)
+            self._order({"command": "release", "id": group.id})
+
+    def _order(self, request: Json) -> bool:
+        """Have the agent carry an order out; False where it says no, or dies of it."""
+        life = self.world.life
+        if life is None:
+            return False
+
+        async def ask() -> bool:
+            try:
+                await life.nerves.orders.answer(request)
+            except SyncError:
+                return False
+            return True
+
+        task = self.world.clock.loop.create_task(ask())
+        self.world.pass_time(1.0)
+        return task.done() and not task.cancelled() and task.result()
+
+    # Healing
+
+    def heal(self) -> None:
+        """Everything works again and everybody waits: both sides must come to agree, and then be left alone."""
+        world = self.world
+        for side in Side:
+            world.mend(str(side))
+        for resource, spec in self.specs.items():
+            for plane in world.planes.values():
+                self._heal_kind(plane, spec, resource)
+        self.start()
+        if world.life is not None:
+            world.life.fuse = None
+        deadline = world.clock.now + 3 * HOUR
+        human = world.clock.now + 150
+        while True:
+            world.pass_time(15.0)
+            self._look()
+            if world.life is None:
+                world.start()
+            open_ends = self.open_ends()
+            if not open_ends and world.idle():
+                break
+            if world.clock.now > human:
+                self.release()  # what waits for a human waits no longer
+                human = world.clock.now + 600
+            if world.clock.now > deadline:
+                raise Violation(f"not in agreement: {open_ends or 'the agent does not come to rest'}; {world.status()}")
+        done = len(world.writes)
+        world.pass_time(HOUR)
+        self._look()
+        more = [str(write) for write in world.writes[done:] if write.before != write.after]
+        if more:
+            raise Violation(f"both sides agreed, and then the agent wrote: {more[:5]}")
+        if open_ends := self.open_ends():
+            raise Violation(f"agreement was lost: {open_ends}")
+
+    def open_ends(self) -> list[str]:
+        """What the two sides disagree on."""
+        found = []
+        for spec in self.specs.values():
+            up, down = (self.world.planes[s].objects(spec.plural) for s in (spec.upstream, spec.downstream))
+            for name in sorted(up.keys() | down.keys()):
+                problem = self._problem(spec, up.get(name), down.get(name))
+                if problem:
+                    found.append(f"{spec.plural} {name}: {problem}")
+        return found
+
+    def _problem(self, spec: Spec, up: Json | None, down: Json | None) -> str:
+        if up is not None and not spec.sees(up):
+            up = None
+        ours = down is not None and (signed(down) if spec.downstream is Side.CLOUD else spec.sees(down))
+        if up is None:
+            return "the copy of nothing" if ours else ""
+        if down is None:
+            return "no copy"
+        if not ours:
+            return ""  # the name is taken
+        if stamp(down) != up["metadata"]["uid"]:
+            return "the copy of another object"
+        if up["spec"] != down["spec"]:
+            return "content"
+        if not labels(up).items() <= labels(down).items():
+            return "labels"
+        story = self.checker.stories[up["metadata"]["uid"]]
+        moving_up, moving_down = spec.moving(up), spec.moving(down)
+        if moving_down is not None and moving_up != moving_down and not story.rivalled:
+            return f"status: {moving_up} upstream, {moving_down} downstream"
+        return ""
+
+    def _heal_kind(self, plane: Plane, spec: Spec, resource: str) -> None:
+        self.define_kind(spec.plural) if plane.side is spec.upstream else None
+        for name in plane.objects(spec.plural):
+            plane.finalize(name, kind=spec.plural)
+
+    # Help
+
+    def _upstream(self, kind: str) -> tuple[Plane | None, Spec]:
+        spec = self._by_plural[kind]
+        return self._plane(spec.upstream, spec), spec
+
+    def _downstream(self, kind: str) -> tuple[Plane | None, Spec]:
+        spec = self._by_plural[kind]
+        return self._plane(spec.downstream, spec), spec
+
+    def _plane(self, side: Side, spec: Spec) -> Plane | None:
+        """The cluster, if users can do something with the kind there.
+
+        Until the agent has looked at a cluster that was restored, nobody writes to it: whoever overtakes its cursor
+        before cannot be told from one who went on (S8.2).
+        """
+        plane = self.world.planes[side]
+        served = any(k.plural == spec.plural and not k.dying for k in plane.server.kinds())
+        return plane if served and side not in self._unseen_restore else None
+
+    def _probed(self, side: Side, call: Call, reply: Reply) -> None:
+        if call.verb == "list":
+            self._unseen_restore.discard(side)
+
+    def _status(self, spec: Spec, of: str) -> Json:
+        self._number += 1
+        status = {"of": of, "n": self._number}
+        return status if spec.subtree is None else {spec.subtree: status, "other": self._number}
+
+    def _rival(self, plane: Plane, spec: Spec, name: str) -> None:
+        uid = plane.objects(spec.plural)[name]["metadata"]["uid"]
+        status = self._status(spec, uid)
+        self.checker.stories[uid].rivalled = True
+        plane.set_status(name, status, kind=spec.plural)
+
+    def _uids(self, side: Side) -> dict[str, set[str]]:
+        plane = self.world.planes[side]
+        return {
+            resource: {o["metadata"]["uid"] for o in plane.objects(spec.plural).values()}
+            for resource, spec in self.specs.items()
+        }
+
+
+# Where histories come from
+
+_Draw = Callable[[Random], tuple[Any, ...]]
+
+
+def _name(chance: Random) -> str:
+    return chance.choice(NAMES)
+
+
+def _side(chance: Random) -> str:
+    return chance.choice(["cloud", "cloud", "robot"])
+
+
+def _verb(chance: Random) -> str:
+    return chance.choice(["", "create", "update", "delete", "patch", "list", "watch", "get"])
+
+
+_OF_OBJECTS: Mapping[str, tuple[float, _Draw]] = {
+    "create": (12, lambda c: (_name(c), c.randrange(9), c.randrange(60))),
+    "change": (7, lambda c: (_name(c), c.randrange(9))),
+    "remove": (7, lambda c: (_name(c),)),
+    "replace": (4, lambda c: (_name(c), c.randrange(9))),
+    "relabel": (2, lambda c: (_name(c), c.choice(["", "robot-2", ROBOT, ROBOT]))),
+    "keep": (2, lambda c: (_name(c), c.choice(["upstream", "downstream"]), c.randrange(2))),
+    "rival": (2, lambda c: (_name(c),)),
+    "report": (14, lambda c: (_name(c),)),
+    "blank": (3, lambda c: (_name(c), c.randrange(2))),
+    "drift": (3, lambda c: (_name(c), c.randrange(9))),
+    "lose_copy": (4, lambda c: (_name(c),)),
+    "by_hand": (2, lambda c: (_name(c), c.randrange(2))),
+    "delete_kind": (1, lambda c: ()),
+    "define_kind": (1.5, lambda c: ()),
+    "hold": (0.5, lambda c: ()),
+}
+"""Steps that are about one kind: how often they come, and their further arguments."""
+
+_OTHERS: Mapping[str, tuple[float, _Draw]] = {
+    "wait": (30, lambda c: (c.choice([0.005, 0.02, 0.02, 0.05, 0.1, 0.3, 1.0, 5.0, 20.0, 100.0]),)),
+    "crash": (3, lambda c: ()),
+    "crash_after": (4, lambda c: (c.randrange(1, 60),)),
+    "stop": (1, lambda c: ()),
+    "kill": (1, lambda c: ()),
+    "start": (5, lambda c: ()),
+    "lose_database": (1, lambda c: ()),
+    "cut": (3, lambda c: (_side(c),)),
+    "silence": (1, lambda c: (_side(c),)),
+    "mend": (5, lambda c: (_side(c),)),
+    "lag": (2, lambda c: (_side(c), c.choice([0.0, 0.1, 2.0, 20.0]))),
+    "repeat": (1, lambda c: (_side(c), c.randrange(1, 4))),
+    "end_watches": (1, lambda c: (_side(c), c.randrange(1, 4))),
+    "befall": (7, lambda c: (_side(c), _verb(c), c.randrange(60), c.randrange(1, 4))),
+    "deny": (1, lambda c: (_side(c), _verb(c), c.randrange(2), c.randrange(1, 4))),
+    "restart": (2, lambda c: (_side(c),)),
+    "compact": (2, lambda c: (_side(c), c.randrange(2))),
+    "others_write": (2, lambda c: (_side(c), c.randrange(1, 50))),
+    "snapshot": (3, lambda c: (_side(c),)),
+    "restore": (1.5, lambda c: (_side(c),)),
+    "rebuild": (0.3, lambda c: (_side(c), c.choice([10, 100_000]))),
+    "release": (1, lambda c: ()),
+}
+
+
+def history_of(seed: int) -> History:
+    """The history of a seed."""
+    chance = Random(f"history-{seed}")
+    kinds = tuple(chance.sample(sorted(KINDS), chance.choice([1, 1, 2])))
+    table = {**_OF_OBJECTS, **_OTHERS}
+    # Each history has a mood: some things happen in it often, and others not at all.
+    weights = {what: weight * chance.choice([0, 1, 1, 1, 3]) for what, (weight, _) in table.items()}
+    for what in ("create", "wait", "start", "mend"):
+        weights[what] = table[what][0]
+    steps = []
+    for what in chance.choices(list(weights), list(weights.values()), k=chance.randint(5, 40)):
+        arguments = table[what][1](chance)
+        steps.append(Step(what, (chance.choice(kinds), *arguments) if what in _OF_OBJECTS else arguments))
+    return History(seed, kinds, tuple(steps))
