@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help demo test check faults bench rules format lock clean
+.PHONY: help demo test check faults chaos bench rules format lock clean
 help: ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -24,6 +24,11 @@ check: $(STAMP) ## format, lint, types, import directions
 
 faults: $(STAMP) ## every row of the fault matrix, also what takes minutes; writes FAULTS.md (ROWS="7 42": only those)
 	@$(BIN)/python -m tests.faults $(ROWS)
+
+chaos: SECONDS ?= 120
+chaos: SEED ?= 1
+chaos: $(STAMP) ## random writers and faults on two planes, judged by a checker (SECONDS=600 SEED=7 CHAOS=--dry-run)
+	@$(BIN)/python -m tests.faults.chaos --seconds $(SECONDS) --seed $(SEED) $(CHAOS)
 
 bench: $(STAMP) ## measure everything that the design promises; prints a table, writes bench.json
 	@$(BIN)/python -m tests.bench $(BENCH)

@@ -1,0 +1,86 @@
+"""The real agent with one defect planted, which the checker must catch: the `wrapper` of an agent's command.
+
+The variable PLANTED says which.
+"""
+
+import asyncio
+import copy
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from crsyncer.cli.main import main
+from crsyncer.core.model import Gap, Key, Side, Sighting, View
+from crsyncer.edges.store.store import SqliteStore
+from crsyncer.loop.brake import DeletionBrake
+from crsyncer.loop.mirror import Mirror
+from crsyncer.loop.outbox import Outbox
+
+_LATE_SECONDS = 5.0
+
+
+def status_for_anybody() -> None:
+    """An old object's status is sent to its successor."""
+    send = Outbox.send
+
+    async def careless(self: Outbox, key: Key, failures: int) -> bool:
+        row, upstream = self._mirror.pending.get(key), self._mirror.sight(Side.CLOUD, key)
+        if row is not None and isinstance(upstream, View):
+            self._mirror.set_pending(key, replace(row, upstream_uid=upstream.uid))
+        return await send(self, key, failures)
+
+    _plant(Outbox, "send", careless)
+
+
+def acknowledged_by_key() -> None:
+    """An acknowledgement erases whatever status waits by then, also a newer one."""
+    acknowledge = Outbox._acknowledge
+
+    def careless(self: Outbox, key: Key, row: Any, **said: str) -> None:
+        acknowledge(self, key, self._mirror.pending.get(key) or row, **said)
+
+    _plant(Outbox, "_acknowledge", careless)
+
+
+def cursor_ahead() -> None:
+    """The position reaches the disk seconds before what it covers."""
+    put_copy = SqliteStore.put_copy
+
+    def late(self: SqliteStore, *what: Any) -> None:
+        asyncio.get_running_loop().call_later(_LATE_SECONDS, put_copy, self, *copy.deepcopy(what))
+
+    _plant(SqliteStore, "put_copy", late)
+
+
+def unseen_is_gone() -> None:
+    """What cannot be seen is taken for deleted, and nobody looks twice."""
+    sight = Mirror.sight
+
+    def careless(self: Mirror, side: Side, key: Key) -> Sighting:
+        seen = sight(self, side, key)
+        return Gap.ABSENT if seen is Gap.UNSEEN else seen
+
+    async def rash(_self: DeletionBrake, _key: Key) -> None:
+        return None
+
+    _plant(Mirror, "sight", careless)
+    _plant(DeletionBrake, "check", rash)
+
+
+def _plant(owner: type, name: str, function: Callable[..., Any]) -> None:
+    setattr(owner, name, function)
+
+
+DEFECTS = {
+    "": lambda: None,
+    "status_for_anybody": status_for_anybody,
+    "acknowledged_by_key": acknowledged_by_key,
+    "cursor_ahead": cursor_ahead,
+    "unseen_is_gone": unseen_is_gone,
+}
+
+if __name__ == "__main__":
+    DEFECTS[os.environ["PLANTED"]]()
+    sys.exit(main(sys.argv[sys.argv.index("run") :]))
