@@ -1,6 +1,7 @@
 """The brakes: what must not be done although a decision says so (S3.5, S5.5). Time, in seconds, is an argument."""
 
 from collections import deque
+from collections.abc import Set
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -86,17 +87,13 @@ class DeletionWindow:
     def __init__(self) -> None:
         self._times: dict[Key, float] = {}
 
-    def count(self, key: Key, now: float) -> int:
-        """Deletions within the window, this one included; asking twice for a key counts once."""
-        self._times.pop(key, None)
-        self._times[key] = now
+    def count(self, batch: Set[Key], now: float) -> int:
+        """Deletions within the window, those of this batch included; asking twice for a key counts once."""
+        for key in batch:
+            self._times.pop(key, None)
+            self._times[key] = now
         while self._times[oldest := next(iter(self._times))] <= now - WINDOW_SECONDS:
             del self._times[oldest]
-        return len(self._times)
-
-    @property
-    def size(self) -> int:
-        """Deletions within the window, as of the last count."""
         return len(self._times)
 
 

@@ -27,21 +27,22 @@ class WorkQueue(Generic[K]):
     """Dirty and processing sets, priorities and not-before times. Time, in seconds, is an argument.
 
     A key is handed out to one worker at a time. A key that becomes dirty while it is being processed is handed out
-    again when its worker is done. A key's priority is the best of those it was added with.
+    again when its worker is done. A key's priority is the best of those it was added with, and stays with it while it
+    waits for another try: a deletion that failed once is still a deletion.
     """
 
     def __init__(self) -> None:
         self._dirty: dict[K, tuple[Priority, int]] = {}
-        self._processing: set[K] = set()
+        self._processing: dict[K, Priority] = {}
         self._ready: list[tuple[Priority, int, K]] = []
         self._later: list[tuple[float, int, K]] = []
-        self._due: dict[K, float] = {}
+        self._due: dict[K, tuple[float, Priority]] = {}
         self._failures: dict[K, int] = {}
         self._count = 0
 
     def __len__(self) -> int:
         """Keys that are dirty, being processed or waiting for their time."""
-        return len(self._dirty.keys() | self._processing | self._due.keys())
+        return len(self._dirty.keys() | self._processing.keys() | self._due.keys())
 
     def __contains__(self, key: K) -> bool:
         return key in self._dirty or key in self._processing or key in self._due
@@ -58,38 +59,42 @@ class WorkQueue(Generic[K]):
             heapq.heappush(self._ready, (priority, self._count, key))
 
     def add_at(self, key: K, when: float) -> None:
-        """Look at the key again at a time, unless something happens to it before. The earliest time counts."""
-        due = self._due.get(key)
+        """Look at the key again at a time, unless something happens to it before. The earliest time counts.
+
+        It comes back as urgent as it was when it was handed out; least of all where nobody has it.
+        """
+        due, priority = self._due.get(key, (None, Priority.AUDIT))
         if key in self._dirty or (due is not None and due <= when):
             return
         self._count += 1
-        self._due[key] = when
+        self._due[key] = (when, min(priority, self._processing.get(key, priority)))
         heapq.heappush(self._later, (when, self._count, key))
 
     def pop(self, now: float) -> K | None:
         """The next key to work on; None when there is none yet."""
         while self._later and self._later[0][0] <= now:
             when, _, key = heapq.heappop(self._later)
-            if self._due.get(key) == when:
-                self.add(key, Priority.AUDIT)
+            due, priority = self._due.get(key, (None, Priority.AUDIT))
+            if due == when:
+                self.add(key, priority)
         while self._ready:
             priority, count, key = heapq.heappop(self._ready)
             if self._dirty.get(key) == (priority, count):
                 del self._dirty[key]
-                self._processing.add(key)
+                self._processing[key] = priority
                 return key
         return None
 
     def done(self, key: K) -> None:
         """The worker is finished with the key."""
-        self._processing.discard(key)
+        self._processing.pop(key, None)
         dirty = self._dirty.get(key)
         if dirty is not None:
             heapq.heappush(self._ready, (*dirty, key))
 
     def next_due(self) -> float | None:
         """When the next waiting key's time comes; None when none waits."""
-        while self._later and self._due.get(self._later[0][2]) != self._later[0][0]:
+        while self._later and self.due(self._later[0][2]) != self._later[0][0]:
             heapq.heappop(self._later)
         return self._later[0][0] if self._later else None
 
@@ -101,17 +106,17 @@ class WorkQueue(Generic[K]):
 
     def count(self, wanted: Callable[[K], bool], *, due: bool = True) -> int:
         """How many of the keys that `__len__` counts are wanted; without `due`, those not that wait for their time."""
-        return sum(map(wanted, self._dirty.keys() | self._processing | (self._due.keys() if due else set())))
+        return sum(map(wanted, self._dirty.keys() | self._processing.keys() | (self._due.keys() if due else set())))
 
     def due(self, key: K) -> float | None:
         """The time that a key waits for; None when it waits for none."""
-        return self._due.get(key)
+        return self._due[key][0] if key in self._due else None
 
     def drop(self, wanted: Callable[[K], bool]) -> None:
         """Forget the keys that are wanted; those being processed finish."""
-        for keys in (self._dirty, self._due, self._failures):
-            for key in [k for k in keys if wanted(k)]:
-                del keys[key]
+        for key in [k for k in {**self._dirty, **self._due, **self._failures} if wanted(k)]:
+            for known in (self._dirty, self._due, self._failures):
+                known.pop(key, None)
 
     def succeeded(self, key: K) -> None:
         """Forget the key's failures."""

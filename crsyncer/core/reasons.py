@@ -54,7 +54,8 @@ _HOLDS = {
     ),
     "KindMissing": (
         "{count} of {resource} held: the kind itself has vanished upstream",
-        "put the CRD back, and the hold ends; to delete the copies after all: crsyncer holds release {id}",
+        "put the CRD and its objects back, and the hold ends; to delete the copies after all:"
+        " crsyncer holds release {id}",
     ),
     "NameTaken": (
         "{resource}: a name is taken by an object that is not a copy of ours",

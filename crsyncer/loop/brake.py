@@ -1,24 +1,33 @@
 """Looks twice before copies are deleted because their upstream vanished (S5.5)."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import logging
+import random
+from collections.abc import Awaitable, Callable, Set
 
 from crsyncer.core import calls
 from crsyncer.core.actions import Hold
 from crsyncer.core.guard import Alive, DeletionWindow, are_few, is_mass, kind_alive
 from crsyncer.core.model import Key
 from crsyncer.core.policy import Policy
-from crsyncer.errors import Refused, Unsure
-from crsyncer.loop.custody import KIND_MISSING, MASS_DELETION
+from crsyncer.core.queue import backoff
+from crsyncer.errors import Refused, SyncError, Unsure
+from crsyncer.loop.custody import KIND_MISSING, MASS_DELETION, Custody
 from crsyncer.loop.shared import Shared
 from crsyncer.loop.side import SideLink
 from crsyncer.ports import Reply
 
+log = logging.getLogger(__name__)
+
 _SECOND_LOOK_SECONDS = 3.0
+_FIRST_RETRY_SECONDS = 1.0
+_LAST_RETRY_SECONDS = 15.0
+_ALIVE_SECONDS = 0.25
+_LIST_SECONDS = 2.0
 
 
 class DeletionBrake:
-    """Decides whether the deletions of one kind may go on.
+    """Decides whether the deletions of one kind may go on: whatever waits in `custody` at that time is one batch.
 
     `relisted()` returns after a fresh consistent list, and `present(key)` whether upstream then has the object;
     `copies()` counts the kind's copies.
@@ -29,44 +38,98 @@ class DeletionBrake:
         link: SideLink,
         *,
         policy: Policy,
+        custody: Custody,
         copies: Callable[[], int],
         relisted: Callable[[], Awaitable[None]],
         present: Callable[[Key], bool],
+        noticed: Callable[[], None],
     ) -> None:
         self._link = link
         self._policy = policy
+        self._custody = custody
         self._copies = copies
         self._present = present
+        self._noticed = noticed
         self._window = DeletionWindow()
-        self._alive = Shared(self._ask_alive)
-        self._list = Shared(relisted)
+        self._alive = Shared(self._ask_alive, pause=_ALIVE_SECONDS)
+        self._list = Shared(relisted, pause=_LIST_SECONDS)
         self._baseline = 0
         """Copies there were when the window's first deletion came."""
-        self.kind_missing = False
-        """Whether discovery said so last, and no list has succeeded since."""
+        self._patience = 0.0
+        """Event loop time, in seconds, before which upstream does not want to be asked again."""
+        self._missing = asyncio.Event()
+        """Whether discovery said so last."""
 
     async def check(self, key: Key) -> Hold | None:
         """None: go on. Raises Unsure when upstream did not answer, Refused when it has the object after all."""
-        now = asyncio.get_running_loop().time()
-        first = self._window.count(key, now) == 1
-        copies = self._baseline = self._copies() if first else max(self._baseline, self._copies())
+        batch = {key, *self._custody.waiting()}
+        hold = await self._verify(batch)
+        if hold is not None:
+            others = [self._custody.hold(each, hold) for each in batch - {key}]
+            if any(others):
+                log.warning("%s: %d more are held: %s", self._policy.resource, sum(others), hold.message)
+            return hold
+        for each in batch:
+            if not self._present(each):
+                self._custody.let_pass(each)
+        if self._present(key):
+            raise Refused("upstream has the object after all")
+        return None
+
+    @property
+    def kind_missing(self) -> bool:
+        """Whether upstream has stopped serving the kind, or is about to."""
+        return self._missing.is_set()
+
+    async def run(self) -> None:
+        """Find out when a missing kind is served again, forever.
+
+        Nothing else may tell: a watch can outlive its CRD, and go on with the objects of the next one (measured).
+        """
+        failures = 0
+        while True:
+            if not self.kind_missing:
+                failures = 0
+            await self._missing.wait()
+            await self._link.up.wait()
+            pause = backoff(failures, first=_FIRST_RETRY_SECONDS, last=_LAST_RETRY_SECONDS)
+            await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311
+            failures += 1
+            try:
+                alive = await self._alive.answer()
+            except SyncError:
+                continue
+            self._heard(alive)
+            self._noticed()
+
+    def _heard(self, alive: Alive) -> None:
+        """What was being deleted a moment ago is unheard of once it is gone."""
+        if alive is Alive.NO:
+            self._missing.set()
+        elif alive is not Alive.UNHEARD_OF:
+            self._missing.clear()
+
+    async def _verify(self, batch: Set[Key]) -> Hold | None:
         alive = await self._alive.answer()
-        # What was being deleted a moment ago is unheard of once it is gone.
-        self.kind_missing = alive is Alive.NO or (self.kind_missing and alive is Alive.UNHEARD_OF)
+        self._heard(alive)
         if self.kind_missing:
             return KIND_MISSING
-        many = is_mass(self._window.size, copies)
+        # What has come while discovery was asked is no part of the batch, but makes it one of many.
+        deletions = batch | set(self._custody.waiting())
+        size = self._window.count(deletions, asyncio.get_running_loop().time())
+        copies = self._baseline = self._copies() if size == len(deletions) else max(self._baseline, self._copies())
+        many = is_mass(size, copies)
         if alive is Alive.YES and not many:
             return None
         if alive is Alive.UNKNOWN and not many and not are_few(copies):
             return None
-        hold = await self._look_again(key, wait=alive is not Alive.YES)
+        hold = await self._look_again(wait=alive is not Alive.YES)
         if alive is Alive.UNHEARD_OF and hold is None and await self._alive.answer() is not alive:
             return KIND_MISSING  # it was not served for a while, so what it serves now is no proof
         return hold
 
-    async def _look_again(self, key: Key, *, wait: bool) -> Hold | None:
-        """A mass deletion, or a deletion that discovery does not vouch for: a fresh list must show the object gone."""
+    async def _look_again(self, *, wait: bool) -> Hold | None:
+        """A mass deletion, or one that discovery does not vouch for: a fresh list must show the objects gone."""
         if wait:
             await asyncio.sleep(_SECOND_LOOK_SECONDS)
         try:
@@ -75,12 +138,14 @@ class DeletionBrake:
             return KIND_MISSING
         except Unsure:
             return MASS_DELETION
-        if self._present(key):
-            raise Refused("upstream has the object after all")
         return None
 
     async def _ask_alive(self) -> Alive:
+        loop = asyncio.get_running_loop()
+        if loop.time() < self._patience:
+            raise Unsure("discovery has asked for patience")
         reply: Reply = await self._link.request(calls.discovery(self._policy, self._policy.version))
         if reply.status >= 500 or reply.status == 429:
+            self._patience = loop.time() + (reply.retry_after or 0.0)
             raise Unsure(f"discovery answered {reply.status}")
         return kind_alive(reply.status, reply.body, self._policy)

@@ -31,9 +31,10 @@ _LOST = (Phase.MISSING, Phase.FORBIDDEN)
 class Row:
     """One annotated CRD, also a wrongly annotated one."""
 
-    def __init__(self, policy: Policy, schema: object, source: str) -> None:
+    def __init__(self, policy: Policy, schema: object, *, source: str, uid: str) -> None:
         self.policy = policy
         """As annotated; `pair.policy` has the version that was agreed on."""
+        self.uid = uid
         self.source = source
         """The annotation's text, whatever it is."""
         self.schema = schema
@@ -178,7 +179,8 @@ class Catalog:
         old = row.task if row is not None else None
         if old is not None:
             old.cancel()
-        row = self.rows[name] = Row(policy, schema, raw["metadata"]["annotations"][SPEC_SOURCE])
+        source = raw["metadata"]["annotations"][SPEC_SOURCE]
+        row = self.rows[name] = Row(policy, schema, source=source, uid=str(raw["metadata"]["uid"]))
         if row.trouble is not None:
             log.warning("%s is not synced: %s", name, row.trouble.message)
             self._around.holds.clear(name)
@@ -219,8 +221,8 @@ class Catalog:
                 confirmed = True
                 failures = failures + 1 if isinstance(answer, Disagreement) or self._missing(row) else 0
                 if answer != policy or row.trouble is not None:
-                    await _cancel(running)
-                    running = row.pair = None
+                    await self._stop(row, running)
+                    running = None
                 row.trouble = answer if isinstance(answer, Disagreement) else None
                 if isinstance(answer, Disagreement):
                     confirmed = False
@@ -229,15 +231,24 @@ class Catalog:
                     self._around.store.put_meta(f"terms:{policy.resource}", _terms(policy))
                 self._tell()
         finally:
-            await _cancel(running)
-            row.pair = None
+            await self._stop(row, running)
 
     async def _start(self, row: Row, policy: Policy) -> asyncio.Task[None]:
         loaded = await self._around.store.load(policy.resource)
         row.pair = Pair(policy, namespaces=self._namespaces, around=self._around, loaded=loaded)
+        known_as = f"crd:{policy.resource}"
+        if policy.upstream is Side.ROBOT and self._around.store.get_meta(known_as) not in (None, row.uid):
+            row.pair.vanished()  # made anew: what it lacks went with the CRD before it (S5.5)
+        self._around.store.put_meta(known_as, row.uid)
         log.info("%s %s is synced, spec from the %s", policy.resource, policy.version, policy.upstream)
         self._tell()
         return self._tasks.create_task(row.pair.run())
+
+    async def _stop(self, row: Row, running: asyncio.Task[None] | None) -> None:
+        await _cancel(running)
+        row.pair = None
+        for dispatcher in self._around.dispatchers.values():
+            dispatcher.forget(row.policy.resource)
 
     async def _reason_to_ask(self, row: Row, *, confirmed: bool) -> None:
         """Return when the cloud is connected and its terms are not known, or the kind turns out to be missing."""

@@ -1,6 +1,6 @@
 """What of one kind is held back for a human, and what a human has let go: neither is forgotten by a restart (S5.5)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from crsyncer.core.actions import Hold, HoldReason
@@ -11,7 +11,7 @@ from crsyncer.ports import Store
 
 KIND_MISSING = Hold(
     HoldReason.KIND_MISSING,
-    "the kind is not served upstream any more, or is being deleted there: its copies are kept",
+    "the kind has vanished upstream, or is being deleted there: its copies are kept until their objects are back",
     "",
 )
 MASS_DELETION = Hold(
@@ -35,7 +35,8 @@ ISSUED = "holds-issued"
 class Custody:
     """The held objects of one kind. `clock` is Unix time in seconds.
 
-    What holds every deletion of the kind is kept by kind; what holds single ones is kept in their tombstones.
+    What holds every deletion of the kind is kept by kind, and so is that the kind has vanished; what holds single ones
+    is kept in their tombstones.
     """
 
     def __init__(self, mirror: Mirror, *, store: Store, holds: Holds, clock: Callable[[], float]) -> None:
@@ -57,7 +58,12 @@ class Custody:
 
     def standing(self) -> Hold | None:
         """What every deletion of the kind is held for at present, if anything."""
-        return next((DELETION_HOLDS[reason] for reason in self._standing), None)
+        return next((DELETION_HOLDS[reason] for reason in self._standing if reason is not KIND_MISSING.reason), None)
+
+    @property
+    def vanished(self) -> bool:
+        """Whether the kind was gone when upstream was last asked for it."""
+        return KIND_MISSING.reason in self._standing
 
     def held(self, key: Key) -> Hold | None:
         """What the deletion of this one object is held for, if anything."""
@@ -69,6 +75,12 @@ class Custody:
         """Whether the deletion of an object needs no further look."""
         tombstone = self._mirror.tombstones.get(key)
         return key in self._released or (tombstone is not None and tombstone.checked)
+
+    def waiting(self) -> Iterator[Key]:
+        """Objects that upstream has deleted, and of which nobody has said yet whether that may be carried out."""
+        for key, tombstone in self._mirror.tombstones.items():
+            if not tombstone.held and not self.passed(key):
+                yield key
 
     def let_pass(self, key: Key) -> None:
         """The brake has nothing against the deletion."""
@@ -104,14 +116,48 @@ class Custody:
                 self._stand()
             self._save()
 
+    def vanish(self, copies: Iterable[Key]) -> None:
+        """Upstream does not serve the kind: every copy is at stake, and a human can see that from now on (S5.5a)."""
+        self.engage(KIND_MISSING)
+        for key in copies:
+            if self.held(key) in (None, KIND_MISSING) and not self.passed(key):
+                self.hold(key, KIND_MISSING)
+
+    def reappear(self, lacking: set[Key]) -> None:
+        """Upstream serves the kind again: copies that it came back without stay held, each for itself.
+
+        The list that shows their absence shows what became of them with their kind, and not that somebody meant it.
+        """
+        hold_id, since = self._standing.pop(KIND_MISSING.reason)
+        for key in lacking:
+            tombstone = self._mirror.tombstones.get(key) or Tombstone("", self._clock())
+            held = replace(tombstone, held=KIND_MISSING.reason, checked=False, hold_id=hold_id, hold_since=since)
+            self._mirror.entomb(key, held)
+            self.hold(key, KIND_MISSING)
+        group = self._holds.group(self._resource, KIND_MISSING.reason)
+        for key in set(group.keys) - lacking if group is not None else ():
+            self._holds.clear(self._resource, key, reason=KIND_MISSING.reason)
+        self._save()
+
+    def unhold(self, key: Key, *, kept: HoldReason | None) -> None:
+        """What held the content is over; what is `kept`, or at stake because the kind has vanished, stays held."""
+        for reason in HoldReason:
+            if reason is not kept and not (reason is KIND_MISSING.reason and self.vanished):
+                self._holds.clear(self._resource, key, reason=reason)
+
     def release(self, reason: HoldReason, keys: set[Key]) -> None:
         """A human says that these objects are meant to be gone; who held by hand leaves that to the brake again."""
+        vanished = self.vanished and reason is KIND_MISSING.reason
         if self._standing.pop(reason, None) is not None:
             self._save()
         if reason is HoldReason.MANUAL:
             return
         for key in keys:
+            if vanished:
+                self._mirror.lost(self._mirror.policy.upstream, key)  # what nobody serves is not there
             tombstone = self._mirror.tombstones.get(key)
+            if vanished and tombstone is None:
+                tombstone = Tombstone("", self._clock())
             if tombstone is None and self._mirror.sight(self._mirror.policy.upstream, key) is Gap.ABSENT:
                 tombstone = Tombstone("", self._clock())  # an orphan; the release must not be forgotten by a restart
             if tombstone is not None:

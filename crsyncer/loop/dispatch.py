@@ -11,6 +11,9 @@ from crsyncer.core.queue import Priority, WorkQueue
 from crsyncer.loop.side import SideLink
 
 _CONCURRENCY = 16
+_AGAIN = 8
+"""Places of a kind that jobs may have which have failed before. An object that is stuck gives its place back when its
+request times out; without the others' half, so many of them would have their kind wait for that again and again."""
 _SLOW_SECONDS = 2.0
 """Work that takes longer gives its place to others: one that is stuck never delays the rest (S9.5)."""
 _CROWDED_SECONDS = 0.25
@@ -25,7 +28,11 @@ class Job(NamedTuple):
 
 
 class Dispatcher:
-    """Runs the jobs that write to one side. At most 16 quick ones at a time, and 16 of any one kind."""
+    """Runs the jobs that write to one side. At most 16 quick ones at a time, and 16 of any one kind.
+
+    The number of a kind's jobs is bounded and not their time: a slow link needs its time, and what a request may have
+    done is known only when it is over.
+    """
 
     def __init__(self, link: SideLink, work: Callable[[Job], Awaitable[None]]) -> None:
         self._link = link
@@ -33,6 +40,7 @@ class Dispatcher:
         self._queue: WorkQueue[Job] = WorkQueue()
         self._wake = asyncio.Event()
         self._busy: Counter[str] = Counter()
+        self._again: Counter[str] = Counter()
         self._limit = _CONCURRENCY
         self._quick = 0
         self._patience = 0.0
@@ -65,13 +73,17 @@ class Dispatcher:
         return self._queue.failures(job)
 
     def slow_down(self, seconds: float) -> None:
-        """The side asks for patience: nothing for so long, and then half as many at a time."""
-        self._limit = max(1, self._limit // 2)
+        """The side asks for patience: nothing for so long, and then one at a time until one succeeds."""
+        self._limit = 1
         self.pause(seconds * random.uniform(1.0, 1.2))  # noqa: S311
 
     def pause(self, seconds: float) -> None:
         """Begin nothing for so long."""
         self._patience = max(self._patience, asyncio.get_running_loop().time() + seconds)
+
+    def forget(self, resource: str) -> None:
+        """A kind has stopped: what waits for it is nobody's work any more."""
+        self._queue.drop(lambda job: job.resource == resource)
 
     def waiting(self, resource: str, half: str) -> int:
         """How many objects of a kind are still to be looked at."""
@@ -97,13 +109,16 @@ class Dispatcher:
                     job = self._queue.pop(loop.time())
                     if job is None:
                         break
-                    if self._busy[job.resource] >= _CONCURRENCY:
-                        self._queue.done(job)
+                    again = self._queue.failures(job) > 0
+                    crowded = self._busy[job.resource] >= _CONCURRENCY
+                    if crowded or (again and self._again[job.resource] >= _AGAIN):
                         self._queue.add_at(job, loop.time() + _CROWDED_SECONDS)
+                        self._queue.done(job)
                         continue
                     self._busy[job.resource] += 1
+                    self._again[job.resource] += again
                     self._quick += 1
-                    tasks.create_task(self._do(job))
+                    tasks.create_task(self._do(job, again=again))
                 due = self._queue.next_due()
                 if loop.time() < self._patience:
                     due = max(self._patience, due or 0.0)
@@ -112,7 +127,7 @@ class Dispatcher:
                 except TimeoutError:
                     continue
 
-    async def _do(self, job: Job) -> None:
+    async def _do(self, job: Job, *, again: bool) -> None:
         place = _Place(self._leave)
         handle = asyncio.get_running_loop().call_later(_SLOW_SECONDS, place.give)
         try:
@@ -121,6 +136,7 @@ class Dispatcher:
             handle.cancel()
             place.give()
             self._busy[job.resource] -= 1
+            self._again[job.resource] -= again
             self._queue.done(job)
             self._wake.set()
 

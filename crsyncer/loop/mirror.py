@@ -102,10 +102,14 @@ class Mirror:
             self._another_copy(key)
 
     def _another_copy(self, key: Key) -> None:
-        """The copy that had a status is gone, or was before it had one: that there is none now says nothing (S4.3)."""
+        """The copy that had a status is gone, or was before it had one: that there is none now says nothing (S4.3).
+
+        The next one counts its generations anew, too (S4.7); a status of the old one that still waits needs its own.
+        """
         record = self.records.get(key)
         if record is not None:
-            self.remember(key, replace(record, had_status=False))
+            kept = record.generations if key in self.pending else ()
+            self.remember(key, replace(record, had_status=False, generations=kept))
 
     def entomb(self, key: Key, tombstone: Tombstone | None) -> None:
         """Record upstream's deletion, or that there is nothing left of it to carry out."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from crsyncer.core.actions import Delete, HoldReason
 from crsyncer.core.decide import decide
@@ -13,8 +13,9 @@ from crsyncer.core.queue import Priority
 from crsyncer.core.watch import EventType
 from crsyncer.errors import SyncError
 from crsyncer.loop.brake import DeletionBrake
-from crsyncer.loop.custody import MANUAL, RESTORED, Custody
+from crsyncer.loop.custody import KIND_MISSING, MANUAL, RESTORED, Custody
 from crsyncer.loop.dispatch import Job
+from crsyncer.loop.listwatch import Phase
 from crsyncer.loop.mirror import Mirror
 from crsyncer.loop.reflector import Reflector, Rewind
 from crsyncer.loop.sink import Coverage
@@ -42,9 +43,11 @@ class Pair:
         self._brake = DeletionBrake(
             self._up,
             policy=policy,
+            custody=self._custody,
             copies=lambda: len(self.mirror.views[policy.downstream]),
             relisted=lambda: self.relist("verify", policy.upstream),
-            present=lambda key: key in self.mirror.views[policy.upstream],
+            present=self._present,
+            noticed=around.noticed,
         )
         self.worker = Worker(
             policy,
@@ -69,7 +72,7 @@ class Pair:
                 changed=self._changed,
                 covered=self._covered,
                 went_back=self._went_back,
-                phase_changed=around.noticed,
+                phase_changed=self._phase_changed,
             )
             for side in Side
             for namespace in (namespaces if namespaces and policy.namespaced else [""])
@@ -83,7 +86,7 @@ class Pair:
     @property
     def kind_missing(self) -> bool:
         """Whether upstream has stopped serving the kind, or is about to (S5.5)."""
-        return self._brake.kind_missing
+        return self._brake.kind_missing or self._custody.vanished
 
     def on(self, side: Side) -> list[Reflector]:
         """The reflectors of one side."""
@@ -92,6 +95,7 @@ class Pair:
     async def run(self) -> None:
         """Reflect both sides, forever."""
         async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._brake.run())
             for reflector in self.reflectors:
                 tasks.create_task(reflector.listwatch.run())
 
@@ -156,9 +160,16 @@ class Pair:
             self._around.dispatchers[self.policy.upstream].add(job._replace(half=CHECK), Priority.DELETION)
 
     def _covered(self, side: Side) -> None:
-        complete = all(self.mirror.coverage(side, r.namespace) is Coverage.COMPLETE for r in self.on(side))
-        if complete and side is self.policy.upstream:
-            self._brake.kind_missing = False
+        coverages = {self.mirror.coverage(side, r.namespace) for r in self.on(side)}
+        complete = coverages == {Coverage.COMPLETE}
+        if side is self.policy.downstream:
+            self._hold_if_vanished()
+        elif self._custody.vanished:
+            if complete:
+                self._reappear()
+            elif Coverage.NONE not in coverages:
+                # It may be another kind of the same name: its refusal of the cursor follows inside a 200 (measured).
+                self._list_upstream("vanished")
         if side is self.policy.upstream and self._up.up.is_set():
             # What has happened meanwhile arrives now, oldest first: hear it out, for deletions go first (S7.2).
             self._around.dispatchers[self.policy.downstream].pause(_HEARING_SECONDS)
@@ -203,6 +214,45 @@ class Pair:
         ):
             log.info("%s: the restored %s costs no copy: nothing is held", self.policy.resource, self.policy.upstream)
             self._custody.release(HoldReason.RESTORED, set())
+
+    def _phase_changed(self) -> None:
+        self._hold_if_vanished()
+        self._around.noticed()
+
+    def vanished(self) -> None:
+        """The kind that upstream serves now is not the one that it served before."""
+        self._custody.vanish(())
+        for reflector in self.on(self.policy.upstream):
+            reflector.moved(None)
+
+    def _present(self, key: Key) -> bool:
+        view = self.mirror.views[self.policy.upstream].get(key)
+        return view is not None and not view.terminating
+
+    def _hold_if_vanished(self) -> None:
+        if any(r.listwatch.phase is Phase.MISSING for r in self.on(self.policy.upstream)):
+            if not self._custody.vanished:
+                log.warning(
+                    "%s: the %s does not serve the kind: nothing is deleted", self.policy.resource, self._up.side
+                )
+            self._custody.vanish(self._at_stake())
+
+    def _reappear(self) -> None:
+        """What the kind came back without stays held: it went with the kind, and nobody may have meant it."""
+        absent = [key for key in self._at_stake() if self.mirror.sight(self.policy.upstream, key) is Gap.ABSENT]
+        free = (None, KIND_MISSING)
+        lacking = {key for key in absent if self._custody.held(key) in free and not self._custody.passed(key)}
+        self._custody.reappear(lacking)
+        log.info(
+            "%s: the %s serves the kind again; %d copies stay held", self.policy.resource, self._up.side, len(lacking)
+        )
+
+    def _at_stake(self) -> Iterator[Key]:
+        """The copies that would be deleted without upstream; an orphan that never was a copy is none of them."""
+        for key, view in self.mirror.views[self.policy.downstream].items():
+            gone = decide(Gap.ABSENT, view, self.policy, self.mirror.record(key))
+            if view.stamp is not None and gone.content is not None:
+                yield key
 
     def _settled(self, key: Key) -> None:
         """A copy without upstream looks like an orphan, but a resumed watch is no proof: one list, for all of them."""

@@ -8,10 +8,15 @@ T = TypeVar("T")
 
 
 class Shared(Generic[T]):
-    """One answer for everybody who asked before the question was put; later askers get the next one."""
+    """One answer for everybody who asked before the question was put; later askers get the next one.
 
-    def __init__(self, ask: Callable[[], Awaitable[T]]) -> None:
+    Questions are put at least `pause` seconds apart: what trickles in is then one question, and not hundreds.
+    """
+
+    def __init__(self, ask: Callable[[], Awaitable[T]], *, pause: float = 0.0) -> None:
         self._ask = ask
+        self._pause = pause
+        self._not_before = 0.0
         self._next: asyncio.Task[T] | None = None
         self._lock = asyncio.Lock()
 
@@ -22,6 +27,11 @@ class Shared(Generic[T]):
         return await asyncio.shield(self._next)
 
     async def _turn(self) -> T:
+        loop = asyncio.get_running_loop()
         async with self._lock:
+            await asyncio.sleep(self._not_before - loop.time())
             self._next = None
-            return await self._ask()
+            try:
+                return await self._ask()
+            finally:
+                self._not_before = loop.time() + self._pause

@@ -23,6 +23,9 @@ _FIRST_RETRY_SECONDS = 1.0
 _LAST_RETRY_SECONDS = 60.0
 _SOON_RETRY_SECONDS = 8.0
 _LATELY_SECONDS = 900.0
+_UNAUTHORIZED_RETRY_SECONDS = 15.0
+"""A new credential is usually on its way; where the kubeconfig does not tell of it, only asking does."""
+_NOTE_SECONDS = 60.0
 _SILENCE_SECONDS = 35.0
 """A side that has said nothing for so long is asked, so that a dead link is noticed within a minute."""
 _KUBE_SYSTEM = Call("get", "GET", "/api/v1/namespaces/kube-system", accept=PARTIAL, timeout=20.0)
@@ -62,7 +65,8 @@ class SideLink:
         self.cluster = cluster
         self.state = SideState.CONNECTING
         self.since = clock()
-        self.last_ok: float | None = None
+        self.last_ok: float | None = store.get_meta(f"last-ok:{side}")
+        """When the side last answered well, to this agent or an earlier one."""
         self.error: str | None = None
         self.hint = ""
         self.reconnects = 0
@@ -86,7 +90,7 @@ class SideLink:
         """The CRDs that have been asked for their uids."""
         self._strange = True
         self._answered = False
-        self._heard_at = 0.0
+        self._noted_at = self._heard_at = 0.0
         """Event loop time, in seconds: the clock on the wall may jump."""
         self._was_connected = False
         self._patience = 0.0
@@ -109,6 +113,8 @@ class SideLink:
 
     def _longest_pause(self) -> float:
         """A link lost a while ago is likely to be back soon; a server that answers with errors is left alone."""
+        if self.state is SideState.UNAUTHORIZED:
+            return _UNAUTHORIZED_RETRY_SECONDS
         lately = self._clock() - self.since < _LATELY_SECONDS and not self._answered
         return _SOON_RETRY_SECONDS if lately else _LAST_RETRY_SECONDS
 
@@ -121,6 +127,8 @@ class SideLink:
         """The side has answered something."""
         self.last_ok = self._clock()
         self._heard_at = asyncio.get_running_loop().time()
+        if self._heard_at > self._noted_at + _NOTE_SECONDS:
+            self._note()
 
     def doubt(self, reason: str) -> None:
         """Somebody's request went unanswered: find out whether it is the side."""
@@ -275,7 +283,14 @@ class SideLink:
         self.down.clear()
         self.up.set()
 
+    def _note(self) -> None:
+        """Have a later agent know when the side last answered."""
+        self._noted_at = self._heard_at
+        self._store.put_meta(f"last-ok:{self.side}", self.last_ok)
+
     def _down(self, state: SideState, error: str, hint: str) -> None:
+        if self._heard_at > self._noted_at:
+            self._note()
         self.up.clear()
         self.down.set()
         self._set(state, error, hint)

@@ -105,10 +105,10 @@ def _state(row: Row, links: Mapping[Side, SideLink], *, deletions_held: bool) ->
         return "waiting", "starting"
     watches = [r.listwatch for r in row.pair.reflectors]
     by_phase = {watch.phase: watch.message for watch in reversed(watches)}
-    if row.pair.kind_missing:
-        return "kind-missing", "the kind is not served upstream any more, or is being deleted there"
     if Phase.MISSING in by_phase:
         return "kind-missing", by_phase[Phase.MISSING]
+    if row.pair.kind_missing:
+        return "kind-missing", f"the {row.policy.upstream} does not serve the kind any more, or is about to delete it"
     if Phase.FORBIDDEN in by_phase:
         return "forbidden", by_phase[Phase.FORBIDDEN]
     if row.pair.worker.denied:

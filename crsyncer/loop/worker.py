@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from crsyncer.core.actions import Agreed, Create, Delete, Hold, HoldReason, Plan, SendStatus, StatusAction, Update, Why
+from crsyncer.core.actions import Agreed, Create, Delete, Hold, Plan, SendStatus, StatusAction, Update, Why
 from crsyncer.core.answers import REFUSALS_BEFORE_DEAD, TOO_LARGE
 from crsyncer.core.decide import decide
 from crsyncer.core.guard import DriftBrake, Holds
@@ -204,10 +204,7 @@ class Worker:
         hold = self._custody.held(key)
         if hold is not None or self._custody.passed(key):
             return hold
-        hold = await self._brake.check(key)
-        if hold is None:
-            self._custody.let_pass(key)
-        return hold
+        return await self._brake.check(key)
 
     async def _check_ahead(self, job: Job) -> None:
         """Have a deletion checked whose copy is out of reach."""
@@ -322,10 +319,7 @@ class Worker:
 
     def _unhold(self, key: Key, status: StatusAction | None) -> None:
         """What held the content is over; a status that is held for its own sake (S4.5) stays so."""
-        kept = status.reason if isinstance(status, Hold) else None
-        for reason in HoldReason:
-            if reason is not kept:
-                self._around.holds.clear(self.policy.resource, key, reason=reason)
+        self._custody.unhold(key, kept=status.reason if isinstance(status, Hold) else None)
 
     def _denied(self, half: str, message: str | None) -> None:
         if message is None:

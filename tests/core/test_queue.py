@@ -24,7 +24,8 @@ class Waiting:
     order: int = 0
     at: float | None = None
     at_order: int = 0
-    processing: bool = False
+    at_priority: Priority = Priority.AUDIT
+    processing: Priority | None = None
     failures: int = 0
 
 
@@ -46,6 +47,8 @@ class Model:
         entry = self.keys[key]
         if entry.dirty is None and (entry.at is None or when < entry.at):
             self.count += 1
+            known = Priority.AUDIT if entry.at is None else entry.at_priority
+            entry.at_priority = known if entry.processing is None else min(known, entry.processing)
             entry.at, entry.at_order = when, self.count
 
     def due(self, now: float) -> list[str]:
@@ -55,12 +58,14 @@ class Model:
 
     def candidates(self) -> list[tuple[Priority, int, str]]:
         """What may be handed out, best first."""
-        ready = [(e.dirty, e.order, key) for key, e in self.keys.items() if e.dirty is not None and not e.processing]
+        ready = [
+            (e.dirty, e.order, key) for key, e in self.keys.items() if e.dirty is not None and e.processing is None
+        ]
         return sorted(ready)
 
     @property
     def busy(self) -> set[str]:
-        return {k for k, e in self.keys.items() if e.processing or e.dirty is not None or e.at is not None}
+        return {k for k, e in self.keys.items() if (e.processing, e.dirty, e.at) != (None, None, None)}
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -89,20 +94,20 @@ class QueueMachine(RuleBasedStateMachine):
     @rule()
     def a_worker_asks(self):
         for key in self.model.due(self.now):
-            self.model.add(key, Priority.AUDIT)
+            self.model.add(key, self.model.keys[key].at_priority)
         best = next(iter(self.model.candidates()), None)
         given_out = self.queue.pop(self.now)
         assert given_out == (best[2] if best else None)
         if given_out is not None:
             entry = self.model.keys[given_out]
-            entry.dirty, entry.processing = None, True
+            entry.dirty, entry.processing = None, entry.dirty
 
-    @precondition(lambda self: any(e.processing for e in self.model.keys.values()))
+    @precondition(lambda self: any(e.processing is not None for e in self.model.keys.values()))
     @rule(data=st.data())
     def a_worker_is_done(self, data):
-        key = data.draw(st.sampled_from([k for k, e in self.model.keys.items() if e.processing]))
+        key = data.draw(st.sampled_from([k for k, e in self.model.keys.items() if e.processing is not None]))
         self.queue.done(key)
-        self.model.keys[key].processing = False
+        self.model.keys[key].processing = None
 
     @rule(key=keys)
     def work_fails(self, key):
@@ -128,7 +133,7 @@ class QueueMachine(RuleBasedStateMachine):
         for key, entry in self.model.keys.items():
             assert self.queue.failures(key) == entry.failures
             assert self.queue.count(key.__eq__) == (key in self.model.busy)
-            assert self.queue.count(key.__eq__, due=False) == (entry.processing or entry.dirty is not None)
+            assert self.queue.count(key.__eq__, due=False) == ((entry.processing, entry.dirty) != (None, None))
             assert self.queue.due(key) == entry.at
 
     @invariant()
@@ -188,6 +193,17 @@ def test_a_key_whose_time_comes_while_it_is_worked_on_waits_for_its_worker():
     assert queue.pop(6.0) is None
     queue.done("a")
     assert queue.pop(6.0) == "a"
+
+
+def test_S7_2_a_key_that_is_tried_again_is_as_urgent_as_it_was():
+    queue: WorkQueue[str] = WorkQueue()
+    for key, priority in (("a", Priority.DELETION), ("b", Priority.PERIODIC_STATUS)):
+        queue.add(key, priority)
+        queue.pop(0.0)
+        queue.add_at(key, 5.0)
+        queue.done(key)
+    queue.add("c", Priority.SPEC)
+    assert [queue.pop(5.0) for _ in range(3)] == ["a", "c", "b"]
 
 
 def test_a_key_that_fails_is_not_tried_before_its_time_unless_something_happens_to_it():

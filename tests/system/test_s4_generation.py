@@ -155,3 +155,28 @@ async def test_S4_7_a_mapped_status_settles(make_bed: MakeBed) -> None:
     await bed.until_kind("syncing")
     await touched(bed, bed.robot)
     assert [r for r in bed.cloud.link.requests if r.method == "PATCH"] == []
+
+
+async def test_S4_7_a_copy_that_was_made_anew_counts_its_own_generations(make_bed: MakeBed) -> None:
+    bed = await make_bed(observed_generation="map")
+    await bed.cloud.create("a", spec={"x": 0})
+    await bed.robot.shows("a", spec={"x": 0})
+    for number in (1, 2):
+        await bed.cloud.patch("a", {"spec": {"x": number}})
+        await bed.robot.shows("a", spec={"x": number})
+    assert await observed(bed, "cloud", 2) == 2
+    old = (await bed.robot.get("a"))["metadata"]["uid"]
+    await bed.robot.delete("a")
+
+    async def anew() -> bool:
+        copy = await bed.robot.find("a")
+        return copy is not None and copy["metadata"]["uid"] != old
+
+    await eventually(anew, what="the copy is there again")
+    await bed.settled()
+    await bed.robot.patch("a", {"spec": {"x": 9}})
+    await bed.robot.shows("a", spec={"x": 2})
+    await bed.settled()
+    # Its second generation was somebody else's; that of the copy before it had been upstream's second.
+    assert await observed(bed, "cloud", 2) == 0
+    assert await observed(bed, "cloud", await generation(bed.robot)) == 3

@@ -217,3 +217,12 @@ async def test_S7_a_robot_that_vanishes_while_running_makes_its_kinds_wait(bed: 
     await bed.until_kind("syncing")
     assert lists(bed.robot.link) == []
     assert len(watches(bed.robot.link)) == 1
+
+
+async def test_S7_1_an_agent_that_starts_offline_knows_when_the_cloud_last_answered(bed: Bed):
+    async with bed.stopped(kill=True):
+        bed.cloud.link.cut()
+    await bed.until_side("cloud", "offline")
+    status = await bed.agent.until(lambda status: status["health"] == "offline")
+    assert status["sides"]["cloud"]["lastOk"] <= status["agent"]["since"]
+    assert not any("never" in reason["message"] for reason in status["reasons"])
