@@ -82,7 +82,7 @@ class ListWatch:
         self._failures = 0
         self._reason = "first"
         self._unsure = True
-        """Whether the cluster may have gone back in time since the last watch."""
+        """Whether the cluster may have gone back in time since the last list or watch."""
         self._cut_short = False
         """Whether the last watch was ended before its time: the next may be answered by another server."""
         self._just_listed = False
@@ -196,7 +196,7 @@ class ListWatch:
         await self.link.verified()
         if self.link.revision == 0:
             return Relist("unverified")
-        if version.isdigit() and self.link.revision < int(version):
+        if version.isdigit() and self.link.revision < max(int(version), self._sink.newest()):
             return self._restored()
         if self._sink.rebooted():
             return Relist("rebooted")
@@ -231,6 +231,7 @@ class ListWatch:
         self._just_listed = True
         self._fence.accept(self._path, self._window)
         self._window = ""
+        self._unsure = self._cut_short = False
         self._sink.covers(Coverage.COMPLETE)
         self._settle(None)
         return version
@@ -268,8 +269,8 @@ class ListWatch:
         self.link.heard()
         if resumed:
             self._sink.resumed()
-            if self._unsure:
-                self._sink.covers(Coverage.RESUMED)
+        if self._unsure:  # also where the link was lost between a list and its first watch
+            self._sink.covers(Coverage.RESUMED)
         self._unsure = self._cut_short = self._just_listed = False
         self._set(Phase.WATCHING, "")
 

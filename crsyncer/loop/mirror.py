@@ -169,6 +169,11 @@ class Mirror:
             self.views[side][key] = view_of(body, self.policy, side)
             self._store.put_copy(side, self._resource, key, self.views[side][key], body)
 
+    def newest(self, side: Side) -> int:
+        """The highest resourceVersion that is known of a side's objects; 0: of none."""
+        versions = (view.resource_version for view in self.views[side].values())
+        return max((int(version) for version in versions if version.isdigit()), default=0)
+
     def distrust(self, side: Side) -> None:
         """The side may have gone back in time: any version it shows from now on is newer than what we know (S8.3)."""
         for key, view in self.views[side].items():

@@ -90,6 +90,10 @@ class Reflector:
             return None
         return cursor.resource_version
 
+    def newest(self) -> int:
+        """The highest resourceVersion of this side's objects."""
+        return self._mirror.newest(self.side)
+
     def rebooted(self) -> bool:
         """Whether the cursor is of an earlier boot: then everything has to be shown again (S8.4)."""
         cursor = self._mirror.cursors.get((self.side, self.namespace))

@@ -25,6 +25,10 @@ class Sink(Protocol):
         """The resourceVersion to go on from; None: a list is needed."""
         ...
 
+    def newest(self) -> int:
+        """The highest resourceVersion that is known of an object, from a write's answer before its event perhaps."""
+        ...
+
     def moved(self, resource_version: str | None) -> None:
         """Everything up to here has been delivered; None: the cursor is worth nothing."""
         ...

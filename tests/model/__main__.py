@@ -8,7 +8,8 @@ import traceback
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tests.model.machine import History, Machine, history_of
+from tests.model.history import History, history_of
+from tests.model.machine import Machine
 
 
 def failure(history: History) -> str | None:

@@ -91,7 +91,7 @@ def labels(obj: Json) -> dict[str, str]:
 
 def stamp(obj: Json) -> str:
     """The uid of the upstream object that a copy says it is of; empty: it says nothing."""
-    return (obj["metadata"].get("annotations") or {}).get(UPSTREAM_UID, "")
+    return str((obj["metadata"].get("annotations") or {}).get(UPSTREAM_UID, ""))
 
 
 def signed(obj: Json) -> bool:

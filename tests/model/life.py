@@ -5,6 +5,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
 from random import Random
+from typing import Protocol
 
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Side
@@ -21,10 +22,18 @@ ROBOT = "robot-1"
 WATCH_TIMEOUT = 300
 
 
+class Perform(Protocol):
+    """How a request is carried out, in front of witnesses."""
+
+    def __call__(self, side: Side, call: Call, *, late: bool) -> Reply:
+        """`late`: nobody waits for the answer any more."""
+        ...
+
+
 class Hand:
     """What one life holds of one server (connection.Wire)."""
 
-    def __init__(self, side: Side, life: "Life", perform: Callable[[Side, Call, bool], Reply]) -> None:
+    def __init__(self, side: Side, life: "Life", perform: Perform) -> None:
         self._side = side
         self._life = life
         self._perform = perform
@@ -38,7 +47,7 @@ class Hand:
         """Have the server carry a request out, in front of witnesses."""
         if call in self._sent:
             self._sent.remove(call)
-        return self._perform(self._side, call, late)
+        return self._perform(self._side, call, late=late)
 
     def outlives(self, call: Call) -> None:
         """A request is on its way that may arrive although the agent has died."""
@@ -50,7 +59,7 @@ class Hand:
         sent, self._sent = self._sent, []
         for call in sent:
             if chance.random() < 0.5:
-                self._perform(self._side, call, True)
+                self._perform(self._side, call, late=True)
 
 
 class Tally:
@@ -96,7 +105,7 @@ class Life:
         disk: Disk,
         chance: Random,
         clock: Callable[[], float],
-        perform: Callable[[Side, Call, bool], Reply],
+        perform: Perform,
         boot: str,
     ) -> None:
         self.dead = False

@@ -1,21 +1,13 @@
-"""Random histories: what users, controllers, networks, disks and operators do to an agent, a step at a time.
-
-A history is a list of steps that comes from its seed, not a Hypothesis state machine: every step can be taken in any
-state (one that means nothing then does nothing), so a failing list shrinks by leaving steps out, it is told to others
-as one number, and it costs a tenth, so that there can be thousands.
-"""
-
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from random import Random
-from typing import Any
+"""Takes the steps of a history in the made-up world, then has everything heal: what is wrong with it, if anything."""
 
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Side
 from crsyncer.core.policy import ROBOT_LABEL
 from crsyncer.errors import SyncError
 from crsyncer.ports import Reply
-from tests.model.check import Checker, Spec, Violation, labels, signed, specs, stamp
+from tests.model.agreement import open_ends
+from tests.model.check import Checker, Spec, Violation, specs, stamp
+from tests.model.history import KINDS, History
 from tests.model.life import ROBOT
 from tests.model.plane import GROUP, Plane
 from tests.model.storage import Snapshot
@@ -23,39 +15,9 @@ from tests.model.weather import Fate
 from tests.model.world import World
 from tests.system.bed import crd
 
-NAMES = ("a", "b", "c")
 HOUR = 3600.0
-KINDS: Mapping[str, Mapping[str, Any]] = {
-    "goals": {},
-    "tasks": {"filtered": "true"},
-    "reports": {"source": "robot"},
-    "views": {"source": "robot", "filtered": "true"},
-    "parts": {"subtree": "robot"},
-    "plains": {"status": False},
-}
-"""The kinds there may be, as the keywords of `bed.crd`."""
 _FATES = (*Fate, Reply(500, {"message": "storm"}), Reply(429, {"message": "slow"}, retry_after=5.0), Reply(503, {}))
 _DENIALS = (Reply(403, {"message": "denied"}), Reply(401, {"message": "who are you?"}))
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One thing that happens."""
-
-    what: str
-    arguments: tuple[Any, ...] = ()
-
-    def __str__(self) -> str:
-        return f"{self.what}({', '.join(map(repr, self.arguments))})"
-
-
-@dataclass(frozen=True, slots=True)
-class History:
-    """Where it happens, and what."""
-
-    seed: int
-    kinds: tuple[str, ...]
-    steps: tuple[Step, ...]
 
 
 class Machine:
@@ -346,9 +308,11 @@ class Machine:
         world = self.world
         for side in Side:
             world.mend(str(side))
-        for resource, spec in self.specs.items():
+        for spec in self.specs.values():
+            self.define_kind(spec.plural)
             for plane in world.planes.values():
-                self._heal_kind(plane, spec, resource)
+                for name in plane.objects(spec.plural):
+                    plane.finalize(name, kind=spec.plural)
         self.start()
         if world.life is not None:
             world.life.fuse = None
@@ -359,60 +323,22 @@ class Machine:
             self._look()
             if world.life is None:
                 world.start()
-            open_ends = self.open_ends()
-            if not open_ends and world.idle():
+            left = open_ends(self.world, self.checker)
+            if not left and world.idle():
                 break
             if world.clock.now > human:
                 self.release()  # what waits for a human waits no longer
                 human = world.clock.now + 600
             if world.clock.now > deadline:
-                raise Violation(f"not in agreement: {open_ends or 'the agent does not come to rest'}; {world.status()}")
+                raise Violation(f"not in agreement: {left or 'the agent does not come to rest'}; {world.status()}")
         done = len(world.writes)
         world.pass_time(HOUR)
         self._look()
         more = [str(write) for write in world.writes[done:] if write.before != write.after]
         if more:
             raise Violation(f"both sides agreed, and then the agent wrote: {more[:5]}")
-        if open_ends := self.open_ends():
-            raise Violation(f"agreement was lost: {open_ends}")
-
-    def open_ends(self) -> list[str]:
-        """What the two sides disagree on."""
-        found = []
-        for spec in self.specs.values():
-            up, down = (self.world.planes[s].objects(spec.plural) for s in (spec.upstream, spec.downstream))
-            for name in sorted(up.keys() | down.keys()):
-                problem = self._problem(spec, up.get(name), down.get(name))
-                if problem:
-                    found.append(f"{spec.plural} {name}: {problem}")
-        return found
-
-    def _problem(self, spec: Spec, up: Json | None, down: Json | None) -> str:
-        if up is not None and not spec.sees(up):
-            up = None
-        ours = down is not None and (signed(down) if spec.downstream is Side.CLOUD else spec.sees(down))
-        if up is None:
-            return "the copy of nothing" if ours else ""
-        if down is None:
-            return "no copy"
-        if not ours:
-            return ""  # the name is taken
-        if stamp(down) != up["metadata"]["uid"]:
-            return "the copy of another object"
-        if up["spec"] != down["spec"]:
-            return "content"
-        if not labels(up).items() <= labels(down).items():
-            return "labels"
-        story = self.checker.stories[up["metadata"]["uid"]]
-        moving_up, moving_down = spec.moving(up), spec.moving(down)
-        if moving_down is not None and moving_up != moving_down and not story.rivalled:
-            return f"status: {moving_up} upstream, {moving_down} downstream"
-        return ""
-
-    def _heal_kind(self, plane: Plane, spec: Spec, resource: str) -> None:
-        self.define_kind(spec.plural) if plane.side is spec.upstream else None
-        for name in plane.objects(spec.plural):
-            plane.finalize(name, kind=spec.plural)
+        if left := open_ends(self.world, self.checker):
+            raise Violation(f"agreement was lost: {left}")
 
     # Help
 
@@ -434,7 +360,7 @@ class Machine:
         served = any(k.plural == spec.plural and not k.dying for k in plane.server.kinds())
         return plane if served and side not in self._unseen_restore else None
 
-    def _probed(self, side: Side, call: Call, reply: Reply) -> None:
+    def _probed(self, side: Side, call: Call, _: Reply) -> None:
         if call.verb == "list":
             self._unseen_restore.discard(side)
 
@@ -455,81 +381,3 @@ class Machine:
             resource: {o["metadata"]["uid"] for o in plane.objects(spec.plural).values()}
             for resource, spec in self.specs.items()
         }
-
-
-# Where histories come from
-
-_Draw = Callable[[Random], tuple[Any, ...]]
-
-
-def _name(chance: Random) -> str:
-    return chance.choice(NAMES)
-
-
-def _side(chance: Random) -> str:
-    return chance.choice(["cloud", "cloud", "robot"])
-
-
-def _verb(chance: Random) -> str:
-    return chance.choice(["", "create", "update", "delete", "patch", "list", "watch", "get"])
-
-
-_OF_OBJECTS: Mapping[str, tuple[float, _Draw]] = {
-    "create": (12, lambda c: (_name(c), c.randrange(9), c.randrange(60))),
-    "change": (7, lambda c: (_name(c), c.randrange(9))),
-    "remove": (7, lambda c: (_name(c),)),
-    "replace": (4, lambda c: (_name(c), c.randrange(9))),
-    "relabel": (2, lambda c: (_name(c), c.choice(["", "robot-2", ROBOT, ROBOT]))),
-    "keep": (2, lambda c: (_name(c), c.choice(["upstream", "downstream"]), c.randrange(2))),
-    "rival": (2, lambda c: (_name(c),)),
-    "report": (14, lambda c: (_name(c),)),
-    "blank": (3, lambda c: (_name(c), c.randrange(2))),
-    "drift": (3, lambda c: (_name(c), c.randrange(9))),
-    "lose_copy": (4, lambda c: (_name(c),)),
-    "by_hand": (2, lambda c: (_name(c), c.randrange(2))),
-    "delete_kind": (1, lambda c: ()),
-    "define_kind": (1.5, lambda c: ()),
-    "hold": (0.5, lambda c: ()),
-}
-"""Steps that are about one kind: how often they come, and their further arguments."""
-
-_OTHERS: Mapping[str, tuple[float, _Draw]] = {
-    "wait": (30, lambda c: (c.choice([0.005, 0.02, 0.02, 0.05, 0.1, 0.3, 1.0, 5.0, 20.0, 100.0]),)),
-    "crash": (3, lambda c: ()),
-    "crash_after": (4, lambda c: (c.randrange(1, 60),)),
-    "stop": (1, lambda c: ()),
-    "kill": (1, lambda c: ()),
-    "start": (5, lambda c: ()),
-    "lose_database": (1, lambda c: ()),
-    "cut": (3, lambda c: (_side(c),)),
-    "silence": (1, lambda c: (_side(c),)),
-    "mend": (5, lambda c: (_side(c),)),
-    "lag": (2, lambda c: (_side(c), c.choice([0.0, 0.1, 2.0, 20.0]))),
-    "repeat": (1, lambda c: (_side(c), c.randrange(1, 4))),
-    "end_watches": (1, lambda c: (_side(c), c.randrange(1, 4))),
-    "befall": (7, lambda c: (_side(c), _verb(c), c.randrange(60), c.randrange(1, 4))),
-    "deny": (1, lambda c: (_side(c), _verb(c), c.randrange(2), c.randrange(1, 4))),
-    "restart": (2, lambda c: (_side(c),)),
-    "compact": (2, lambda c: (_side(c), c.randrange(2))),
-    "others_write": (2, lambda c: (_side(c), c.randrange(1, 50))),
-    "snapshot": (3, lambda c: (_side(c),)),
-    "restore": (1.5, lambda c: (_side(c),)),
-    "rebuild": (0.3, lambda c: (_side(c), c.choice([10, 100_000]))),
-    "release": (1, lambda c: ()),
-}
-
-
-def history_of(seed: int) -> History:
-    """The history of a seed."""
-    chance = Random(f"history-{seed}")
-    kinds = tuple(chance.sample(sorted(KINDS), chance.choice([1, 1, 2])))
-    table = {**_OF_OBJECTS, **_OTHERS}
-    # Each history has a mood: some things happen in it often, and others not at all.
-    weights = {what: weight * chance.choice([0, 1, 1, 1, 3]) for what, (weight, _) in table.items()}
-    for what in ("create", "wait", "start", "mend"):
-        weights[what] = table[what][0]
-    steps = []
-    for what in chance.choices(list(weights), list(weights.values()), k=chance.randint(5, 40)):
-        arguments = table[what][1](chance)
-        steps.append(Step(what, (chance.choice(kinds), *arguments) if what in _OF_OBJECTS else arguments))
-    return History(seed, kinds, tuple(steps))

@@ -31,7 +31,7 @@ class _Open:
     async def passes(self) -> None:
         """Always."""
 
-    def perform(self, call: Call, *, late: bool = False) -> Reply:
+    def perform(self, call: Call, *, late: bool = False) -> Reply:  # noqa: ARG002
         """Carry it out."""
         reply = self._world.servers[Side.CLOUD].answer(call)
         self._world.signals[Side.CLOUD].ring()

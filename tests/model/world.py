@@ -226,7 +226,7 @@ class World:
         """What `crsyncer status --json` says; {} while no agent runs."""
         return {} if self.life is None else self.life.document()
 
-    def _perform(self, side: Side, call: Call, late: bool) -> Reply:
+    def _perform(self, side: Side, call: Call, *, late: bool) -> Reply:
         server = self.servers[side]
         if call.method == "GET":
             reply = server.answer(call)
@@ -243,7 +243,7 @@ class World:
         reply = server.answer(call)
         verb = "status" if call.verb != "create" and address.subresource else call.verb
         after = server.storage.of(address.kind.resource).get(where)
-        write = Write(self.clock.now, side, verb, address.kind.resource, name, call, reply.status, before, after)
+        write = Write(self.clock.now, side, verb, address.kind.resource, name, call, reply.status, before, after, late)
         self.writes.append(write)
         for witness in self.witnesses:
             witness(write)
