@@ -168,11 +168,11 @@ class Checker:
 
     def _answered(self, side: Side, call: Call, reply: Reply) -> None:
         """The agent was told of a kind that is not served any more."""
+        if call.path != f"/apis/{GROUP}/v1":
+            return
+        served = {r["name"]: r["verbs"] for r in reply.body.get("resources", [])}
         for resource, spec in self.kinds.items():
-            if side is not spec.upstream or call.path not in (f"/apis/{GROUP}/v1", f"/apis/{GROUP}/v1/{spec.plural}"):
-                continue
-            served = {r["name"]: r["verbs"] for r in reply.body.get("resources", [])}
-            if reply.status == 404 or (served and "create" not in served.get(spec.plural, [])):
+            if side is spec.upstream and "create" not in served.get(spec.plural, []):
                 self.noticed_kind.add(resource)
 
     def _kind_is_dying(self, resource: str, side: Side) -> bool:
