@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import hashlib
 import logging
 import os
+import secrets
 import signal
 import time
 from collections import Counter
@@ -14,6 +16,7 @@ from functools import partial
 from crsyncer import __version__
 from crsyncer.core.model import Json, Side
 from crsyncer.core.report import Facts, StoreFacts, document
+from crsyncer.core.twins import NAME
 from crsyncer.edges import control, reload, web
 from crsyncer.edges.boot import read_boot_id
 from crsyncer.edges.config import Settings
@@ -32,6 +35,8 @@ _PULSE_SECONDS = 1.0
 _STUCK_SECONDS = 30.0
 _BOOT = "boot"
 """Under which name the store keeps the last boot id that could be read."""
+_NUMBER = "number"
+"""Under which name the store keeps what tells it from other stores."""
 
 
 async def run(settings: Settings, load: Callable[[], Settings]) -> int:
@@ -94,6 +99,8 @@ class Agent:
         self._store_trouble: str | None = None
         self._store: SqliteStore
         self._nerves: Nerves | None = None
+        self._boot_id = ""
+        self._name = "crsyncer"
         self._changed = asyncio.Event()
         self._rebuild = asyncio.Event()
         self._pulse = time.monotonic()
@@ -105,6 +112,8 @@ class Agent:
             for side in Side:
                 await self._connect(side, trial)
         self._store = await SqliteStore.open(self._settings.state_dir, on_trouble=self._trouble)
+        self._boot_id = read_boot_id(self._settings.boot_id_file)
+        self._name = self._distinct_name()
         self._store.on_commit = self._metrics.commit
         for note in self._store.notes:
             log.warning("store: %s", note)
@@ -189,7 +198,7 @@ class Agent:
             else:
                 self._metrics.exchange(side, exchange.verb, exchange.code, exchange.bytes_up, exchange.bytes_down)
 
-        cluster = await KubeCluster.connect(path, context=context or None, observe=observe)
+        cluster = await KubeCluster.connect(path, context=context or None, name=self._name, observe=observe)
         stack.push_async_callback(cluster.close)
         return cluster
 
@@ -204,14 +213,23 @@ class Agent:
             clock=time.time,
             noticed=self._changed.set,
             boot=self._boot(),
+            name=self._name,
         )
 
     def _boot(self) -> str:
         """This boot of the robot; where it cannot be read there was none since, as far as we know."""
-        boot = read_boot_id(self._settings.boot_id_file)
-        if boot and boot != self._store.get_meta(_BOOT):
-            self._store.put_meta(_BOOT, boot)
+        if self._boot_id and self._boot_id != self._store.get_meta(_BOOT):
+            self._store.put_meta(_BOOT, self._boot_id)
         return str(self._store.get_meta(_BOOT) or "")
+
+    def _distinct_name(self) -> str:
+        """A name that no other agent has: another store has another number, a copy of it runs in another boot."""
+        number = self._store.get_meta(_NUMBER)
+        if number is None:
+            number = secrets.token_hex(8)
+            self._store.put_meta(_NUMBER, number)
+        boot = self._boot_id or secrets.token_hex(8)
+        return NAME + hashlib.blake2b(f"{boot} {number}".encode(), digest_size=4).hexdigest()
 
     # Settings
 
@@ -280,6 +298,7 @@ class Agent:
             outbox=outbox_facts(rows),
             writes={side: dict(counts) for side, counts in self._tally.writes.items()},
             ready=nerves.catalog.known,
+            twin=nerves.twins.twin(time.time()),
             config_error=self._config_error,
         )
         return document(facts, time.time())

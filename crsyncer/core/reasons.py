@@ -3,13 +3,15 @@
 from collections.abc import Iterable, Iterator
 
 from crsyncer.core.model import Json, Side
-from crsyncer.core.words import count, duration, unix
+from crsyncer.core.twins import Twin
+from crsyncer.core.words import count, duration, rfc3339, unix
 
 _HEALTHS = ("attention", "degraded", "offline", "healthy")
 """Worst first; a document is as healthy as its worst reason."""
 _ORDER = (
     "AgentStopped",
     "IdentityChanged",
+    "DuplicateInstance",
     "CloudUnauthorized",
     "RobotUnauthorized",
     "Restored",
@@ -116,10 +118,18 @@ def kind_hint(state: str) -> str:
 
 
 def judge(
-    content: Json, *, now: float, ready: bool = True, config_error: str | None = None, store_message: str | None = None
+    content: Json,
+    *,
+    now: float,
+    ready: bool = True,
+    config_error: str | None = None,
+    store_message: str | None = None,
+    twin: Twin | None = None,
 ) -> Json:
     """The document with `health` and `reasons` filled in, the most important reason first."""
     found = [*_of_kinds(content), *_of_holds(content), *_of_rest(content, config_error, store_message)]
+    if twin is not None:
+        found.append(_of_twin(content, twin))
     if content["agent"]["state"] == "stopped":
         found.append(_of_stop(content))
     else:
@@ -129,6 +139,15 @@ def judge(
     )
     reasons = [{"code": code, "message": message, "hint": hint} for _, code, message, hint in found]
     return content | {"health": found[0][0] if found else "healthy", "reasons": reasons}
+
+
+def _of_twin(content: Json, twin: Twin) -> _Reason:
+    what = f"{twin.name} wrote {twin.resource} {twin.key} in the cloud at {rfc3339(twin.time)}"
+    hint = (
+        "is a disk copied, or an old robot still running? Give the other one a --robot-name, account and state"
+        " directory of its own, or stop it; this is over 10 minutes after its last write"
+    )
+    return "attention", "DuplicateInstance", f"another agent acts as {content['robot'] or 'this robot'}: {what}", hint
 
 
 def _of_stop(content: Json) -> _Reason:

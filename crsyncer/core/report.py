@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from crsyncer.core.model import Json, Side
 from crsyncer.core.reasons import hold_hint, judge
+from crsyncer.core.twins import Twin
 from crsyncer.core.words import rfc3339
 
 SCHEMA = "crsyncer.status/v1"
@@ -118,6 +119,8 @@ class Facts:
     """Per side and verb: create, update, delete, status."""
     ready: bool = True
     """The store is open and the robot's CRDs are known."""
+    twin: Twin | None = None
+    """Another agent with this one's identity."""
     config_error: str | None = None
     """Why the newest configuration was not taken over; None when it was."""
 
@@ -159,7 +162,12 @@ def document(facts: Facts, now: float) -> Json:
         "store": _store(facts.store),
     }
     return judge(
-        content, now=now, ready=facts.ready, config_error=facts.config_error, store_message=facts.store.message
+        content,
+        now=now,
+        ready=facts.ready,
+        config_error=facts.config_error,
+        store_message=facts.store.message,
+        twin=facts.twin,
     )
 
 

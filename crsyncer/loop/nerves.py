@@ -7,6 +7,7 @@ from functools import partial
 from crsyncer.core.calls import Call
 from crsyncer.core.guard import Holds
 from crsyncer.core.model import Side
+from crsyncer.core.twins import Twins
 from crsyncer.core.watch import Anchor
 from crsyncer.loop.catalog import Catalog
 from crsyncer.loop.custody import ISSUED
@@ -22,7 +23,7 @@ class Nerves:
     """The same wherever the hands lead: to two API servers and a disk, or to a world that was made up.
 
     `clock` is Unix time in seconds, `watch_timeout` is in seconds; `noticed` is called when there is news for `status`;
-    `boot` names this boot of the robot, "" where it is not known.
+    `boot` names this boot of the robot, "" where it is not known; `name` is the agent's, as API servers note it.
     """
 
     def __init__(
@@ -37,8 +38,10 @@ class Nerves:
         clock: Callable[[], float],
         noticed: Callable[[], None],
         boot: str = "",
+        name: str = "crsyncer",
     ) -> None:
         self.holds = Holds(store.get_meta(ISSUED) or 0)
+        self.twins = Twins(name)
         self.links = {
             side: SideLink(
                 side,
@@ -63,6 +66,7 @@ class Nerves:
             store=store,
             observer=observer,
             holds=self.holds,
+            twins=self.twins,
             clock=clock,
             watch_timeout=watch_timeout,
             noticed=noticed,

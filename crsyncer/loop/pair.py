@@ -8,7 +8,7 @@ from crsyncer.core.actions import Delete, HoldReason
 from crsyncer.core.decide import decide
 from crsyncer.core.model import Gap, Json, Key, Loaded, Side
 from crsyncer.core.policy import Policy
-from crsyncer.core.project import status_value
+from crsyncer.core.project import stamp_of, status_value
 from crsyncer.core.queue import Priority
 from crsyncer.core.watch import EventType
 from crsyncer.errors import SyncError
@@ -70,6 +70,7 @@ class Pair:
                 observer=around.observer,
                 watch_timeout=around.watch_timeout,
                 changed=self._changed,
+                overheard=self._overheard,
                 covered=self._covered,
                 went_back=self._went_back,
                 phase_changed=self._phase_changed,
@@ -152,12 +153,26 @@ class Pair:
         if gone:
             self.mirror.lost(side, key)
             self._custody.forget(key)
+            if side is Side.CLOUD:
+                self._around.twins.forget(self.policy.resource, key)
         self._around.dispatchers[self.policy.downstream].add(
             job, Priority.DELETION if gone else self.worker.priority(key)
         )
         if gone and side is self.policy.upstream and not self._down.up.is_set():
             # The copy is out of reach: ask now whether it may be deleted, the cloud may be gone when it is back.
             self._around.dispatchers[self.policy.upstream].add(job._replace(half=CHECK), Priority.DELETION)
+
+    def _overheard(self, side: Side, key: Key, raw: Json, live: bool) -> None:
+        """Who else writes what is this robot's alone has its identity, too. (Every robot writes an unfiltered kind.)"""
+        policy, around = self.policy, self._around
+        stamp = stamp_of(raw)
+        signed = policy.upstream is Side.ROBOT and stamp is not None and stamp.robot == policy.robot
+        if side is not Side.CLOUD or not (signed or (policy.upstream is Side.CLOUD and policy.filtered)):
+            return
+        known, met = live and key in self.mirror.views[side], around.links[side].met
+        if around.twins.saw(policy.resource, key, raw, known=known, met=met, now=around.clock()):
+            log.warning("another agent acts as %s: it wrote %s %s", policy.robot, policy.resource, key)
+            around.noticed()
 
     def _covered(self, side: Side) -> None:
         coverages = {self.mirror.coverage(side, r.namespace) for r in self.on(side)}

@@ -36,7 +36,8 @@ class Reflector:
     """Delivers one side's objects of a kind into the mirror.
 
     `changed(side, key, type, object)` is called for every object that may need a look (and has to call `Mirror.lost`
-    after a DELETED), `covered(side)` when what a missing object means has changed, `went_back(side, how)` before a
+    after a DELETED), `overheard(side, key, object, live)` before that (`live`: it is an event),
+    `covered(side)` when what a missing object means has changed, `went_back(side, how)` before a
     cluster is listed that may show less than we know, `phase_changed()` as it says.
     """
 
@@ -51,6 +52,7 @@ class Reflector:
         observer: Observer,
         watch_timeout: int,
         changed: Callable[[Side, Key, EventType, Json | None], None],
+        overheard: Callable[[Side, Key, Json, bool], None],
         covered: Callable[[Side], None],
         went_back: Callable[[Side, Rewind], None],
         phase_changed: Callable[[], None],
@@ -64,6 +66,7 @@ class Reflector:
         self._mirror = mirror
         self._observer = observer
         self._changed = changed
+        self._overheard = overheard
         self._covered = covered
         self._went_back = went_back
         self._phase_changed = phase_changed
@@ -148,6 +151,7 @@ class Reflector:
         if key is not None:
             self._compare(key, raw["metadata"]["resourceVersion"], listed_at)
             self._listed.add(key)
+            self._overheard(self.side, key, raw, False)
             if self._mirror.saw(self.side, key, raw):
                 self._changed(self.side, key, EventType.ADDED, raw)
 
@@ -169,6 +173,7 @@ class Reflector:
         key = self._admit(raw, leaving=gone)
         if key is None:
             return
+        self._overheard(self.side, key, raw, not gone)
         known = self._mirror.views[self.side].get(key)
         if gone and known is not None and known.uid != raw["metadata"]["uid"]:
             return

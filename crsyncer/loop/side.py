@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 import logging
+import math
 import random
 from collections.abc import Callable, Collection
+from email.utils import parsedate_to_datetime
 from enum import StrEnum
 
 from crsyncer.core import calls
@@ -74,6 +76,8 @@ class SideLink:
         """What the cluster was called when it was first met: cursors carry it, whatever is learned later (S6.2)."""
         self.revision = 0
         """The cluster's resourceVersion at the last probe; 0 when the probe could not say."""
+        self.met = math.inf
+        """When we met the server, by its own clock (Unix time, seconds)."""
         self.up = asyncio.Event()
         self.down = asyncio.Event()
         self._store = store
@@ -224,6 +228,8 @@ class SideLink:
         if self.known_as is None:
             self._name(name_of(found))
         self._know(merged(self._known, found))
+        if not self._was_connected:
+            self.met = _server_time(reply, otherwise=self._clock())
         self._connected()
         return True
 
@@ -305,3 +311,10 @@ class SideLink:
 def _revision(reply: Reply) -> int:
     text = str((reply.body.get("metadata") or {}).get("resourceVersion") or "")
     return int(text) if text.isdigit() else 0
+
+
+def _server_time(reply: Reply, *, otherwise: float) -> float:
+    try:
+        return parsedate_to_datetime(reply.date).timestamp()
+    except (TypeError, ValueError):
+        return otherwise

@@ -14,6 +14,7 @@ from crsyncer.core.model import Gap, Key, Side
 from crsyncer.core.policy import Policy
 from crsyncer.core.project import status_value
 from crsyncer.core.queue import Priority
+from crsyncer.core.twins import Twins
 from crsyncer.errors import Never, NotAllowed, Refused, SyncError, Throttled
 from crsyncer.loop.brake import DeletionBrake
 from crsyncer.loop.custody import Custody
@@ -52,6 +53,7 @@ class Surroundings:
     store: Store
     observer: Observer
     holds: Holds
+    twins: Twins
     clock: Callable[[], float]
     watch_timeout: int
     noticed: Callable[[], None]

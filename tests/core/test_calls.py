@@ -215,3 +215,9 @@ def test_S8_2_a_replay_is_a_short_watch_of_metadata():
     assert dict(call.query)["resourceVersion"] == "6"
     assert call.accept == calls.PARTIAL
     assert calls.replay(GOALS, "", before="6").query == call.query[1:]
+
+
+def test_S8_1_of_a_crd_only_the_metadata_is_asked():
+    call = calls.crd("goals.lab.example.com")
+    assert call.path == "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/goals.lab.example.com"
+    assert call.accept == calls.PARTIAL

@@ -47,11 +47,14 @@ _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=
 class KubeCluster:
     """One API server. Made by `connect`; not for sharing between event loops."""
 
-    def __init__(self, credentials: Credentials, *, observe: Callable[[Exchange], None] | None = None) -> None:
+    def __init__(
+        self, credentials: Credentials, *, name: str = "crsyncer", observe: Callable[[Exchange], None] | None = None
+    ) -> None:
         login = credentials.login
         self.server = login.config.server
         self.fallback_identity = hashlib.sha256(f"{login.config.ca}\n{self.server}".encode()).hexdigest()
         self._credentials = credentials
+        self._user_agent = f"{name}/{__version__}"
         self._observe = observe
         self._meter = Meter()
         self._slots = asyncio.Semaphore(_POOL)
@@ -67,13 +70,19 @@ class KubeCluster:
 
     @classmethod
     async def connect(
-        cls, kubeconfig: Path | None, *, context: str | None, observe: Callable[[Exchange], None] | None
+        cls,
+        kubeconfig: Path | None,
+        *,
+        context: str | None,
+        name: str = "crsyncer",
+        observe: Callable[[Exchange], None] | None,
     ) -> "KubeCluster":
         """Load the login; nothing is sent to the server yet. Raises ConfigError, in one line without secrets.
 
-        Without a kubeconfig it is the in-cluster account, and outside a pod k3s' own file.
+        Without a kubeconfig it is the in-cluster account, and outside a pod k3s' own file. `name` is the client's: API
+        servers note on an object who wrote what of it.
         """
-        return cls(await Credentials.load(kubeconfig, context=context), observe=observe)
+        return cls(await Credentials.load(kubeconfig, context=context), name=name, observe=observe)
 
     async def request(self, call: Call) -> Reply:
         """Send one request; redirects are answers like any other. Raises Unsure, or Never for a body that is no JSON.
@@ -167,7 +176,7 @@ class KubeCluster:
         path = quote(call.path, safe="/:")
         url = f"{self.server}{path}?{urlencode(call.query)}" if call.query else self.server + path
         headers = {
-            "User-Agent": f"crsyncer/{__version__}",
+            "User-Agent": self._user_agent,
             "Accept": call.accept,
             # Lists shrink to a tenth; for anything small it costs more than it saves, and delays a watch's events.
             "Accept-Encoding": "gzip" if call.verb == "list" else "identity",

@@ -1,0 +1,67 @@
+"""Row 48: which traces show that another agent is alive, and which are only history."""
+
+import pytest
+
+from crsyncer.core.model import Key
+from crsyncer.core.twins import Twin, Twins
+from tests.core.builders import goal
+
+KEY = Key("default", "a")
+OWN, OTHER, THIRD = (f"crsyncer-0000000{number}" for number in (1, 2, 3))
+MET = 1000.0
+"""1970-01-01T00:16:40Z"""
+
+
+def written(*traces: tuple[object, object]) -> dict:
+    return goal(metadata={"managedFields": [{"manager": manager, "time": time} for manager, time in traces]})
+
+
+def saw(twins: Twins, raw: dict, *, known: bool = True, now: float = 5.0) -> bool:
+    return twins.saw("goals.x", KEY, raw, known=known, met=MET, now=now)
+
+
+def test_whoever_writes_after_we_have_seen_the_object_is_a_twin_for_ten_minutes():
+    twins = Twins(OWN)
+    assert not saw(twins, written((OTHER, "1970-01-01T00:17:00Z")), known=False)
+    assert twins.twin(5.0) is None
+    assert saw(twins, written((OWN, "1970-01-01T00:20:00Z"), (OTHER, "1970-01-01T00:18:00Z")))
+    assert twins.twin(6.0) == Twin(OTHER, "goals.x", KEY, 1080.0, 605.0)
+    assert not saw(twins, written((OTHER, "1970-01-01T00:19:00Z")), now=100.0), "it is known already"
+    assert twins.twin(699.0) is not None
+    assert twins.twin(700.0) is None
+    assert saw(twins, written((OTHER, "1970-01-01T00:20:00Z")), now=800.0)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        goal(),
+        goal(metadata={"managedFields": None}),
+        goal(metadata={"managedFields": [None, {}, {"manager": 7, "time": "1970-01-01T00:18:00Z"}]}),
+        written(
+            (OWN, "1970-01-01T00:18:00Z"),
+            ("crsyncer-sandbox", "1970-01-01T00:18:00Z"),
+            ("crsyncer", "1970"),
+        ),
+        written((OTHER, None), (OTHER, "soon"), (OTHER, 7)),
+        goal(metadata={"managedFields": [{"manager": OTHER}]}),
+    ],
+)
+def test_others_ourselves_and_what_makes_no_sense_are_no_twins(raw: dict):
+    assert not saw(Twins(OWN), raw)
+
+
+def test_what_was_written_before_we_met_the_server_is_history_however_late_it_comes():
+    twins = Twins(OWN)
+    assert not saw(twins, written((OTHER, "1970-01-01T00:16:00Z")))
+    assert not saw(twins, written((OTHER, "1970-01-01T00:16:40Z")))
+    assert saw(twins, written((THIRD, "1970-01-01T00:16:30Z"), (OTHER, "1970-01-01T00:16:41Z")))
+
+
+def test_an_object_that_was_away_is_a_new_one():
+    twins = Twins(OWN)
+    assert not saw(twins, written((OTHER, "1970-01-01T00:18:00Z")), known=False)
+    twins.forget("goals.x", KEY)
+    twins.forget("goals.x", KEY)
+    assert not saw(twins, written((OTHER, "1970-01-01T00:19:00Z")), known=False)
+    assert not saw(twins, written((OTHER, "1970-01-01T00:19:00Z")))
