@@ -198,23 +198,23 @@ class ListWatch:
             return Relist("unverified")
         if version.isdigit() and self.link.revision < max(int(version), self._sink.newest()):
             return self._restored()
-        if self._sink.rebooted():
-            return Relist("rebooted")
         if str(self.link.revision) == version:
-            return None  # nothing was written since, nowhere
+            return self._rebooted()  # nothing was written since, nowhere
         proof = await self._fence.ask()
         match proof:
             case Proof(history=History.SAME):
-                return None
+                return self._rebooted()
             case Proof(history=History.OTHER):
                 return self._restored()
             case Proof(window=window):
-                if self._fence.accepts(self._path, window):
-                    return None
-                self._window = window
-                return Relist("unproven")
+                known = self._fence.accepts(self._path, window)
+                self._window = "" if known else window
+                return self._rebooted() or (None if known else Relist("unproven"))
             case _:
                 return proof
+
+    def _rebooted(self) -> Relist | None:
+        return Relist("rebooted") if self._sink.rebooted() else None
 
     def _restored(self) -> Relist:
         self._sink.went_back()
