@@ -210,6 +210,7 @@ class Agent:
             robot=self._settings.robot_name,
             namespaces=self._settings.namespaces,
             watch_timeout=self._settings.watch_timeout,
+            audit_interval=self._settings.audit_interval,
             clock=time.time,
             noticed=self._changed.set,
             boot=self._boot(),

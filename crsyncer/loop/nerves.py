@@ -22,8 +22,9 @@ from crsyncer.ports import Cluster, Observer, Store
 class Nerves:
     """The same wherever the hands lead: to two API servers and a disk, or to a world that was made up.
 
-    `clock` is Unix time in seconds, `watch_timeout` is in seconds; `noticed` is called when there is news for `status`;
-    `boot` names this boot of the robot, "" where it is not known; `name` is the agent's, as API servers note it.
+    `clock` is Unix time in seconds, `watch_timeout` and `audit_interval` are in seconds; `noticed` is called when there
+    is news for `status`; `boot` names this boot of the robot, "" where it is not known; `name` is the agent's, as API
+    servers note it.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class Nerves:
         robot: str,
         namespaces: Sequence[str],
         watch_timeout: int,
+        audit_interval: float,
         clock: Callable[[], float],
         noticed: Callable[[], None],
         boot: str = "",
@@ -69,6 +71,7 @@ class Nerves:
             twins=self.twins,
             clock=clock,
             watch_timeout=watch_timeout,
+            audit_interval=audit_interval,
             noticed=noticed,
         )
         self.catalog = Catalog(around, robot=robot, namespaces=namespaces)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import random
 from collections.abc import Iterator, Sequence
 
 from crsyncer.core.actions import Delete, HoldReason
@@ -99,6 +100,7 @@ class Pair:
             tasks.create_task(self._brake.run())
             for reflector in self.reflectors:
                 tasks.create_task(reflector.listwatch.run())
+            tasks.create_task(self._keep_audited())
 
     def revive(self) -> None:
         """The CRD has changed, or a human asks: what was refused is tried again at once."""
@@ -128,11 +130,32 @@ class Pair:
         """Return after a fresh, consistent list of these sides; raises as `ListWatch.fresh_list` does."""
         await asyncio.gather(*(r.listwatch.fresh_list(reason) for r in self.reflectors if r.side in sides))
 
-    def verify(self) -> None:
+    def verify(self, priority: Priority | None = None) -> None:
         """Compare every object, upstream's statuses too (S4.8)."""
         self.worker.unverified |= set(self.mirror.views[self.policy.downstream])
         for key in self.mirror.known_keys():
-            self.worker.look(key)
+            self.worker.look(key, priority)
+
+    async def audit(self) -> None:
+        """Compare what is known with what both sides have, and then the sides, after everything else there is to do.
+
+        Live changes do not notice: a digest is taken beside the watch, and a list only where that shows something
+        else. Raises SyncError when a side did not answer.
+        """
+        for reflector in self.reflectors:
+            if reflector.listwatch.phase is Phase.WATCHING and not await reflector.agrees():
+                log.warning("%s %s is not what the watch has shown", reflector.side, self.policy.resource)
+                await reflector.listwatch.fresh_list("audit")
+        self.verify(Priority.AUDIT)
+
+    async def _keep_audited(self) -> None:
+        """Audit at times that differ from kind to kind and robot to robot, forever."""
+        while True:
+            await asyncio.sleep(self._around.audit_interval * random.uniform(0.5, 1.5))  # noqa: S311
+            try:
+                await self.audit()
+            except SyncError as error:
+                log.info("%s: not audited this time: %s", self.policy.resource, error)
 
     # What the reflectors report
 

@@ -1,5 +1,6 @@
 """Keeps one side of a mirror true, in one namespace or in all: the sink of a list-watch."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -9,8 +10,9 @@ from functools import partial
 from crsyncer.core import calls
 from crsyncer.core.model import Cursor, Edition, Json, Key, Side, View
 from crsyncer.core.policy import Policy
-from crsyncer.core.project import key_of, objection
+from crsyncer.core.project import edition_of, key_of, objection
 from crsyncer.core.watch import Anchor, EventType
+from crsyncer.errors import Unsure
 from crsyncer.loop.fence import Fence
 from crsyncer.loop.listwatch import ListWatch
 from crsyncer.loop.mirror import Mirror, newer
@@ -20,6 +22,8 @@ from crsyncer.ports import Observer
 
 log = logging.getLogger(__name__)
 
+_LATE_SECONDS = 5.0
+"""How far a watch may be behind a list."""
 _FIRST_VERSION = 2
 """A watch from version 0 would be one from anywhere."""
 
@@ -123,6 +127,34 @@ class Reflector:
     def copies(self) -> int:
         """Whatever was seen of this very collection may be unchanged."""
         return sum(1 for _ in self._mine()) if self._familiar else 0
+
+    async def agrees(self) -> bool:
+        """Whether a digest shows just what is known: taken beside the watch, which goes on.
+
+        Raises Unsure when there was no answer, or no list.
+        """
+        shown: set[Key] = set()
+        odd: list[Edition] = []
+
+        def take(raw: Json, _whole: bool, _listed_at: str) -> None:
+            edition = edition_of(raw)
+            if edition is not None:
+                shown.add(edition.key)
+                if not self._is_known(edition):
+                    odd.append(edition)
+
+        version = await self.listwatch.relister.read(calls.PARTIAL_LIST, take)
+        if not isinstance(version, str):
+            raise Unsure(f"the {self.side} did not list {self._path}")
+        missing = [key for key, view in self._mine() if key not in shown and not newer(view.resource_version, version)]
+        if not odd and not missing:
+            return True
+        await asyncio.sleep(_LATE_SECONDS)
+        known = self._mirror.views[self.side]
+        return not any(key in known and not newer(known[key].resource_version, version) for key in missing) and all(
+            self._is_known(edition) or (edition.key in known and newer(known[edition.key].resource_version, version))
+            for edition in odd
+        )
 
     def relisted(self, reason: str) -> None:
         """Count it."""

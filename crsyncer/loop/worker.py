@@ -45,7 +45,9 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What all kinds share. `clock` is Unix time in seconds, `watch_timeout` a watch's length in seconds."""
+    """What all kinds share. `clock` is Unix time in seconds, `watch_timeout` a watch's length in seconds,
+    `audit_interval` the seconds between two audits of a kind, more or less.
+    """
 
     links: dict[Side, SideLink]
     fences: dict[Side, Fence]
@@ -56,6 +58,7 @@ class Surroundings:
     twins: Twins
     clock: Callable[[], float]
     watch_timeout: int
+    audit_interval: float
     noticed: Callable[[], None]
 
 
@@ -97,10 +100,11 @@ class Worker:
 
     # What is to be looked at
 
-    def look(self, key: Key) -> None:
+    def look(self, key: Key, priority: Priority | None = None) -> None:
         """Have both halves of a pair looked at."""
         job = Job(self.policy.resource, CONTENT, key)
-        self._around.dispatchers[self.policy.downstream].add(job, self.priority(key))
+        content = priority if priority is not None else self.priority(key)
+        self._around.dispatchers[self.policy.downstream].add(job, content)
         if key in self.mirror.pending:
             self.queue_status(key, self.outbox.priority(key))
 

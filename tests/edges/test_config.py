@@ -67,6 +67,7 @@ TABLE = {
     "log_format": (("json", "json"), ("text", "text"), ("JSON", "json"), "text"),
     "log_level": (("debug", "debug"), ("warning", "warning"), ("error", "error"), "info"),
     "watch_timeout": (("30", 30), ("600", 600), ("77", 77), 300),
+    "audit_interval": (("10", 10), ("604800", 604_800), ("99", 99), 21_600),
     "boot_id_file": (("b-flag", None), ("b-env", None), ("b-file", None), Path("/proc/sys/kernel/random/boot_id")),
 }  # fmt: skip
 
@@ -116,6 +117,7 @@ def test_the_variables_are_those_of_the_contract():
         "log_format": ("CRSYNCER_LOG_FORMAT",),
         "log_level": ("CRSYNCER_LOG_LEVEL",),
         "watch_timeout": ("CRSYNCER_WATCH_TIMEOUT",),
+        "audit_interval": ("CRSYNCER_AUDIT_INTERVAL",),
         "boot_id_file": ("CRSYNCER_BOOT_ID_FILE",),
     }
 
@@ -180,6 +182,7 @@ WRONG_VALUES = {
     "log_format": [("xml", "text, json")],
     "log_level": [("loud", "debug, info, warning, error")],
     "watch_timeout": [(wrong, "30 to 600") for wrong in ("29", "601", "-30", "5m", "30.5", "٣٠٠")],
+    "audit_interval": [(wrong, "10 to 604800") for wrong in ("9", "604801", "6h", "-60", "1e3")],
     "boot_id_file": [(".", "a file")],
 }
 WRONG = [(field, *case) for field, cases in WRONG_VALUES.items() for case in cases]

@@ -20,6 +20,7 @@ from tests.model.weather import Weather
 
 ROBOT = "robot-1"
 WATCH_TIMEOUT = 300
+AUDIT_INTERVAL = 6 * 3600
 
 
 class Perform(Protocol):
@@ -125,6 +126,7 @@ class Life:
             robot=ROBOT,
             namespaces=(),
             watch_timeout=WATCH_TIMEOUT,
+            audit_interval=AUDIT_INTERVAL,
             clock=clock,
             noticed=lambda: None,
             boot=boot,

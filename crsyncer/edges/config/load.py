@@ -37,6 +37,8 @@ class Settings:
     log_level: str = "info"
     watch_timeout: int = 300
     """Seconds after which the server is asked to end a watch."""
+    audit_interval: int = 21_600
+    """Seconds between two audits of a kind, more or less."""
     boot_id_file: Path = Path("/proc/sys/kernel/random/boot_id")
     config_file: Path | None = None
     files: tuple[Path, ...] = ()

@@ -110,6 +110,12 @@ def _watch_timeout(given: Given) -> int:
     return int(given.text)
 
 
+def _audit_interval(given: Given) -> int:
+    if not re.fullmatch(r"[0-9]{1,6}", given.text) or not 10 <= int(given.text) <= 604_800:
+        raise given.refuse("a whole number of seconds from 10 to 604800, a week")
+    return int(given.text)
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     """One setting and its three names."""
@@ -176,6 +182,11 @@ OPTIONS = (
         "Ask the servers to end each watch after about this long, 30 to 600. Behind a gateway that hides a dead"
         " back end, this is how long that can go unnoticed.",
         _watch_timeout, "300",
+    ),
+    Option(
+        "audit_interval", "--audit-interval", ("CRSYNCER_AUDIT_INTERVAL",), "auditInterval", "SECONDS",
+        "Compare each kind with what both servers have about this often, give or take half, 10 to 604800.",
+        _audit_interval, "21600",
     ),
     Option(
         "boot_id_file", "--boot-id-file", ("CRSYNCER_BOOT_ID_FILE",), "bootIdFile", "FILE",
