@@ -185,6 +185,6 @@ class Outbox:
                 sent_version=resource_version,
                 accepted=upstream.status if upstream is not None and echoed else wire,
                 had_status=copy is not None and bool(copy.status),
-                seed=record.seed and copy is not None and not copy.has_status,
+                seed=record.seed and (copy is None or not copy.has_status),  # None: the new one may be on its way
             ),
         )
