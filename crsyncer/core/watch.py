@@ -15,6 +15,10 @@ _HASTY_SECONDS = 1.0
 _FIRST_PAUSE_SECONDS = 0.5
 _LAST_PAUSE_SECONDS = 30.0
 _REINITIALIZING_SECONDS = 1.0
+_FIRST_PROBE_SECONDS = 1.0
+_LAST_PROBE_SECONDS = 60.0
+_SOON_PROBE_SECONDS = 8.0
+_LATELY_SECONDS = 900.0
 _OLDEST = re.compile(r"too old resource version: [0-9]+ \(([0-9]+)\)")
 
 
@@ -175,6 +179,19 @@ def read_answer(status: int, body: Json, *, retry_after: float | None = None) ->
     if status in (401, 403):
         return Denied(status, message)
     return Lost(message or f"answered {status}")
+
+
+def probe_pause(*, outage: float, failures: int, answered: bool) -> float:
+    """The longest pause, in seconds, before a side that is down is probed again; to be jittered in full (S9.1).
+
+    One that does not answer is asked again after at most half of the `outage` so far, in seconds: a link that is up
+    for as long as it was down is met in every one of those phases. One lost a while ago is likely to be back soon.
+    One that answers with errors has other clients too, and is left alone for longer after each of the `failures`.
+    """
+    if answered:
+        return backoff(failures, first=_FIRST_PROBE_SECONDS, last=_LAST_PROBE_SECONDS)
+    longest = _SOON_PROBE_SECONDS if outage < _LATELY_SECONDS else _LAST_PROBE_SECONDS
+    return min(longest, max(_FIRST_PROBE_SECONDS, outage / 2))
 
 
 class Haste:

@@ -2,6 +2,9 @@
 
 from datetime import UTC, datetime
 
+NOT_YET_VALID = "the server's certificate is not yet valid"
+"""What is nearly always said of a clock that is behind: a robot that has booted in 1970, say."""
+
 
 def rfc3339(time: float | None) -> str | None:
     """A Unix time in UTC, to the second."""

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import math
 import random
 from collections.abc import Callable
 from enum import StrEnum
@@ -40,6 +41,8 @@ _FIRST_RETRY_SECONDS = 1.0
 _LAST_RETRY_SECONDS = 60.0
 _SPREAD_SECONDS = 5.0
 """Over how long the robots of a cloud spread a list that all of them need: a live change waits half of it."""
+_STEADY_SECONDS = 1.0
+"""A watch that stood for so long has worked, also when there was nothing to say."""
 _EVERYBODYS = ("expired", "unproven", "restored")
 """Reasons that come from the server, and so to all its clients at the same time."""
 
@@ -79,6 +82,10 @@ class ListWatch:
         self._fence = fence
         self._watch_timeout = watch_timeout
         self._haste = Haste()
+        self._opened_at = math.inf
+        """When the watch of this round was opened, in event loop time."""
+        self._ended_at = 0.0
+        """When the last round ended, in event loop time: whatever answers later may be somebody else."""
         self._failures = 0
         self._reason = "first"
         self._unsure = True
@@ -105,9 +112,14 @@ class ListWatch:
 
     async def run(self) -> None:
         """List and watch, forever."""
+        loop = asyncio.get_running_loop()
         while True:
             await self.link.up.wait()
+            self._opened_at = math.inf
             step = await self._until_down()
+            self._ended_at = loop.time()
+            if self._ended_at - self._opened_at >= _STEADY_SECONDS:
+                self._failures = 0
             if not isinstance(step, Rewatch):
                 self._sink.covers(Coverage.NONE)
                 self._unsure = True
@@ -164,7 +176,8 @@ class ListWatch:
                 log.info("%s: watch of %s lost: %s", self.link.side, self._path, reason)
                 self._set(Phase.WAITING, reason)
                 self._doubt(reason)
-                await self._back_off(self._failures > 0)
+                if not self.link.down.is_set():  # else the side says when it is time to go on
+                    await self._back_off(self._failures > 0)
             case Missing():
                 self._set(Phase.MISSING, f"the {self.link.side} does not serve {self._path}")
                 await self._back_off(True)
@@ -193,7 +206,7 @@ class ListWatch:
 
     async def _objection(self, version: str) -> Step | None:
         """What speaks against going on from the cursor; a watch would not say (S8.2). None: nothing."""
-        await self.link.verified()
+        await self.link.verified(since=self._ended_at)
         if self.link.revision == 0:
             return Relist("unverified")
         if version.isdigit() and self.link.revision < max(int(version), self._sink.newest()):
@@ -266,6 +279,7 @@ class ListWatch:
         return self._haste.ended(lived_seconds=lived, events=events)
 
     def _watching(self, *, resumed: bool) -> None:
+        self._opened_at = asyncio.get_running_loop().time()
         self.link.heard()
         if resumed:
             self._sink.resumed()

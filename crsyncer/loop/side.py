@@ -15,21 +15,19 @@ from crsyncer.core.identity import KUBE_SYSTEM, SERVER, Evidence, evidence_in, m
 from crsyncer.core.identity import crd as crd_evidence
 from crsyncer.core.identity import crds as known_crds
 from crsyncer.core.model import Side
-from crsyncer.core.queue import backoff
+from crsyncer.core.watch import probe_pause
 from crsyncer.errors import SyncError, Unsure
 from crsyncer.ports import Cluster, Observer, Reply, Store
 
 log = logging.getLogger(__name__)
 
-_FIRST_RETRY_SECONDS = 1.0
-_LAST_RETRY_SECONDS = 60.0
-_SOON_RETRY_SECONDS = 8.0
-_LATELY_SECONDS = 900.0
 _UNAUTHORIZED_RETRY_SECONDS = 15.0
 """A new credential is usually on its way; where the kubeconfig does not tell of it, only asking does."""
 _NOTE_SECONDS = 60.0
 _SILENCE_SECONDS = 35.0
 """A side that has said nothing for so long is asked, so that a dead link is noticed within a minute."""
+_FRESH_SECONDS = 2.0
+"""Less than it takes to restore a cluster: the probe that has just found the side says what another one would."""
 _KUBE_SYSTEM = Call("get", "GET", "/api/v1/namespaces/kube-system", accept=PARTIAL, timeout=20.0)
 
 
@@ -96,31 +94,30 @@ class SideLink:
         self._answered = False
         self._noted_at = self._heard_at = 0.0
         """Event loop time, in seconds: the clock on the wall may jump."""
+        self._proof = (-math.inf, -math.inf)
+        """When the last probe that found the side connected began and ended, in event loop time."""
         self._was_connected = False
         self._patience = 0.0
-        self._asking: list[asyncio.Future[None]] = []
+        self._asking: list[tuple[float, asyncio.Future[None]]] = []
+        """Who waits for a probe that began after which time."""
 
     async def run(self) -> None:
         """Connect, and stay so: forever."""
-        failures = 0
+        loop = asyncio.get_running_loop()
+        failures, lost_at = 0, loop.time()
         while True:
             if await self._try():
-                failures = 0
                 await self._until_doubt()
+                failures, lost_at = 0, loop.time()
                 continue
-            pause = random.uniform(0, backoff(failures, first=_FIRST_RETRY_SECONDS, last=self._longest_pause()))  # noqa: S311
+            longest = probe_pause(outage=loop.time() - lost_at, failures=failures, answered=self._answered)
+            if self.state is SideState.UNAUTHORIZED:
+                longest = min(longest, _UNAUTHORIZED_RETRY_SECONDS)
+            pause = random.uniform(0, longest)  # noqa: S311
             failures += 1
-            self._doubt.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._hurry.wait(), self._patience + pause)
             self._hurry.clear()
-
-    def _longest_pause(self) -> float:
-        """A link lost a while ago is likely to be back soon; a server that answers with errors is left alone."""
-        if self.state is SideState.UNAUTHORIZED:
-            return _UNAUTHORIZED_RETRY_SECONDS
-        lately = self._clock() - self.since < _LATELY_SECONDS and not self._answered
-        return _SOON_RETRY_SECONDS if lately else _LAST_RETRY_SECONDS
 
     @property
     def identity(self) -> str | None:
@@ -140,10 +137,19 @@ class SideLink:
         self._strange = True
         self._doubt.set()
 
-    async def verified(self) -> None:
-        """Return after a probe that began after this call has found the side connected (S8.2)."""
-        answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._asking.append(answer)
+    async def verified(self, *, since: float) -> None:
+        """Return when a probe that began after `since` has just found the side connected (S8.2).
+
+        `since` is event loop time, in seconds.
+        """
+        loop = asyncio.get_running_loop()
+        began, ended = self._proof
+        # At start the probe may have been one that says nothing about the revision: that of a kind does.
+        told = self.up.is_set() and self.revision > 0
+        if told and began >= since and loop.time() - ended < _FRESH_SECONDS:
+            return
+        answer: asyncio.Future[None] = loop.create_future()
+        self._asking.append((since, answer))
         self._doubt.set()
         await answer
 
@@ -180,23 +186,21 @@ class SideLink:
                 await asyncio.wait_for(self._doubt.wait(), patience)
             except TimeoutError:
                 continue
-            self._doubt.clear()
             return
 
     async def _try(self) -> bool:
         """One probe; the state afterwards is the truth as far as it is known."""
-        asking, self._asking = self._asking, []
-        connected = False
-        try:
-            connected = await self._probe_once()
-        finally:
-            if connected:
-                for answer in asking:
-                    if not answer.done():
-                        answer.set_result(None)
-            else:
-                self._asking += asking
-        return connected
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        self._doubt.clear()  # whatever was doubted before this probe, it answers
+        if not await self._probe_once():
+            return False
+        self._proof = (began, loop.time())
+        for since, answer in self._asking:
+            if since <= began and not answer.done():
+                answer.set_result(None)
+        self._asking = [asking for asking in self._asking if not asking[1].done()]
+        return True
 
     async def _probe_once(self) -> bool:
         self._patience = 0.0

@@ -19,6 +19,7 @@ from crsyncer.core.watch import (
     Proof,
     Relist,
     Rewatch,
+    probe_pause,
     read_answer,
     read_line,
     read_replay,
@@ -173,3 +174,15 @@ def test_S8_2_a_collection_that_keeps_us_out_proves_nothing_and_other_trouble_is
     assert unproven(Denied(401, "who?")) == Lost("who?")
     assert unproven(Rewatch(2.0)) == Rewatch(2.0)
     assert read_replay(b"<html>", ANCHOR) == Lost("a watch line that is not an event")
+
+
+@pytest.mark.parametrize(
+    ("outage", "longest"), [(0, 1), (1.9, 1), (5, 2.5), (12, 6), (100, 8), (899, 8), (900, 60), (1e6, 60)]
+)
+def test_a_silent_side_is_probed_again_within_half_of_its_outage_and_soon_while_it_was_lost_lately(outage, longest):
+    assert probe_pause(outage=outage, failures=3, answered=False) == longest
+
+
+def test_a_side_that_answers_with_errors_is_left_alone_for_longer_each_time():
+    pauses = [probe_pause(outage=1.0, failures=failures, answered=True) for failures in (0, 1, 2, 5, 6, 1000)]
+    assert pauses == [1, 2, 4, 32, 60, 60]

@@ -13,6 +13,8 @@ from typing import Any
 
 import aiohttp
 
+from crsyncer.core.words import NOT_YET_VALID
+from crsyncer.edges.kube.resumption import ResumingContext
 from crsyncer.errors import ConfigError, Unsure
 
 CONNECT_TIMEOUT = 10.0
@@ -99,8 +101,12 @@ def open_socket(address: tuple[Any, ...], *, meter: Meter) -> socket.socket:
 
 def tls_context(*, ca: str | None, certificate: str | None, key: str | None, verify: bool) -> ssl.SSLContext:
     """TLS >= 1.2 that trusts exactly `ca` (PEM), or the machine's roots without one; raises ConfigError."""
+    context = ResumingContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
-        context = ssl.create_default_context(cadata=ca or None)
+        if ca:
+            context.load_verify_locations(cadata=ca)
+        else:
+            context.load_default_certs()
     except (ssl.SSLError, ValueError):
         raise ConfigError("certificate-authority is no PEM certificate", hint="check the kubeconfig's CA") from None
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -139,7 +145,7 @@ def _secret_file(text: str) -> Iterator[str]:
 
 
 _CERTIFICATE = {
-    9: ("the server's certificate is not yet valid", "check this machine's clock"),
+    9: (NOT_YET_VALID, "set this machine's clock"),
     10: ("the server's certificate has expired", "check this machine's clock, then the server's certificate"),
     62: ("the server's certificate is not for this host name", "check server and tls-server-name in the kubeconfig"),
     64: ("the server's certificate is not for this IP address", "check server and tls-server-name in the kubeconfig"),

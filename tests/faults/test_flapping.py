@@ -1,0 +1,61 @@
+"""A link that comes and goes every few seconds (row 42)."""
+
+import asyncio
+import statistics
+
+import pytest
+
+from tests.system.bed import Bed
+from tests.system.test_s5_brake import copied
+
+OBJECTS = 300
+_IDLE_BYTES = 8 * 1024
+"""Of a flap in which nothing was to be told: both directions, TLS included."""
+_BUSY_BYTES = 12 * 1024
+"""Of a flap with a changed spec and a changed status, their events and a second connection included."""
+
+
+async def flapping(bed: Bed, *, flaps: int, seconds: float) -> None:
+    """The cloud is down and up for so many seconds by turns, while a spec and a status change in two flaps of three.
+
+    Each change arrives in the up-phase that follows it, or where the machine is busy in the next one.
+    """
+    await copied(bed, OBJECTS)
+    before = await bed.kind()
+    link = bed.cloud.link
+    idle, busy = list[int](), list[int]()
+    step = 0
+    for flap in range(flaps):
+        changes = flap % 3 > 0
+        link.cut()
+        if changes:
+            step += 1
+            await bed.cloud.patch("g01", {"spec": {"step": step}})
+            await bed.robot.set_status("g02", {"step": step})
+        await asyncio.sleep(seconds)  # the length of the phases is what is tested
+        link.clear()
+        link.restore()
+        await asyncio.sleep(seconds)
+        (busy if changes else idle).append(link.bytes_up + link.bytes_down)
+        assert link.connects >= 1, f"flap {flap} was not noticed"
+        spec = (await bed.robot.get("g01"))["spec"].get("step", 0)
+        status = (await bed.cloud.get("g02")).get("status", {}).get("step", 0)
+        assert (spec in (step - 1, step), status in (step - 1, step)) == (True, True), (flap, step, spec, status)
+    for what, costs in (("idle", idle), ("with a spec and a status", busy)):
+        print(f"{len(costs)} flaps, {what}: {statistics.median(costs):,.0f} bytes, at most {max(costs):,}")
+    assert max(idle) < _IDLE_BYTES
+    assert max(busy) < _BUSY_BYTES
+    await bed.robot.shows("g01", spec={"x": 1, "step": step}, seconds=60)
+    await bed.cloud.shows("g02", status={"step": step}, seconds=60)
+    assert (await bed.kind())["relists"] == before["relists"]
+
+
+@pytest.mark.fault_42
+async def test_a_link_that_is_down_and_up_by_turns_brings_everything_in_each_up_phase_for_few_bytes(bed: Bed):
+    await flapping(bed, flaps=4, seconds=3.0)
+
+
+@pytest.mark.long
+@pytest.mark.fault_42
+async def test_a_link_that_flaps_for_ten_minutes_brings_everything_in_each_up_phase_for_few_bytes(bed: Bed):
+    await flapping(bed, flaps=60, seconds=5.0)
