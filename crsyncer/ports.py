@@ -30,6 +30,8 @@ class Cluster(Protocol):
     """Base URL, without credentials."""
     fallback_identity: str
     """Digest of CA and server URL: the identity of last resort (S8.1)."""
+    clock_offset: float | None
+    """By how many seconds the server's clock was ahead of this machine's at its latest answer; None: it did not say."""
 
     async def request(self, call: Call) -> Reply:
         """Send one request. Any HTTP answer is a Reply; raises Unsure when there was none."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from crsyncer.core.model import Json, Side
 from crsyncer.core.twins import Twin
-from crsyncer.core.words import count, duration, rfc3339, unix
+from crsyncer.core.words import NOT_YET_VALID, count, duration, rfc3339, unix
 
 _HEALTHS = ("attention", "degraded", "offline", "healthy")
 """Worst first; a document is as healthy as its worst reason."""
@@ -26,6 +26,7 @@ _ORDER = (
     "Contested",
     "DeadLetters",
     "StateDegraded",
+    "ClockSuspect",
     "RobotOffline",
     "Starting",
     "NotListed",
@@ -35,6 +36,8 @@ _ORDER = (
 """Among reasons for the same health, the most important first; codes that are not here come last."""
 _BACKLOG = 120.0
 """Seconds that a status may wait while the cloud answers, before somebody should know."""
+_CLOCKS = 60
+"""Seconds by which clocks may differ: a second is lost in each answer, and tokens and certificates are as generous."""
 _SOUND = ("ok", "rebuilt", "missing")
 """States of the store that need nothing more to be said: a rebuilt one only cost a relist."""
 
@@ -133,7 +136,7 @@ def judge(
     if content["agent"]["state"] == "stopped":
         found.append(_of_stop(content))
     else:
-        found += [*_of_links(content, now), *_of_progress(content, now, ready)]
+        found += [*_of_clocks(content), *_of_links(content, now), *_of_progress(content, now, ready)]
     found.sort(
         key=lambda reason: (_HEALTHS.index(reason[0]), _ORDER.index(reason[1]) if reason[1] in _ORDER else len(_ORDER))
     )
@@ -157,6 +160,24 @@ def _of_stop(content: Json) -> _Reason:
         else "systemctl start crsyncer (or crsyncer run); its log says why it ended"
     )
     return "attention", "AgentStopped", "the agent is not running: nothing is synced until it is started", hint
+
+
+def _of_clocks(content: Json) -> Iterator[_Reason]:
+    hint = "set this machine's clock (timedatectl status says whether it follows a time server); tried again by itself"
+    for side in Side:
+        known = content["sides"][side]
+        if known["state"] != "connected":
+            if known["error"] == NOT_YET_VALID:
+                message = f"this machine's clock is behind: to it the {side}'s certificate is not valid yet"
+                yield "degraded", "ClockSuspect", message, hint
+                return
+            continue
+        offset = known["clockOffsetSeconds"] or 0
+        if abs(offset) > _CLOCKS:
+            word = "behind" if offset > 0 else "ahead of"
+            message = f"this machine's clock is {duration(abs(offset))} {word} that of the {side}'s API server"
+            yield "degraded", "ClockSuspect", message, hint
+            return  # one clock that is wrong is wrong on both sides
 
 
 def _of_links(content: Json, now: float) -> Iterator[_Reason]:

@@ -39,6 +39,8 @@ class SideFacts:
     identity: str | None = None
     reconnects: int = 0
     error: str | None = None
+    clock_offset: float | None = None
+    """By how many seconds the side's clock is ahead of this machine's; None: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +229,7 @@ def _side(facts: SideFacts) -> Json:
         "identity": facts.identity,
         "reconnects": facts.reconnects,
         "error": facts.error,
+        "clockOffsetSeconds": None if facts.clock_offset is None else round(facts.clock_offset),
     }
 
 

@@ -44,6 +44,9 @@ class Metrics:
         self._last_ok = self._make(
             Gauge, "side_last_ok_timestamp_seconds", "Unix time of its last good answer.", "side"
         )
+        self._clock = self._make(
+            Gauge, "side_clock_offset_seconds", "By how much its clock is ahead of this machine's.", "side"
+        )
         self._depth = self._make(Gauge, "outbox_depth", "Statuses that wait for the cloud.")
         self._oldest = self._make(Gauge, "outbox_oldest_seconds", "For how long the oldest has waited; 0: none waits.")
         self._dead = self._make(Gauge, "dead_letters", "Writes that were refused for good.")
@@ -108,6 +111,7 @@ class Metrics:
             self._connected.labels(side).set(known["state"] == "connected")
             if known["lastOk"]:
                 self._last_ok.labels(side).set(datetime.fromisoformat(known["lastOk"]).timestamp())
+            self._clock.labels(side).set(known["clockOffsetSeconds"] or 0)
         self._depth.set(document["outbox"]["depth"])
         self._oldest.set(document["outbox"]["oldestSeconds"] or 0)
         self._dead.set(document["outbox"]["deadLetters"])

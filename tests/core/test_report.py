@@ -9,6 +9,7 @@ from crsyncer.cli.screen import render
 from crsyncer.core.model import Side
 from crsyncer.core.reasons import kind_hint
 from crsyncer.core.report import OutboxFacts, StoredFacts, StoreFacts, document, exit_code, stopped_document
+from crsyncer.core.words import NOT_YET_VALID
 from tests.core.report_kit import GOALS, NOW, STORED, facts, hold, kind, side
 
 CONTRACT = json.loads("""
@@ -16,9 +17,9 @@ CONTRACT = json.loads("""
  "agent": {"state": "running", "pid": 812, "since": "2026-11-21T08:00:00Z"},
  "health": "healthy", "reasons": [{"code": "CloudOffline", "message": "...", "hint": "..."}],
  "sides": {"cloud": {"state": "connected", "since": "...", "lastOk": "...", "server": "https://...", "identity": "...",
-                     "reconnects": 0, "error": null},
+                     "reconnects": 0, "error": null, "clockOffsetSeconds": null},
            "robot": {"state": "connected", "since": "...", "lastOk": "...", "server": "https://...", "identity": "...",
-                     "reconnects": 0, "error": null}},
+                     "reconnects": 0, "error": null, "clockOffsetSeconds": null}},
  "kinds": [{"resource": "goals.lab.example.com", "version": "v1", "scope": "Namespaced", "specSource": "cloud",
             "filterByRobotName": true, "statusSubtree": null, "state": "syncing", "message": null,
             "objects": {"cloud": 12, "robot": 12}, "cursor": {"cloud": "1234", "robot": "987"},
@@ -98,6 +99,11 @@ REASONS = {
         facts(store=StoreFacts("/state", 1, 1, "degraded", "disk full")),
     ),
     "disk refuses mutely": ("degraded", "StateDegraded", "degraded", facts(store=StoreFacts("/s", 1, 1, "degraded"))),
+    "a clock in 1970": (
+        "degraded", "ClockSuspect", "20778 d 8 h behind that of the cloud",
+        facts(cloud=side(clock_offset=NOW), robot=side(clock_offset=NOW)),
+    ),
+    "a clock that is fast": ("degraded", "ClockSuspect", "1 min 1 s ahead", facts(robot=side(clock_offset=-61.0))),
     "starting": ("degraded", "Starting", "CRDs", facts(ready=False)),
     "connecting": ("degraded", "Starting", "to the cloud", facts(cloud=side("connecting"))),
     "not listed": (
@@ -119,6 +125,7 @@ def test_each_trouble_has_its_health_its_words_and_a_hint(name):
 
 
 QUIET = {
+    "clocks that differ a little": facts(cloud=side(clock_offset=60.0), robot=side(clock_offset=-1.2)),
     "a relist of a kind that is known": facts(kinds=(kind(state="listing"),)),
     "a rebuilt store": facts(store=StoreFacts("/s", 1, 1, "rebuilt")),
     "a full outbox just after the cloud came back": facts(
@@ -141,6 +148,12 @@ def test_a_changed_identity_and_its_hold_are_one_reason():
 
 def test_a_held_kind_is_explained_by_its_hold():
     assert codes(document(facts(kinds=(kind(state="held", held=215),), holds=(hold(),)), NOW)) == ["MassDeletion"]
+
+
+def test_a_certificate_that_is_not_valid_yet_is_a_matter_of_the_clock():
+    content = document(facts(cloud=side("offline", error=NOT_YET_VALID)), NOW)
+    assert codes(content) == ["ClockSuspect", "CloudOffline"]
+    assert "clock" in content["reasons"][0]["hint"]
 
 
 def test_a_human_is_called_also_when_the_cloud_is_away():

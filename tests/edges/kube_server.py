@@ -40,6 +40,23 @@ class Certificates:
         )
         return made, key
 
+    def issue_for_2040(self, name: str) -> tuple[Path, Path]:
+        """A certificate that is not valid yet, and its key."""
+        made, key = self.issue(name)
+        index, settings = self.directory / f"{name}.index", self.directory / f"{name}.conf"
+        index.touch()
+        settings.write_text(
+            f"[ca]\ndefault_ca=d\n[d]\ndatabase={index}\nnew_certs_dir={self.directory}\n"
+            "rand_serial=yes\ndefault_md=sha256\npolicy=p\nunique_subject=no\n[p]\ncommonName=supplied\n"
+        )
+        _openssl(
+            *("ca", "-batch", "-notext", "-config", settings, "-cert", self.ca),
+            *("-keyfile", self.ca.with_suffix(".key"), "-in", made.with_suffix(".csr"), "-out", made),
+            *("-startdate", "20400101000000Z", "-enddate", "20410101000000Z"),
+            *("-extfile", self.directory / f"{name}.ext"),
+        )
+        return made, key
+
 
 _CURVE = ("-pkeyopt", "ec_paramgen_curve:prime256v1")
 

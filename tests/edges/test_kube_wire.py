@@ -12,6 +12,7 @@ import pytest
 
 from crsyncer import __version__
 from crsyncer.core.calls import Call
+from crsyncer.core.words import NOT_YET_VALID
 from crsyncer.edges.kube import Exchange, KubeCluster
 from crsyncer.errors import Never
 from tests.edges.kube_server import (
@@ -89,6 +90,19 @@ async def test_retry_after_is_read_as_seconds_or_as_a_date(
         after = (await cluster.request(GET)).retry_after
         assert after is not None
         assert low <= after <= high
+
+
+async def test_a_retry_after_is_by_the_clock_of_the_server_which_is_compared_with_ours(reach: Reach) -> None:
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    moments = [format_datetime(tomorrow + timedelta(seconds=late), usegmt=True) for late in (0, 40)]
+    headers = (f"Date: {moments[0]}", f"Retry-After: {moments[1]}")
+    async with reach(always(answer(status="503 Service Unavailable", headers=headers))) as (cluster, _):
+        assert cluster.clock_offset is None
+        assert (await cluster.request(GET)).retry_after == 40
+        assert cluster.clock_offset == pytest.approx(86400, abs=30)
+    async with reach(always(answer(headers=("Date: once upon a time",)))) as (cluster, _):
+        await cluster.request(GET)
+        assert cluster.clock_offset is None
 
 
 @pytest.mark.parametrize("value", ["soon", "-1", "\u0661"])
@@ -196,6 +210,8 @@ async def test_a_certificate_of_another_name_of_the_past_or_of_a_stranger_is_ref
         assert server.requests == []
     async with reach(always(answer()), pair=certificates.issue("late", days=-1)) as (cluster, _):
         assert "has expired" in str(await failure(cluster))
+    async with reach(always(answer()), pair=certificates.issue_for_2040("early")) as (cluster, _):
+        assert str(await failure(cluster)) == NOT_YET_VALID
     stranger = make_certificates(tmp_path).issue("server")
     async with reach(always(answer()), pair=stranger) as (cluster, _):
         assert "not signed by a CA" in str(await failure(cluster))

@@ -53,6 +53,7 @@ class Connection:
     def __init__(self, server: ApiServer, weather: Weather, signal: Signal, wire: Wire) -> None:
         self.server = f"https://{server.storage.name}.example.com"
         self.fallback_identity = server.storage.name
+        self.clock_offset: float | None = None
         self._api = server
         self._weather = weather
         self._signal = signal

@@ -7,7 +7,6 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache, partial
 from pathlib import Path
@@ -53,6 +52,7 @@ class KubeCluster:
         login = credentials.login
         self.server = login.config.server
         self.fallback_identity = hashlib.sha256(f"{login.config.ca}\n{self.server}".encode()).hexdigest()
+        self.clock_offset: float | None = None
         self._credentials = credentials
         self._user_agent = f"{name}/{__version__}"
         self._observe = observe
@@ -123,6 +123,7 @@ class KubeCluster:
         status = 0
         try:
             async with self._send(call, data, login=login, timeout=_timeout(call.timeout)) as response:
+                self._read_clock(response)
                 reply = await _reply(response)
                 status = response.status
         except _FAILURES as error:
@@ -163,6 +164,7 @@ class KubeCluster:
         try:
             async with asyncio.timeout(call.timeout):
                 response = await self._send(call, None, login=login, timeout=timeout)
+            self._read_clock(response)
             status = response.status
         except _FAILURES as error:
             raise unsure(error, seconds=call.timeout) from None
@@ -198,6 +200,10 @@ class KubeCluster:
             allow_redirects=False,
             middlewares=_ONCE if call.method in ("PUT", "DELETE") else (),
         )
+
+    def _read_clock(self, response: aiohttp.ClientResponse) -> None:
+        date = _date(response)
+        self.clock_offset = None if date is None else date - time.time()
 
     def _count(self, verb: str, code: int, started: float) -> None:
         if self._observe is not None:
@@ -258,18 +264,27 @@ async def _reply(response: aiohttp.ClientResponse) -> Reply:
         response.status,
         body if body is not None else {},
         text,
-        _retry_after(response.headers.get("Retry-After")),
+        _retry_after(response),
         response.headers.get("Date", ""),
     )
 
 
-def _retry_after(value: str | None) -> float | None:
-    """Seconds, from seconds or an HTTP date."""
-    if value is None:
-        return None
+def _retry_after(response: aiohttp.ClientResponse) -> float | None:
+    """Seconds, from seconds or an HTTP date, which is a time by the server's clock and not by this machine's."""
+    value = response.headers.get("Retry-After", "")
     if value.isascii() and value.isdigit():
         return float(value[:9])
+    until, now = _seconds(value), _date(response)
+    return None if until is None else max(0.0, until - (now if now is not None else time.time()))
+
+
+def _date(response: aiohttp.ClientResponse) -> float | None:
+    """When the server says that it answered, in Unix time."""
+    return _seconds(response.headers.get("Date", ""))
+
+
+def _seconds(http_date: str) -> float | None:
     try:
-        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
-    except (TypeError, ValueError):
+        return parsedate_to_datetime(http_date).timestamp()
+    except (TypeError, ValueError, OverflowError):
         return None
