@@ -129,9 +129,11 @@ class Executor:
         return None
 
     async def _upstream(self, key: Key) -> tuple[View, Json]:
+        """What upstream shows, as digests and whole: the same version, or a copy would be stamped with another's."""
+        views = self._mirror.views[self._policy.upstream]
+        view = views.get(key)
         body = await self._store.body(self._policy.upstream, self._policy.resource, key)
-        view = self._mirror.views[self._policy.upstream].get(key)
-        if view is None or body is None or body["metadata"]["uid"] != view.uid:
+        if view is None or body is None or views.get(key) is not view:
             raise Refused("upstream has changed since")
         return view, body
 
