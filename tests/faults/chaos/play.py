@@ -49,7 +49,7 @@ class Run:
     async def sample(self, session: aiohttp.ClientSession) -> None:
         """Look at the agent once a second: its metrics do not outlive it."""
         while True:
-            with contextlib.suppress(aiohttp.ClientError, OSError, TimeoutError, StopIteration):
+            with contextlib.suppress(aiohttp.ClientError, OSError, TimeoutError):
                 await self.look(session)
             await asyncio.sleep(1.0)
 
@@ -58,7 +58,8 @@ class Run:
         now, pid = asyncio.get_running_loop().time(), self.agent.pid
         if not pid:
             return
-        self.samples.append(Sample(now, pid, memory(pid), len(os.listdir(f"/proc/{pid}/fd"))))
+        with contextlib.suppress(StopIteration):  # a process that has just ended has no memory any more
+            self.samples.append(Sample(now, pid, memory(pid), len(os.listdir(f"/proc/{pid}/fd"))))
         timeout = aiohttp.ClientTimeout(total=2)
         async with session.get(f"http://127.0.0.1:{self.port}/metrics", timeout=timeout) as reply:
             text = await reply.text()
@@ -115,9 +116,12 @@ async def play(
             status = await agent.ask() or {}
             await run.look(session)
         finally:
+            blind = [task for task in background if task.done()]
             for task in background:
                 task.cancel()
             await asyncio.gather(*background, return_exceptions=True)
+        for task in blind:
+            task.result()  # a run that was not watched to its end proves nothing
         return Evidence(
             began=run.began,
             seen=tuple(recorder.seen),

@@ -7,6 +7,8 @@ from tests.faults.chaos.kinds import KINDS
 
 _FORGETTING = {"restart", "compact", "crd"}
 """After these an API server does not know its past any more, and answers 410."""
+_FORGOTTEN = ("expired", "unproven")
+"""Reasons of an agent that was told so."""
 _ENDS = {"agent_kill", "agent_stop", "agent_forget"}
 _RECENT_SECONDS = 90.0
 """How long a deletion may take to lead to a list, and a fault to lead to a list that is asked for again."""
@@ -29,13 +31,13 @@ def _explained(relist: Relist, evidence: Evidence, *, since: float, again: bool)
         return _vanished(relist, evidence) or _happened(
             evidence, _ENDS, since=relist.at - _RECENT_SECONDS, until=relist.at
         )
-    if relist.reason not in ("first", "expired"):
+    if relist.reason not in ("first", *_FORGOTTEN):
         return False
     if _happened(evidence, {"agent_forget"}, since=since, until=relist.at):
         return True
     if _happened(evidence, _FORGETTING, since=since, until=relist.at, side=relist.side):
         # A process that ended before it had listed leaves it to the next one, as the first thing that it does.
-        return relist.reason == "expired" or _happened(evidence, _ENDS, since=since, until=relist.at)
+        return relist.reason in _FORGOTTEN or _happened(evidence, _ENDS, since=since, until=relist.at)
     # The list before may not have arrived, or not have reached the disk.
     return again and relist.at - since < _RECENT_SECONDS and _disturbed(relist, evidence, since=since)
 

@@ -141,8 +141,9 @@ def test_an_object_that_is_on_its_way_out_still_gets_its_last_status():
     assert rules(checker.lost_finals(GOALS, Evidence(seen=seen))) == ["lost final status"]
 
 
-def test_a_relist_is_explained_by_what_makes_a_server_forget():
-    expired = Relist(50, "cloud", "goals", "expired")
+@pytest.mark.parametrize("reason", ["expired", "unproven"])
+def test_a_relist_is_explained_by_what_makes_a_server_forget(reason: str):
+    expired = Relist(50, "cloud", "goals", reason)
     assert rules(unexplained_relists(Evidence(relists=(expired,)))) == ["unexplained relist"]
     restart = done("restart", 40, 45, side="cloud")
     assert list(unexplained_relists(Evidence(relists=(expired,), done=(restart,)))) == []
