@@ -6,7 +6,7 @@ import statistics
 import pytest
 
 from tests.system.bed import Bed
-from tests.system.test_s5_brake import holds_exactly
+from tests.system.test_s5_brake import copied
 
 OBJECTS = 300
 _IDLE_BYTES = 8 * 1024
@@ -20,11 +20,7 @@ async def flapping(bed: Bed, *, flaps: int, seconds: float) -> None:
 
     Each change arrives in the up-phase that follows it, or where the machine is busy in the next one.
     """
-    names = [f"g{number:02}" for number in range(OBJECTS)]
-    for start in range(0, OBJECTS, 20):
-        await asyncio.gather(*(bed.cloud.create(name, spec={"x": 1}) for name in names[start : start + 20]))
-    await holds_exactly(bed.robot, names, seconds=60)
-    await bed.settled()
+    await copied(bed, OBJECTS)
     before = await bed.kind()
     link = bed.cloud.link
     idle, busy = list[int](), list[int]()

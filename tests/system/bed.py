@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -73,6 +73,17 @@ async def eventually(check: Callable[[], Awaitable[Any]], *, seconds: float = SE
             return result
         assert asyncio.get_running_loop().time() < deadline, f"not within {seconds} s: {what or check}"
         await asyncio.sleep(0.03)
+
+
+async def some_at_a_time(work: Iterable[Awaitable[Any]]) -> None:
+    """Await many things, 16 at a time: a busy machine accepts no hundreds of connections at once."""
+    gate = asyncio.Semaphore(16)
+
+    async def one(thing: Awaitable[Any]) -> None:
+        async with gate:
+            await thing
+
+    await asyncio.gather(*map(one, work))
 
 
 @dataclass

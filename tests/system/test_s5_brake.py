@@ -6,15 +6,15 @@ import pytest
 
 from crsyncer.sandbox.resource import CRD
 from tests.system.asked import full_list, lists
-from tests.system.bed import Bed, SideBed, crd, eventually, writes
+from tests.system.bed import Bed, SideBed, crd, eventually, some_at_a_time, writes
 from tests.system.conftest import MakeBed
 
 
 async def copied(bed: Bed, count: int) -> list[str]:
     """Create so many objects in the cloud, and wait for their copies; their names."""
     names = [f"g{number:02}" for number in range(count)]
-    await asyncio.gather(*(bed.cloud.create(name, spec={"x": 1}) for name in names))
-    await holds_exactly(bed.robot, names)
+    await some_at_a_time(bed.cloud.create(name, spec={"x": 1}) for name in names)
+    await holds_exactly(bed.robot, names, seconds=20.0 + count / 5)
     await bed.settled()
     return names
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.system.asked import deletes, lists, status_writes, watches
-from tests.system.bed import LABEL, Bed, eventually, memory, writes
+from tests.system.bed import LABEL, Bed, eventually, memory, some_at_a_time, writes
 from tests.system.conftest import MakeBed
 from tests.system.test_s5_brake import copied
 
@@ -202,13 +202,8 @@ async def test_S6_6_bodies_live_on_disk(bed: Bed):
     """600 objects of 20 kB on two sides are 24 MB of JSON, and several times that as Python objects."""
     await copied(bed, 5)
     few = memory(bed.agent.pid)
-    gate = asyncio.Semaphore(16)
-
-    async def make(number: int) -> None:
-        async with gate:
-            await bed.cloud.create(f"big-{number}", spec={"text": "x" * 20_000, "number": number})
-
-    await asyncio.gather(*(make(number) for number in range(600)))
+    text = "x" * 20_000
+    await some_at_a_time(bed.cloud.create(f"big-{n}", spec={"text": text, "number": n}) for n in range(600))
 
     async def all_there() -> bool:
         return bool((await bed.kind())["objects"]["robot"] == 605)

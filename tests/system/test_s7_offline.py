@@ -6,6 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.system.asked import deletes, lists, status_writes, watches
 from tests.system.bed import Bed, eventually
 from tests.system.conftest import MakeBed
@@ -59,6 +61,7 @@ async def test_S7_1_drift_is_reverted_with_the_cloud_absent_since_boot(bed: Bed)
     await bed.robot.shows("g00", spec={"x": 1}, seconds=5)
 
 
+@pytest.mark.fault_05
 async def test_S7_1_statuses_are_collected_with_the_cloud_absent_since_boot(bed: Bed):
     await copied(bed, 3)
     await without_cloud(bed)
@@ -168,6 +171,7 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.fault_06
 async def test_S7_3_with_both_sides_absent_the_agent_waits_idly(make_bed: MakeBed):
     bed = await make_bed(start=False)
     for side in (bed.cloud, bed.robot):

@@ -40,6 +40,8 @@ async def test_S9_3_the_length_of_a_watch_is_configurable(make_bed: MakeBed, tmp
         assert 24 <= int(parse_qs(watch.query)["timeoutSeconds"][0]) <= 48
 
 
+@pytest.mark.long
+@pytest.mark.fault_09
 async def test_S9_3_packets_that_vanish_are_noticed_within_a_minute_on_both_sides_at_once(bed: Bed):
     await bed.cloud.create("a", spec={"x": 1})
     await bed.robot.shows("a", spec={"x": 1})
