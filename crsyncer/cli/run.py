@@ -12,6 +12,7 @@ import click
 from crsyncer.cli import logs
 from crsyncer.cli.shared import settings_options
 from crsyncer.edges.config import load
+from crsyncer.errors import SyncError
 
 
 @click.command()
@@ -40,7 +41,22 @@ def run(**flags: Any) -> int:
 
     from crsyncer.agent import run as run_agent
 
-    return asyncio.run(run_agent(settings, again))
+    try:
+        return asyncio.run(run_agent(settings, again))
+    except Exception as error:
+        if _lacks_memory(error):
+            raise SyncError(
+                "out of memory; nothing is lost, the next start goes on where this one was",
+                hint="raise the limit (MemoryMax= of the unit, the pod's memory limit, ulimit -v)",
+            ) from None
+        raise
+
+
+def _lacks_memory(error: BaseException | None) -> bool:
+    """Whether it all began with a MemoryError: what fails next for the same want is raised over it."""
+    while error is not None and not isinstance(error, MemoryError):
+        error = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else error.__cause__ or error.__context__
+    return error is not None
 
 
 def _stop(_signal: int, _frame: FrameType | None) -> None:

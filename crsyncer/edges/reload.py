@@ -1,6 +1,7 @@
 """Notices that the configuration, a kubeconfig or a credential file has changed."""
 
 import asyncio
+import errno
 import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import aclosing
@@ -35,12 +36,12 @@ async def reloads(
     changes closer together than `debounce` count as one, and whatever the kernel did not tell (a network file system,
     a directory that was replaced, no inotify watches left) is noticed after `poll`.
     """
-    known = _prints(files())
+    known = _prints(files(), {})
     while True:
         folders = _folders(files())
         async with aclosing(_hints(folders, debounce, poll)) as hints:
             async for _ in hints:
-                seen = _prints(files())
+                seen = _prints(files(), known)
                 if seen != known:
                     known = seen
                     yield attempt(load)
@@ -70,14 +71,17 @@ async def _hints(folders: Iterable[Path], debounce: float, poll: float) -> Async
         yield
 
 
-def _prints(files: Iterable[Path]) -> dict[Path, bytes]:
-    """The content of each file as a digest; empty where it cannot be read."""
+def _prints(files: Iterable[Path], known: dict[Path, bytes]) -> dict[Path, bytes]:
+    """The content of each file as a digest; empty where it cannot be read.
+
+    That we have no file descriptor left says nothing about a file: it is as it was known.
+    """
     prints = {}
     for path in files:
         try:
             prints[path] = hashlib.sha256(path.read_bytes()).digest()
-        except OSError:
-            prints[path] = b""
+        except OSError as error:
+            prints[path] = known.get(path, b"") if error.errno in (errno.EMFILE, errno.ENFILE) else b""
     return prints
 
 
