@@ -19,7 +19,7 @@ ROWS = {
     9: "an idle connection goes dead without FIN or RST: noticed within 60 s",
     10: "a connection goes dead during an upload: the outbox keeps the row",
     11: "an API server stands still for two minutes: one probe per back-off, no storm afterwards",
-    12: "an API server restarts and nothing was written: the watch resumes",
+    12: "an API server restarts and nothing of ours was written: a digest at most, no object, no write",
     13: "an API server restarts one event later: the 410 inside a 200 is recognised",
     14: "429, storage is (re)initializing: it waits, nothing is gone",
     15: "a CRD's schema is edited in the cloud: jittered digest relist, no deletes",

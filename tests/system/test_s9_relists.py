@@ -11,11 +11,13 @@ from crsyncer.sandbox.faults import Request
 from crsyncer.sandbox.link import Link
 from crsyncer.sandbox.resource import CRD
 from tests.system.asked import deletes, lists
-from tests.system.bed import LABEL, ROBOT, Bed, SideBed, eventually
+from tests.system.bed import LABEL, ROBOT, Bed, SideBed, eventually, writes
 from tests.system.conftest import MakeBed
 
 SLOW = 60.0
 COUNT = 12
+FOREIGN = 600
+"""More events than an API server keeps of a kind that is not busy."""
 OURS = {LABEL: ROBOT}
 WATCH = r"/goals\?(.*&)?watch=true&.*allowWatchBookmarks"
 GONE = {"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "too old"}
@@ -185,3 +187,62 @@ async def test_S9_4_a_crd_that_is_edited_in_the_cloud_costs_a_digest_and_no_copy
     assert not any(
         re.search("kind.missing", reason["code"], re.IGNORECASE) for reason in (await bed.agent.status())["reasons"]
     )
+
+
+@pytest.mark.fault_12
+async def test_S9_4_an_api_server_that_restarts_alone_costs_no_object_and_no_write(bed: Bed):
+    """It writes as it starts, if only its own lease (measured): older cursors are 410; nothing of ours has changed."""
+    await fill(bed)
+    for link in (bed.cloud.link, bed.robot.link):
+        link.clear()
+    before = (await bed.kind())["relists"]
+    await asyncio.to_thread(bed.cloud.plane.restart, "apiserver")
+    await bed.cloud.create("new", spec={"x": 1})
+    await bed.robot.shows("new", spec={"x": 1}, seconds=SLOW)
+    await bed.settled()
+    assert len(digests(bed.cloud.link)) <= 1
+    assert set(singles(bed.cloud.link)) <= {"new"}
+    assert wholes(bed.cloud.link) == []
+    assert writes(bed.cloud.link) == []
+    assert [write.partition(" ")[0] for write in writes(bed.robot.link)] == ["POST"]
+    assert (await bed.kind())["relists"]["robot"] == before["robot"]
+
+
+@pytest.mark.fault_24
+@pytest.mark.parametrize("side", ["cloud", "robot"])
+async def test_S9_2_a_watch_resumes_although_the_history_was_compacted_meanwhile(bed: Bed, side: str):
+    await fill(bed)
+    here = bed.cloud if side == "cloud" else bed.robot
+    before = (await bed.kind())["relists"]
+    here.link.cut()
+    await bed.cloud.patch("goal-3", {"spec": {"x": 2}})
+    await bed.robot.set_status("goal-7", {"phase": "DONE"})
+    await asyncio.to_thread(here.plane.compact)
+    here.link.restore()
+    await bed.robot.shows("goal-3", spec={"x": 2}, seconds=SLOW)
+    await bed.cloud.shows("goal-7", status={"phase": "DONE"}, seconds=SLOW)
+    await bed.settled()
+    assert (await bed.kind())["relists"] == before
+
+
+@pytest.mark.long
+@pytest.mark.fault_08
+async def test_S9_4_a_cut_that_outlasts_the_servers_memory_costs_a_digest_and_what_has_changed(make_bed: MakeBed):
+    """An API server forgets events of a kind that are older than 75 s and more than fit into its ring."""
+    bed = await make_bed(filtered="true")
+    await fill(bed, labels=OURS)
+    async with bed.stopped():
+        for link in (bed.cloud.link, bed.robot.link):
+            link.clear()
+        await asyncio.sleep(80)  # the fault itself
+        theirs = await bed.cloud.create("theirs", spec={"x": 0}, labels={LABEL: "robot-2"})
+        for number in range(FOREIGN):
+            await bed.cloud.api.patch(theirs, {"spec": {"x": number}})
+    await bed.until_kind("syncing", seconds=SLOW)
+    await bed.settled()
+    assert len(digests(bed.cloud.link)) == 1
+    assert wholes(bed.cloud.link) == []
+    assert lists(bed.robot.link) == []
+    assert deletes(bed.robot.link) == []
+    await bed.cloud.patch("goal-3", {"spec": {"x": 2}})
+    await bed.robot.shows("goal-3", spec={"x": 2})
