@@ -26,7 +26,7 @@ PARTS: dict[str, Callable[[Stage], AsyncIterator[Figure]]] = {
     "many": bulk.ten_thousand,
 }
 _OPEN = (
-    "live status latency while a full audit runs: there is no audit yet",
+    "live status latency while a full audit runs: the audit lists versions beside the watch",
     "silently dead connection where packets vanish: measured with a relay that falls silent, not with a network",
 )
 

@@ -1,15 +1,21 @@
 """S8.2: a cluster that was restored and has been written to since, so that its revision has overtaken our cursors."""
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
 
 from crsyncer.sandbox.resource import NAMESPACE
-from tests.system.bed import Bed, SideBed
+from tests.system.asked import lists, replays, watches
+from tests.system.bed import Bed, SideBed, eventually, writes
+from tests.system.kinds import another, until_row
 
 SLOW = 90.0
 CHANGES = 50
+
+
+REPLAY = "watch=true&resourceVersion=[0-9]+&timeoutSeconds=1$"
 
 
 async def revision(side: SideBed) -> int:
@@ -105,3 +111,87 @@ async def test_S8_2_S8_4_a_restored_robot_that_has_overtaken_the_cursor_is_notic
     await bed.robot.shows("later", spec={"x": 1})
     await bed.robot.gone("gone")
     assert (await bed.agent.status())["holds"] == []
+
+
+async def reconnect(side: SideBed) -> None:
+    """Every connection breaks, something else was written meanwhile, and connections can be made again."""
+    side.link.cut()
+    await overtake(side, await revision(side))
+    side.link.clear()
+    side.link.restore()
+
+
+async def watched(side: SideBed) -> None:
+    """Wait until the kind is watched again."""
+
+    async def check() -> bool:
+        return any(r.status == 200 for r in watches(side.link))
+
+    await eventually(check, seconds=SLOW, what="the kind is watched")
+
+
+async def test_S8_2_one_question_proves_the_history_to_all_kinds_of_a_side(bed: Bed):
+    await another(bed)
+    await until_row(bed, "tasks", state="syncing")
+    await begun(bed)
+    await reconnect(bed.cloud)
+    await watched(bed.cloud)
+    await bed.cloud.patch("c", {"spec": {"x": 2}})
+    await bed.robot.shows("c", spec={"x": 2}, seconds=SLOW)
+    (question,) = replays(bed.cloud.link)
+    assert question.bytes_in + question.bytes_out < 2048
+    assert lists(bed.cloud.link) == lists(bed.cloud.link, "tasks") == []
+
+
+@pytest.mark.long
+async def test_S8_2_a_slow_link_is_no_restored_cluster(bed: Bed):
+    await begun(bed)
+    before = await bed.kind()
+    bed.cloud.link.delay(1.5)  # longer than the server is given to repeat what it has
+    await reconnect(bed.cloud)
+    await bed.cloud.patch("c", {"spec": {"x": 2}})
+    await bed.robot.shows("c", spec={"x": 2}, seconds=SLOW)
+    assert replays(bed.cloud.link)
+    assert (await bed.kind())["relists"] == before["relists"]
+    assert (await bed.agent.status())["holds"] == []
+
+
+async def test_S8_2_who_repeats_something_else_has_another_history_and_costs_no_copy(bed: Bed):
+    await begun(bed)
+    before = (await bed.kind())["relists"]
+    metadata = {"uid": "somebody-else", "resourceVersion": str(await revision(bed.cloud)), "name": "other"}
+    line = json.dumps({"type": "ADDED", "object": {"metadata": metadata}}).encode() + b"\n"
+    bed.cloud.link.inject(REPLAY, status=200, body=line, times=1)
+    await reconnect(bed.cloud)
+
+    async def listed() -> bool:
+        return bool((await bed.kind())["relists"]["cloud"] > before["cloud"])
+
+    await eventually(listed, seconds=SLOW, what="the cloud is listed")
+    await bed.cloud.patch("c", {"spec": {"x": 2}})
+    await bed.robot.shows("c", spec={"x": 2}, seconds=SLOW)
+    assert await bed.robot.names() == {"a", "b", "c", "gone"}
+    assert [write for write in writes(bed.robot.link) if write.startswith("DELETE")] == []
+
+
+@pytest.mark.long
+async def test_S8_2_S9_2_a_quiet_kind_is_listed_once_for_each_start_of_an_api_server(bed: Bed):
+    await begun(bed)
+    before = (await bed.kind())["relists"]["cloud"]
+    bed.cloud.link.cut()
+    await asyncio.to_thread(bed.cloud.plane.restart, "apiserver")
+    await bed.cloud.api.until_served(bed.cloud.resource)
+    await reconnect(bed.cloud)
+    await watched(bed.cloud)
+    assert (await bed.kind())["relists"]["cloud"] == before + 1
+    for _ in range(2):
+        await reconnect(bed.cloud)
+        await watched(bed.cloud)
+        assert len(replays(bed.cloud.link)) == 1
+    assert (await bed.kind())["relists"]["cloud"] == before + 1
+    async with bed.stopped():
+        await reconnect(bed.cloud)
+    await watched(bed.cloud)
+    await bed.cloud.patch("c", {"spec": {"x": 2}})
+    await bed.robot.shows("c", spec={"x": 2}, seconds=SLOW)
+    assert (await bed.kind())["relists"]["cloud"] == 0
