@@ -39,11 +39,21 @@ class Mirror:
         if view is not None:
             return view
         upstream = side is self.policy.upstream
-        if upstream and key in self.tombstones:
+        if upstream and self._buried(key):
             return Gap.ABSENT
         coverage = self.coverage(side, key.namespace)
         known = coverage is Coverage.COMPLETE or (coverage is Coverage.RESUMED and not upstream)
         return Gap.ABSENT if known else Gap.UNSEEN
+
+    def _buried(self, key: Key) -> bool:
+        """Whether a tombstone says that the copy's object is gone.
+
+        In an older database that was put back it may be about the object before this one: a copy of that one is gone.
+        """
+        tombstone, copy = self.tombstones.get(key), self.views[self.policy.downstream].get(key)
+        if tombstone is None or copy is None or copy.stamp is None:
+            return tombstone is not None
+        return tombstone.upstream_uid in ("", copy.stamp.upstream_uid)
 
     def coverage(self, side: Side, namespace: str) -> Coverage:
         """What a missing object of a namespace means on a side."""

@@ -34,6 +34,8 @@ class Outbox:
         self._mirror = mirror
         self._store = store
         self._clock = clock
+        self._doubtful = set(mirror.pending)
+        """Rows of the store whose copies have not been looked at since: upstream may have newer statuses."""
         self._patch_refused = f"put-status:{policy.resource}"
 
     def take(self, key: Key, action: SendStatus, value: Any) -> Priority | None:
@@ -52,6 +54,7 @@ class Outbox:
             attempts=merged.attempts if merged and not merged.dead else 0,
         )
         self._mirror.set_pending(key, row)
+        self._doubtful.discard(key)
         record = self._mirror.record_of(key, action.upstream_uid)
         self._mirror.remember(key, replace(record, had_status=True))
         return self.priority(key)
@@ -71,6 +74,22 @@ class Outbox:
             ),
         )
 
+    def doubts(self, key: Key) -> bool:
+        """Whether a row may be older than what upstream has: it is not sent before downstream has been listed.
+
+        The store may be an older one that was put back, and then what waited in it was sent long ago (S4.1).
+        """
+        return key in self._doubtful and key in self._mirror.pending
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether there is such a row."""
+        return any(key in self._mirror.pending for key in self._doubtful)
+
+    def confirm(self) -> None:
+        """A list of downstream has shown every copy: the rows that are left are the newest there is."""
+        self._doubtful.clear()
+
     def priority(self, key: Key) -> Priority:
         """Final statuses before periodic ones (S7.2)."""
         row = self._mirror.pending[key]
@@ -85,7 +104,7 @@ class Outbox:
             return False
         upstream = self._mirror.sight(self._policy.upstream, key)
         # A row that was saved from a broken database, without its copy, may be older than what upstream has.
-        if Gap.UNSEEN in (upstream, self._mirror.sight(self._policy.downstream, key)):
+        if Gap.UNSEEN in (upstream, self._mirror.sight(self._policy.downstream, key)) or self.doubts(key):
             return False
         if not isinstance(upstream, View) or upstream.uid != row.upstream_uid:
             log.info("status of %s dropped: its upstream object is gone", key)

@@ -60,7 +60,7 @@ class Pair:
         )
         self._rewound: set[Side] = set()
         """Sides that were found older, or other, than they were, and have not been listed since (S8.3)."""
-        self._upstream_list: asyncio.Task[None] | None = None
+        self._lists: dict[Side, asyncio.Task[None]] = {}
         self.reflectors = [
             Reflector(
                 around.links[side],
@@ -202,12 +202,13 @@ class Pair:
         complete = coverages == {Coverage.COMPLETE}
         if side is self.policy.downstream:
             self._hold_if_vanished()
+            self._confirm_outbox(coverages)
         elif self._custody.vanished:
             if complete:
                 self._reappear()
             elif Coverage.NONE not in coverages:
                 # It may be another kind of the same name: its refusal of the cursor follows inside a 200 (measured).
-                self._list_upstream("vanished")
+                self._list(self.policy.upstream, "vanished")
         if side is self.policy.upstream and self._up.up.is_set():
             # What has happened meanwhile arrives now, oldest first: hear it out, for deletions go first (S7.2).
             self._around.dispatchers[self.policy.downstream].pause(_HEARING_SECONDS)
@@ -218,6 +219,13 @@ class Pair:
         for key in self.mirror.known_keys():
             self.worker.look(key)
         self._end_restore()
+
+    def _confirm_outbox(self, coverages: set[Coverage]) -> None:
+        """What waited when the agent stopped is sent when every copy has been seen: the store may be an older one."""
+        if coverages == {Coverage.COMPLETE}:
+            self.worker.outbox.confirm()
+        elif self.worker.outbox.doubtful and Coverage.NONE not in coverages:
+            self._list(self.policy.downstream, "outbox")
 
     def _went_back(self, side: Side, how: Rewind) -> None:
         """What a side shows from now on may be older than what we know, or of another cluster (S5.5c, S8.3).
@@ -246,7 +254,7 @@ class Pair:
         if Coverage.NONE in coverages[self.policy.upstream] | coverages[self.policy.downstream]:
             return
         if coverages[self.policy.upstream] != {Coverage.COMPLETE}:
-            self._list_upstream("restored")
+            self._list(self.policy.upstream, "restored")
         elif not any(
             isinstance(self.worker.plan(k).content, Delete) for k in self.mirror.views[self.policy.downstream]
         ):
@@ -302,15 +310,15 @@ class Pair:
         resumed = self.mirror.coverage(self.policy.upstream, key.namespace) is Coverage.RESUMED
         gone = decide(Gap.ABSENT, down, self.policy, self.mirror.record(key))
         if resumed and gone.content is not None:
-            self._list_upstream("orphan")
+            self._list(self.policy.upstream, "orphan")
 
-    def _list_upstream(self, reason: str) -> None:
-        """A resumed watch does not tell what is absent: have a list tell, one at a time."""
-        if self._upstream_list is None or self._upstream_list.done():
-            self._upstream_list = asyncio.ensure_future(self._try_upstream_list(reason))
+    def _list(self, side: Side, reason: str) -> None:
+        """A resumed watch does not tell what is absent, or when it is up to date: have a list tell, one at a time."""
+        if side not in self._lists or self._lists[side].done():
+            self._lists[side] = asyncio.ensure_future(self._try_list(side, reason))
 
-    async def _try_upstream_list(self, reason: str) -> None:
+    async def _try_list(self, side: Side, reason: str) -> None:
         try:
-            await self.relist(reason, self.policy.upstream)
+            await self.relist(reason, side)
         except SyncError as error:
-            log.info("%s: what is absent upstream cannot be told yet: %s", self.policy.resource, error)
+            log.info("%s: the %s cannot be listed yet (%s): %s", self.policy.resource, side, reason, error)

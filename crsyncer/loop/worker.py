@@ -232,6 +232,8 @@ class Worker:
     def _status_first(self, key: Key) -> bool:
         """Whether a vanished copy's last status should reach upstream before the copy is made again (S5.2)."""
         row = self.mirror.pending.get(key)
+        if self.outbox.doubts(key):
+            return True  # nor is a copy started with it
         if row is None or row.dead or row.attempts or not self._up.up.is_set():
             return False
         if self.mirror.sight(self.policy.upstream, key) is Gap.UNSEEN:

@@ -1,0 +1,99 @@
+"""An older copy of the state directory is put back: a stored position is a hint, and what waited may be history."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.system.bed import Bed, writes
+from tests.system.conftest import MakeBed
+from tests.system.roles import roles
+from tests.system.travel import SLOW
+
+
+@pytest.mark.parametrize("source", ["cloud", "robot"])
+async def test_S4_1_a_status_that_waited_in_an_older_database_never_goes_over_a_newer_one(
+    make_bed: MakeBed, tmp_path: Path, source: str
+):
+    bed = await make_bed(source=source)
+    up, down = roles(bed, source)
+    for name in ("a", "b", "c"):
+        await up.create(name, spec={"x": 1})
+        await down.shows(name, spec={"x": 1})
+    await bed.settled()
+    up.link.cut()
+    for name in ("a", "b"):
+        await down.set_status(name, {"phase": "OLD"})
+    await bed.agent.until(lambda status: status["outbox"]["depth"] == 2)
+    backup = tmp_path / "backup"
+    async with bed.stopped():
+        shutil.copytree(bed.agent.state_dir, backup)
+        up.link.restore()
+    await down.set_status("a", {"phase": "NEW"})
+    await up.shows("a", status={"phase": "NEW"}, seconds=SLOW)
+    await up.shows("b", status={"phase": "OLD"})
+    await up.delete("c")
+    await down.gone("c")
+    await up.delete("b")
+    await down.gone("b")
+    for name in ("b", "d"):  # one of them under an old name
+        await up.create(name, spec={"x": 2})
+        await down.shows(name, spec={"x": 2})
+    await bed.settled()
+    copies = [(await down.get(name))["metadata"]["uid"] for name in ("a", "b", "d")]
+    history = await up.record("a")
+    successor = await up.record("b")
+    async with bed.stopped():
+        shutil.rmtree(bed.agent.state_dir)
+        shutil.copytree(backup, bed.agent.state_dir)
+        slow = down.link.stall(r"/goals\?.*watch=true")
+        for side in (up, down):
+            side.link.clear()
+    await bed.until_side("cloud", "connected")
+    await bed.until_side("robot", "connected")
+    await bed.agent.crsyncer("pending", "retry")
+    slow.remove()
+    await bed.settled(seconds=SLOW)
+    assert (await bed.agent.status())["health"] == "healthy"
+    assert writes(up.link) == []
+    assert [(await down.get(name))["metadata"]["uid"] for name in ("a", "b", "d")] == copies
+    assert history.events == successor.events == []
+    assert await up.names() == await down.names() == {"a", "b", "d"}
+    await down.set_status("a", {"phase": "NEWEST"})
+    await up.shows("a", status={"phase": "NEWEST"})
+
+
+@pytest.mark.parametrize("source", ["cloud", "robot"])
+async def test_S6_4_a_deletion_of_an_older_database_is_about_the_object_of_that_time(
+    make_bed: MakeBed, tmp_path: Path, source: str
+):
+    bed = await make_bed(source=source)
+    up, down = roles(bed, source)
+    for name in ("a", "b"):
+        await up.create(name, spec={"x": 1})
+        await down.shows(name, spec={"x": 1})
+    await bed.settled()
+    down.link.cut()
+    await up.delete("a")
+    await bed.agent.until(lambda status: status["kinds"][0]["objects"][bed_side(bed, up)] == 1)
+    backup = tmp_path / "backup"
+    async with bed.stopped():
+        shutil.copytree(bed.agent.state_dir, backup)
+        down.link.restore()
+    await down.gone("a")
+    await up.create("a", spec={"x": 2})
+    await down.shows("a", spec={"x": 2})
+    await bed.settled()
+    kept = (await down.get("a"))["metadata"]["uid"]
+    async with bed.stopped():
+        shutil.rmtree(bed.agent.state_dir)
+        shutil.copytree(backup, bed.agent.state_dir)
+    await bed.settled(seconds=SLOW)
+    assert (await down.get("a"))["metadata"]["uid"] == kept
+    assert await up.names() == await down.names() == {"a", "b"}
+    assert (await bed.agent.status())["holds"] == []
+
+
+def bed_side(bed: Bed, side: object) -> str:
+    """What `status` calls a side."""
+    return "cloud" if side is bed.cloud else "robot"
