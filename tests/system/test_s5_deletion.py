@@ -263,6 +263,7 @@ async def test_S5_4_a_blocked_copy_keeps_its_status_from_the_successor(bed: Bed)
     assert [status for status in history.statuses() if status] == [{"phase": "NEW"}]
 
 
+@pytest.mark.fault_25
 @pytest.mark.parametrize("restarted", [False, True])
 async def test_S5_4_what_an_outage_left_in_the_outbox_is_not_for_the_successor(bed: Bed, restarted: bool):
     await bed.cloud.create("a", spec={"x": 1})
