@@ -35,6 +35,7 @@ class Executor:
 
     async def perform(self, key: Key, action: Create | Update | Seed | Delete) -> Hold | None:
         """Do it. A Hold comes back where a look at downstream showed that it must not be done."""
+        self._mirror.departed.discard(key)
         match action:
             case Create():
                 return await self._create(key)
@@ -115,14 +116,14 @@ class Executor:
         found = await self._ask(calls.get(self._policy, key))
         annotations = found["metadata"].get("annotations") or {}
         if not self._policy.filtered:
-            self._mirror.saw(self._policy.downstream, key, found)
+            self._shows(key, found)
             return None
         if UPSTREAM_UID not in annotations:
             return NAME_TAKEN if objection(found, self._policy, "") else None
         if annotations[UPSTREAM_UID] != view.uid:
             # The copy of an earlier upstream object: once it is in our sight again, it is replaced as such (S5.4).
             found["metadata"].setdefault("labels", {})[ROBOT_LABEL] = self._policy.robot
-            self._mirror.saw(self._policy.downstream, key, await self._ask(calls.update(self._policy, key, found)))
+            self._shows(key, await self._ask(calls.update(self._policy, key, found)))
             return None
         body = compose_copy(upstream, view, self._policy, downstream=found)
         self._wrote(key, view, await self._ask(calls.update(self._policy, key, body)))
@@ -161,8 +162,13 @@ class Executor:
                 # What downstream's schema made of upstream's own status is no news to upstream.
                 record = replace(record, sent=copy.status, accepted=upstream.status, had_status=bool(copy.status))
         self._mirror.remember(key, record)
-        self._mirror.saw(self._policy.downstream, key, answer)
+        self._shows(key, answer)
         self._mirror.note_generation(key, copy)  # its echo may have come first, when `admitted` was not known yet
+
+    def _shows(self, key: Key, answer: Json) -> None:
+        """An answer shows the copy, unless its end was heard of before it came: nothing would tell of that again."""
+        if key not in self._mirror.departed:
+            self._mirror.saw(self._policy.downstream, key, answer)
 
 
 def _happened(reply: Reply) -> Json:

@@ -25,6 +25,8 @@ class Mirror:
         self.pending = loaded.pending
         self.tombstones = loaded.tombstones
         self.cursors = loaded.cursors
+        self.departed: set[Key] = set()
+        """Copies whose end was heard of since they were last written: an answer that is still to come is older."""
         self._coverage: dict[tuple[Side, str], Coverage] = {}
         self._store = store
         self._resource = policy.resource
@@ -109,6 +111,7 @@ class Mirror:
         if side is self.policy.upstream and view is not None:
             self.entomb(key, Tombstone(view.uid, self._clock()))
         if side is self.policy.downstream:
+            self.departed.add(key)
             self._another_copy(key)
 
     def _another_copy(self, key: Key) -> None:
@@ -134,6 +137,7 @@ class Mirror:
         """Forget a pair of which nothing is left on either side."""
         if any(self.sight(side, key) is not Gap.ABSENT for side in Side):
             return
+        self.departed.discard(key)
         self.entomb(key, None)
         self.set_pending(key, None)
         if self.records.pop(key, None) is not None:

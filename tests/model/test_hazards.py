@@ -58,3 +58,14 @@ def test_S8_3_a_restore_that_loses_what_no_event_has_told_of_is_noticed(world: W
     world.pass_time(30)
     world.settle()
     assert original(world)["status"] == {"phase": "DONE"}
+
+
+def test_S5_2_a_copy_whose_end_is_heard_of_before_the_answer_that_made_it_is_made_again(world: World) -> None:
+    world.cloud.create("b", spec={"x": 1})
+    for _ in range(2000):
+        world.pass_time(0.001)
+        if "b" in world.robot.objects():
+            break
+    world.robot.delete("b")
+    world.settle()
+    assert set(world.robot.objects()) == {"a", "b"}
