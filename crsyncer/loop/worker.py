@@ -105,7 +105,8 @@ class Worker:
         job = Job(self.policy.resource, CONTENT, key)
         content = priority if priority is not None else self.priority(key)
         self._around.dispatchers[self.policy.downstream].add(job, content)
-        if key in self.mirror.pending:
+        # A status is queued by what it is worth when the link is back (S7.2); a key keeps the best that it ever was.
+        if key in self.mirror.pending and self._up.up.is_set():
             self.queue_status(key, self.outbox.priority(key))
 
     def priority(self, key: Key) -> Priority:
