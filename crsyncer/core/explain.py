@@ -8,6 +8,7 @@ from crsyncer.core.actions import NOTHING, Create, Delete, Hold, HoldReason, Pla
 from crsyncer.core.model import Gap, Json, Key, Pending, Record, Side, Sighting, Tombstone, View
 from crsyncer.core.policy import ROBOT_LABEL, SPEC_SOURCE, Policy, Version
 from crsyncer.core.project import compose_copy, unlike
+from crsyncer.core.reasons import hold_hint
 from crsyncer.core.report import HoldFacts
 from crsyncer.core.words import rfc3339
 
@@ -98,10 +99,14 @@ def explain(facts: ObjectFacts) -> Json:
         "steps": [{"rule": step.rule, "ok": step.ok, "text": step.text} for step in steps],
         "pending": list(_pending(facts)),
         "holds": [
-            {"id": h.id, "reason": h.reason, "since": rfc3339(h.since), "message": h.message, "hint": h.hint}
+            {"id": h.id, "reason": h.reason, "since": rfc3339(h.since), "message": h.message, "hint": _hint(h)}
             for h in facts.holds
         ],
     }
+
+
+def _hint(hold: HoldFacts) -> str:
+    return hold.hint or hold_hint(hold.reason, hold.id, hold.resource)
 
 
 def stored_policy(kind: Json, robot: str) -> Policy | None:
@@ -149,7 +154,7 @@ def _steps(facts: ObjectFacts) -> Iterator[_Step]:
     yield from _of_content(facts, policy)
     for hold in facts.holds:
         rule = _HOLD_RULES.get(HoldReason(hold.reason), "S5.5")
-        yield _Step(rule, False, f"held ({hold.reason}, {hold.id}): {hold.message}; {hold.hint}")
+        yield _Step(rule, False, f"held ({hold.reason}, {hold.id}): {hold.message}; {_hint(hold)}")
     yield from _of_status(facts, policy)
 
 

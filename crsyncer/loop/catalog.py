@@ -207,7 +207,8 @@ class Catalog:
         if after is not None:
             await asyncio.wait([after])
         policy, confirmed = self._stored_terms(row.policy)
-        failures = 0
+        failures = expiries = 0
+        renegotiated = False
         running: asyncio.Task[None] | None = None
         try:
             while True:
@@ -215,18 +216,23 @@ class Catalog:
                     policy = provisional(row.policy)
                 if running is None and row.trouble is None:
                     running = await self._start(row, policy)
-                await self._reason_to_ask(row, confirmed=confirmed)
+                    if renegotiated and row.pair is not None:
+                        # Other terms than a moment ago: a status may have gone where nobody takes it (S4.6).
+                        row.pair.verify()
+                await self._reason_to_ask(row, known=expiries if confirmed else -1)
                 await asyncio.sleep(self._patience(failures) if failures else 0)
+                expiries = self._expiries(row)
                 try:
                     answer = await negotiate(row.policy, self._around.links[Side.CLOUD].request)
                 except Unsure:
                     failures += 1
+                    confirmed = False
                     continue
                 confirmed = True
                 failures = failures + 1 if isinstance(answer, Disagreement) or self._missing(row) else 0
                 if answer != policy or row.trouble is not None:
                     await self._stop(row, running)
-                    running = None
+                    running, expiries, renegotiated = None, 0, True
                 row.trouble = answer if isinstance(answer, Disagreement) else None
                 if isinstance(answer, Disagreement):
                     confirmed = False
@@ -254,14 +260,21 @@ class Catalog:
         for dispatcher in self._around.dispatchers.values():
             dispatcher.forget(row.policy.resource)
 
-    async def _reason_to_ask(self, row: Row, *, confirmed: bool) -> None:
-        """Return when the cloud is connected and its terms are not known, or the kind turns out to be missing."""
+    async def _reason_to_ask(self, row: Row, *, known: int) -> None:
+        """Return when the cloud is connected, and more of its watches expired than are known, or the kind is missing.
+
+        A change of the cloud's CRD ends its watches, and their cursors with them (measured): what it serves of the
+        kind may have changed, and nothing else would tell.
+        """
         while True:
             await self._around.links[Side.CLOUD].up.wait()
-            if not confirmed or self._missing(row):
+            if self._expiries(row) > known or self._missing(row):
                 return
             row.poke.clear()
             await row.poke.wait()
+
+    def _expiries(self, row: Row) -> int:
+        return sum(r.expiries for r in row.pair.on(Side.CLOUD)) if row.pair is not None else 0
 
     def _missing(self, row: Row) -> bool:
         watches = row.pair.on(Side.CLOUD) if row.pair is not None else []

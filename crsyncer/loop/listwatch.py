@@ -96,6 +96,8 @@ class ListWatch:
         """Whether the cursor comes from a list that no watch has followed yet."""
         self._window = ""
         """What the server remembers that the next list will be of, where its history is not proven."""
+        self._wanted = False
+        """Whether somebody waits for a list that the cursor does not need."""
         self._interrupt = asyncio.Event()
         self._awaiting: list[asyncio.Future[None]] = []
 
@@ -164,7 +166,10 @@ class ListWatch:
         match step:
             case Relist(reason=reason):
                 self._reason = reason
-                self._sink.moved(None)
+                if self._interrupt.is_set():
+                    self._wanted = True  # the cursor stays good: should the list fail, the watch goes on from it
+                else:
+                    self._sink.moved(None)
                 if not self._interrupt.is_set() and self._failures == 0 and reason in _EVERYBODYS:
                     await self._pause(random.uniform(0.0, _SPREAD_SECONDS))  # noqa: S311
                 if not self._interrupt.is_set():
@@ -191,7 +196,8 @@ class ListWatch:
                 await self._back_off(True)
 
     async def _round(self) -> Step:
-        version = self._sink.cursor()
+        wanted, self._wanted = self._wanted, False
+        version = None if wanted else self._sink.cursor()
         resumed = version is not None and not self._just_listed
         if version is not None and (self._unsure or self._cut_short):
             objection = await self._objection(version)

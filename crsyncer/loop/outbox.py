@@ -122,9 +122,9 @@ class Outbox:
             raise Never("upstream's status is not an object, so there is no place for the subtree")
         try:
             reply = await self._write(key, upstream, value)
-        except Refused:
+        except Refused as error:
             if failures + 1 >= REFUSALS_BEFORE_DEAD and self._mirror.sight(self._policy.upstream, key) == upstream:
-                raise Never("upstream keeps refusing the status") from None
+                raise Never(f"upstream keeps refusing the status: {error}") from None
             raise
         version = str(reply.body.get("metadata", {}).get("resourceVersion", ""))
         await self._mirror.status_written(key, resource_version=version, value=value)

@@ -203,6 +203,8 @@ class Pair:
         if side is self.policy.downstream:
             self._hold_if_vanished()
             self._confirm_outbox(coverages)
+            if complete:
+                self.worker.refused.clear()  # a change of the CRD has it listed anew, and may change what it takes
         elif self._custody.vanished:
             if complete:
                 self._reappear()

@@ -63,6 +63,8 @@ class Reflector:
     ) -> None:
         self.side = link.side
         self.relists = 0
+        self.expiries = 0
+        """Relists because the server has no history any more: it, or the CRD, was started anew or changed."""
         self.resumes = 0
         self._link = link
         self._policy = policy
@@ -159,6 +161,7 @@ class Reflector:
     def relisted(self, reason: str) -> None:
         """Count it."""
         self.relists += 1
+        self.expiries += reason == "expired"
         self._observer.relist(self.side, self._policy.resource, reason)
         known = self._mirror.cursors.get((self.side, self.namespace))
         if known is not None and known.identity != self._link.known_as:

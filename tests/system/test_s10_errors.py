@@ -125,6 +125,7 @@ async def test_S10_a_server_that_answers_503_to_everything_is_offline_and_nothin
 
 
 @pytest.mark.parametrize("code", [400, 413, 422])
+@pytest.mark.fault_30
 async def test_S10_a_status_that_is_refused_for_good_is_a_dead_letter_until_it_changes(bed: Bed, code: int):
     await copied(bed, 2)
     refused = bed.cloud.link.inject(
@@ -165,6 +166,7 @@ async def test_S10_content_that_the_robot_refuses_is_a_dead_letter_until_it_chan
     await bed.agent.until(lambda status: status["health"] == "healthy")
 
 
+@pytest.mark.fault_32
 async def test_S10_a_request_that_is_too_large_again_and_again_is_a_dead_letter(bed: Bed):
     await copied(bed, 2)
     large = bed.cloud.link.inject(
@@ -181,6 +183,7 @@ async def test_S10_a_request_that_is_too_large_again_and_again_is_a_dead_letter(
     await bed.agent.until(lambda status: status["health"] == "healthy")
 
 
+@pytest.mark.fault_35
 async def test_S10_a_refused_credential_is_said_and_a_new_one_in_the_kubeconfig_is_taken(bed: Bed):
     names = await copied(bed, 3)
     kubeconfig = bed.directory / "cloud.yaml"
@@ -209,6 +212,7 @@ async def test_S10_401_on_a_write_is_answered_with_the_credential_read_again_at_
     await bed.agent.until(lambda status: status["health"] == "healthy")
 
 
+@pytest.mark.fault_36
 async def test_S10_403_on_status_writes_makes_the_kind_forbidden_and_keeps_the_status(bed: Bed):
     await copied(bed, 2)
     forbidden = bed.cloud.link.inject("/status", status=403, body=refusal(403, "goals is forbidden: User cannot"))

@@ -189,6 +189,7 @@ async def test_S1_8_an_annotation_taken_away_leaves_copies_and_given_back_catche
     await bed.robot.shows("kept", spec={"x": 1})
 
 
+@pytest.mark.fault_18
 async def test_S1_8_a_crd_deleted_on_the_robot_stops_its_kind_and_comes_back_with_everything(bed: Bed):
     await bed.cloud.create("a", spec={"x": 1})
     await bed.robot.shows("a", spec={"x": 1})

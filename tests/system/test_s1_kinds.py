@@ -101,6 +101,20 @@ async def test_S1_5_a_version_that_the_cloud_stops_serving_is_left_for_one_that_
     await bed.robot.shows("b", spec={"x": 2})
 
 
+async def test_S1_5_a_status_subresource_that_comes_or_goes_in_the_cloud_alone_is_noticed(make_bed: MakeBed):
+    bed = await make_bed(cloud_crd={"status": False})
+    await bed.cloud.create("a", spec={"x": 1})
+    await bed.robot.shows("a", spec={"x": 1})
+    await bed.robot.set_status("a", {"n": 1})
+    await bed.cloud.shows("a", status={"n": 1})
+    for number, there in enumerate((True, False), start=2):
+        await bed.cloud.api.apply_crd(crd(bed.group, status=there))
+        # Sent where it went before, it would be dropped in silence, or refused for good.
+        await bed.robot.set_status("a", {"n": number})
+        await bed.cloud.shows("a", status={"n": number}, spec={"x": 1}, seconds=SLOW)
+        await bed.agent.until(lambda status: status["health"] == "healthy", seconds=SLOW)
+
+
 async def test_S1_1_a_new_version_in_the_robots_crd_is_spoken_from_then_on(make_bed: MakeBed):
     bed = await make_bed(versions=("v1",), cloud_crd={"versions": ("v1", "v2"), "storage": "v1"})
     assert (await bed.kind())["version"] == "v1"
@@ -170,6 +184,7 @@ async def test_S1_6_a_404_about_an_object_does_not_mean_that_the_kind_is_missing
     await bed.until_kind("syncing", seconds=SLOW)
 
 
+@pytest.mark.fault_36
 async def test_S1_6_a_forbidden_kind_says_so_deletes_nothing_and_leaves_others_alone(bed: Bed):
     await bed.cloud.create("a", spec={"x": 1})
     await bed.robot.shows("a", spec={"x": 1})

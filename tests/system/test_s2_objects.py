@@ -152,6 +152,7 @@ async def test_S2_2_a_filtered_object_without_our_label_is_not_synced(make_bed: 
 
 
 @pytest.mark.parametrize("source", ["cloud", "robot"])
+@pytest.mark.fault_27
 async def test_S2_2_an_object_that_loses_or_changes_its_label_is_deleted_downstream(make_bed: MakeBed, source: str):
     bed = await make_bed(filtered="true", source=source)
     up, down = (bed.cloud, bed.robot) if source == "cloud" else (bed.robot, bed.cloud)

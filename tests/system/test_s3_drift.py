@@ -1,5 +1,6 @@
 """S3.5: upstream's content is enforced, patiently: what admission made of it is not fought, and a fight is slow."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 @BOTH
+@pytest.mark.fault_28
 async def test_S3_5_a_downstream_change_of_content_is_reverted(make_bed: MakeBed, source: str) -> None:
     bed = await make_bed(source=source)
     up, down = roles(bed, source)
@@ -117,6 +119,7 @@ async def test_S3_5_what_downstreams_schema_adds_is_not_fought(make_bed: MakeBed
 
 
 @BOTH
+@pytest.mark.fault_28
 async def test_S3_5_a_fight_slows_down_and_is_reported_with_what_differs(make_bed: MakeBed, source: str) -> None:
     bed = await make_bed(source=source)
     up, down = roles(bed, source)
@@ -156,3 +159,24 @@ async def test_S3_5_a_rival_that_is_faster_than_our_answer_does_not_pass_for_adm
     await bed.robot.shows("a", spec={"x": 1})
     await bed.settled()
     assert (await bed.robot.get("a"))["spec"] == {"x": 1}
+
+
+@pytest.mark.long
+@pytest.mark.fault_28
+async def test_S3_5_a_fight_is_one_revert_a_minute_and_over_by_itself_when_the_rival_stops(bed: Bed) -> None:
+    await bed.cloud.create("a", spec={"x": 1})
+    await bed.robot.shows("a", spec={"x": 1})
+    async with Rival(bed.robot, "a", {"spec": {"x": 2}}) as rival:
+        await bed.agent.until(lambda status: bool(status["holds"]), seconds=60)
+        slow = rival.count
+
+        async def minutes() -> bool:
+            return rival.count >= slow + 2
+
+        await eventually(minutes, seconds=240, what="two more reverts")
+        status = await bed.agent.status()
+        assert [(h["reason"], h["objects"]) for h in status["holds"]] == [("Contested", 1)]
+    reverts = [r.time for r in bed.robot.link.requests if r.method == "PUT" and r.path.endswith("/a")]
+    assert all(later - earlier >= 59 for earlier, later in pairwise(reverts[-3:]))
+    await bed.robot.shows("a", spec={"x": 1}, seconds=90)
+    await bed.agent.until(lambda status: status["health"] == "healthy" and not status["holds"])

@@ -143,3 +143,19 @@ async def test_S10_a_refused_status_is_tried_again_when_its_upstream_object_chan
     await bed.cloud.patch("a", {"spec": {"x": 2}})
     await bed.cloud.shows("a", status={"n": 11})
     await dead(bed, 0)
+
+
+@BOTH
+async def test_S10_a_change_of_the_clouds_crd_alone_revives_what_its_schema_refused(
+    make_bed: MakeBed, source: str
+) -> None:
+    bed = await make_bed(source=source)
+    up, down = roles(bed, source)
+    await bed.cloud.api.apply_crd(crd(bed.group, source=source, schema=at_most(10)))
+    await up.create("a", spec={"x": 1})
+    await down.shows("a", spec={"x": 1})
+    await (down.set_status("a", {"n": 11}) if source == "cloud" else up.patch("a", {"spec": {"x": 11}}))
+    await dead(bed, 1)
+    await bed.cloud.api.apply_crd(crd(bed.group, source=source, schema=at_most(20)))
+    await (up.shows("a", status={"n": 11}, seconds=40) if source == "cloud" else down.shows("a", spec={"x": 11}))
+    await dead(bed, 0)

@@ -33,6 +33,7 @@ def forbid_discovery(bed: Bed) -> None:
 
 
 @pytest.mark.parametrize("count", [2, 30])
+@pytest.mark.fault_16
 async def test_S5_5a_a_crd_deleted_in_the_cloud_deletes_nothing_on_the_robot(bed: Bed, count: int):
     names = await copied(bed, count)
     await bed.cloud.api.delete(CRD.object(bed.resource))
@@ -61,6 +62,7 @@ async def test_S5_5a_a_crd_deleted_in_the_cloud_deletes_nothing_on_the_robot(bed
     await bed.robot.gone(names[0])
 
 
+@pytest.mark.fault_16
 async def test_S5_5a_a_kind_that_was_deleted_while_the_agent_was_down_is_missing_too(bed: Bed):
     names = await copied(bed, 2)
     async with bed.stopped():
@@ -72,6 +74,7 @@ async def test_S5_5a_a_kind_that_was_deleted_while_the_agent_was_down_is_missing
     assert writes(bed.robot.link) == []
 
 
+@pytest.mark.fault_16
 async def test_S5_5a_a_kind_that_is_only_being_deleted_is_missing_already(bed: Bed):
     await copied(bed, 3)
     await bed.cloud.patch("g02", {"metadata": {"finalizers": ["example.com/wait"]}})  # keeps the CRD terminating
