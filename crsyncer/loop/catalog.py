@@ -207,7 +207,7 @@ class Catalog:
         if after is not None:
             await asyncio.wait([after])
         policy, confirmed = self._stored_terms(row.policy)
-        failures = expiries = 0
+        failures = doubts = 0
         renegotiated = False
         running: asyncio.Task[None] | None = None
         try:
@@ -217,11 +217,10 @@ class Catalog:
                 if running is None and row.trouble is None:
                     running = await self._start(row, policy)
                     if renegotiated and row.pair is not None:
-                        # Other terms than a moment ago: a status may have gone where nobody takes it (S4.6).
-                        row.pair.verify()
-                await self._reason_to_ask(row, known=expiries if confirmed else -1)
+                        row.pair.resend()
+                await self._reason_to_ask(row, known=doubts if confirmed else -1)
                 await asyncio.sleep(self._patience(failures) if failures else 0)
-                expiries = self._expiries(row)
+                doubts = self._doubts(row)
                 try:
                     answer = await negotiate(row.policy, self._around.links[Side.CLOUD].request)
                 except Unsure:
@@ -232,7 +231,7 @@ class Catalog:
                 failures = failures + 1 if isinstance(answer, Disagreement) or self._missing(row) else 0
                 if answer != policy or row.trouble is not None:
                     await self._stop(row, running)
-                    running, expiries, renegotiated = None, 0, True
+                    running, doubts, renegotiated = None, 0, True
                 row.trouble = answer if isinstance(answer, Disagreement) else None
                 if isinstance(answer, Disagreement):
                     confirmed = False
@@ -261,20 +260,20 @@ class Catalog:
             dispatcher.forget(row.policy.resource)
 
     async def _reason_to_ask(self, row: Row, *, known: int) -> None:
-        """Return when the cloud is connected, and more of its watches expired than are known, or the kind is missing.
-
-        A change of the cloud's CRD ends its watches, and their cursors with them (measured): what it serves of the
-        kind may have changed, and nothing else would tell.
-        """
+        """Return when the cloud is connected, and there are more doubts than are known, or the kind is missing."""
         while True:
             await self._around.links[Side.CLOUD].up.wait()
-            if self._expiries(row) > known or self._missing(row):
+            if self._doubts(row) > known or self._missing(row):
                 return
             row.poke.clear()
             await row.poke.wait()
 
-    def _expiries(self, row: Row) -> int:
-        return sum(r.expiries for r in row.pair.on(Side.CLOUD)) if row.pair is not None else 0
+    def _doubts(self, row: Row) -> int:
+        """How often there was reason to think that the cloud's CRD has changed, which nothing tells."""
+        if row.pair is None:
+            return 0
+        outbox = row.pair.worker.outbox.suspicions if row.policy.upstream is Side.CLOUD else 0
+        return outbox + sum(r.expiries for r in row.pair.on(Side.CLOUD))
 
     def _missing(self, row: Row) -> bool:
         watches = row.pair.on(Side.CLOUD) if row.pair is not None else []

@@ -19,6 +19,8 @@ from crsyncer.ports import Reply, Store
 
 log = logging.getLogger(__name__)
 
+_SUSPECT_SECONDS = 60.0
+"""What upstream's schema prunes is no reason to ask again with every status."""
 _PERIODIC_AFTER = 3
 """An object whose unsent status was replaced so often reports periodically; it can wait for others (S7.2)."""
 
@@ -37,6 +39,9 @@ class Outbox:
         self._doubtful = set(mirror.pending)
         """Rows of the store whose copies have not been looked at since: upstream may have newer statuses."""
         self._patch_refused = f"put-status:{policy.resource}"
+        self.suspicions = 0
+        """How often there was reason to ask upstream anew where it takes statuses; counted once in a while only."""
+        self._suspected_at = 0.0
 
     def take(self, key: Key, action: SendStatus, value: Any) -> Priority | None:
         """Put a status in; its priority, or None when this very value is waiting already."""
@@ -123,10 +128,13 @@ class Outbox:
         try:
             reply = await self._write(key, upstream, value)
         except Refused as error:
+            self._suspect()
             if failures + 1 >= REFUSALS_BEFORE_DEAD and self._mirror.sight(self._policy.upstream, key) == upstream:
                 raise Never(f"upstream keeps refusing the status: {error}") from None
             raise
         version = str(reply.body.get("metadata", {}).get("resourceVersion", ""))
+        if version == upstream.resource_version:
+            self._suspect()  # it changed nothing: pruned by upstream's schema, or put where none is taken (S4.6)
         await self._mirror.status_written(key, resource_version=version, value=value)
         self._acknowledge(key, row, wire=wire, resource_version=version)
         return True
@@ -156,6 +164,12 @@ class Outbox:
         row = self._mirror.pending.get(key)
         if row is not None:
             self._mirror.set_pending(key, replace(row, attempts=row.attempts + 1, error=str(error)))
+
+    def _suspect(self) -> None:
+        now = self._clock()
+        if now - self._suspected_at > _SUSPECT_SECONDS:
+            self.suspicions += 1
+            self._suspected_at = now
 
     async def _write(self, key: Key, upstream: View, value: Any) -> Reply:
         if not self._store.get_meta(self._patch_refused):

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from crsyncer.core.actions import Delete, HoldReason
 from crsyncer.core.decide import decide
@@ -129,6 +130,12 @@ class Pair:
     async def relist(self, reason: str, *sides: Side) -> None:
         """Return after a fresh, consistent list of these sides; raises as `ListWatch.fresh_list` does."""
         await asyncio.gather(*(r.listwatch.fresh_list(reason) for r in self.reflectors if r.side in sides))
+
+    def resend(self) -> None:
+        """The cloud is spoken to in another way than before: what it has of our statuses is an open question (S4.6)."""
+        for key, record in list(self.mirror.records.items()):
+            self.mirror.remember(key, replace(record, sent=""))
+            self.worker.look(key)
 
     def verify(self, priority: Priority | None = None) -> None:
         """Compare every object, upstream's statuses too (S4.8)."""

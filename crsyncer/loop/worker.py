@@ -270,7 +270,12 @@ class Worker:
         self.take(key, action, value)
 
     async def _status(self, job: Job) -> str | None:
-        sent = await self.outbox.send(job.key, self._dispatcher(job).failures(job))
+        suspicions = self.outbox.suspicions
+        try:
+            sent = await self.outbox.send(job.key, self._dispatcher(job).failures(job))
+        finally:
+            if self.outbox.suspicions > suspicions:
+                self._around.noticed()
         self._status_tried(job.key)
         if job.key in self.mirror.pending and sent:
             self.queue_status(job.key, self.outbox.priority(job.key))
