@@ -61,15 +61,13 @@ def without_wal(database: Path) -> None:
     database.with_name(database.name + "-wal").unlink()
 
 
+@pytest.mark.fault_45
+@pytest.mark.fault_47
 @pytest.mark.parametrize(
     "spoil",
     [
-        *(pytest.param(spoil, marks=pytest.mark.fault_45) for spoil in (garbage, truncated, break_bodies)),
-        *(
-            pytest.param(spoil, marks=[pytest.mark.fault_45, pytest.mark.long])
-            for spoil in (headless, flipped, foreign, with_anothers_wal)
-        ),
-        pytest.param(newer, marks=pytest.mark.fault_47),
+        *(garbage, truncated, break_bodies, newer),
+        *(pytest.param(spoil, marks=pytest.mark.long) for spoil in (headless, flipped, foreign, with_anothers_wal)),
     ],
 )
 async def test_S6_5_a_bad_database_is_set_aside_and_rebuilt(bed: Bed, spoil: Callable[[Path], None]) -> None:

@@ -14,10 +14,10 @@ from tests.system.test_s5_brake import copied
 from tests.system.test_s6_state import quiet
 
 REFUSALS = [
-    pytest.param(lambda disk: disk.fill(), marks=pytest.mark.fault_43, id="full"),
-    pytest.param(lambda disk: disk.fail(errno.EROFS), marks=pytest.mark.fault_44, id="read-only"),
-    pytest.param(lambda disk: disk.fail(errno.EIO), marks=[pytest.mark.fault_44, pytest.mark.long], id="failing"),
-    pytest.param(lambda disk: disk.slow(NEVER), marks=pytest.mark.fault_44, id="silent"),
+    pytest.param(lambda disk: disk.fill(), id="full"),
+    pytest.param(lambda disk: disk.fail(errno.EROFS), id="read-only"),
+    pytest.param(lambda disk: disk.fail(errno.EIO), marks=pytest.mark.long, id="failing"),
+    pytest.param(lambda disk: disk.slow(NEVER), id="silent"),
 ]
 
 
@@ -37,6 +37,8 @@ def degraded(status: dict[str, Any]) -> bool:
     return any(reason["code"] == "StateDegraded" for reason in status["reasons"])
 
 
+@pytest.mark.fault_43
+@pytest.mark.fault_44
 @pytest.mark.parametrize("refuse", REFUSALS)
 async def test_S6_5_a_disk_that_refuses_stops_nothing_and_is_said_to(
     disk: Disk, make_bed: MakeBed, refuse: Callable[[Disk], None]
@@ -61,6 +63,8 @@ async def test_S6_5_a_disk_that_refuses_stops_nothing_and_is_said_to(
     await killed_it_resumes(bed)
 
 
+@pytest.mark.fault_43
+@pytest.mark.fault_44
 @pytest.mark.parametrize("refuse", REFUSALS[:3])
 async def test_S6_1_killed_while_the_disk_refuses_it_resumes_where_the_disk_was(
     disk: Disk, make_bed: MakeBed, refuse: Callable[[Disk], None]
