@@ -5,6 +5,7 @@ grows (`n`), so that one that lands on the wrong object, or too late, gives itse
 """
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -70,7 +71,7 @@ class Spec:
         return {k: v for k, v in status.items() if k != self.subtree}
 
 
-def specs(kinds: dict[str, dict[str, Any]]) -> dict[str, Spec]:
+def specs(kinds: Mapping[str, Mapping[str, Any]]) -> dict[str, Spec]:
     """The kinds of a world by resource, from the keywords of `bed.crd`."""
     return {
         f"{plural}.{GROUP}": Spec(

@@ -1,25 +1,44 @@
 """Hazards: short histories, written by hand, in each of which something once went wrong, or easily would."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
 from crsyncer.core.model import Json, Side
 from crsyncer.ports import Reply
+from tests.model.check import Checker, specs
+from tests.model.weather import Fate
 from tests.model.world import World
 
 UNAUTHORIZED = Reply(401, {"message": "Unauthorized"})
 
 
-@pytest.fixture
-def world() -> Iterator[World]:
+@contextmanager
+def scene(seed: int = 0, **kinds: Mapping[str, Any]) -> Iterator[World]:
+    """A world in which nothing may happen that must never happen, whatever else a test asserts."""
+    with World(seed, kinds=kinds or None) as made:
+        checker = Checker(made, specs(made.kinds))
+        yield made
+        assert checker.violations + made.troubles == []
+
+
+@contextmanager
+def synced() -> Iterator[World]:
     """One unfiltered kind, spec from the cloud; the agent runs, and has made the copy of a."""
-    with World() as made:
+    with scene() as made:
         made.start()
         made.cloud.create("a", spec={"x": 1})
         made.settle()
         yield made
-        assert made.troubles == []
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    """As `synced`."""
+    with synced() as made:
+        yield made
 
 
 def copy(world: World, name: str = "a") -> Json:
@@ -38,7 +57,7 @@ def changes(world: World) -> list[str]:
 
 
 def test_S9_2_a_first_watch_that_is_refused_leaves_what_is_absent_known() -> None:
-    with World() as world:
+    with scene() as world:
         world.inject("robot", UNAUTHORIZED, verb="watch", part="/goals", times=2)
         world.start()
         world.pass_time(30)
@@ -69,3 +88,209 @@ def test_S5_2_a_copy_whose_end_is_heard_of_before_the_answer_that_made_it_is_mad
     world.robot.delete("b")
     world.settle()
     assert set(world.robot.objects()) == {"a", "b"}
+
+
+def test_S6_1_a_crash_between_event_and_commit_repeats_the_event() -> None:
+    for steps in range(1, 40):
+        with scene(steps) as world:
+            world.start()
+            world.cloud.create("a", spec={"x": 1})
+            world.settle()
+            world.crash_after(steps)
+            world.robot.set_status("a", {"phase": "DONE"})
+            world.cloud.set("a", spec={"x": 2})
+            world.pass_time(5)
+            world.crash()
+            world.start()
+            world.settle()
+            assert (original(world)["status"], copy(world)["spec"]) == ({"phase": "DONE"}, {"x": 2})
+
+
+@pytest.mark.parametrize("fate", list(Fate))
+def test_S10_a_create_whose_reply_is_lost_or_late_leaves_one_copy(world: World, fate: Fate) -> None:
+    world.inject("robot", fate, verb="create")
+    world.cloud.create("b", spec={"x": 1})
+    world.pass_time(200)
+    world.settle()
+    assert set(world.robot.objects()) == {"a", "b"}
+
+
+def test_S4_1_a_status_of_an_object_that_was_replaced_while_offline_is_dropped(world: World) -> None:
+    world.cut("cloud")
+    world.robot.set_status("a", {"phase": "OLD"})
+    world.pass_time(10)
+    world.cloud.delete("a")
+    world.cloud.create("a", spec={"x": 2})
+    world.mend("cloud")
+    world.pass_time(60)
+    world.settle()
+    assert copy(world)["spec"] == {"x": 2}
+    assert "status" not in original(world)
+
+
+def test_S9_2_a_cursor_that_is_too_old_is_listed_anew_and_what_vanished_meanwhile_goes(world: World) -> None:
+    world.stop()
+    world.cloud.delete("a")
+    world.cloud.create("b", spec={"x": 1})
+    world.cloud.restart()
+    world.start()
+    world.settle()
+    assert set(world.robot.objects()) == {"b"}
+
+
+def test_S6_3_an_ack_that_comes_after_a_newer_status_does_not_remove_it() -> None:
+    for seed in range(12):
+        with scene(seed) as world:
+            world.start()
+            world.cloud.create("a", spec={"x": 1})
+            world.settle()
+            world.robot.set_status("a", {"n": 1})
+            for _ in range(3000):
+                world.pass_time(0.001)
+                if "status" in original(world):
+                    break
+            world.robot.set_status("a", {"n": 2})  # the acknowledgement of the first is on its way
+            world.settle()
+            assert original(world)["status"] == {"n": 2}
+
+
+def test_S5_nothing_is_deleted_while_the_cloud_has_not_been_seen(world: World) -> None:
+    world.crash()
+    world.lose_database()
+    world.cut("cloud")
+    world.start()
+    world.pass_time(3600)
+    assert set(world.robot.objects()) == {"a"}
+
+
+def test_S5_5_a_human_holds_deletions_back(world: World) -> None:
+    assert world.life is not None
+    world.clock.run(world.life.nerves.orders.answer({"command": "hold", "resource": "goals"}))
+    world.cloud.delete("a")
+    world.pass_time(600)
+    assert set(world.robot.objects()) == {"a"}
+
+
+@pytest.mark.parametrize("slowly", [False, True])
+def test_S5_5_a_kind_that_is_deleted_upstream_costs_no_copy(world: World, slowly: bool) -> None:
+    world.cloud.delete_kind()
+    if slowly:
+        for name in list(world.cloud.objects()):
+            world.cloud.delete(name)
+        world.pass_time(20)
+    world.cloud.sweep()
+    world.pass_time(3600)
+    assert set(world.robot.objects()) == {"a"}
+
+
+def test_S3_3_a_finalizer_of_a_copy_survives_a_change_upstream(world: World) -> None:
+    world.robot.finalize("a", "example.com/wait")
+    world.cloud.set("a", spec={"x": 2})
+    world.settle()
+    assert copy(world)["spec"] == {"x": 2}
+    assert copy(world)["metadata"]["finalizers"] == ["example.com/wait"]
+
+
+def test_S5_3_copies_of_other_robots_in_the_cloud_are_neither_changed_nor_deleted() -> None:
+    with scene(goals={"source": "robot"}) as world:
+        theirs = {"crsyncer.cloudrobotics.com/upstream-uid": "u", "crsyncer.cloudrobotics.com/robot": "robot-2"}
+        for name in ("a", "b"):
+            world.cloud.create(name, spec={"x": 9}, annotations=theirs)
+        world.robot.create("a", spec={"x": 1})
+        world.start()
+        world.pass_time(600)
+        assert changes(world) == []
+
+
+def test_S7_1_a_deletion_that_was_heard_of_is_carried_out_after_a_crash_without_the_cloud(world: World) -> None:
+    world.cut("robot")
+    world.pass_time(60)
+    world.cloud.delete("a")
+    world.pass_time(5)
+    world.crash()
+    world.cut("cloud")
+    world.mend("robot")
+    world.start()
+    world.pass_time(120)
+    assert set(world.robot.objects()) == set()
+
+
+def test_S4_4_a_controller_that_is_quicker_than_the_seed_wins() -> None:
+    for seed in range(8):
+        with scene(seed) as world:
+            world.start()
+            world.cloud.create("a", spec={"x": 1})
+            world.cloud.set_status("a", {"phase": "OLD"})
+            for _ in range(3000):
+                world.pass_time(0.001)
+                if "a" in world.robot.objects():
+                    break
+            world.robot.set_status("a", {"phase": "NEW"})
+            world.settle()
+            assert (copy(world)["status"], original(world)["status"]) == ({"phase": "NEW"}, {"phase": "NEW"})
+
+
+def test_S4_3_a_copy_that_lost_its_status_with_its_life_does_not_wipe_upstreams(world: World) -> None:
+    world.robot.set_status("a", {"phase": "DONE"})
+    world.settle()
+    world.stop()
+    annotations = copy(world)["metadata"]["annotations"]
+    world.robot.delete("a")
+    world.robot.create("a", spec={"x": 1}, annotations=annotations)
+    world.start()
+    world.settle()
+    world.cloud.set("a", spec={"x": 2})
+    world.settle()
+    assert original(world)["status"] == {"phase": "DONE"}
+
+
+def test_S8_3_an_empty_cloud_in_the_place_of_ours_deletes_nothing(world: World) -> None:
+    world.cloud.rebuild()
+    world.pass_time(600)
+    assert set(world.robot.objects()) == {"a"}
+    assert world.status()["sides"]["cloud"]["state"] == "identity-changed"
+
+
+@pytest.mark.parametrize("overtaken_by", [-1, 1, 40])
+def test_S8_3_what_a_restored_cloud_has_lost_is_held_and_what_it_has_changed_back_is_followed(
+    world: World, overtaken_by: int
+) -> None:
+    backup = world.cloud.snapshot()
+    world.cloud.create("b", spec={"x": 1})
+    world.cloud.set("a", spec={"x": 2})
+    world.settle()
+    world.stop()
+    world.cloud.restore(backup, overtaken_by=overtaken_by)
+    world.start()
+    world.pass_time(300)
+    assert set(world.robot.objects()) == {"a", "b"}
+    assert copy(world)["spec"] == {"x": 1}
+    assert [hold["reason"] for hold in world.status()["holds"]] == ["Restored"]
+
+
+def test_S4_5_a_subtree_leaves_its_neighbours_alone_and_stays_when_the_whole_status_goes() -> None:
+    with scene(goals={"subtree": "robot"}) as world:
+        world.start()
+        world.cloud.create("a", spec={"x": 1})
+        world.cloud.set_status("a", {"cloud": 1})
+        world.settle()
+        world.robot.set_status("a", {"robot": {"n": 1}, "other": 1})
+        world.settle()
+        world.robot.set_status("a", None)
+        world.settle()
+        assert original(world)["status"] == {"cloud": 1, "robot": {"n": 1}}
+
+
+def test_S10_what_fails_is_tried_again(world: World) -> None:
+    world.inject("robot", Reply(500, {"message": "storm"}), verb="create", times=4)
+    world.cloud.create("b", spec={"x": 1})
+    world.pass_time(120)
+    assert set(world.robot.objects()) == {"a", "b"}
+
+
+def test_S3_2_a_change_that_comes_while_the_last_one_is_written_follows_it(world: World) -> None:
+    for number in range(2, 40):
+        world.cloud.set("a", spec={"x": number})
+        world.pass_time(0.02)
+    world.settle()
+    assert copy(world)["spec"] == {"x": 39}

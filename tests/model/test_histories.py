@@ -1,0 +1,25 @@
+"""Random histories of the whole agent: a failure prints the seed that repeats it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).parents[2]
+
+
+def histories(*, to: int) -> None:
+    """Run these many. In a process of their own, for the order of sets is part of a history."""
+    command = [sys.executable, "-m", "tests.model", "--to", str(to), "--stop"]
+    done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_three_hundred_random_histories_do_nothing_that_must_never_happen() -> None:
+    histories(to=300)
+
+
+@pytest.mark.long
+def test_ten_thousand_random_histories_do_nothing_that_must_never_happen() -> None:
+    histories(to=10_000)
