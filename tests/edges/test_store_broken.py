@@ -123,6 +123,15 @@ async def test_a_wal_without_its_database_is_set_aside(tmp_path, crashed):
     await store.close()
 
 
+@pytest.mark.fault_45
+async def test_a_directory_in_the_place_of_the_database_is_refused_with_the_remedy(tmp_path):
+    (tmp_path / "state" / "state.db").mkdir(parents=True)
+    with pytest.raises(StoreError, match="not a regular file") as refused:
+        await SqliteStore.open(tmp_path / "state")
+    assert "move it away" in refused.value.hint
+    assert not list((tmp_path / "state").glob("*.broken-*"))
+
+
 async def test_broken_databases_do_not_pile_up(tmp_path):
     for day in range(5):
         directory = tmp_path / "state"
