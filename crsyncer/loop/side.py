@@ -26,6 +26,8 @@ _UNAUTHORIZED_RETRY_SECONDS = 15.0
 _NOTE_SECONDS = 60.0
 _SILENCE_SECONDS = 35.0
 """A side that has said nothing for so long is asked, so that a dead link is noticed within a minute."""
+_WORD_SECONDS = 1.0
+"""A probe without an answer says nothing of a side that has answered somebody else so long after it began."""
 _FRESH_SECONDS = 2.0
 """Less than it takes to restore a cluster: the probe that has just found the side says what another one would."""
 _KUBE_SYSTEM = Call("get", "GET", "/api/v1/namespaces/kube-system", accept=PARTIAL, timeout=20.0)
@@ -193,7 +195,16 @@ class SideLink:
         loop = asyncio.get_running_loop()
         began = loop.time()
         self._doubt.clear()  # whatever was doubted before this probe, it answers
-        if not await self._probe_once():
+        try:
+            if not await self._probe_once():
+                return False
+        except SyncError as error:
+            if self.up.is_set() and not self._answered and self._heard_at > began + _WORD_SECONDS:
+                log.debug("%s: slow: %s", self.side, error)
+                if self._asking:
+                    self._doubt.set()
+                return True  # others were answered meanwhile: the line is slow, or full, and not down
+            self._down(SideState.OFFLINE, str(error) or "no answer", error.hint)
             return False
         self._proof = (began, loop.time())
         for since, answer in self._asking:
@@ -203,24 +214,22 @@ class SideLink:
         return True
 
     async def _probe_once(self) -> bool:
+        """Whether it is there, and the cluster that it was. Raises Unsure when it did not answer, or not well."""
         self._patience = 0.0
         self._answered = False
-        try:
+        reply = await self.cluster.request(self._probe())
+        if reply.status == 401 and self.cluster.refresh_credentials():
             reply = await self.cluster.request(self._probe())
-            if reply.status == 401 and self.cluster.refresh_credentials():
-                reply = await self.cluster.request(self._probe())
-            self._answered = True
-            if reply.status >= 500 or reply.status == 429:
-                self._patience = reply.retry_after or 0.0
-                raise Unsure(str(reply.body.get("message") or reply.text or f"answered {reply.status}"))
-            if reply.status == 401:
-                self._down(SideState.UNAUTHORIZED, "the credential is refused (401)", "renew the token or certificate")
-                return False
-            self.revision = _revision(reply)
-            found = await self._current_evidence()
-        except SyncError as error:
-            self._down(SideState.OFFLINE, str(error) or "no answer", error.hint)
+        self._answered = True
+        if reply.status >= 500 or reply.status == 429:
+            self._patience = reply.retry_after or 0.0
+            raise Unsure(str(reply.body.get("message") or reply.text or f"answered {reply.status}"))
+        if reply.status == 401:
+            self._down(SideState.UNAUTHORIZED, "the credential is refused (401)", "renew the token or certificate")
             return False
+        self._answered = False  # a slow line may lose the next question
+        self.revision = _revision(reply)
+        found = await self._current_evidence()
         self.heard()
         if not same_cluster(self._known, found):
             self._down(

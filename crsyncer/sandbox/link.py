@@ -71,12 +71,15 @@ class Link:
         """Relay again. Connections that were half open end in a reset. Injections and delays stay."""
         self._wire.open()
 
-    def delay(self, seconds: float) -> None:
-        """Every byte is late by so much, in each direction; 0 ends it for new connections."""
-        self._wire.latency = seconds
+    def delay(self, seconds: float, *, loss: float = 0.0) -> None:
+        """Every byte is late by so much, in each direction; 0 ends it for new connections.
+
+        `loss` is the part of all pieces that has to be sent again, and holds up what follows for a round trip.
+        """
+        self._wire.latency, self._wire.loss = seconds, loss
 
     def throttle(self, bytes_per_second: float | None) -> None:
-        """A slow line, in each direction of each connection; None ends it."""
+        """A slow line, in each direction, that all connections share; None ends it."""
         self._wire.rate = bytes_per_second
 
     def inject(

@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+import random
 import socket
 import struct
 import sys
@@ -31,7 +32,12 @@ class Wire:
         self.latency = 0.0
         """Seconds that every byte is late, in each direction; handshakes of TCP excepted."""
         self.rate: float | None = None
-        """Bytes per second in each direction of each connection."""
+        """Bytes per second in each direction, shared by all connections."""
+        self.loss = 0.0
+        """The part of all pieces that is lost once, and so is late by another round trip, with all that follows it."""
+        self._free = {True: 0.0, False: 0.0}
+        """When the line is free again, up and down, in event loop time."""
+        self._chance = random.Random(1)  # noqa: S311 - the same losses each time
         self._dial = dial
         self._listener: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
@@ -136,10 +142,12 @@ class Wire:
                 else:
                     self.bytes_down += len(data)
                 if self.rate:
-                    await asyncio.sleep(len(data) / self.rate)
+                    self._free[up] = max(loop.time(), self._free[up]) + len(data) / self.rate
+                    await asyncio.sleep(self._free[up] - loop.time())
                 if self.latency or deliverer is not None:  # once late always late, or bytes would overtake each other
                     deliverer = deliverer or group.create_task(_deliver(late, sink))
-                    await late.put((loop.time() + self.latency, data))
+                    trips = 3 if self._chance.random() < self.loss else 1
+                    await late.put((loop.time() + trips * self.latency, data))
                 else:
                     await _pass_on(data, sink)
                 if not data:

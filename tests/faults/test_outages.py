@@ -17,7 +17,7 @@ CHANGES = 100
 SLOW = 90.0
 
 
-async def all_show(side: SideBed, names: list[str], field: str, value: Any) -> None:
+async def all_show(side: SideBed, names: list[str], field: str, value: Any, *, seconds: float = SLOW) -> None:
     """Wait until a top-level field of all these objects has a value."""
 
     async def check() -> bool:
@@ -25,7 +25,7 @@ async def all_show(side: SideBed, names: list[str], field: str, value: Any) -> N
         found = {item["metadata"]["name"]: item.get(field) for item in items}
         return all(found.get(name) == value for name in names)
 
-    await eventually(check, seconds=SLOW, what=f"{len(names)} objects on {side.plane.name} with {field} {value}")
+    await eventually(check, seconds=seconds, what=f"{len(names)} objects on {side.plane.name} with {field} {value}")
 
 
 @pytest.mark.fault_05
