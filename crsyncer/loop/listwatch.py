@@ -212,10 +212,14 @@ class ListWatch:
 
     async def _objection(self, version: str) -> Step | None:
         """What speaks against going on from the cursor; a watch would not say (S8.2). None: nothing."""
+        # What is written while a probe is on its way may be newer than its answer: only what was known before counts.
+        known = max(int(version), self._sink.newest()) if version.isdigit() else 0
         await self.link.verified(since=self._ended_at)
+        if self.link.revision < known:
+            await self.link.verified(since=asyncio.get_running_loop().time())  # the last probe may be the older one
         if self.link.revision == 0:
             return Relist("unverified")
-        if version.isdigit() and self.link.revision < max(int(version), self._sink.newest()):
+        if self.link.revision < known:
             return self._restored()
         if str(self.link.revision) == version:
             return self._rebooted()  # nothing was written since, nowhere

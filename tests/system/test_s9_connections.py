@@ -207,7 +207,6 @@ async def test_S9_2_a_watch_goes_on_from_the_cursor_whatever_ended_it(bed: Bed, 
         assert all("resourceVersion=" in r.query for r in watches(link, plural))
 
 
-@pytest.mark.fault_39
 @pytest.mark.parametrize("side", SIDES)
 async def test_S8_2_S9_2_a_proof_that_cannot_be_had_is_asked_for_again_and_nothing_is_listed(bed: Bed, side: str):
     before = await begun(bed)
@@ -226,6 +225,7 @@ async def test_S8_2_S9_2_a_proof_that_cannot_be_had_is_asked_for_again_and_nothi
     assert (await bed.agent.status())["holds"] == []
 
 
+@pytest.mark.fault_39
 async def test_S9_2_a_line_cut_in_the_middle_is_not_applied_and_comes_again(bed: Bed):
     before = await begun(bed)
     cut = bed.cloud.link.truncate(WATCH, after_bytes=200)
