@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 
 from crsyncer.cli.screen import render
-from crsyncer.core.model import Side
+from crsyncer.core.model import Key, Side
 from crsyncer.core.reasons import kind_hint
 from crsyncer.core.report import OutboxFacts, StoredFacts, StoreFacts, document, exit_code, stopped_document
+from crsyncer.core.twins import Twin
 from crsyncer.core.words import NOT_YET_VALID
 from tests.core.report_kit import GOALS, NOW, STORED, facts, hold, kind, side
 
@@ -94,6 +95,10 @@ REASONS = {
     "a hold of another sort": ("attention", "Novel", "(Novel)", facts(holds=(hold("Novel"),))),
     "dead letters": ("attention", "DeadLetters", "2 writes", facts(outbox=OutboxFacts(2, NOW - 900, 2))),
     "config rejected": ("attention", "ConfigRejected", "c.yaml:3", facts(config_error="c.yaml:3: nope")),
+    "a twin": (
+        "attention", "DuplicateInstance", f"crsyncer-00000002 wrote {GOALS} default/a in the cloud at 2026",
+        facts(twin=Twin("crsyncer-00000002", GOALS, Key("default", "a"), NOW, NOW + 600)),
+    ),
     "disk refuses": (
         "degraded", "StateDegraded", "disk full",
         facts(store=StoreFacts("/state", 1, 1, "degraded", "disk full")),

@@ -56,6 +56,11 @@ def test_what_was_written_before_we_met_the_server_is_history_however_late_it_co
     assert not saw(twins, written((OTHER, "1970-01-01T00:16:00Z")))
     assert not saw(twins, written((OTHER, "1970-01-01T00:16:40Z")))
     assert saw(twins, written((THIRD, "1970-01-01T00:16:30Z"), (OTHER, "1970-01-01T00:16:41Z")))
+    later = written((OTHER, "1970-01-01T00:16:50Z"), (THIRD, "1970-01-01T00:16:45Z"))
+    assert not saw(twins, later), "the same one again"
+    found = twins.twin(5.0)
+    assert found is not None
+    assert (found.name, found.time) == (OTHER, 1010.0)
 
 
 def test_an_object_that_was_away_is_a_new_one():
