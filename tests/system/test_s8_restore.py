@@ -1,11 +1,13 @@
 """S8.3: an etcd that is restored from a backup, and how what is held for it ends."""
 
 import asyncio
+import itertools
 from pathlib import Path
 
 import pytest
 
-from tests.system.bed import Bed, writes
+from tests.system.asked import lists
+from tests.system.bed import Bed, eventually, writes
 from tests.system.conftest import MakeBed
 from tests.system.roles import roles
 from tests.system.travel import SLOW, restore, snapshot
@@ -160,3 +162,35 @@ async def test_S8_3_a_hold_ends_when_nothing_is_left_to_hold(bed: Bed, tmp_path:
     await bed.robot.delete("b")
     await until_held(bed, 0)
     await ordinary_deletion(bed, "a")
+
+
+async def test_S8_2_a_probe_that_our_own_writes_overtake_is_no_restore(bed: Bed):
+    names = [f"a{number}" for number in range(8)]
+    for name in names:
+        await bed.cloud.create(name, spec={"x": 1})
+    for name in names:
+        await bed.robot.shows(name, spec={"x": 1})
+    await bed.settled()
+    listed = len(lists(bed.cloud.link))
+    bed.cloud.link.delay(0.3)  # statuses are acknowledged between the probe's revision and the look at it
+
+    async def report() -> None:
+        for number in itertools.count():
+            await bed.robot.set_status(names[number % len(names)], {"seq": number})
+
+    reporter = asyncio.create_task(report())
+    for flap in range(1, 4):
+        resumes = (await bed.kind())["resumes"]["cloud"]
+        bed.cloud.link.cut()
+        bed.cloud.link.restore()
+
+        async def resumed(before: int = resumes) -> bool:
+            kind = await bed.kind()
+            return bool(kind["resumes"]["cloud"] > before or kind["relists"]["cloud"] > 1)
+
+        await eventually(resumed, seconds=60, what=f"flap {flap} is over")
+    reporter.cancel()
+    await asyncio.gather(reporter, return_exceptions=True)
+    bed.cloud.link.heal()
+    assert "older than our cursor" not in bed.agent.log.read_text()
+    assert len(lists(bed.cloud.link)) == listed
