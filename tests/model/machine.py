@@ -259,6 +259,8 @@ class Machine:
         """Somebody puts a CRD back upstream."""
         spec = self._by_plural[kind]
         plane = self.world.planes[spec.upstream]
+        if not any(k.plural == kind and not k.dying for k in plane.server.kinds()):
+            self.world.pass_time(10.0)  # nobody is so quick that it might as well never have been gone
         while not plane.sweep(kind):
             for name in plane.objects(kind):
                 plane.finalize(name, kind=kind)

@@ -197,9 +197,10 @@ def test_S5_3_copies_of_other_robots_in_the_cloud_are_neither_changed_nor_delete
         for name in ("a", "b"):
             world.cloud.create(name, spec={"x": 9}, annotations=theirs)
         world.robot.create("a", spec={"x": 1})
+        world.robot.create("c", spec={"x": 1})
         world.start()
         world.pass_time(600)
-        assert changes(world) == []
+        assert changes(world) == ["cloud: create c (201)"]
 
 
 def test_S7_1_a_deletion_that_was_heard_of_is_carried_out_after_a_crash_without_the_cloud(world: World) -> None:
@@ -294,3 +295,9 @@ def test_S3_2_a_change_that_comes_while_the_last_one_is_written_follows_it(world
         world.pass_time(0.02)
     world.settle()
     assert copy(world)["spec"] == {"x": 39}
+
+
+def test_S3_5_what_somebody_changes_on_a_copy_is_changed_back(world: World) -> None:
+    world.robot.set("a", spec={"x": 9})
+    world.settle()
+    assert copy(world)["spec"] == {"x": 1}

@@ -1,0 +1,211 @@
+"""Deliberate defects, each a guard of the agent taken away: a machine that does not notice them proves nothing.
+
+A mutant replaces a piece of the source of one real function. A hazard must notice it.
+"""
+
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any, cast
+
+from crsyncer.core import answers, calls, decide, project, watch
+from crsyncer.core.queue import WorkQueue
+from crsyncer.loop.brake import DeletionBrake
+from crsyncer.loop.custody import Custody
+from crsyncer.loop.dispatch import Dispatcher
+from crsyncer.loop.listwatch import ListWatch
+from crsyncer.loop.mirror import Mirror
+from crsyncer.loop.outbox import Outbox
+from crsyncer.loop.pair import Pair
+from crsyncer.loop.reflector import Reflector
+from crsyncer.loop.side import SideLink
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One defect."""
+
+    name: str
+    function: Callable[..., Any]
+    old: str
+    new: str
+    noticed_by: str
+    """How the names of the hazards begin that notice it, after `test_`."""
+
+    @contextmanager
+    def alive(self) -> Iterator[None]:
+        """The agent has the defect inside the block; raises LookupError when the function is not as expected."""
+        function = cast("FunctionType", self.function)
+        source = textwrap.dedent(inspect.getsource(function))
+        if source.count(self.old) != 1:
+            raise LookupError(f"{self.name}: {self.old!r} is not once in {function.__qualname__}")
+        scope: dict[str, Any] = {}
+        exec(source.replace(self.old, self.new), function.__globals__, scope)
+        sound, function.__code__ = function.__code__, scope[function.__name__].__code__
+        assert sound.co_code != function.__code__.co_code or sound.co_consts != function.__code__.co_consts
+        try:
+            yield
+        finally:
+            function.__code__ = sound
+
+
+MUTANTS = (
+    Mutant(
+        "a delete without the uid",
+        calls.delete,
+        '"preconditions": {"uid": uid}',
+        '"preconditions": {}',
+        noticed_by="S4_1_a_status",
+    ),
+    Mutant(
+        "a status without the uid",
+        calls.patch_status,
+        '[{"op": "test", "path": "/metadata/uid", "value": uid}]',
+        "[]",
+        noticed_by="S4_1_a_status",
+    ),
+    Mutant(
+        "an older event overwrites a newer one",
+        Mirror.saw,
+        "if known is not None and newer(known.resource_version, view.resource_version):",
+        "if False:",
+        noticed_by="S4_4_a",
+    ),
+    Mutant(
+        "an ack that comes late removes a newer status",
+        Outbox._acknowledge,
+        "now.seq == row.seq",
+        "True",
+        noticed_by="S6_3",
+    ),
+    Mutant(
+        "a deletion leaves no tombstone",
+        Mirror.lost,
+        "self.entomb(key, Tombstone(view.uid, self._clock()))",
+        "pass",
+        noticed_by="S7_1_a",
+    ),
+    Mutant(
+        "a watch goes on without a probe",
+        ListWatch._round,
+        "if version is not None and (self._unsure or self._cut_short):",
+        "if False:",
+        noticed_by="S8_3_a_restore",
+    ),
+    Mutant(
+        "what holds every deletion is ignored",
+        Custody.standing,
+        "return next(",
+        "return None and next(",
+        noticed_by="S5_5_a_human",
+    ),
+    Mutant(
+        "a status is sent to whoever has the name now",
+        Outbox.send,
+        "or upstream.uid != row.upstream_uid",
+        "",
+        noticed_by="S4_1_a",
+    ),
+    Mutant(
+        "a copy without a status wipes upstream's",
+        decide._status,
+        "not known.had_status or known.seed or ",
+        "",
+        noticed_by="S4_3_a",
+    ),
+    Mutant(
+        "orphans in the cloud are deleted, whoever's they are",
+        decide.may_delete,
+        "return _signed(downstream, policy)",
+        "return True",
+        noticed_by="S5_3",
+    ),
+    Mutant(
+        "a kind that is gone does not matter",
+        DeletionBrake._verify,
+        "if self.kind_missing:",
+        "if False:",
+        noticed_by="S5_5_a_kind",
+    ),
+    Mutant("an error is taken as done", answers.judge, "return Unsure(message)", "return None", noticed_by="S10_what"),
+    Mutant(
+        "a lost reply is taken as done",
+        SideLink.request,
+        "raise\n",
+        'return Reply(200, {"metadata": {}})\n',
+        noticed_by="S10_a_create",
+    ),
+    Mutant(
+        "finalizers of a copy are dropped",
+        project.compose_copy,
+        'if k != "managedFields"',
+        'if k not in ("managedFields", "finalizers")',
+        noticed_by="S3_3",
+    ),
+    Mutant(
+        "the copy of an old object is used for its successor",
+        decide._content,
+        "if stamp is not None and stamp.upstream_uid != upstream.uid:",
+        "if False:",
+        noticed_by="S4_1",
+    ),
+    Mutant(
+        "a restored cluster holds nothing back",
+        Pair._went_back,
+        "self._custody.engage(RESTORED)",
+        "pass",
+        noticed_by="S8_3_what",
+    ),
+    Mutant(
+        "the cursor runs ahead of its data",
+        ListWatch._watch,
+        "self._sink.event(event_type, raw)\n                    self._sink.moved(version)",
+        "self._sink.moved(version)\n                    self._sink.event(event_type, raw)",
+        noticed_by="S6_1",
+    ),
+    Mutant(
+        "what changes while it is worked on is forgotten",
+        WorkQueue.done,
+        "if dirty is not None:",
+        "if False:",
+        noticed_by="S3_2",
+    ),
+    Mutant(
+        "what has failed is not tried again", Dispatcher.failed, "self.later(job, delay)", "pass", noticed_by="S10_what"
+    ),
+    Mutant("410 is not understood", watch.read_answer, "if status == 410:", "if False:", noticed_by="S9_2_a_cursor"),
+    Mutant(
+        "a vanished status takes the subtree along",
+        decide._status,
+        " or (policy.subtree is not None and not downstream.has_status)",
+        "",
+        noticed_by="S4_5",
+    ),
+    Mutant(
+        "the subtree's neighbours are overwritten",
+        calls.patch_status,
+        "elif value is not None and upstream is not None and not upstream.has_status:",
+        "elif value is not None and upstream is not None:",
+        noticed_by="S4_5",
+    ),
+    Mutant(
+        "where a list ended is not remembered with it",
+        Reflector.moved,
+        "self._mirror.set_cursor(self.side, self.namespace, cursor)",
+        'self._mirror.set_cursor(self.side, self.namespace, cursor and replace(cursor, resource_version="1"))',
+        noticed_by="S7_1",
+    ),
+    Mutant(
+        "drift is left alone", decide._content, "if drifted and not policy.keep_drift:", "if False:", noticed_by="S3_5"
+    ),
+    Mutant(
+        "a copy in the cloud is not signed",
+        project.compose_copy,
+        "new_annotations[ROBOT] = policy.robot",
+        "pass",
+        noticed_by="S5_3",
+    ),
+)

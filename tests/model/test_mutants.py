@@ -1,0 +1,49 @@
+"""Every deliberate defect is noticed by a hazard: a world that lets one pass proves nothing about what it does not."""
+
+from collections.abc import Callable, Iterator
+from inspect import getmembers, isfunction, signature
+from typing import Any
+
+import pytest
+
+from tests.model import test_hazards
+from tests.model.mutants import MUTANTS, Mutant
+from tests.model.weather import Fate
+
+_ARGUMENTS: dict[str, list[Any]] = {"fate": list(Fate), "slowly": [False, True], "overtaken_by": [-1, 40]}
+
+
+def hazards(begin: str) -> Iterator[Callable[[], None]]:
+    """The hazards whose names begin so, as something to be run."""
+    for name, hazard in getmembers(test_hazards, isfunction):
+        if not name.startswith(f"test_{begin}"):
+            continue
+        wanted = set(signature(hazard).parameters)
+        others = wanted - {"world"}
+        for value in _ARGUMENTS[others.pop()] if others else [None]:
+
+            def run(hazard: Callable[..., None] = hazard, wanted: set[str] = wanted, value: object = value) -> None:
+                arguments = dict.fromkeys(wanted - {"world"}, value)
+                if "world" not in wanted:
+                    hazard(**arguments)
+                    return
+                with test_hazards.synced() as world:
+                    hazard(world, **arguments)
+
+            yield run
+
+
+def noticed(mutant: Mutant) -> bool:
+    """Whether some hazard goes wrong while the agent has the defect."""
+    with mutant.alive():
+        for hazard in hazards(mutant.noticed_by):
+            try:
+                hazard()
+            except Exception:
+                return True
+    return False
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_deliberate_defect_is_noticed(mutant: Mutant) -> None:
+    assert noticed(mutant), f"nobody notices: {mutant.name}"
