@@ -56,6 +56,8 @@ class Catalog:
         self._robot = robot
         self._namespaces = namespaces
         self._listed: set[str] = set()
+        self._versions: dict[str, tuple[int, str]] = {}
+        """resourceVersion and uid of every CRD, annotated or not."""
         self._version: str | None = None
         self._identity: str | None = None
         self._tasks = asyncio.TaskGroup()
@@ -88,13 +90,6 @@ class Catalog:
                 return calls.revision(pair.policy, next(iter(self._namespaces), "") if pair.policy.namespaced else "")
         return calls.VERSION if side is Side.CLOUD else calls.CRD_REVISION
 
-    def anchor(self, side: Side) -> Anchor | None:
-        """The newest object of a side, in a collection that it is sure to show (S8.2)."""
-        pairs = [row.pair for row in self.rows.values() if row.pair is not None]
-        watched = [r for pair in pairs for r in pair.on(side) if r.listwatch.phase not in _LOST]
-        found = [anchor for anchor in (r.anchor() for r in watched) if anchor is not None]
-        return max(found, key=lambda anchor: int(anchor.resource_version), default=None)
-
     # The sink of the CRDs' list-watch
 
     def cursor(self) -> str | None:
@@ -110,6 +105,11 @@ class Catalog:
         self._version = resource_version
         self._identity = self._around.links[Side.ROBOT].known_as
 
+    def anchor(self) -> Anchor | None:
+        """The newest CRD: they are all remembered by their versions."""
+        newest = max(self._versions.values(), default=None)
+        return Anchor(calls.CRDS, "", newest[1], str(newest[0])) if newest is not None else None
+
     def copies(self) -> int:
         """None is kept."""
         return 0
@@ -120,6 +120,7 @@ class Catalog:
     def listing(self) -> None:
         """Remember from here on what the list shows."""
         self._listed = set()
+        self._versions.clear()
 
     def has(self, edition: Edition, listed_at: str) -> bool:  # noqa: ARG002
         """Never asked: nothing is kept."""
@@ -129,6 +130,7 @@ class Catalog:
         """A CRD, new or known."""
         name = str(raw["metadata"]["name"])
         self._listed.add(name)
+        self._note(name, raw)
         self._show(name, raw)
 
     def listed(self, resource_version: str) -> None:  # noqa: ARG002
@@ -142,8 +144,10 @@ class Catalog:
         """A CRD has changed."""
         name = str(raw["metadata"]["name"])
         if event_type is EventType.DELETED:
+            self._versions.pop(name, None)
             self._remove(name)
         else:
+            self._note(name, raw)
             self._show(name, raw)
 
     def resumed(self) -> None:
@@ -163,6 +167,11 @@ class Catalog:
         """The phase of this watch is not shown."""
 
     # The kinds
+
+    def _note(self, name: str, raw: Json) -> None:
+        version = str(raw["metadata"]["resourceVersion"])
+        if version.isdigit():
+            self._versions[name] = int(version), str(raw["metadata"]["uid"])
 
     def _show(self, name: str, raw: Json) -> None:
         dying = "deletionTimestamp" in raw["metadata"]

@@ -14,6 +14,7 @@ from crsyncer.core.calls import Call
 from crsyncer.core.model import Key
 from crsyncer.core.queue import backoff
 from crsyncer.core.watch import (
+    Anchor,
     Denied,
     Emit,
     Haste,
@@ -29,7 +30,7 @@ from crsyncer.core.watch import (
     read_line,
 )
 from crsyncer.errors import Refused, Unsure
-from crsyncer.loop.fence import Fence
+from crsyncer.loop.fence import Fence, nothing
 from crsyncer.loop.relister import Relister
 from crsyncer.loop.side import SideLink
 from crsyncer.loop.sink import Coverage, Sink
@@ -94,6 +95,8 @@ class ListWatch:
         """Whether the last watch was ended before its time: the next may be answered by another server."""
         self._just_listed = False
         """Whether the cursor comes from a list that no watch has followed yet."""
+        self._anchor: Anchor | None = None
+        """The newest object known when the cluster came into doubt: who has the same history shows it again."""
         self._window = ""
         """What the server remembers that the next list will be of, where its history is not proven."""
         self._wanted = False
@@ -115,6 +118,7 @@ class ListWatch:
     async def run(self) -> None:
         """List and watch, forever."""
         loop = asyncio.get_running_loop()
+        self._anchor = self._sink.anchor()
         while True:
             await self.link.up.wait()
             self._opened_at = math.inf
@@ -125,6 +129,8 @@ class ListWatch:
             if not isinstance(step, Rewatch):
                 self._sink.covers(Coverage.NONE)
                 self._unsure = True
+            if self._anchor is None and (self._unsure or self._cut_short):
+                self._anchor = self._sink.anchor()  # now: what comes next may be of another history
             if isinstance(step, Lost | Missing | Denied):
                 self._settle(step)
             await self._obey(step)
@@ -180,7 +186,7 @@ class ListWatch:
             case Lost(reason=reason):
                 log.info("%s: watch of %s lost: %s", self.link.side, self._path, reason)
                 self._set(Phase.WAITING, reason)
-                self._doubt(reason)
+                self.link.doubt(reason)
                 if not self.link.down.is_set():  # else the side says when it is time to go on
                     await self._back_off(self._failures > 0)
             case Missing():
@@ -188,7 +194,7 @@ class ListWatch:
                 await self._back_off(True)
             case Denied(status=401, message=message):
                 self._set(Phase.WAITING, message)
-                self._doubt(message)
+                self.link.doubt(message)
                 await self._back_off(True)
             case Denied(message=message):
                 self._set(Phase.FORBIDDEN, message)
@@ -223,7 +229,7 @@ class ListWatch:
             return self._restored()
         if str(self.link.revision) == version:
             return self._rebooted()  # nothing was written since, nowhere
-        proof = await self._fence.ask()
+        proof = await self._fence.ask(self._anchor or nothing(self._path, self._selector))
         match proof:
             case Proof(history=History.SAME):
                 return self._rebooted()
@@ -254,6 +260,7 @@ class ListWatch:
         self._just_listed = True
         self._fence.accept(self._path, self._window)
         self._window = ""
+        self._anchor = None
         self._unsure = self._cut_short = False
         self._sink.covers(Coverage.COMPLETE)
         self._settle(None)
@@ -285,7 +292,7 @@ class ListWatch:
         lived = asyncio.get_running_loop().time() - started
         if lived < seconds - 1:
             self._cut_short = True
-            self._doubt("a watch was ended before its time")
+            self.link.doubt("a watch was ended before its time")
         return self._haste.ended(lived_seconds=lived, events=events)
 
     def _watching(self, *, resumed: bool) -> None:
@@ -295,6 +302,7 @@ class ListWatch:
             self._sink.resumed()
         if self._unsure:  # also where the link was lost between a list and its first watch
             self._sink.covers(Coverage.RESUMED)
+        self._anchor = None
         self._unsure = self._cut_short = self._just_listed = False
         self._set(Phase.WATCHING, "")
 
@@ -302,10 +310,6 @@ class ListWatch:
         if (phase, message) != (self.phase, self.message):
             self.phase, self.message = phase, message
             self._sink.noticed()
-
-    def _doubt(self, reason: str) -> None:
-        self._fence.doubt()
-        self.link.doubt(reason)
 
     async def _back_off(self, needed: bool) -> None:
         if needed:

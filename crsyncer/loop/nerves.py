@@ -8,7 +8,6 @@ from crsyncer.core.calls import Call
 from crsyncer.core.guard import Holds
 from crsyncer.core.model import Side
 from crsyncer.core.twins import Twins
-from crsyncer.core.watch import Anchor
 from crsyncer.loop.catalog import Catalog
 from crsyncer.loop.custody import ISSUED
 from crsyncer.loop.dispatch import Dispatcher, Job
@@ -57,9 +56,7 @@ class Nerves:
             )
             for side in Side
         }
-        fences = {
-            side: Fence(link, store=store, anchor=partial(self._anchor, side)) for side, link in self.links.items()
-        }
+        fences = {side: Fence(link, store=store) for side, link in self.links.items()}
         self.dispatchers = {side: Dispatcher(link, self._work) for side, link in self.links.items()}
         around = Surroundings(
             links=self.links,
@@ -90,9 +87,6 @@ class Nerves:
 
     def _crds(self) -> Collection[str]:
         return self.catalog.rows
-
-    def _anchor(self, side: Side) -> Anchor | None:
-        return self.catalog.anchor(side)
 
     async def _work(self, job: Job) -> None:
         await self.catalog.work(job)

@@ -117,12 +117,11 @@ class Reflector:
         self._mirror.set_cursor(self.side, self.namespace, cursor)
 
     def anchor(self) -> Anchor | None:
-        """The newest object here; None while there is none, or none that this collection is sure to have shown."""
-        if not self._familiar:
-            return None
-        views = [view for _, view in self._mine() if view.resource_version.isdigit()]
+        """The newest object up to the cursor: what is newer may be our own write to another history."""
+        cursor = self.cursor() or ""
+        views = [v for _, v in self._mine() if v.resource_version.isdigit() and not newer(v.resource_version, cursor)]
         newest = max(views, key=lambda view: int(view.resource_version), default=None)
-        if newest is None or int(newest.resource_version) < _FIRST_VERSION:
+        if not cursor.isdigit() or newest is None or int(newest.resource_version) < _FIRST_VERSION:
             return None
         return Anchor(self._path, self._policy.selector, newest.uid, newest.resource_version)
 

@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from crsyncer.core.model import Edition, Json
-from crsyncer.core.watch import EventType
+from crsyncer.core.watch import Anchor, EventType
 
 
 class Coverage(StrEnum):
@@ -31,6 +31,10 @@ class Sink(Protocol):
 
     def moved(self, resource_version: str | None) -> None:
         """Everything up to here has been delivered; None: the cursor is worth nothing."""
+        ...
+
+    def anchor(self) -> Anchor | None:
+        """The newest object that was delivered up to the cursor; None where there is none."""
         ...
 
     def copies(self) -> int:

@@ -9,7 +9,7 @@ import pytest
 from crsyncer.sandbox.resource import NAMESPACE
 from tests.system.asked import lists, replays, watches
 from tests.system.bed import Bed, SideBed, eventually, writes
-from tests.system.kinds import another, until_row
+from tests.system.kinds import annotate, another, row, until_row
 
 SLOW = 90.0
 CHANGES = 50
@@ -78,6 +78,8 @@ async def test_S8_2_S8_3_a_restored_cloud_that_has_overtaken_the_cursor_is_notic
     await asyncio.to_thread(bed.cloud.plane.snapshot, tmp_path / "snapshot")
     cursor = await changed(bed)
     bed.cloud.link.cut()
+    await bed.robot.set_status("b", {"phase": "LATE"})  # written to the new history before anybody has seen it
+    await bed.agent.until(lambda status: status["outbox"]["depth"] == 1)
     if running:
         await go_back(bed.cloud, tmp_path / "snapshot", cursor)
         bed.cloud.link.restore()
@@ -89,6 +91,7 @@ async def test_S8_2_S8_3_a_restored_cloud_that_has_overtaken_the_cursor_is_notic
     await bed.robot.shows("b", spec={"x": 1})
     await bed.robot.shows("gone", spec={"x": 1})
     await bed.cloud.shows("a", status={"phase": "DONE"}, seconds=SLOW)
+    await bed.cloud.shows("b", status={"phase": "LATE"})
     status = await bed.agent.until(lambda status: bool(status["holds"]))
     assert [(h["reason"], h["resource"], h["objects"]) for h in status["holds"]] == [("Restored", bed.resource, 1)]
     assert await bed.robot.names() == {"a", "b", "c", "gone", "later"}
@@ -121,26 +124,57 @@ async def reconnect(side: SideBed) -> None:
     side.link.restore()
 
 
-async def watched(side: SideBed) -> None:
-    """Wait until the kind is watched again."""
+async def watched(side: SideBed, plural: str = "goals") -> None:
+    """Wait until a kind is watched again."""
 
     async def check() -> bool:
-        return any(r.status == 200 for r in watches(side.link))
+        return any(r.status == 200 for r in watches(side.link, plural))
 
     await eventually(check, seconds=SLOW, what="the kind is watched")
 
 
-async def test_S8_2_one_question_proves_the_history_to_all_kinds_of_a_side(bed: Bed):
+async def test_S8_2_each_kind_proves_its_history_for_few_bytes_and_is_not_listed_also_an_empty_one(bed: Bed):
     await another(bed)
     await until_row(bed, "tasks", state="syncing")
     await begun(bed)
-    await reconnect(bed.cloud)
-    await watched(bed.cloud)
-    await bed.cloud.patch("c", {"spec": {"x": 2}})
-    await bed.robot.shows("c", spec={"x": 2}, seconds=SLOW)
-    (question,) = replays(bed.cloud.link)
-    assert question.bytes_in + question.bytes_out < 2048
-    assert lists(bed.cloud.link) == lists(bed.cloud.link, "tasks") == []
+    for _ in range(2):
+        await reconnect(bed.cloud)
+        for plural in ("goals", "tasks"):
+            await watched(bed.cloud, plural)
+        assert {r.path.rpartition("/")[2] for r in replays(bed.cloud.link)} == {"goals", "tasks"}
+        assert sum(r.bytes_in + r.bytes_out for r in replays(bed.cloud.link)) < 3072
+        assert lists(bed.cloud.link) == []
+    assert lists(bed.cloud.link, "tasks") == []  # once, where nothing was seen of it, and not again
+
+
+@pytest.mark.long
+@pytest.mark.fault_19
+async def test_S8_2_a_kind_that_comes_later_is_not_proven_by_what_others_saw_of_the_new_history(
+    bed: Bed, tmp_path: Path
+):
+    cloud_tasks, robot_tasks = await another(bed)
+    await until_row(bed, "tasks", state="syncing")
+    await cloud_tasks.create("c", spec={"x": 1})
+    await robot_tasks.shows("c", spec={"x": 1})
+    await begun(bed)
+    await asyncio.to_thread(bed.cloud.plane.snapshot, tmp_path / "snapshot")
+    await cloud_tasks.patch("c", {"spec": {"x": 2}})
+    await robot_tasks.shows("c", spec={"x": 2})
+    cursor = await changed(bed)
+    await annotate(bed, resource=f"tasks.{bed.group}", spec_source=None)
+
+    async def parked() -> bool:
+        return await row(bed, "tasks") is None
+
+    await eventually(parked, what="the tasks are not synced")
+    bed.cloud.link.cut()
+    await go_back(bed.cloud, tmp_path / "snapshot", cursor)
+    bed.cloud.link.restore()
+    await bed.robot.shows("c", spec={"x": 7}, seconds=SLOW)
+    await bed.cloud.patch("c", {"spec": {"x": 8}})
+    await bed.robot.shows("c", spec={"x": 8}, seconds=SLOW)
+    await annotate(bed, resource=f"tasks.{bed.group}", spec_source="cloud")
+    await robot_tasks.shows("c", spec={"x": 1}, seconds=SLOW)
 
 
 @pytest.mark.long
