@@ -255,8 +255,10 @@ async def test_S9_2_a_line_of_ten_megabytes_is_neither_applied_nor_kept_in_memor
 
 @pytest.mark.parametrize("side", SIDES)
 async def test_S9_2_410_as_status_or_as_a_line_causes_one_list_of_that_kind_and_side(bed: Bed, side: str):
-    await another(bed)
+    cloud_tasks, robot_tasks = await another(bed)
     await until_row(bed, "tasks", state="syncing")
+    await cloud_tasks.create("t", spec={"x": 0})
+    await robot_tasks.shows("t", spec={"x": 0})
     await begun(bed)
     here, there = side_of(bed, side).link, side_of(bed, "robot" if side == "cloud" else "cloud").link
     as_line = line("ERROR", EXPIRED)
