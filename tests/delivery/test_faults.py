@@ -1,30 +1,38 @@
 """The fault matrix is generated, not typed: the page names the tests that are there, and every row has one."""
 
-from pathlib import Path
+from types import SimpleNamespace
 
-from tests.faults.__main__ import Recorder
+import pytest
+
+from tests.faults.page import PAGE, ROOT, Recorder, render, results_in
 from tests.faults.rows import ROWS, tagged
 
-ROOT = Path(__file__).parents[2]
+TAGGED = tagged(ROOT)
 
 
-def test_every_tag_has_a_row():
-    assert tagged(ROOT).keys() <= ROWS.keys()
+def test_every_row_has_a_test_and_every_tag_a_row():
+    assert TAGGED.keys() == ROWS.keys()
 
 
-def test_a_row_that_fails_in_part_has_failed_and_one_that_cannot_run_says_why():
-    class Report:
-        nodeid, duration, when = "t", 1.0, "call"
-        longrepr = ("t.py", 1, "Skipped: no disk to spare")
+def test_the_page_is_as_it_is_written_from_the_tests_and_their_last_results():
+    page = PAGE.read_text()
+    assert page == render(TAGGED, results_in(page))
+    assert results_in(page).keys() == {test for tests in TAGGED.values() for test in tests}
 
-        def __init__(self, outcome: str) -> None:
-            self.outcome = outcome
 
-    recorder = Recorder()
-    recorder._rows["t"] = [7]
-    recorder.pytest_runtest_logreport(Report("passed"))
-    assert recorder.result(7, "2026-01-01") == "passed 2026-01-01, 1 s"
-    recorder.pytest_runtest_logreport(Report("skipped"))
-    assert recorder.result(7, "2026-01-01") == "open, 2026-01-01: no disk to spare"
-    recorder.pytest_runtest_logreport(Report("failed"))
-    assert recorder.result(7, "2026-01-01") == "FAILED 2026-01-01"
+@pytest.mark.parametrize(
+    ("outcomes", "cell"),
+    [
+        (["passed", "passed"], "passed 2026-01-01, 2 s"),
+        (["passed", "skipped"], "open, 2026-01-01: no disk to spare"),
+        (["skipped", "failed", "passed"], "FAILED 2026-01-01"),
+    ],
+)
+def test_a_test_that_fails_in_part_has_failed_and_one_that_cannot_run_says_why(outcomes: list[str], cell: str):
+    recorder, test = Recorder(), TAGGED[1][0]
+    for number, outcome in enumerate(outcomes):
+        reason = ("t.py", 1, "Skipped: no disk to spare")
+        nodeid = f"{test}[{number}]"
+        report = SimpleNamespace(nodeid=nodeid, duration=1.0, when="call", outcome=outcome, longrepr=reason)
+        recorder.pytest_runtest_logreport(report)
+    assert recorder.results("2026-01-01") == {test: cell}
