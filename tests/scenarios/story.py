@@ -116,6 +116,7 @@ class Story:
     def _release(self, hold: str) -> None:
         assert self._world.life is not None, "nobody is there to take orders"
         self._world.clock.run(self._world.life.nerves.orders.answer({"command": "release", "id": hold}))
+        self._world.pass_time(1)
 
     def _witness(self, write: Write) -> None:
         """Remember why, as long as it is true."""
