@@ -12,7 +12,7 @@ from tests.model.life import ROBOT
 from tests.model.plane import GROUP, Plane
 from tests.model.storage import Snapshot
 from tests.model.weather import Fate
-from tests.model.world import World
+from tests.model.world import World, Write
 from tests.system.bed import crd
 
 HOUR = 3600.0
@@ -334,13 +334,18 @@ class Machine:
             if world.clock.now > deadline:
                 raise Violation(f"not in agreement: {left or 'the agent does not come to rest'}; {world.status()}")
         done = len(world.writes)
+        rivalled = {uid for uid, story in self.checker.stories.items() if story.rivalled}
         world.pass_time(HOUR)
         self._look()
-        more = [str(write) for write in world.writes[done:] if write.before != write.after]
+        more = [str(w) for w in world.writes[done:] if w.before != w.after and not self._overrules(w, rivalled)]
         if more:
             raise Violation(f"both sides agreed, and then the agent wrote: {more[:5]}")
         if left := open_ends(self.world, self.checker):
             raise Violation(f"agreement was lost: {left}")
+
+    def _overrules(self, write: Write, rivalled: set[str]) -> bool:
+        """Whether a write puts right what somebody else, or a request that came late, has made of a status (S4.8)."""
+        return write.verb == "status" and write.before is not None and write.before["metadata"]["uid"] in rivalled
 
     # Help
 
