@@ -111,6 +111,7 @@ async def play(
         try:
             await agent.start(ready=False)
             await agent.until(_well, seconds=60)
+            await run.look(session)  # the first lists belong to the time before the schedule
             await _perform_all(run, steps, apis=apis, links=links, agent=agent, progress=progress)
             final = await _settle(run, recorder, patience, progress)
             status = await agent.ask() or {}
