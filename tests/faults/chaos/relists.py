@@ -31,6 +31,8 @@ def _explained(relist: Relist, evidence: Evidence, *, since: float, again: bool)
         return _vanished(relist, evidence) or _happened(
             evidence, _ENDS, since=relist.at - _RECENT_SECONDS, until=relist.at
         )
+    if relist.reason == "outbox":  # what waited when the agent ended is compared with the copies as they are
+        return _happened(evidence, _ENDS, since=relist.at - _RECENT_SECONDS, until=relist.at)
     if relist.reason not in ("first", *_FORGOTTEN):
         return False
     if _happened(evidence, {"agent_forget"}, since=since, until=relist.at):

@@ -165,6 +165,12 @@ def test_a_list_that_looks_twice_before_a_deletion_needs_one():
     assert list(unexplained_relists(Evidence(relists=(verify,), seen=(cloud(49, gone=True),)))) == []
 
 
+def test_statuses_that_waited_when_the_agent_ended_explain_a_list():
+    waited = Relist(50, "robot", "goals", "outbox")
+    assert rules(unexplained_relists(Evidence(relists=(waited,)))) == ["unexplained relist"]
+    assert list(unexplained_relists(Evidence(relists=(waited,), done=(done("agent_kill", 40, 41),)))) == []
+
+
 def test_a_restore_that_nobody_made_is_a_violation():
     restored = Relist(50, "cloud", "goals", "restored")
     restart = done("restart", 40, 45, side="cloud")
