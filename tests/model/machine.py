@@ -337,6 +337,7 @@ class Machine:
         rivalled = {uid for uid, story in self.checker.stories.items() if story.rivalled}
         world.pass_time(HOUR)
         self._look()
+        rivalled |= {w.before["metadata"]["uid"] for w in world.writes[done:] if w.late and w.before is not None}
         more = [str(w) for w in world.writes[done:] if w.before != w.after and not self._overrules(w, rivalled)]
         if more:
             raise Violation(f"both sides agreed, and then the agent wrote: {more[:5]}")
