@@ -60,7 +60,7 @@ class Run:
             return
         with contextlib.suppress(StopIteration):  # a process that has just ended has no memory any more
             self.samples.append(Sample(now, pid, memory(pid), len(os.listdir(f"/proc/{pid}/fd"))))
-        timeout = aiohttp.ClientTimeout(total=2)
+        timeout = aiohttp.ClientTimeout(total=8)
         async with session.get(f"http://127.0.0.1:{self.port}/metrics", timeout=timeout) as reply:
             text = await reply.text()
         for reason, kind, side, count in _RELIST.findall(text):
