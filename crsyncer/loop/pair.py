@@ -278,7 +278,7 @@ class Pair:
         """The kind that upstream serves now is not the one that it served before."""
         self._custody.vanish(())
         for reflector in self.on(self.policy.upstream):
-            reflector.moved(None)
+            reflector.disown()
 
     def _present(self, key: Key) -> bool:
         view = self.mirror.views[self.policy.upstream].get(key)

@@ -162,6 +162,14 @@ class Reflector:
         self.relists += 1
         self.expiries += reason == "expired"
         self._observer.relist(self.side, self._policy.resource, reason)
+        self._meet()
+
+    def disown(self) -> None:
+        """The cursor is of a kind that is no more, though another of its name is served."""
+        self._meet()
+        self.moved(None)
+
+    def _meet(self) -> None:
         known = self._mirror.cursors.get((self.side, self.namespace))
         if known is not None and known.identity != self._link.known_as:
             # A human has accepted it: nothing of it is older than what we know, whatever its numbers say.

@@ -127,8 +127,8 @@ class Checker:
     born: dict[str, float] = field(default_factory=dict)
     """When each downstream object came to be, by uid."""
     violations: list[str] = field(default_factory=list)
-    noticed_kind: set[str] = field(default_factory=set)
-    """Kinds of whose deletion the agent has been told."""
+    noticed_kind: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    """When the agent was told of the deletion of which kinds."""
     manual: dict[str, float] = field(default_factory=dict)
     """Kinds whose deletions a human holds back, since when."""
     released: set[str] = field(default_factory=set)
@@ -174,7 +174,14 @@ class Checker:
         served = {r["name"]: r["verbs"] for r in reply.body.get("resources", [])}
         for resource, spec in self.kinds.items():
             if side is spec.upstream and "create" not in served.get(spec.plural, []):
-                self.noticed_kind.add(resource)
+                self.noticed_kind[resource].append(self.world.clock.unix())
+
+    def _knows_of(self, resource: str) -> bool:
+        """Whether the agent was told that a kind is not served, and lived on to write that down."""
+        return any(
+            not any(told <= death < told + _RACE_SECONDS for death in self.world.deaths)
+            for told in self.noticed_kind[resource]
+        )
 
     def _kind_is_dying(self, resource: str, side: Side) -> bool:
         return any(k.resource == resource and k.dying for k in self.world.servers[side].kinds())
@@ -303,7 +310,7 @@ class Checker:
                 raise Violation(f"{write}: upstream's {uid} is there, and always was")
             case Fate.LOST:
                 raise Violation(f"{write}: upstream's {uid} was lost by a restore, so a human has to say so")
-            case Fate.KIND if write.resource in self.noticed_kind or not self._serves(write.resource, spec.upstream):
+            case Fate.KIND if self._knows_of(write.resource) or not self._serves(write.resource, spec.upstream):
                 raise Violation(f"{write}: upstream's {uid} went with its kind, so a human has to say so")
 
 

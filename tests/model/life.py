@@ -110,6 +110,8 @@ class Life:
         boot: str,
     ) -> None:
         self.dead = False
+        self.died = 0.0
+        """When (Unix time, seconds)."""
         self.fuse: int | None = None
         """After so many more steps (a message, a put) it dies."""
         self.tally = Tally()
@@ -150,6 +152,7 @@ class Life:
         """Be killed: from here on nothing gets out any more, and memory is worth nothing."""
         if not self.dead:
             self.dead = True
+            self.died = self._clock()
             self._disk.crash(self._chance)
             for hand in self._hands.values():
                 hand.let_go(self._chance)

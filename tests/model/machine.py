@@ -251,7 +251,7 @@ class Machine:
             return
         plane.delete_kind(kind)
         resource = f"{kind}.{GROUP}"
-        self.checker.noticed_kind.discard(resource)
+        self.checker.noticed_kind.pop(resource, None)
         self.checker.released.discard(resource)
         plane.sweep(kind)
 

@@ -301,3 +301,21 @@ def test_S3_5_what_somebody_changes_on_a_copy_is_changed_back(world: World) -> N
     world.robot.set("a", spec={"x": 9})
     world.settle()
     assert copy(world)["spec"] == {"x": 1}
+
+
+def test_S8_3_S5_5_a_robot_built_anew_that_has_the_same_names_replaces_nothing_unasked() -> None:
+    with scene(goals={"source": "robot"}) as world:
+        world.start()
+        world.robot.create("a", spec={"x": 1})
+        world.settle()
+        old = original(world)["metadata"]["uid"]
+        world.robot.rebuild(revision=10)
+        world.crash()
+        world.robot.create("a", spec={"x": 2})
+        world.start()
+        world.pass_time(30)
+        assert world.life is not None
+        world.clock.run(world.life.nerves.orders.answer({"command": "release", "id": "robot"}))
+        world.pass_time(120)
+        assert original(world)["metadata"]["uid"] == old
+        assert [h["reason"] for h in world.status()["holds"]] == ["Restored"]

@@ -68,6 +68,8 @@ class World:
         self.boots = 1
         """How often the robot was booted: what it calls its present boot."""
         self.life: Life | None = None
+        self.deaths: list[float] = []
+        """When the agent was killed or stopped (Unix time, seconds)."""
         self.servers = {
             side: ApiServer(Storage(side.value, revision=revision))
             for side, revision in ((Side.CLOUD, 5000), (Side.ROBOT, 100))
@@ -186,6 +188,8 @@ class World:
         self.disk = Disk()
 
     def _bury(self) -> None:
+        if self.life is not None:
+            self.deaths.append(self.life.died)
         self.life = None
         loop = self.clock.loop
         known = len(self.clock.troubles)
