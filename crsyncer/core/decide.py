@@ -108,6 +108,17 @@ def _owed_status(upstream: View, downstream: View, policy: Policy, known: Record
     return waiting or (upstream.has_status and bool(upstream.status or policy.subtree is not None))
 
 
+def is_ahead(upstream: View, downstream: View, record: Record) -> bool:
+    """Whether a copy bears content of upstream that is neither what we know nor what we remember having written.
+
+    A crash can cost the memory of a newer version that was written already (S6.1): only upstream can tell.
+    """
+    stamp = downstream.stamp
+    if stamp is None or not stamp.digest or stamp.upstream_uid != upstream.uid:
+        return False
+    return stamp.digest not in (upstream.content, _known(record, upstream.uid).applied)
+
+
 def _delete(downstream: View, policy: Policy, why: Why) -> ContentAction | None:
     """Delete a copy, unless it is being deleted already or not ours to delete."""
     return None if downstream.terminating or not may_delete(downstream, policy) else Delete(downstream.uid, why)

@@ -8,7 +8,7 @@ from typing import Any
 
 from crsyncer.core.actions import Agreed, Create, Delete, Hold, Plan, SendStatus, StatusAction, Update, Why
 from crsyncer.core.answers import REFUSALS_BEFORE_DEAD, TOO_LARGE
-from crsyncer.core.decide import decide
+from crsyncer.core.decide import decide, is_ahead
 from crsyncer.core.guard import DriftBrake, Holds
 from crsyncer.core.model import Gap, Key, Side
 from crsyncer.core.policy import Policy
@@ -24,6 +24,7 @@ from crsyncer.loop.fence import Fence
 from crsyncer.loop.mirror import Mirror
 from crsyncer.loop.outbox import Outbox
 from crsyncer.loop.side import SideLink
+from crsyncer.loop.sink import Coverage
 from crsyncer.ports import Observer, Store
 
 log = logging.getLogger(__name__)
@@ -171,6 +172,8 @@ class Worker:
             return None
         if isinstance(action, Create | Update) and self._still_refused(key):
             return None
+        if isinstance(action, Update) and self._is_ahead(key):
+            return None
         if isinstance(action, Create) and self._status_first(key):
             return None
         hold = await self._brakes(job, action)
@@ -229,6 +232,14 @@ class Worker:
         if refusal is None or upstream is None:
             return False
         return refusal.content == upstream.content and asyncio.get_running_loop().time() < refusal.until
+
+    def _is_ahead(self, key: Key) -> bool:
+        """Whether a copy may be newer than the upstream that we know, while upstream itself cannot be asked."""
+        up, down = (self.mirror.views[side].get(key) for side in (self.policy.upstream, self.policy.downstream))
+        if up is None or down is None:
+            return False
+        unheard = self.mirror.coverage(self.policy.upstream, key.namespace) is Coverage.NONE
+        return unheard and is_ahead(up, down, self.mirror.record(key))
 
     def _status_first(self, key: Key) -> bool:
         """Whether a vanished copy's last status should reach upstream before the copy is made again (S5.2)."""

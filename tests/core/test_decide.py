@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crsyncer.core.actions import NOTHING, Agreed, Create, Delete, Hold, HoldReason, Plan, Seed, SendStatus, Update, Why
-from crsyncer.core.decide import decide
+from crsyncer.core.decide import decide, is_ahead
 from crsyncer.core.model import Gap, Pending, Record, Side, View
 from crsyncer.core.project import compose_copy, digest, map_generation, status_digest, status_value, view_of
 from tests.core import truth
@@ -227,3 +227,17 @@ def test_S5_3_a_taken_name_in_the_cloud_is_held_with_a_hint():
     assert isinstance(hold, Hold)
     assert hold.reason is HoldReason.NAME_TAKEN
     assert hold.hint
+
+
+def test_S6_1_a_copy_of_content_that_nobody_remembers_may_be_ahead():
+    up, down, _, _, _ = truth.build(Case(stamp=truth.OLDER))
+    assert isinstance(up, View)
+    assert isinstance(down, View)
+    assert down.stamp is not None
+    assert is_ahead(up, down, Record())
+    assert not is_ahead(up, down, Record(upstream_uid=up.uid, applied=down.stamp.digest))
+    assert is_ahead(up, down, Record(upstream_uid="another", applied=down.stamp.digest))
+    for other in (truth.UNSIGNED, truth.TORN, truth.ANOTHER_UID, truth.OURS_):
+        _, copy, _, _, _ = truth.build(Case(stamp=other))
+        assert isinstance(copy, View)
+        assert not is_ahead(up, copy, Record())

@@ -319,3 +319,23 @@ def test_S8_3_S5_5_a_robot_built_anew_that_has_the_same_names_replaces_nothing_u
         world.pass_time(120)
         assert original(world)["metadata"]["uid"] == old
         assert [h["reason"] for h in world.status()["holds"]] == ["Restored"]
+
+
+def test_S6_1_a_copy_that_is_newer_than_what_a_crash_left_of_upstream_is_not_put_back() -> None:
+    for steps in range(1, 30):
+        with scene(steps) as world:
+            world.start()
+            world.cloud.create("a", spec={"x": 1})
+            world.settle()
+            world.crash_after(steps)
+            world.cloud.set("a", spec={"x": 2})
+            world.pass_time(5)
+            world.crash()
+            world.cut("cloud")
+            before = copy(world)["spec"]["x"]
+            world.start()
+            world.pass_time(60)
+            assert copy(world)["spec"]["x"] >= before
+            world.mend("cloud")
+            world.settle()
+            assert copy(world)["spec"] == {"x": 2}
