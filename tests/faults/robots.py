@@ -1,0 +1,141 @@
+"""Many robots in one process, each with only what it has towards the cloud: a link, a list-watch and its memory.
+
+`python -m tests.faults.robots KUBECONFIG CRD FIRST COUNT` runs robots r<FIRST> and on. Each line on its standard input
+is a step; it answers with one line of JSON: how many have seen their object at that step, when, and what it cost.
+"""
+
+import asyncio
+import json
+import random
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from crsyncer.core import calls
+from crsyncer.core.calls import Call
+from crsyncer.core.model import Json, Key, Loaded, Side
+from crsyncer.core.policy import Policy, read_policy
+from crsyncer.core.watch import EventType
+from crsyncer.edges.kube import Exchange, KubeCluster
+from crsyncer.loop.fence import Fence
+from crsyncer.loop.listwatch import Phase
+from crsyncer.loop.mirror import Mirror
+from crsyncer.loop.reflector import Reflector
+from crsyncer.loop.side import SideLink
+from tests.model.disk import Disk, Memory
+from tests.model.life import Tally
+from tests.system.bed import eventually, some_at_a_time
+
+_WATCH_TIMEOUT = 300
+_START_SECONDS = 300.0
+
+
+class Immortal:
+    """Owns a store in memory, and does not die."""
+
+    dead = False
+
+    def step(self) -> None:
+        """Nothing comes of it."""
+
+    async def passes(self) -> None:
+        """At once."""
+
+
+class Robot:
+    """The connection layer of one robot's agent, cloud side only. `cluster` is its own: no two share a TLS session."""
+
+    def __init__(self, policy: Policy, cluster: KubeCluster) -> None:
+        self.seen: dict[int, float] = {}
+        """When its object was first shown at which step, in seconds of the monotonic clock."""
+        self._policy = policy
+        store = Memory(Disk(), Immortal(), random.Random())
+        tally = Tally()
+        self.link = SideLink(
+            Side.CLOUD,
+            cluster=cluster,
+            store=store,
+            observer=tally,
+            probe=self._probe,
+            crds=lambda: (policy.resource,),
+            clock=time.time,
+        )
+        self.reflector = Reflector(
+            self.link,
+            fence=Fence(self.link, store=store),
+            policy=policy,
+            namespace="",
+            mirror=Mirror(policy, store=store, loaded=Loaded(), clock=time.time),
+            observer=tally,
+            watch_timeout=_WATCH_TIMEOUT,
+            changed=self._changed,
+            overheard=lambda _side, _key, _raw, _live: None,
+            covered=lambda _side: None,
+            went_back=lambda _side, _how: None,
+            phase_changed=lambda: None,
+        )
+
+    async def watching(self) -> bool:
+        """Whether it hears of changes."""
+        return self.reflector.listwatch.phase is Phase.WATCHING
+
+    def _probe(self) -> Call:
+        return calls.VERSION if self.reflector.cursor() is None else calls.revision(self._policy, "")
+
+    def _changed(self, _side: Side, _key: Key, _type: EventType, raw: Json | None) -> None:
+        if raw is not None:
+            self.seen.setdefault(raw["spec"]["step"], time.monotonic())
+
+
+class Crowd:
+    """The robots of this process, and all that they have asked."""
+
+    def __init__(self) -> None:
+        self.robots: list[Robot] = []
+        self._requests: list[tuple[float, str, int]] = []
+
+    def observe(self, exchange: Exchange) -> None:
+        """Note a request that was answered, or was not (code 0)."""
+        if exchange.code is not None:
+            self._requests.append((time.monotonic(), exchange.verb, exchange.code))
+
+    def report(self, step: int) -> dict[str, Any]:
+        """What the test wants to know."""
+        return {
+            "watching": sum(robot.reflector.listwatch.phase is Phase.WATCHING for robot in self.robots),
+            "seen": [robot.seen[step] for robot in self.robots if step in robot.seen],
+            "relists": sum(robot.reflector.relists for robot in self.robots),
+            "resumes": sum(robot.reflector.resumes for robot in self.robots),
+            "requests": self._requests,
+        }
+
+
+async def main(kubeconfig: Path, crd: Json, *, first: int, count: int) -> None:
+    """Run robots, and answer until the standard input ends."""
+    crowd = Crowd()
+    async with asyncio.TaskGroup() as tasks:
+        running: list[asyncio.Task[None]] = []
+
+        async def begin(number: int) -> None:
+            policy = read_policy(crd, f"r{number}")
+            assert policy is not None
+            cluster = await KubeCluster.connect(kubeconfig, context=None, observe=crowd.observe)
+            robot = Robot(replace(policy, version=policy.versions[0].name), cluster)
+            crowd.robots.append(robot)
+            running.extend(tasks.create_task(run) for run in (robot.link.run(), robot.reflector.listwatch.run()))
+            await eventually(robot.watching, seconds=_START_SECONDS, what=f"r{number} watches")
+
+        await some_at_a_time(begin(number) for number in range(first, first + count))
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            print(json.dumps(crowd.report(int(line))), flush=True)
+        for task in running:
+            task.cancel()
+    for robot in crowd.robots:
+        await robot.link.cluster.close()
+
+
+if __name__ == "__main__":
+    path, schema, start, number = sys.argv[1:]
+    asyncio.run(main(Path(path), json.loads(schema), first=int(start), count=int(number)))
