@@ -155,6 +155,9 @@ class Cursor:
     resource_version: str
     boot: str = ""
     """The boot of the robot's machine that it is from; empty: of the cloud, or from a store that knew none (S8.4)."""
+    seen_uid: str = ""
+    seen_version: str = ""
+    """Of the last event's object, be it gone: who has the same history shows it again. Empty: none yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,9 @@ class Reflector:
         self._went_back = went_back
         self._phase_changed = phase_changed
         self._path = calls.collection(policy, namespace)
+        stored = mirror.cursors.get((self.side, namespace))
+        self._seen = ("", "") if stored is None else (stored.seen_uid, stored.seen_version)
+        """uid and resourceVersion of the last event's object; empty: none in this history."""
         self._listed: set[Key] = set()
         self._familiar = self.cursor() is not None
         """Whether what is stored is of this very collection, and so may be what a digest shows."""
@@ -95,7 +98,9 @@ class Reflector:
     def cursor(self) -> str | None:
         """The stored cursor, where it is of this cluster, path and selector (S6.2); of whichever boot."""
         cursor = self._mirror.cursors.get((self.side, self.namespace))
-        if cursor is None or replace(cursor, boot=self._link.boot) != self._cursor(cursor.resource_version):
+        if cursor is None or self._cursor(cursor.resource_version) != replace(
+            cursor, boot=self._link.boot, seen_uid=self._seen[0], seen_version=self._seen[1]
+        ):
             return None
         return cursor.resource_version
 
@@ -119,11 +124,12 @@ class Reflector:
     def anchor(self) -> Anchor | None:
         """The newest object up to the cursor: what is newer may be our own write to another history."""
         cursor = self.cursor() or ""
-        views = [v for _, v in self._mine() if v.resource_version.isdigit() and not newer(v.resource_version, cursor)]
-        newest = max(views, key=lambda view: int(view.resource_version), default=None)
-        if not cursor.isdigit() or newest is None or int(newest.resource_version) < _FIRST_VERSION:
+        objects = [self._seen, *((view.uid, view.resource_version) for _, view in self._mine())]
+        numbered = [(uid, v) for uid, v in objects if v.isdigit() and not newer(v, cursor)]
+        uid, newest = max(numbered, key=lambda each: int(each[1]), default=("", "0"))
+        if not cursor.isdigit() or int(newest) < _FIRST_VERSION:
             return None
-        return Anchor(self._path, self._policy.selector, newest.uid, newest.resource_version)
+        return Anchor(self._path, self._policy.selector, uid, newest)
 
     def copies(self) -> int:
         """Whatever was seen of this very collection may be unchanged."""
@@ -159,6 +165,7 @@ class Reflector:
 
     def relisted(self, reason: str) -> None:
         """Count it."""
+        log.info("%s %s is listed: %s", self.side, self._policy.resource, reason)
         self.relists += 1
         self.expiries += reason == "expired"
         self._observer.relist(self.side, self._policy.resource, reason)
@@ -167,6 +174,7 @@ class Reflector:
     def disown(self) -> None:
         """The cursor is of a kind that is no more, though another of its name is served."""
         self._meet()
+        self._seen = ("", "")
         self.moved(None)
 
     def _meet(self) -> None:
@@ -212,6 +220,7 @@ class Reflector:
         """Show the mirror what changed; a deletion's last state first, it may carry the last status."""
         self._observer.event(self.side, self._policy.resource, event_type)
         gone = event_type is EventType.DELETED
+        self._seen = (str(raw["metadata"].get("uid", "")), raw["metadata"]["resourceVersion"])
         key = self._admit(raw, leaving=gone)
         if key is None:
             return
@@ -264,10 +273,14 @@ class Reflector:
         return key_of(raw)
 
     def _cursor(self, version: str) -> Cursor:
-        return Cursor(self._link.known_as or "", self._path, self._policy.projection, version, self._link.boot)
+        return Cursor(
+            self._link.known_as or "", self._path, self._policy.projection, version, self._link.boot, *self._seen
+        )
 
     def _rewind(self, how: Rewind) -> None:
         """From now on whatever this side shows is newer than what we know."""
         log.info("%s %s is listed anew: %s", self.side, self._policy.resource, how.value)
+        if how is not Rewind.REBOOTED:
+            self._seen = ("", "")  # of a history that is no more
         self._mirror.distrust(self.side)
         self._went_back(self.side, how)

@@ -114,7 +114,8 @@ class Wire:
             task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        if not self._pairs[task].hold:
+        pair = self._pairs.get(task)  # None: the wire was closed meanwhile
+        if pair is not None and not pair.hold:
             del self._pairs[task]
 
     async def _relay(self, pair: "_Pair") -> None:
