@@ -24,10 +24,8 @@ from crsyncer.sandbox.link import Link
 from crsyncer.sandbox.plane import Plane
 from tests.system.bed import LABEL, crd, eventually, some_at_a_time
 
-ROBOTS = 300
-"""The row says 1,000: set it so on a machine of its own. With all of them, their relay and two control planes on two
-cores that had other work, 1,000 had not got through within seven minutes. What is asserted is per robot, or scales.
-"""
+ROBOTS = 1000
+"""Takes two minutes on two cores; where they have much other work, it may not get through: then fewer show the same."""
 _PROCESSES = 2
 _CUT_SECONDS = 30.0
 _SECONDS = 300.0
