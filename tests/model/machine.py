@@ -337,16 +337,17 @@ class Machine:
         rivalled = {uid for uid, story in self.checker.stories.items() if story.rivalled}
         world.pass_time(HOUR)
         self._look()
-        rivalled |= {w.before["metadata"]["uid"] for w in world.writes[done:] if w.late and w.before is not None}
-        more = [str(w) for w in world.writes[done:] if w.before != w.after and not self._overrules(w, rivalled)]
+        late = {_uid_of(w.before or w.after) for w in world.writes[done:] if w.late}
+        more = [str(w) for w in world.writes[done:] if w.before != w.after and not self._overrules(w, rivalled, late)]
         if more:
             raise Violation(f"both sides agreed, and then the agent wrote: {more[:5]}")
         if left := open_ends(self.world, self.checker):
             raise Violation(f"agreement was lost: {left}")
 
-    def _overrules(self, write: Write, rivalled: set[str]) -> bool:
-        """Whether a write puts right what somebody else, or a request that came late, has made of a status (S4.8)."""
-        return write.verb == "status" and write.before is not None and write.before["metadata"]["uid"] in rivalled
+    def _overrules(self, write: Write, rivalled: set[str], late: set[str]) -> bool:
+        """Whether a write came late, or puts right what one did, or what somebody else made of a status (S4.8)."""
+        uid = _uid_of(write.before or write.after)
+        return uid in late or (write.verb == "status" and uid in rivalled)
 
     # Help
 
@@ -389,3 +390,7 @@ class Machine:
             resource: {o["metadata"]["uid"] for o in plane.objects(spec.plural).values()}
             for resource, spec in self.specs.items()
         }
+
+
+def _uid_of(obj: Json | None) -> str:
+    return "" if obj is None else str(obj["metadata"]["uid"])
