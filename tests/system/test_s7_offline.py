@@ -224,7 +224,8 @@ async def test_S7_a_robot_that_vanishes_while_running_makes_its_kinds_wait(bed: 
 
 
 async def test_S7_1_an_agent_that_starts_offline_knows_when_the_cloud_last_answered(bed: Bed):
-    async with bed.stopped(kill=True):
+    await bed.until_side("cloud", "connected")
+    async with bed.stopped():
         bed.cloud.link.cut()
     await bed.until_side("cloud", "offline")
     status = await bed.agent.until(lambda status: status["health"] == "offline")
