@@ -64,6 +64,8 @@ class DeletionBrake:
         """None: go on. Raises Unsure when upstream did not answer, Refused when it has the object after all."""
         batch = {key, *self._custody.waiting()}
         hold = await self._verify(batch)
+        if hold is None and self._custody.vanished:
+            hold = KIND_MISSING  # it vanished while that was found out
         if hold is not None:
             others = [self._custody.hold(each, hold) for each in batch - {key}]
             if any(others):

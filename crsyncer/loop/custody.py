@@ -66,9 +66,14 @@ class Custody:
         return KIND_MISSING.reason in self._standing
 
     def held(self, key: Key) -> Hold | None:
-        """What the deletion of this one object is held for, if anything."""
+        """What the deletion of this one object is held for, if anything.
+
+        That the kind is served again does not end it: only a list of it tells what came back (`reappear`).
+        """
         tombstone = self._mirror.tombstones.get(key)
         held = tombstone.held if tombstone is not None and key not in self._released else ""
+        if not held and self.vanished and not self.passed(key):
+            return KIND_MISSING
         return DELETION_HOLDS[HoldReason(held)] if held else None
 
     def passed(self, key: Key) -> bool:
