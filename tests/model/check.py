@@ -310,6 +310,8 @@ class Checker:
                 raise Violation(f"{write}: upstream's {uid} is there, and always was")
             case Fate.LOST:
                 raise Violation(f"{write}: upstream's {uid} was lost by a restore, so a human has to say so")
+            case Fate.KIND if (write.resource, write.name) in self.occupied:
+                return  # the kind is back, and with it another object of that name: the copy is replaced (S5.4)
             case Fate.KIND if self._knows_of(write.resource) or not self._serves(write.resource, spec.upstream):
                 raise Violation(f"{write}: upstream's {uid} went with its kind, so a human has to say so")
 

@@ -171,6 +171,7 @@ class Machine:
         self.checker.released |= set(self.specs)  # that there is something to be held is among what is forgotten
         self.checker.manual.clear()
         self.start()
+        self.world.pass_time(10.0)  # what it had not seen again would be no restore to it
 
     def cut(self, side: str) -> None:
         """A link breaks."""

@@ -40,7 +40,7 @@ async def one_hold(bed: Bed) -> dict[str, Any]:
     async def check() -> Any:
         return (await ask(bed, "holds", "list"))["holds"]
 
-    (hold,) = await eventually(check, what="a hold")
+    (hold,) = await eventually(check, seconds=60, what="a hold")
     return dict(hold)
 
 
