@@ -61,6 +61,8 @@ class Pair:
         )
         self._rewound: set[Side] = set()
         """Sides that were found older, or other, than they were, and have not been listed since (S8.3)."""
+        self._restore_open = False
+        """Whether the end of a restore waits for copies that are being made."""
         self._lists: dict[Side, asyncio.Task[None]] = {}
         self.reflectors = [
             Reflector(
@@ -262,6 +264,9 @@ class Pair:
         }
         if Coverage.NONE in coverages[self.policy.upstream] | coverages[self.policy.downstream]:
             return
+        self._restore_open = bool(self.worker.creating)  # what is being made may turn out to be what was lost
+        if self._restore_open:
+            return
         if coverages[self.policy.upstream] != {Coverage.COMPLETE}:
             self._list(self.policy.upstream, "restored")
         elif not any(
@@ -311,7 +316,7 @@ class Pair:
 
     def _settled(self, key: Key) -> None:
         """A copy without upstream looks like an orphan, but a resumed watch is no proof: one list, for all of them."""
-        if self._around.holds.held(self.policy.resource, key, HoldReason.RESTORED):
+        if self._restore_open or self._around.holds.held(self.policy.resource, key, HoldReason.RESTORED):
             self._end_restore(settled=key)
         down = self.mirror.views[self.policy.downstream].get(key)
         if down is None or self.mirror.sight(self.policy.upstream, key) is not Gap.UNSEEN:

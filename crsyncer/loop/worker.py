@@ -85,6 +85,8 @@ class Worker:
         """Copies that downstream refuses for good (S3.6)."""
         self.denied: dict[str, str] = {}
         """Writes that the credential may not make, by half."""
+        self.creating: set[Key] = set()
+        """Copies that may exist already, unseen."""
         self.unverified: set[Key] = set()
         """Copies that are to be compared with upstream whatever is remembered of them (S4.8)."""
         self.arrived: dict[Job, float] = {}
@@ -178,7 +180,12 @@ class Worker:
             return None
         hold = await self._brakes(job, action)
         if hold is None and not isinstance(action, Hold):
-            hold = await self._executor.perform(key, action)
+            if isinstance(action, Create):
+                self.creating.add(key)
+            try:
+                hold = await self._executor.perform(key, action)
+            finally:
+                self.creating.discard(key)
             if hold is not None:
                 # What has the name is out of our sight: no event will tell that it is gone.
                 self._dispatcher(job).later(job, _TAKEN_RETRY_SECONDS)
