@@ -76,11 +76,6 @@ def is_mass(deletions: int, copies: int) -> bool:
     return deletions > max(_FEW, _SHARE * copies)
 
 
-def are_few(copies: int) -> bool:
-    """Whether a kind has so few copies that any deletion may be one of its last (S5.5)."""
-    return copies <= _FEW
-
-
 class DeletionWindow:
     """Counts the deletions of one kind over the last minute."""
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Set
 
 from crsyncer.core import calls
 from crsyncer.core.actions import Hold
-from crsyncer.core.guard import Alive, DeletionWindow, are_few, is_mass, kind_alive
+from crsyncer.core.guard import Alive, DeletionWindow, is_mass, kind_alive
 from crsyncer.core.model import Key
 from crsyncer.core.policy import Policy
 from crsyncer.core.queue import backoff
@@ -123,23 +123,30 @@ class DeletionBrake:
         many = is_mass(size, copies)
         if alive is Alive.YES and not many:
             return None
-        if alive is Alive.UNKNOWN and not many and not are_few(copies):
-            return None
         hold = await self._look_again(wait=alive is not Alive.YES)
         if alive is Alive.UNHEARD_OF and hold is None and await self._alive.answer() is not alive:
             return KIND_MISSING  # it was not served for a while, so what it serves now is no proof
         return hold
 
     async def _look_again(self, *, wait: bool) -> Hold | None:
-        """A mass deletion, or one that discovery does not vouch for: a fresh list must show the objects gone."""
-        if wait:
-            await asyncio.sleep(_SECOND_LOOK_SECONDS)
-        try:
-            await self._list.answer()
-        except Refused:
-            return KIND_MISSING
-        except Unsure:
-            return MASS_DELETION
+        """A mass deletion, or one that discovery does not vouch for: a fresh list must show the objects gone.
+
+        With `wait`, as often as more go meanwhile: the first few may be the beginning of a kind's end, which takes its
+        time, and is certain when the list is refused.
+        """
+        seen = -1
+        while seen != (waiting := len(set(self._custody.waiting()))):
+            seen = waiting
+            if wait:
+                await asyncio.sleep(_SECOND_LOOK_SECONDS)
+            try:
+                await self._list.answer()
+            except Refused:
+                return KIND_MISSING
+            except Unsure:
+                return MASS_DELETION
+            if not wait:
+                break
         return None
 
     async def _ask_alive(self) -> Alive:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crsyncer.core.actions import HoldReason
-from crsyncer.core.guard import Alive, DeletionWindow, DriftBrake, Holds, are_few, is_mass, kind_alive
+from crsyncer.core.guard import Alive, DeletionWindow, DriftBrake, Holds, is_mass, kind_alive
 from crsyncer.core.model import Key
 from tests.core.builders import policy, some
 
@@ -77,10 +77,6 @@ def test_S3_5_a_fight_is_over_when_nothing_was_to_be_reverted_for_a_minute():
 @given(st.integers(0, 2_000), st.integers(0, 2_000))
 def test_S5_5_many_is_more_than_five_and_more_than_thirty_per_cent(deletions, copies):
     assert is_mass(deletions, copies) == (deletions > 5 and 10 * deletions > 3 * copies)
-
-
-def test_S5_5_five_copies_are_few():
-    assert [copies for copies in range(9) if are_few(copies)] == [0, 1, 2, 3, 4, 5]
 
 
 @some

@@ -90,7 +90,7 @@ async def test_S5_5a_a_kind_that_is_only_being_deleted_is_missing_already(bed: B
     await bed.cloud.api.until_gone(CRD.object(bed.resource))
 
 
-async def test_S5_5a_where_discovery_is_forbidden_one_deletion_of_many_goes_through(make_bed: MakeBed):
+async def test_S5_5a_where_discovery_is_forbidden_one_deletion_of_many_is_looked_at_twice(make_bed: MakeBed):
     bed = await make_bed(start=False)
     forbid_discovery(bed)
     await bed.start()
@@ -98,7 +98,7 @@ async def test_S5_5a_where_discovery_is_forbidden_one_deletion_of_many_goes_thro
     bed.cloud.link.clear()
     await bed.cloud.delete("g00")
     await bed.robot.gone("g00")
-    assert lists(bed.cloud.link) == []  # no second look for so little
+    assert len(lists(bed.cloud.link)) == 1  # for it may be the first of a kind that is being deleted
 
 
 async def test_S5_5a_where_discovery_is_forbidden_the_last_copies_are_looked_at_twice(make_bed: MakeBed):
