@@ -204,3 +204,10 @@ def test_S5_5_a_standing_hold_is_there_before_anything_is_held_and_stays_after_i
 def test_keys_read_as_people_write_them_and_sort():
     assert (str(A), str(Key("", "a"))) == ("default/a", "a")
     assert sorted([B, Key("", "z"), A]) == [Key("", "z"), A, B]
+
+
+def test_S5_5_a_deletion_of_more_than_a_minute_ago_is_none_of_the_window():
+    window = DeletionWindow()
+    assert window.count({Key("n", "a"), Key("n", "b")}, 0.0) == 2
+    assert window.count({Key("n", "b")}, 59.0) == 2
+    assert window.count({Key("n", "c")}, 60.0) == 2
