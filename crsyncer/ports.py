@@ -19,8 +19,8 @@ class Reply:
     """The first 500 characters of a body that was not a JSON object."""
     retry_after: float | None = None
     """Seconds, from the Retry-After header."""
-    date: str = ""
-    """The Date header: the server's clock."""
+    date: float | None = None
+    """When the server says that it answered: Unix time in seconds, from the Date header."""
 
 
 class Cluster(Protocol):

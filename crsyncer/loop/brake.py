@@ -134,9 +134,8 @@ class DeletionBrake:
         With `wait`, as often as more go meanwhile: the first few may be the beginning of a kind's end, which takes its
         time, and is certain when the list is refused.
         """
-        seen = -1
-        while seen != (waiting := len(set(self._custody.waiting()))):
-            seen = waiting
+        while True:
+            waiting = set(self._custody.waiting())
             if wait:
                 await asyncio.sleep(_SECOND_LOOK_SECONDS)
             try:
@@ -145,9 +144,8 @@ class DeletionBrake:
                 return KIND_MISSING
             except Unsure:
                 return MASS_DELETION
-            if not wait:
-                break
-        return None
+            if not wait or waiting.issuperset(self._custody.waiting()):
+                return None
 
     async def _ask_alive(self) -> Alive:
         loop = asyncio.get_running_loop()

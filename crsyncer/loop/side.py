@@ -6,7 +6,6 @@ import logging
 import math
 import random
 from collections.abc import Callable, Collection
-from email.utils import parsedate_to_datetime
 from enum import StrEnum
 
 from crsyncer.core import calls
@@ -242,7 +241,7 @@ class SideLink:
             self._name(name_of(found))
         self._know(merged(self._known, found))
         if not self._was_connected:
-            self.met = _server_time(reply, otherwise=self._clock())
+            self.met = self._clock() if reply.date is None else reply.date
         self._connected()
         return True
 
@@ -324,10 +323,3 @@ class SideLink:
 def _revision(reply: Reply) -> int:
     text = str((reply.body.get("metadata") or {}).get("resourceVersion") or "")
     return int(text) if text.isdigit() else 0
-
-
-def _server_time(reply: Reply, *, otherwise: float) -> float:
-    try:
-        return parsedate_to_datetime(reply.date).timestamp()
-    except (TypeError, ValueError):
-        return otherwise

@@ -265,7 +265,7 @@ async def _reply(response: aiohttp.ClientResponse) -> Reply:
         body if body is not None else {},
         text,
         _retry_after(response),
-        response.headers.get("Date", ""),
+        _date(response),
     )
 
 
