@@ -33,6 +33,16 @@ async def everything_travels(bed: Bed, mark: str) -> None:
     await bed.robot.gone(mark, seconds=30)
 
 
+async def refused(disk: Disk, make_bed: MakeBed, refuse: Callable[[Disk], None]) -> Bed:
+    """Four objects in sync, and then a disk that refuses, in spite of which everything travels."""
+    bed = await make_bed(wrapper=disk.wrapper)
+    await copied(bed, 4)
+    await quiet(bed)
+    refuse(disk)
+    await everything_travels(bed, "one")
+    return bed
+
+
 def degraded(status: dict[str, Any]) -> bool:
     return any(reason["code"] == "StateDegraded" for reason in status["reasons"])
 
@@ -43,11 +53,7 @@ def degraded(status: dict[str, Any]) -> bool:
 async def test_S6_5_a_disk_that_refuses_stops_nothing_and_is_said_to(
     disk: Disk, make_bed: MakeBed, refuse: Callable[[Disk], None]
 ) -> None:
-    bed = await make_bed(wrapper=disk.wrapper)
-    await copied(bed, 4)
-    await quiet(bed)
-    refuse(disk)
-    await everything_travels(bed, "one")
+    bed = await refused(disk, make_bed, refuse)
     status = await bed.agent.until(degraded)
     (reason,) = status["reasons"]
     assert status["health"] == "degraded"
@@ -69,11 +75,7 @@ async def test_S6_5_a_disk_that_refuses_stops_nothing_and_is_said_to(
 async def test_S6_1_killed_while_the_disk_refuses_it_resumes_where_the_disk_was(
     disk: Disk, make_bed: MakeBed, refuse: Callable[[Disk], None]
 ) -> None:
-    bed = await make_bed(wrapper=disk.wrapper)
-    await copied(bed, 4)
-    await quiet(bed)
-    refuse(disk)
-    await everything_travels(bed, "one")
+    bed = await refused(disk, make_bed, refuse)
     await bed.agent.until(degraded)
     await bed.robot.set_status("g02", {"phase": "DONE"})
     async with bed.stopped(kill=True):
