@@ -46,6 +46,9 @@ _STEADY_SECONDS = 1.0
 """A watch that stood for so long has worked, also when there was nothing to say."""
 _EVERYBODYS = ("expired", "unproven", "restored")
 """Reasons that come from the server, and so to all its clients at the same time."""
+_LEARN_SECONDS = 5.0
+_IN_DOUBT = ("unproven", "unverified")
+"""Reasons that say nothing against the cursor, only that nothing speaks for it."""
 
 
 class Phase(StrEnum):
@@ -172,8 +175,8 @@ class ListWatch:
         match step:
             case Relist(reason=reason):
                 self._reason = reason
-                if self._interrupt.is_set():
-                    self._wanted = True  # the cursor stays good: should the list fail, the watch goes on from it
+                if self._interrupt.is_set() or reason in _IN_DOUBT:
+                    self._wanted = True  # the cursor stays: should the list fail, its turn comes again
                 else:
                     self._sink.moved(None)
                 if not self._interrupt.is_set() and self._failures == 0 and reason in _EVERYBODYS:
@@ -210,10 +213,13 @@ class ListWatch:
             if objection is not None:
                 return objection
         if version is None:
+            known = bool(self._window)
             answer = await self._list()
             if not isinstance(answer, str):
                 return answer
             version = answer
+            if not known and self._sink.anchor() is None:
+                await self._learn_window()
         return await self._watch(version, resumed=resumed)
 
     async def _objection(self, version: str) -> Step | None:
@@ -241,6 +247,14 @@ class ListWatch:
                 return self._rebooted() or (None if known else Relist("unproven"))
             case _:
                 return proof
+
+    async def _learn_window(self) -> None:
+        """A collection in which nothing happens has no other proof than this, when it is to be resumed some day."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LEARN_SECONDS):
+                answer = await self._fence.ask(nothing(self._path, self._selector))
+                if isinstance(answer, Proof):
+                    self._fence.accept(self._path, answer.window)
 
     def _rebooted(self) -> Relist | None:
         return Relist("rebooted") if self._sink.rebooted() else None
