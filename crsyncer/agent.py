@@ -298,7 +298,7 @@ class Agent:
             holds=tuple(hold_facts(nerves.holds, links)),
             outbox=outbox_facts(rows),
             writes={side: dict(counts) for side, counts in self._tally.writes.items()},
-            ready=nerves.catalog.known,
+            ready=nerves.catalog.begun,
             twin=nerves.twins.twin(time.time()),
             config_error=self._config_error,
         )
@@ -309,7 +309,7 @@ class Agent:
         return f"the event loop has been stuck for {silent:.0f} s" if silent > _STUCK_SECONDS else None
 
     def _ready(self, nerves: Nerves) -> str | None:
-        return None if nerves.catalog.known else "the robot's CRDs are not known yet"
+        return None if nerves.catalog.begun else "the robot's CRDs are not known yet"
 
     def _scrape(self, nerves: Nerves) -> bytes:
         return self._metrics.render(self._document(nerves))
@@ -332,7 +332,8 @@ class Agent:
             await asyncio.sleep(_SAVE_SECONDS)
 
     def _save(self) -> None:
-        if self._nerves is not None:
+        # Until every kind has begun, the document of the run before says more.
+        if self._nerves is not None and self._nerves.catalog.begun:
             self._store.put_meta("status", self._document(self._nerves))
 
     def _trouble(self, message: str | None) -> None:

@@ -49,13 +49,14 @@ class Catalog:
 
     def __init__(self, around: Surroundings, *, robot: str, namespaces: Sequence[str]) -> None:
         self.rows: dict[str, Row] = {}
-        self.known = False
-        """Whether the robot's CRDs have been listed."""
+        self.begun = False
+        """Whether the robot's CRDs have been listed, and what is stored of their kinds has been read."""
         self._around = replace(around, noticed=self._noticed)
-        self._tell = around.noticed
+        self._notice = around.noticed
         self._robot = robot
         self._namespaces = namespaces
         self._listed: set[str] = set()
+        self._known = False
         self._versions: dict[str, tuple[int, str]] = {}
         """resourceVersion and uid of every CRD, annotated or not."""
         self._version: str | None = None
@@ -137,7 +138,7 @@ class Catalog:
         """CRDs that the list does not show are gone."""
         for name in [n for n in self.rows if n not in self._listed]:
             self._remove(name)
-        self.known = True
+        self._known = True
         self._tell()
 
     def event(self, event_type: EventType, raw: Json) -> None:
@@ -298,6 +299,11 @@ class Catalog:
             return None, False
         terms = with_terms(policy, known["version"], cloud_status=known["cloudStatus"])
         return terms, known.get("offer") == _offer(policy)
+
+    def _tell(self) -> None:
+        if self._known and all(row.pair is not None or row.trouble is not None for row in self.rows.values()):
+            self.begun = True
+        self._notice()
 
     def _noticed(self) -> None:
         for row in self.rows.values():

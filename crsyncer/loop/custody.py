@@ -51,6 +51,10 @@ class Custody:
         self._released: set[Key] = set()
         if HoldReason.MANUAL in self._standing:
             self._stand()
+        for key in [each for each in mirror.tombstones if each in mirror.views[mirror.policy.downstream]]:
+            hold = self.held(key) or (None if self.passed(key) else self.standing())
+            if hold is not None:
+                self.hold(key, hold)
 
     def stands(self, reason: HoldReason) -> bool:
         """Whether every deletion of the kind is held for a reason."""

@@ -174,7 +174,7 @@ class Life:
             ),
             holds=tuple(hold_facts(nerves.holds, nerves.links)),
             outbox=outbox_facts(rows),
-            ready=nerves.catalog.known,
+            ready=nerves.catalog.begun,
         )
         return document(facts, self._clock())
 

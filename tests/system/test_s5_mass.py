@@ -99,6 +99,21 @@ async def test_S5_5b_a_mass_deletion_that_nobody_confirms_is_held_whole_and_ever
     assert await bed.robot.names() == set(names)
 
 
+async def test_S5_5b_what_is_held_is_said_from_the_first_moment_on_and_not_forgotten_before_it(bed: Bed):
+    _, hold = await unverifiable(bed, 12)
+    async with bed.stopped():
+        for side in (bed.cloud, bed.robot):
+            side.link.cut()
+        await bed.agent.start()
+        await bed.until_side("robot", "offline")
+        await bed.agent.kill()
+        assert (await one_hold(bed))["id"] == hold["id"]
+        for side in (bed.cloud, bed.robot):
+            side.link.restore()
+    status = await bed.agent.until(lambda status: status["health"] not in ("degraded", "offline"))
+    assert (status["health"], [(h["id"], h["objects"]) for h in status["holds"]]) == ("attention", [(hold["id"], 12)])
+
+
 async def test_S5_5b_objects_that_come_back_leave_the_hold_and_the_rest_can_be_let_go(bed: Bed):
     names, hold = await unverifiable(bed, 12)
     bed.cloud.link.heal()
