@@ -113,8 +113,9 @@ def test_S4_1_what_is_sent_is_what_the_copy_has_now(case):
 @many
 @given(cases)
 def test_content_and_status_are_decided_apart(case):
-    quiet = case._replace(pending=truth.NONE, verify=False)
-    assert plan_of(case).content == plan_of(quiet).content
+    content = plan_of(case).content
+    if not isinstance(content, Seed):  # what waits for upstream may be the status that a new copy is owed (S4.4)
+        assert content == plan_of(case._replace(pending=truth.NONE, verify=False)).content
     drifted = case._replace(content=truth.DRIFTED, keep_drift=False, keep_orphans=False)
     assert plan_of(case).status == plan_of(drifted).status
 

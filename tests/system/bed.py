@@ -155,8 +155,8 @@ class SideBed:
 
         await eventually(check, seconds=seconds, what=f"{name} is gone from {self.plane.name}")
 
-    async def record(self, name: str) -> "History":
-        """Record every state of an object from here on, by watch."""
+    async def record(self, name: str = "") -> "History":
+        """Record every state of an object ("": of all of them) from here on, by watch."""
         since = (await self.api.list(self.resource))["metadata"]["resourceVersion"]
         history = History(name)
         history.task = asyncio.create_task(history.follow(self.api, self.resource, since))
@@ -173,7 +173,7 @@ class History:
 
     async def follow(self, api: Api, resource: Resource, since: str) -> None:
         async for kind, obj in api.watch(resource, since=since):
-            if obj["metadata"]["name"] == self.name:
+            if self.name in ("", obj["metadata"]["name"]):
                 self.events.append((kind, obj))
 
     def statuses(self) -> list[Any]:
