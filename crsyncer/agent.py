@@ -332,9 +332,13 @@ class Agent:
             await asyncio.sleep(_SAVE_SECONDS)
 
     def _save(self) -> None:
-        # Until every kind has begun, the document of the run before says more.
-        if self._nerves is not None and self._nerves.catalog.begun:
-            self._store.put_meta("status", self._document(self._nerves))
+        if self._nerves is None:
+            return
+        content = self._document(self._nerves)
+        if not self._nerves.catalog.begun:  # of its kinds the run before knew more
+            before = self._store.get_meta("status") or {}
+            content |= {part: before[part] for part in ("kinds", "holds") if part in before}
+        self._store.put_meta("status", content)
 
     def _trouble(self, message: str | None) -> None:
         if message is not None:

@@ -233,8 +233,6 @@ class ListWatch:
             return Relist("unverified")
         if self.link.revision < known:
             return self._restored()
-        if str(self.link.revision) == version:
-            return self._rebooted()  # nothing was written since, nowhere
         proof = await self._fence.ask(self._anchor or nothing(self._path, self._selector))
         match proof:
             case Proof(history=History.SAME):

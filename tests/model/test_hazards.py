@@ -252,7 +252,7 @@ def test_S8_3_an_empty_cloud_in_the_place_of_ours_deletes_nothing(world: World) 
     assert world.status()["sides"]["cloud"]["state"] == "identity-changed"
 
 
-@pytest.mark.parametrize("overtaken_by", [-1, 1, 40])
+@pytest.mark.parametrize("overtaken_by", [-1, 0, 1, 40])
 def test_S8_3_what_a_restored_cloud_has_lost_is_held_and_what_it_has_changed_back_is_followed(
     world: World, overtaken_by: int
 ) -> None:
