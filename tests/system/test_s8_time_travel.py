@@ -66,10 +66,7 @@ async def test_S8_2_a_cheap_consistent_list_precedes_every_resume(bed: Bed):
             reconnect(bed.cloud.link)
 
         async def both_watched() -> bool:
-            return all(
-                any("watch=true" in r.query and r.status == 200 for r in bed.cloud.link.requests if r.path.endswith(p))
-                for p in ("/goals", "/tasks")
-            )
+            return all(any(r.status == 200 for r in watches(bed.cloud.link, plural)) for plural in ("goals", "tasks"))
 
         await eventually(both_watched, seconds=SLOW, what=f"both kinds are watched after a {change}")
         requests = [r for r in bed.cloud.link.requests if r.path.endswith(("/goals", "/tasks"))]
@@ -85,7 +82,7 @@ async def test_S8_2_a_watch_that_a_server_ended_early_is_not_resumed_unseen_eith
     await bed.cloud.create("a", spec={"x": 1})
     await bed.settled()
     link = bed.cloud.link
-    link.inject(r"/goals\?(.*&)?watch=true", status=200, body=b"", times=1)
+    link.inject(r"/goals\?(.*&)?allowWatchBookmarks=true", status=200, body=b"", times=1)
     link.clear()
     reconnect(link)
 
@@ -93,7 +90,7 @@ async def test_S8_2_a_watch_that_a_server_ended_early_is_not_resumed_unseen_eith
         return len([r for r in watches(link) if r.status == 200]) >= 2
 
     await eventually(watched_again, seconds=SLOW, what="a watch that ended at once is followed by another")
-    first, second, *_ = [n for n, r in enumerate(link.requests) if "watch=true" in r.query]
+    first, second, *_ = [link.requests.index(r) for r in watches(link)]
     assert any("limit=1" in r.query.split("&") for r in link.requests[first:second])
     assert lists(link) == []
 
