@@ -11,6 +11,13 @@ SyncError                 hint: what the operator can do
 └── Locked                another process owns the state directory
 """
 
+import errno
+
+DISK_ERRORS = frozenset((errno.EIO, errno.EROFS, errno.ENOSPC, errno.EDQUOT))
+"""By these a disk refuses whatever is asked of it, and may take it later; other errors are about what was asked, such
+as a directory that is missing (ENOENT, ENOTDIR) or another user's (EACCES), and waiting does not help.
+"""
+
 
 class SyncError(Exception):
     """Something went wrong that an operator may have to know about."""

@@ -1,4 +1,8 @@
-"""The Unix socket by which the CLI asks a running agent: one line of JSON each way."""
+"""The Unix socket by which the CLI asks a running agent: one line of JSON each way.
+
+It is in the state directory, where file modes say who may ask. Where its disk refuses to take it, it is in the
+kernel's own name space (unix(7), abstract), which has no owners: there each end asks the kernel who the other one is.
+"""
 
 import contextlib
 import json
@@ -6,11 +10,12 @@ import logging
 import os
 import socket
 import stat
+import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 from crsyncer.core.model import Json
-from crsyncer.errors import ConfigError, SyncError, Unsure
+from crsyncer.errors import DISK_ERRORS, ConfigError, SyncError, Unsure
 
 _log = logging.getLogger(__name__)
 
@@ -20,6 +25,8 @@ LARGEST_ANSWER = 32 * 1024 * 1024
 MOST_CLIENTS = 16
 _LONGEST_ADDRESS = 107
 """Bytes that fit into sockaddr_un beside its final zero (unix(7))."""
+_WHO = "run this as the agent's user, or as root"
+_CREDENTIALS = struct.Struct("=iII")  # struct ucred: pid, uid, gid
 
 
 @contextlib.asynccontextmanager
@@ -28,6 +35,7 @@ async def serve(
 ) -> AsyncIterator[None]:
     """Answer requests on `STATE_DIR/crsyncer.sock` (mode 0660) while the context is open.
 
+    Where the disk refuses that, only our own user and root are answered, on a socket without a file.
     A SyncError of the handler becomes the client's error. A client has `patience` seconds to send its line; at most
     16 are served at a time, and more are turned away. The caller owns the state directory, so a socket that is
     already there is a dead agent's and is replaced. Raises ConfigError where the socket cannot be made.
@@ -67,6 +75,9 @@ async def serve(
     async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # A client that goes away or never asks is no trouble of ours.
         with contextlib.closing(writer), contextlib.suppress(OSError, EOFError, TimeoutError):
+            if open_to_all and _peer(writer.get_extra_info("socket")) not in (0, os.geteuid()):
+                writer.write(_line(_failure("you may not speak to the agent", _WHO)))
+                return
             await converse(reader, writer)
 
     def come(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -79,6 +90,7 @@ async def serve(
         task.add_done_callback(tasks.discard)
 
     with _bound(state_dir / NAME) as listener:
+        open_to_all = isinstance(listener.getsockname(), bytes)
         async with asyncio.TaskGroup() as group:
             server = await asyncio.start_unix_server(come, sock=listener, limit=LARGEST_REQUEST)
             try:
@@ -95,9 +107,9 @@ def ask(state_dir: Path, request: Json, *, timeout: float = 5.0) -> Json | None:
     Raises Unsure when it does not answer within `timeout` seconds, SyncError when it says no or may not be asked.
     """
     try:
-        with socket.socket(socket.AF_UNIX) as client, _address(state_dir / NAME) as address:
+        with socket.socket(socket.AF_UNIX) as client:
             client.settimeout(timeout)
-            client.connect(address)
+            _connect(client, state_dir)
             # An agent that turns us away has said why before it closed.
             with contextlib.suppress(BrokenPipeError):
                 client.sendall(_line(request))
@@ -107,7 +119,7 @@ def ask(state_dir: Path, request: Json, *, timeout: float = 5.0) -> Json | None:
     except PermissionError:
         raise SyncError(
             f"you may not speak to the agent through {state_dir / NAME}",
-            hint="run this as the agent's user, or as root",
+            hint=_WHO,
         ) from None
     except (TimeoutError, BlockingIOError):
         raise Unsure(
@@ -118,6 +130,30 @@ def ask(state_dir: Path, request: Json, *, timeout: float = 5.0) -> Json | None:
     if failure := answer.get("error"):
         raise SyncError(str(failure.get("message")), hint=str(failure.get("hint") or ""))
     return answer
+
+
+def _connect(client: socket.socket, state_dir: Path) -> None:
+    """Connect to the agent of a state directory; raises OSError, of those ConnectionRefusedError where none runs."""
+    try:
+        with _address(state_dir / NAME) as address:
+            client.connect(address)
+    except (FileNotFoundError, ConnectionRefusedError):
+        client.connect(nameless(state_dir))
+        # Anybody may have taken the name while no agent had it.
+        if _peer(client) not in (0, os.geteuid(), state_dir.stat().st_uid):
+            raise ConnectionRefusedError from None
+
+
+def nameless(state_dir: Path) -> bytes:
+    """The address without a file: the same from wherever the directory is looked at; raises OSError."""
+    found = state_dir.stat()
+    return b"\0crsyncer/%x-%x" % (found.st_dev, found.st_ino)
+
+
+def _peer(connection: socket.socket) -> int:
+    """The user at the other end: who connected, or who listened."""
+    packed = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    return int(_CREDENTIALS.unpack(packed)[1])
 
 
 def _read_line(client: socket.socket) -> Json:
@@ -154,6 +190,11 @@ def _bound(path: Path) -> Iterator[socket.socket]:
             path.chmod(0o660)
     except OSError as error:
         listener.close()
+        if error.errno in DISK_ERRORS:
+            with socket.socket(socket.AF_UNIX) as listener:
+                _bind_without_a_file(listener, path)
+                yield listener
+            return
         raise ConfigError(
             f"--state-dir: the socket {path} cannot be made ({error.strerror}); allowed: a directory of the agent's own"
         ) from None
@@ -166,6 +207,15 @@ def _bound(path: Path) -> Iterator[socket.socket]:
         with contextlib.suppress(OSError):
             if path.stat().st_ino == inode:
                 path.unlink()
+
+
+def _bind_without_a_file(listener: socket.socket, path: Path) -> None:
+    try:
+        listener.bind(nameless(path.parent))
+    except OSError as error:
+        # Whoever has taken the name may keep operators from asking, but not the robot from syncing.
+        _log.error("crsyncer status cannot ask this agent: %s cannot be made, nor done without (%s)", path, error)
+        listener.bind("")  # a name of the kernel's choice
 
 
 @contextlib.contextmanager

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from crsyncer.edges.control import ask
+from crsyncer.errors import SyncError
 from crsyncer.sandbox.errors import SandboxError
 from crsyncer.sandbox.process import spawn
 
@@ -102,24 +104,9 @@ class AgentProcess:
     async def ask(self) -> dict[str, Any] | None:
         """The status document straight from the socket; None when nobody answers."""
         try:
-            # By the directory's descriptor: the path of a socket may have 107 characters, that of a directory more.
-            folder = os.open(self.state_dir, os.O_PATH)
-        except OSError:
+            return await asyncio.to_thread(ask, self.state_dir, {"command": "status"})
+        except SyncError:
             return None
-        try:
-            reader, writer = await asyncio.open_unix_connection(f"/proc/self/fd/{folder}/crsyncer.sock", limit=1 << 25)
-        except OSError:
-            return None
-        finally:
-            os.close(folder)
-        try:
-            writer.write(b'{"command":"status"}\n')
-            line = await asyncio.wait_for(reader.readline(), 5.0)
-            return json.loads(line) if line else None
-        except (OSError, TimeoutError):
-            return None
-        finally:
-            writer.close()
 
     async def until(self, good: Callable[[dict[str, Any]], bool], *, seconds: float = 20.0) -> dict[str, Any]:
         """Poll the status until it is good. Raises SandboxError with the last one, or when the process has ended."""

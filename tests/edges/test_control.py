@@ -9,8 +9,10 @@ import stat
 import pytest
 
 from crsyncer.edges import control
-from crsyncer.edges.control import LARGEST_REQUEST, MOST_CLIENTS, ask, serve
+from crsyncer.edges.control import LARGEST_REQUEST, MOST_CLIENTS, ask, nameless, serve
 from crsyncer.errors import ConfigError, Never, SyncError, Unsure
+from tests.edges.test_store_frozen import as_nobody
+from tests.mount import mounted
 
 
 async def echo(request):
@@ -196,3 +198,38 @@ async def test_a_stranger_is_told_whose_agent_it_is(tmp_path):
         with pytest.raises(SyncError, match="may not speak") as caught:
             await put(tmp_path, {})
         assert "root" in caught.value.hint
+
+
+async def test_S6_5_on_a_disk_that_takes_no_socket_the_agent_is_asked_without_one(tmp_path):
+    with mounted(tmp_path / "disk") as disk:
+        dead = socket.socket(socket.AF_UNIX)
+        dead.bind(str(disk.directory / "crsyncer.sock"))
+        dead.close()
+        disk.read_only()
+        assert await put(disk.directory, {}) is None
+        async with serve(disk.directory, echo):
+            assert await put(disk.directory, {"a": 1}) == {"asked": {"a": 1}}
+            address = nameless(disk.directory)
+            with socket.socket(socket.AF_UNIX) as stranger:
+                with as_nobody():
+                    stranger.connect(address)
+                answer = await asyncio.to_thread(stranger.recv, 1000)
+                assert b"you may not speak to the agent" in answer
+        assert await put(disk.directory, {}) is None
+        disk.writable()
+        async with serve(disk.directory, echo):
+            assert await put(disk.directory, {}) == {"asked": {}}
+            assert (disk.directory / "crsyncer.sock").is_socket()
+
+
+async def test_who_takes_the_name_of_such_an_agent_is_not_asked_and_does_not_stop_it(tmp_path, caplog):
+    with mounted(tmp_path / "disk") as disk, socket.socket(socket.AF_UNIX) as squatter:
+        disk.read_only()
+        address = nameless(disk.directory)
+        with as_nobody():
+            squatter.bind(address)
+            squatter.listen()
+        assert await put(disk.directory, {}) is None
+        async with serve(disk.directory, echo):
+            assert await put(disk.directory, {}) is None
+    assert "crsyncer status cannot ask this agent" in caplog.text

@@ -19,7 +19,7 @@ from crsyncer.core.model import Loaded
 from crsyncer.edges.store import rows
 from crsyncer.edges.store.codec import CLOUD, ROBOT, Copy, Place, Row
 from crsyncer.edges.store.database import Opened
-from crsyncer.errors import StoreError
+from crsyncer.errors import StoreError, SyncError
 
 GROUP_SECONDS = 0.235
 """From the first put to its commit: with the commit itself, durable within 250 ms (S6.3)."""
@@ -77,8 +77,12 @@ class Committer:
         """Start the thread and open the database in it; raises what `open_` raises."""
 
         def begin() -> Opened:
-            self._opened = open_()
-            return self._opened
+            self._opened = opened = open_()
+            if opened.thaw is not None:
+                with self._wake:
+                    self._refusal, self._due = opened.refusal, time.monotonic() + self._retry
+                self._later(self._on_trouble, opened.refusal)
+            return opened
 
         self._thread.start()
         return await self._do(begin)
@@ -197,7 +201,7 @@ class Committer:
             waiters, self._waiters = self._waiters, []
             self._flying, self._due = batch, _NEVER
         try:
-            if batch:
+            if batch or self._refusal is not None:
                 self._write(batch)
         except Exception as error:
             self._refused(batch, error)
@@ -209,6 +213,8 @@ class Committer:
     def _write(self, batch: rows.Batch) -> None:
         if self._opened is None:
             raise StoreError("the database is not open")
+        if self._opened.thaw is not None:
+            self._opened = self._opened.thaw(batch)
         begin = time.perf_counter()
         with self._opened.database.atomic():
             rows.write(self._opened.database, batch)
@@ -226,7 +232,7 @@ class Committer:
         with self._wake:
             self._recent.update(batch)
             self._flying = rows.Batch()
-            recovered = bool(batch) and self._refusal is not None
+            recovered = self._refusal is not None
             if recovered:
                 self._refusal, self._retry = None, RETRY_SECONDS[0]
         if recovered:
@@ -237,9 +243,10 @@ class Committer:
             batch.absorb(self._buffer)
             self._buffer, self._flying = batch, rows.Batch()
             self._due, self._retry = time.monotonic() + self._retry, min(2 * self._retry, RETRY_SECONDS[1])
-            message, known = f"cannot write the state: {error}", self._refusal
+            said = str(error) if isinstance(error, SyncError) else f"cannot write the state: {error}"
+            message, known = said, self._refusal
             self._refusal = message
-        if not isinstance(error, sqlite3.Error | OSError):
+        if not isinstance(error, sqlite3.Error | OSError | SyncError):
             _log.error("a defect keeps the state from being written", exc_info=error)
         if message != known:
             self._later(self._on_trouble, message)

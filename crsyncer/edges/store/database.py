@@ -3,7 +3,7 @@
 
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -50,6 +50,10 @@ class Opened:
     """Sealed, by name."""
     rebuilt: bool = False
     notes: list[str] = field(default_factory=list)
+    refusal: str = ""
+    """Why it could only be read."""
+    thaw: "Callable[[rows.Batch], Opened] | None" = None
+    """Where it could only be read: opens it for a batch to be written; raises SyncError while that is not possible."""
 
     def close(self) -> None:
         """Fold the WAL into the file, as far as the disk permits, and close it."""
@@ -69,21 +73,37 @@ class _Aside:
 def open_database(path: Path, *, now: float, steps: Sequence[Step] = STEPS, patience: float = 5.0) -> Opened:
     """Open, check and migrate the database; one that cannot be used is set aside and built anew (S6.5).
 
-    Raises StoreError only when the disk does not let us write.
+    Raises StoreError only when the disk does not let us write; its cause is the error that it was.
     """
     try:
         opened = _open(path, now=now, steps=steps, patience=patience)
         if isinstance(opened, _Aside):
-            aside, opened = opened, _open(path, now=now, steps=steps, patience=patience)
-            if isinstance(opened, _Aside):
-                raise StoreError(f"a new {path} is unusable too: {opened.why}", hint="check the disk")
-            _tell_and_salvage(aside, opened)
+            opened = _rebuilt(opened, path, now=now, steps=steps, patience=patience)
         opened.meta = rows.read_meta(opened.database.conn)
     except (OSError, sqlite3.Error) as error:
         raise StoreError(
             f"cannot open {path}: {error}",
             hint="check owner, mode and free space of the state directory, and that no other program has the file open",
         ) from error
+    return opened
+
+
+def _rebuilt(aside: _Aside, path: Path, *, now: float, steps: Sequence[Step], patience: float) -> Opened:
+    """A new database with what could be salvaged; where the disk has no room for it the old one is put back."""
+    try:
+        opened = _open(path, now=now, steps=steps, patience=patience)
+        if isinstance(opened, _Aside):
+            raise StoreError(f"a new {path} is unusable too: {opened.why}", hint="check the disk")
+        with ExitStack() as stack:
+            stack.callback(opened.close)
+            _tell_and_salvage(aside, opened)
+            stack.pop_all()
+    except (OSError, sqlite3.Error):
+        for companion in COMPANIONS:
+            path.with_name(path.name + companion).unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                os.rename(aside.path.with_name(aside.path.name + companion), path.with_name(path.name + companion))
+        raise
     return opened
 
 
@@ -131,6 +151,24 @@ def schema_of(connection: sqlite3.Connection) -> int:
         return _check(connection, STEPS)
     except _Unusable as error:
         raise StoreError(str(error)) from None
+
+
+def read_only(connection: sqlite3.Connection) -> Opened:
+    """A sound database of this version, as it is; raises StoreError or sqlite3.Error where it is not that."""
+    schema = schema_of(connection)
+    if schema != len(STEPS):
+        raise StoreError(f"it has to be migrated from schema {schema}")
+    try:
+        _check_tables(connection, STEPS)
+    except _Unusable as error:
+        raise StoreError(str(error)) from None
+    return Opened(Database(connection), schema, meta=rows.read_meta(connection))
+
+
+def empty() -> Opened:
+    """A database in memory."""
+    database = Database(sqlite3.connect(":memory:"))
+    return Opened(database, migrate(database))
 
 
 def _check(connection: sqlite3.Connection, steps: Sequence[Step]) -> int:

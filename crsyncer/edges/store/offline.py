@@ -2,9 +2,7 @@
 """What the CLI can say from the disk while no agent is running. Writes nothing, and imports nothing slow."""
 
 import json
-import shutil
 import sqlite3
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -106,23 +104,13 @@ def read_object(
 def reading(directory: Path) -> Iterator[tuple[sqlite3.Connection, int]]:
     """The database, as a connection that writes nothing, and its bytes; raises as `read_offline` does."""
     path = directory / DATABASE
-    wal = path.with_name(path.name + "-wal")
     lock = Lock(directory)
     try:
         lock.peek()
-        size = path.stat().st_size + (wal.stat().st_size if wal.exists() else 0)
-        if wal.exists() and wal.stat().st_size:
-            # An agent was killed. SQLite reads a WAL only where it may write, so give it copies of both.
-            with tempfile.TemporaryDirectory() as scratch:
-                copy = shutil.copy(path, scratch)
-                shutil.copy(wal, scratch)
-                with closing(sqlite3.connect(copy)) as connection:
-                    connection.text_factory = codec.tolerant
-                    yield connection, size
-        else:
-            with closing(sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)) as connection:
-                connection.text_factory = codec.tolerant
-                yield connection, size
+        files = [path, path.with_name(path.name + "-wal")]
+        size = path.stat().st_size + sum(file.stat().st_size for file in files[1:] if file.exists())
+        with closing(connect(path)) as connection:
+            yield connection, size
     except FileNotFoundError as error:
         raise StoreError(f"no state in {directory}", hint="has `crsyncer run` used this --state-dir yet?") from error
     except (OSError, TypeError, sqlite3.Error) as error:
@@ -131,3 +119,18 @@ def reading(directory: Path) -> Iterator[tuple[sqlite3.Connection, int]]:
         ) from error
     finally:
         lock.release()
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A database as a connection that writes nothing, not even where it might; whoever asks keeps others away.
+
+    Without locks SQLite reads what a killed agent has left in the WAL, too, without an index beside it: for that it has
+    to be told of the exclusive use before it reads (sqlite.org/wal.html#noshm). Where there is no WAL, it would want
+    to make one, if it did not know that nothing changes.
+    """
+    wal = path.with_name(path.name + "-wal")
+    how = "mode=ro&vfs=unix-none" if wal.exists() else "immutable=1"
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True)
+    connection.text_factory = codec.tolerant
+    connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+    return connection

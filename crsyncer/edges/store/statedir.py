@@ -6,7 +6,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from crsyncer.errors import Locked, StoreError
+from crsyncer.errors import DISK_ERRORS, Locked, StoreError
 
 DATABASE = "state.db"
 LOCK = "lock"
@@ -27,19 +27,32 @@ class Lock:
         self._descriptor = -1
 
     def acquire(self) -> None:
-        """Take the directory and write our pid into the lock file; raises Locked, or StoreError."""
-        self._take(os.O_RDWR | os.O_CREAT)
+        """Take the directory and write our pid into the lock file; raises Locked, or StoreError.
+
+        Where the disk refuses to be written, the file that is there locks as well, and so does the directory itself.
+        """
+        try:
+            self._take(self.path, os.O_RDWR | os.O_CREAT)
+        except StoreError as error:
+            if not refuses(error.__cause__):
+                raise
+            self._take_existing()
+            return
         # On a full disk the lock still locks, it only does not say by whom.
         with suppress(OSError):
             os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
 
+    def renew(self) -> None:
+        """Take the directory as it is now, once its disk can be written; raises StoreError before, or Locked."""
+        create_empty(self.path)
+        self.release()
+        self.acquire()
+
     def peek(self) -> None:
         """Keep an agent from starting while somebody reads, writing nothing; raises Locked while one is running."""
-        try:
-            self._take(os.O_RDONLY)
-        except FileNotFoundError:
-            return
+        with suppress(FileNotFoundError):
+            self._take_existing()
 
     def release(self) -> None:
         """Give the directory up; does nothing when it is not ours."""
@@ -47,28 +60,38 @@ class Lock:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def _take(self, flags: int) -> None:
+    def _take_existing(self) -> None:
         try:
-            descriptor = os.open(self.path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            self._take(self.path, os.O_RDONLY)
+        except FileNotFoundError:
+            self._take(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
+
+    def _take(self, path: Path, flags: int) -> None:
+        try:
+            descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         except FileNotFoundError:
             raise
         except OSError as error:
             raise StoreError(
-                f"cannot open the lock file {self.path}: {error.strerror}",
+                f"cannot open the lock file {path}: {error.strerror}",
                 hint="the state directory must be writable for the user that runs crsyncer, and hold no symlinks",
             ) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            text = os.pread(descriptor, 20, 0).strip()
+            pid = _written(descriptor)
             os.close(descriptor)
-            pid = int(text) if text.isdigit() else 0
             raise Locked(
                 f"{self.path.parent} is in use by process {pid or 'unknown'}",
                 pid=pid,
                 hint="one agent per state directory: stop the other one, or give this one a --state-dir of its own",
             ) from None
         self._descriptor = descriptor
+
+
+def refuses(error: BaseException | None) -> bool:
+    """Whether an error is the disk's, and not about what was asked of it."""
+    return isinstance(error, OSError) and error.errno in DISK_ERRORS
 
 
 def prepare(directory: Path) -> Path:
@@ -137,3 +160,11 @@ def _check(path: Path) -> None:
         raise StoreError(
             f"{path} may be read by others (mode {stat.S_IMODE(found.st_mode):04o})", hint=f"chmod 600 {path}"
         )
+
+
+def _written(descriptor: int) -> int:
+    """The pid in a lock file; 0 where there is none, or where its holder may not have been able to write its own."""
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode) or os.fstatvfs(descriptor).f_flag & os.ST_RDONLY:
+        return 0
+    text = os.pread(descriptor, 20, 0).strip()
+    return int(text) if text.isdigit() else 0

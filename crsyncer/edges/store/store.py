@@ -15,7 +15,8 @@ from crsyncer.core.model import Cursor, Json, Key, Loaded, Pending, Record, Side
 from crsyncer.edges.store import codec
 from crsyncer.edges.store.codec import CURSORS, META, OUTBOX, RECORD, TOMBSTONES, Due, Place
 from crsyncer.edges.store.committer import Committer
-from crsyncer.edges.store.database import Opened, open_database
+from crsyncer.edges.store.database import Opened
+from crsyncer.edges.store.frozen import open_or_freeze
 from crsyncer.edges.store.statedir import COMPANIONS, Lock, prepare
 from crsyncer.errors import Locked, StoreError
 
@@ -55,13 +56,14 @@ class SqliteStore:
     ) -> Self:
         """Take the state directory and load the database, rebuilding it where it cannot be used; see `notes`.
 
+        Where the disk refuses to be written, what can be read is loaded and the rest kept in memory; see `trouble`.
         Raises Locked when another process has the directory, StoreError when it cannot be used safely.
         """
         path = prepare(directory)
         lock = await _acquired(Lock(directory))
         store = cls(path, lock, on_trouble)
         try:
-            opened = await store._committer.start(lambda: open_database(path, now=clock()))
+            opened = await store._committer.start(lambda: open_or_freeze(path, lock=lock, clock=clock))
             store._begin(opened)
         except BaseException:
             await store.close()
