@@ -52,6 +52,8 @@ class Alive(Enum):
     """Discovery is forbidden."""
     UNHEARD_OF = "unheard of"
     """Discovery does not know the group and version: they are gone, or a gateway hides discovery."""
+    OTHER = "other"
+    """It is, but by another CRD than the one whose objects our copies are of: those went with theirs."""
 
 
 def kind_alive(status: int, body: Json, policy: Policy) -> Alive:
@@ -69,6 +71,23 @@ def kind_alive(status: int, body: Json, policy: Policy) -> Alive:
             same = bool(resource.get("namespaced")) == policy.namespaced
             return Alive.YES if same and "create" in (resource.get("verbs") or []) else Alive.NO
     return Alive.NO
+
+
+def crd_alive(status: int, body: Json, uid: str) -> Alive | None:
+    """What the answer to a question for a kind's CRD says of the kind; None: nothing.
+
+    `uid` is that of the CRD whose objects our copies are of, "" where it is not known. A CRD that is deleted has a
+    deletionTimestamp until the last of its objects is gone; one that is made anew has another uid (measured on API
+    server 1.36). That there is none says nothing where there never was one: a kind may be served without.
+    """
+    if status == 404 and uid and body.get("reason") == "NotFound":
+        return Alive.NO
+    metadata = body.get("metadata") or {}
+    if status != 200 or not metadata.get("uid"):
+        return None
+    if "deletionTimestamp" in metadata:
+        return Alive.NO
+    return Alive.YES if uid in ("", metadata["uid"]) else Alive.OTHER
 
 
 def is_mass(deletions: int, copies: int) -> bool:

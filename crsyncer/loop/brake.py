@@ -5,24 +5,21 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Set
 
-from crsyncer.core import calls
 from crsyncer.core.actions import Hold
-from crsyncer.core.guard import Alive, DeletionWindow, is_mass, kind_alive
+from crsyncer.core.guard import Alive, DeletionWindow, is_mass
 from crsyncer.core.model import Key
-from crsyncer.core.policy import Policy
 from crsyncer.core.queue import backoff
 from crsyncer.errors import Refused, SyncError, Unsure
 from crsyncer.loop.custody import KIND_MISSING, MASS_DELETION, Custody
+from crsyncer.loop.definition import Definition
 from crsyncer.loop.shared import Shared
 from crsyncer.loop.side import SideLink
-from crsyncer.ports import Reply
 
 log = logging.getLogger(__name__)
 
 _SECOND_LOOK_SECONDS = 3.0
 _FIRST_RETRY_SECONDS = 1.0
 _LAST_RETRY_SECONDS = 15.0
-_ALIVE_SECONDS = 0.25
 _LIST_SECONDS = 2.0
 
 
@@ -37,7 +34,8 @@ class DeletionBrake:
         self,
         link: SideLink,
         *,
-        policy: Policy,
+        resource: str,
+        definition: Definition,
         custody: Custody,
         copies: Callable[[], int],
         relisted: Callable[[], Awaitable[None]],
@@ -45,34 +43,32 @@ class DeletionBrake:
         noticed: Callable[[], None],
     ) -> None:
         self._link = link
-        self._policy = policy
+        self._resource = resource
+        self._definition = definition
         self._custody = custody
         self._copies = copies
         self._present = present
         self._noticed = noticed
         self._window = DeletionWindow()
-        self._alive = Shared(self._ask_alive, pause=_ALIVE_SECONDS)
         self._list = Shared(relisted, pause=_LIST_SECONDS)
         self._baseline = 0
         """Copies there were when the window's first deletion came."""
-        self._patience = 0.0
-        """Event loop time, in seconds, before which upstream does not want to be asked again."""
         self._missing = asyncio.Event()
-        """Whether discovery said so last."""
+        """Whether upstream said so last."""
 
     async def check(self, key: Key) -> Hold | None:
         """None: go on. Raises Unsure when upstream did not answer, Refused when it has the object after all."""
         batch = {key, *self._custody.waiting()}
         hold = await self._verify(batch)
-        if hold is None and self._custody.vanished:
-            hold = KIND_MISSING  # it vanished while that was found out
+        if hold is None:
+            hold = self._custody.held(key)  # it vanished while that was found out, and may be back without the object
         if hold is not None:
             others = [self._custody.hold(each, hold) for each in batch - {key}]
             if any(others):
-                log.warning("%s: %d more are held: %s", self._policy.resource, sum(others), hold.message)
+                log.warning("%s: %d more are held: %s", self._resource, sum(others), hold.message)
             return hold
         for each in batch:
-            if not self._present(each):
+            if not self._present(each) and self._custody.held(each) is None:
                 self._custody.let_pass(each)
         if self._present(key):
             raise Refused("upstream has the object after all")
@@ -98,25 +94,25 @@ class DeletionBrake:
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311
             failures += 1
             try:
-                alive = await self._alive.answer()
+                alive = await self._definition.alive()
             except SyncError:
                 continue
             self._heard(alive)
             self._noticed()
 
     def _heard(self, alive: Alive) -> None:
-        """What was being deleted a moment ago is unheard of once it is gone."""
+        """What was being deleted a moment ago is unheard of once it is gone, where only discovery tells."""
         if alive is Alive.NO:
             self._missing.set()
         elif alive is not Alive.UNHEARD_OF:
             self._missing.clear()
 
     async def _verify(self, batch: Set[Key]) -> Hold | None:
-        alive = await self._alive.answer()
+        alive = await self._definition.alive()
         self._heard(alive)
-        if self.kind_missing:
+        if self.kind_missing or alive is Alive.OTHER:
             return KIND_MISSING
-        # What has come while discovery was asked is no part of the batch, but makes it one of many.
+        # What has come while that was asked is no part of the batch, but makes it one of many.
         deletions = batch | set(self._custody.waiting())
         size = self._window.count(deletions, asyncio.get_running_loop().time())
         copies = self._baseline = self._copies() if size == len(deletions) else max(self._baseline, self._copies())
@@ -124,7 +120,7 @@ class DeletionBrake:
         if alive is Alive.YES and not many:
             return None
         hold = await self._look_again(wait=alive is not Alive.YES)
-        if alive is Alive.UNHEARD_OF and hold is None and await self._alive.answer() is not alive:
+        if alive is Alive.UNHEARD_OF and hold is None and await self._definition.alive() is not alive:
             return KIND_MISSING  # it was not served for a while, so what it serves now is no proof
         return hold
 
@@ -146,13 +142,3 @@ class DeletionBrake:
                 return MASS_DELETION
             if not wait or waiting.issuperset(self._custody.waiting()):
                 return None
-
-    async def _ask_alive(self) -> Alive:
-        loop = asyncio.get_running_loop()
-        if loop.time() < self._patience:
-            raise Unsure("discovery has asked for patience")
-        reply: Reply = await self._link.request(calls.discovery(self._policy, self._policy.version))
-        if reply.status >= 500 or reply.status == 429:
-            self._patience = loop.time() + (reply.retry_after or 0.0)
-            raise Unsure(f"discovery answered {reply.status}")
-        return kind_alive(reply.status, reply.body, self._policy)

@@ -11,7 +11,8 @@ from crsyncer.ports import Store
 
 KIND_MISSING = Hold(
     HoldReason.KIND_MISSING,
-    "the kind has vanished upstream, or is being deleted there: its copies are kept until their objects are back",
+    "the kind has vanished upstream, is being deleted there, or was made anew: its copies are kept until their objects "
+    "are back",
     "",
 )
 MASS_DELETION = Hold(

@@ -16,6 +16,7 @@ from crsyncer.core.watch import EventType
 from crsyncer.errors import SyncError
 from crsyncer.loop.brake import DeletionBrake
 from crsyncer.loop.custody import KIND_MISSING, MANUAL, RESTORED, Custody
+from crsyncer.loop.definition import Definition
 from crsyncer.loop.dispatch import Job
 from crsyncer.loop.listwatch import Phase
 from crsyncer.loop.mirror import Mirror
@@ -42,9 +43,11 @@ class Pair:
         self._up = around.links[policy.upstream]
         self._down = around.links[policy.downstream]
         self._custody = Custody(self.mirror, store=around.store, holds=around.holds, clock=around.clock)
+        self._definition = Definition(self._up, policy=policy, store=around.store, replaced=self._replaced)
         self._brake = DeletionBrake(
             self._up,
-            policy=policy,
+            resource=policy.resource,
+            definition=self._definition,
             custody=self._custody,
             copies=lambda: len(self.mirror.views[policy.downstream]),
             relisted=lambda: self.relist("verify", policy.upstream),
@@ -101,6 +104,7 @@ class Pair:
         """Reflect both sides, forever."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._brake.run())
+            tasks.create_task(self._definition.run())
             for reflector in self.reflectors:
                 tasks.create_task(reflector.listwatch.run())
             tasks.create_task(self._keep_audited())
@@ -177,6 +181,14 @@ class Pair:
                 # In the same transaction as the copy and the cursor: nothing can come between (S6.1).
                 self.worker.take(key, plan.status, status_value(raw, self.policy))
         else:
+            copy = self.mirror.views[self.policy.downstream].get(key)
+            if (
+                raw is not None
+                and copy is not None
+                and copy.stamp
+                and copy.stamp.upstream_uid != raw["metadata"]["uid"]
+            ):
+                self._definition.doubt()  # its successor may have come with the kind's
             self.worker.arrived.setdefault(job, asyncio.get_running_loop().time())
             if key in self.mirror.pending:
                 self.worker.queue_status(
@@ -220,6 +232,8 @@ class Pair:
             elif Coverage.NONE not in coverages:
                 # It may be another kind of the same name: its refusal of the cursor follows inside a 200 (measured).
                 self._list(self.policy.upstream, "vanished")
+        if side is self.policy.upstream and complete:
+            self._definition.doubt()
         if side is self.policy.upstream and self._up.up.is_set():
             # What has happened meanwhile arrives now, oldest first: hear it out, for deletions go first (S7.2).
             self._around.dispatchers[self.policy.downstream].pause(_HEARING_SECONDS)
@@ -245,6 +259,8 @@ class Pair:
         an ordinary boot is no restore.
         """
         self._rewound.add(side)
+        if side is self.policy.upstream:
+            self._definition.forget()
         if how is Rewind.REBUILT or (how is Rewind.RESTORED and side is self.policy.upstream):
             self._custody.engage(RESTORED)
 
@@ -285,6 +301,15 @@ class Pair:
         for reflector in self.on(self.policy.upstream):
             reflector.disown()
 
+    def _replaced(self) -> None:
+        """Nobody may have meant what the kind lacks since it was made anew, and only a list from now on shows that."""
+        self.vanished()
+        running = self._lists.pop(self.policy.upstream, None)
+        if running is not None:
+            running.cancel()
+        self._list(self.policy.upstream, "vanished")
+        self._around.noticed()
+
     def _present(self, key: Key) -> bool:
         view = self.mirror.views[self.policy.upstream].get(key)
         return view is not None and not view.terminating
@@ -295,6 +320,7 @@ class Pair:
                 log.warning(
                     "%s: the %s does not serve the kind: nothing is deleted", self.policy.resource, self._up.side
                 )
+                self._definition.forget()  # whichever comes back, what it lacks is held
             self._custody.vanish(self._at_stake())
 
     def _reappear(self) -> None:

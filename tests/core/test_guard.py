@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crsyncer.core.actions import HoldReason
-from crsyncer.core.guard import Alive, DeletionWindow, DriftBrake, Holds, is_mass, kind_alive
+from crsyncer.core.guard import Alive, DeletionWindow, DriftBrake, Holds, crd_alive, is_mass, kind_alive
 from crsyncer.core.model import Key
 from tests.core.builders import policy, some
 
@@ -106,6 +106,31 @@ def test_S5_5_the_window_counts_each_object_once_and_forgets_after_a_minute(dele
 )
 def test_S5_5_a_kind_is_alive_as_long_as_it_can_be_created(status, body, alive):
     assert kind_alive(status, body, policy()) is alive
+
+
+CRD = {"name": GOALS, "uid": "u1"}
+NOT_FOUND = {"kind": "Status", "reason": "NotFound"}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "uid", "alive"),
+    [
+        (200, {"metadata": CRD}, "u1", Alive.YES),
+        (200, {"metadata": CRD}, "", Alive.YES),
+        (200, {"metadata": CRD}, "u0", Alive.OTHER),
+        (200, {"metadata": CRD | {"deletionTimestamp": "now"}}, "u1", Alive.NO),
+        (200, {"metadata": CRD | {"deletionTimestamp": "now"}}, "u0", Alive.NO),
+        (200, {"metadata": {}}, "u1", None),
+        (200, {}, "u1", None),
+        (404, NOT_FOUND, "u1", Alive.NO),
+        (404, NOT_FOUND, "", None),
+        (404, {}, "u1", None),
+        (403, {"kind": "Status", "reason": "Forbidden"}, "u1", None),
+        (401, {}, "u1", None),
+    ],
+)
+def test_S5_5_a_kind_is_the_one_that_it_was_as_long_as_its_crd_has_the_same_uid(status, body, uid, alive):
+    assert crd_alive(status, body, uid) is alive
 
 
 def test_S1_7_a_cluster_scoped_kind_is_alive_under_its_own_scope():

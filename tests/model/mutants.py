@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, cast
 
-from crsyncer.core import answers, calls, decide, project, watch
+from crsyncer.core import answers, calls, decide, guard, project, watch
 from crsyncer.core.queue import WorkQueue
 from crsyncer.loop.brake import DeletionBrake
 from crsyncer.loop.custody import Custody
+from crsyncer.loop.definition import Definition
 from crsyncer.loop.dispatch import Dispatcher
 from crsyncer.loop.listwatch import ListWatch
 from crsyncer.loop.mirror import Mirror
@@ -126,9 +127,30 @@ MUTANTS = (
     Mutant(
         "a kind that is gone does not matter",
         DeletionBrake._verify,
-        "if self.kind_missing:",
+        "if self.kind_missing or alive is Alive.OTHER:",
         "if False:",
-        noticed_by="S5_5_a_kind",
+        noticed_by="S5_5_a_kind_that_is_deleted",
+    ),
+    Mutant(
+        "a CRD is as good as another",
+        guard.crd_alive,
+        'Alive.YES if uid in ("", metadata["uid"]) else Alive.OTHER',
+        "Alive.YES",
+        noticed_by="S5_5_a_kind_that_was_made_anew_within",
+    ),
+    Mutant(
+        "what a kind came back without is not asked",
+        Pair._replaced,
+        "self.vanished()",
+        "pass",
+        noticed_by="S5_5_a_kind_that_was_made_anew_with_half",
+    ),
+    Mutant(
+        "that a kind is another is never accepted",
+        Definition._ask_crd,
+        'self._remember("")',
+        "pass",
+        noticed_by="S5_5_a_kind_that_was_made_anew_with_all",
     ),
     Mutant("an error is taken as done", answers.judge, "return Unsure(message)", "return None", noticed_by="S10_what"),
     Mutant(

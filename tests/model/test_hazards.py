@@ -1,59 +1,14 @@
 """Hazards: short histories, written by hand, in each of which something once went wrong, or easily would."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
-
 import pytest
 
-from crsyncer.core.model import Json, Side
+from crsyncer.core.model import Side
 from crsyncer.ports import Reply
-from tests.model.check import Checker, specs
+from tests.model.scene import changes, copy, original, scene
 from tests.model.weather import Fate
 from tests.model.world import World
 
 UNAUTHORIZED = Reply(401, {"message": "Unauthorized"})
-
-
-@contextmanager
-def scene(seed: int = 0, **kinds: Mapping[str, Any]) -> Iterator[World]:
-    """A world in which nothing may happen that must never happen, whatever else a test asserts."""
-    with World(seed, kinds=kinds or None) as made:
-        checker = Checker(made, specs(made.kinds))
-        yield made
-        assert checker.violations + made.troubles == []
-
-
-@contextmanager
-def synced() -> Iterator[World]:
-    """One unfiltered kind, spec from the cloud; the agent runs, and has made the copy of a."""
-    with scene() as made:
-        made.start()
-        made.cloud.create("a", spec={"x": 1})
-        made.settle()
-        yield made
-
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    """As `synced`."""
-    with synced() as made:
-        yield made
-
-
-def copy(world: World, name: str = "a") -> Json:
-    """The robot's object."""
-    return world.robot.objects()[name]
-
-
-def original(world: World, name: str = "a") -> Json:
-    """The cloud's object."""
-    return world.cloud.objects()[name]
-
-
-def changes(world: World) -> list[str]:
-    """What the agent has changed so far."""
-    return [str(write) for write in world.writes if write.before != write.after]
 
 
 def test_S9_2_a_first_watch_that_is_refused_leaves_what_is_absent_known() -> None:
@@ -168,18 +123,6 @@ def test_S5_5_a_human_holds_deletions_back(world: World) -> None:
     world.clock.run(world.life.nerves.orders.answer({"command": "hold", "resource": "goals"}))
     world.cloud.delete("a")
     world.pass_time(600)
-    assert set(world.robot.objects()) == {"a"}
-
-
-@pytest.mark.parametrize("slowly", [False, True])
-def test_S5_5_a_kind_that_is_deleted_upstream_costs_no_copy(world: World, slowly: bool) -> None:
-    world.cloud.delete_kind()
-    if slowly:
-        for name in list(world.cloud.objects()):
-            world.cloud.delete(name)
-        world.pass_time(20)
-    world.cloud.sweep()
-    world.pass_time(3600)
     assert set(world.robot.objects()) == {"a"}
 
 

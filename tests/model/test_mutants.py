@@ -6,16 +6,22 @@ from typing import Any
 
 import pytest
 
-from tests.model import test_hazards
+from tests.model import test_hazards, test_kinds
 from tests.model.mutants import MUTANTS, Mutant
+from tests.model.scene import synced
 from tests.model.weather import Fate
 
-_ARGUMENTS: dict[str, list[Any]] = {"fate": list(Fate), "slowly": [False, True], "overtaken_by": [-1, 40]}
+_ARGUMENTS: dict[str, list[Any]] = {
+    "fate": list(Fate),
+    "slowly": [False, True],
+    "overtaken_by": [-1, 40],
+    "how": ["cut", "down"],
+}
 
 
 def hazards(begin: str) -> Iterator[Callable[[], None]]:
     """The hazards whose names begin so, as something to be run."""
-    for name, hazard in getmembers(test_hazards, isfunction):
+    for name, hazard in [*getmembers(test_hazards, isfunction), *getmembers(test_kinds, isfunction)]:
         if not name.startswith(f"test_{begin}"):
             continue
         wanted = set(signature(hazard).parameters)
@@ -27,7 +33,7 @@ def hazards(begin: str) -> Iterator[Callable[[], None]]:
                 if "world" not in wanted:
                     hazard(**arguments)
                     return
-                with test_hazards.synced() as world:
+                with synced() as world:
                     hazard(world, **arguments)
 
             yield run

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from crsyncer.core import calls
 from crsyncer.sandbox.resource import CRD
 from tests.system.asked import full_list, lists
 from tests.system.bed import Bed, SideBed, crd, eventually, some_at_a_time, writes
@@ -29,7 +30,9 @@ async def holds_exactly(side: SideBed, names: list[str], *, seconds: float = 20.
 
 
 def forbid_discovery(bed: Bed) -> None:
-    bed.cloud.link.inject(rf"^/apis/{bed.group}(/v1)?$", status=403, body={"kind": "Status", "code": 403})
+    """Neither discovery nor the CRD tell of the kind in the cloud."""
+    for path in (rf"^/apis/{bed.group}(/v1)?$", f"^{calls.CRDS}/"):
+        bed.cloud.link.inject(path, status=403, body={"kind": "Status", "code": 403})
 
 
 @pytest.mark.parametrize("count", [2, 30])

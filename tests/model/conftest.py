@@ -1,0 +1,15 @@
+"""The `world` that hazards happen in."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.model.scene import synced
+from tests.model.world import World
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    """As `synced`."""
+    with synced() as made:
+        yield made

@@ -1,0 +1,137 @@
+"""Hazards of whole kinds: a CRD that is deleted or made anew takes its objects along, and nobody may have meant it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from crsyncer.ports import Reply
+from tests.model.plane import GROUP
+from tests.model.scene import copy, scene
+from tests.model.world import World
+from tests.system.bed import crd
+
+
+@pytest.mark.parametrize("slowly", [False, True])
+def test_S5_5_a_kind_that_is_deleted_upstream_costs_no_copy(world: World, slowly: bool) -> None:
+    world.cloud.delete_kind()
+    if slowly:
+        for name in list(world.cloud.objects()):
+            world.cloud.delete(name)
+        world.pass_time(20)
+    world.cloud.sweep()
+    world.pass_time(3600)
+    assert set(world.robot.objects()) == {"a"}
+
+
+def redefine(world: World, *names: str) -> None:
+    """The CRD is deleted, and its objects with it, and both made anew: the CRD, and objects of these names."""
+    world.cloud.delete_kind()
+    assert world.cloud.sweep()
+    world.cloud.apply(crd(GROUP))
+    for name in names:
+        world.cloud.create(name, spec={"x": 2})
+
+
+@contextmanager
+def out_of_sight(world: World, how: str) -> Iterator[None]:
+    """What happens inside, the agent does not see."""
+    if how == "cut":
+        world.cut("cloud")
+        world.pass_time(60)
+        yield
+        world.mend("cloud")
+    else:
+        world.crash()
+        yield
+        world.start()
+
+
+def holds(world: World) -> list[tuple[str, int]]:
+    """What is held: reason, and how many objects."""
+    return [(hold["reason"], hold["objects"]) for hold in world.status()["holds"]]
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+@pytest.mark.parametrize("how", ["cut", "down"])
+def test_S5_5_a_kind_that_was_made_anew_out_of_sight_costs_no_copy(world: World, how: str, compacted: bool) -> None:
+    world.cloud.create("b", spec={"x": 1})
+    world.settle()
+    with out_of_sight(world, how):
+        redefine(world, "b")
+        if compacted:
+            world.cloud.compact()
+    world.pass_time(600)
+    assert set(world.robot.objects()) == {"a", "b"}
+    assert holds(world) == [("KindMissing", 1)]
+    world.crash()
+    world.start()
+    world.pass_time(600)
+    assert holds(world) == [("KindMissing", 1)]
+    world.cloud.create("a", spec={"x": 2})
+    world.settle()
+    assert (holds(world), copy(world)["spec"]) == ([], {"x": 2})
+    world.cloud.delete("a")
+    world.settle()
+    assert set(world.robot.objects()) == {"b"}
+
+
+def test_S5_5_a_kind_that_was_made_anew_within_a_moment_costs_no_copy(world: World) -> None:
+    redefine(world)
+    world.pass_time(600)
+    assert set(world.robot.objects()) == {"a"}
+    assert holds(world) == [("KindMissing", 1)]
+
+
+@pytest.mark.parametrize("how", ["cut", "down"])
+def test_S5_5_a_kind_that_was_made_anew_with_half_of_its_objects_keeps_the_others(world: World, how: str) -> None:
+    for name in ("b", "c", "d"):
+        world.cloud.create(name, spec={"x": 1})
+    world.settle()
+    with out_of_sight(world, how):
+        redefine(world, "a", "b")
+    world.pass_time(600)
+    assert holds(world) == [("KindMissing", 2)]
+    assert {name: copy(world, name)["spec"]["x"] for name in "abcd"} == {"a": 2, "b": 2, "c": 1, "d": 1}
+
+
+@pytest.mark.parametrize("how", ["cut", "down"])
+def test_S5_5_a_kind_that_was_made_anew_with_all_its_objects_holds_nothing_later(world: World, how: str) -> None:
+    with out_of_sight(world, how):
+        redefine(world, "a")
+    world.settle()
+    assert (holds(world), copy(world)["spec"]) == ([], {"x": 2})
+    world.cloud.delete("a")
+    world.settle()
+    assert set(world.robot.objects()) == set()
+
+
+def test_S5_5_a_kind_that_was_made_anew_is_another_whenever_the_agent_is_killed() -> None:
+    for steps in range(1, 60, 2):
+        with scene(steps) as world:
+            world.start()
+            world.cloud.create("a", spec={"x": 1})
+            world.settle()
+            world.crash()
+            redefine(world)
+            world.start()
+            world.crash_after(steps)
+            world.pass_time(5)
+            world.crash()
+            world.start()
+            world.pass_time(100)
+            assert (set(world.robot.objects()), holds(world)) == ({"a"}, [("KindMissing", 1)]), steps
+
+
+@pytest.mark.parametrize("reply", [Reply(403, {"message": "denied"}), Reply(404, {}, "404 page not found")])
+def test_S5_5_where_crds_cannot_be_read_discovery_tells_of_a_kind(world: World, reply: Reply) -> None:
+    world.inject("cloud", reply, part="/customresourcedefinitions/", times=1000)
+    world.cloud.create("b", spec={"x": 1})
+    world.settle()
+    world.cloud.delete("b")
+    world.settle()
+    assert set(world.robot.objects()) == {"a"}
+    world.cloud.delete_kind()
+    world.cloud.sweep()
+    world.pass_time(600)
+    assert holds(world) == [("KindMissing", 1)]
