@@ -84,12 +84,16 @@ class Catalog:
         if row is not None and row.pair is not None:
             await row.pair.worker.work(job)
 
-    def probe(self, side: Side) -> calls.Call:
-        """The cheapest consistent list of a side that a kind with something to resume is sure to get (S8.2)."""
-        for pair in [row.pair for row in self.rows.values() if row.pair is not None]:
-            if all(r.cursor() is not None and r.listwatch.phase not in _LOST for r in pair.on(side)):
-                return calls.revision(pair.policy, next(iter(self._namespaces), "") if pair.policy.namespaced else "")
-        return calls.VERSION if side is Side.CLOUD else calls.CRD_REVISION
+    def probe(self, side: Side) -> list[calls.Call]:
+        """What tells most of a side for least: the lists of kinds with something to resume, then what all may ask."""
+        pairs = [row.pair for row in self.rows.values() if row.pair is not None]
+        namespace = next(iter(self._namespaces), "")
+        lists = [
+            calls.revision(pair.policy, namespace if pair.policy.namespaced else "")
+            for pair in pairs
+            if all(r.cursor() is not None and r.listwatch.phase not in _LOST for r in pair.on(side))
+        ]
+        return [*lists, calls.VERSION if side is Side.CLOUD else calls.CRD_REVISION]
 
     # The sink of the CRDs' list-watch
 

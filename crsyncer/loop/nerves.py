@@ -82,7 +82,7 @@ class Nerves:
                 tasks.create_task(self.links[side].run())
                 tasks.create_task(self.dispatchers[side].run())
 
-    def _probe(self, side: Side) -> Call:
+    def _probe(self, side: Side) -> Sequence[Call]:
         return self.catalog.probe(side)
 
     def _crds(self) -> Collection[str]:

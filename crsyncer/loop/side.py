@@ -5,7 +5,7 @@ import contextlib
 import logging
 import math
 import random
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from enum import StrEnum
 
 from crsyncer.core import calls
@@ -14,8 +14,10 @@ from crsyncer.core.identity import KUBE_SYSTEM, SERVER, Evidence, evidence_in, m
 from crsyncer.core.identity import crd as crd_evidence
 from crsyncer.core.identity import crds as known_crds
 from crsyncer.core.model import Side
+from crsyncer.core.queue import backoff
 from crsyncer.core.watch import probe_pause
-from crsyncer.errors import SyncError, Unsure
+from crsyncer.errors import SyncError, Throttled, Unsure
+from crsyncer.loop.inquiry import Inquiry, refusal, refuses
 from crsyncer.ports import Cluster, Observer, Reply, Store
 
 log = logging.getLogger(__name__)
@@ -29,6 +31,9 @@ _WORD_SECONDS = 1.0
 """A probe without an answer says nothing of a side that has answered somebody else so long after it began."""
 _FRESH_SECONDS = 2.0
 """Less than it takes to restore a cluster: the probe that has just found the side says what another one would."""
+_FIRST_PAUSE_SECONDS = 1.0
+_LAST_PAUSE_SECONDS = 8.0
+"""Between probes of a side that is there, and does not tell where it stands."""
 _KUBE_SYSTEM = Call("get", "GET", "/api/v1/namespaces/kube-system", accept=PARTIAL, timeout=20.0)
 
 
@@ -45,8 +50,9 @@ class SideState(StrEnum):
 class SideLink:
     """One side's state, which everybody who talks to it waits for and reports trouble to.
 
-    `probe` returns the cheapest consistent list at hand, `crds` the kinds that are synced; `clock` is Unix time in
-    seconds; `boot` names the boot of the machine that the side runs on, "" where that is not ours to know (S8.4).
+    `probe` returns the questions of an Inquiry: the cheapest consistent lists at hand, and a general one; `crds` the
+    kinds that are synced; `clock` is Unix time in seconds; `boot` names the boot of the machine that the side runs on,
+    "" where that is not ours to know (S8.4).
     """
 
     def __init__(
@@ -56,7 +62,7 @@ class SideLink:
         cluster: Cluster,
         store: Store,
         observer: Observer,
-        probe: Callable[[], Call],
+        probe: Callable[[], Sequence[Call]],
         crds: Callable[[], Collection[str]],
         clock: Callable[[], float],
         boot: str = "",
@@ -74,7 +80,7 @@ class SideLink:
         self.known_as: str | None = store.get_meta(f"identity:{side}")
         """What the cluster was called when it was first met: cursors carry it, whatever is learned later (S6.2)."""
         self.revision = 0
-        """The cluster's resourceVersion at the last probe; 0 when the probe could not say."""
+        """The cluster's resourceVersion at the last probe that could say; 0 when none can."""
         self.met = math.inf
         """When we met the server, by its own clock (Unix time, seconds)."""
         self.up = asyncio.Event()
@@ -82,6 +88,9 @@ class SideLink:
         self._store = store
         self._observer = observer
         self._probe = probe
+        self._inquiry = Inquiry(self._ask)
+        self._told = True
+        """Whether the last probe told all that there is to know; if not, who needs to know waits for the next."""
         self._crds = crds
         self._clock = clock
         self._doubt = asyncio.Event()
@@ -108,8 +117,12 @@ class SideLink:
         failures, lost_at = 0, loop.time()
         while True:
             if await self._try():
+                failures = 0 if self._told else failures + 1
+                if failures:
+                    longest = backoff(failures - 1, first=_FIRST_PAUSE_SECONDS, last=_LAST_PAUSE_SECONDS)
+                    await asyncio.sleep(self._patience + random.uniform(0, longest))  # noqa: S311
                 await self._until_doubt()
-                failures, lost_at = 0, loop.time()
+                lost_at = loop.time()
                 continue
             longest = probe_pause(outage=loop.time() - lost_at, failures=failures, answered=self._answered)
             if self.state is SideState.UNAUTHORIZED:
@@ -198,13 +211,20 @@ class SideLink:
             if not await self._probe_once():
                 return False
         except SyncError as error:
-            if self.up.is_set() and not self._answered and self._heard_at > began + _WORD_SECONDS:
-                log.debug("%s: slow: %s", self.side, error)
-                if self._asking:
+            busy = isinstance(error, Throttled)  # an answer: whoever was connected stays so (S9.1)
+            slow = not self._answered and self._heard_at > began + _WORD_SECONDS  # or full, and not down
+            if self.up.is_set() and (busy or slow):
+                log.debug("%s: %s: %s", self.side, "busy" if busy else "slow", error)
+                self._told = not busy
+                if busy or self._asking:
                     self._doubt.set()
-                return True  # others were answered meanwhile: the line is slow, or full, and not down
+                return True
             self._down(SideState.OFFLINE, str(error) or "no answer", error.hint)
             return False
+        if not self._told:
+            if self._asking:
+                self._doubt.set()
+            return True
         self._proof = (began, loop.time())
         for since, answer in self._asking:
             if since <= began and not answer.done():
@@ -215,19 +235,13 @@ class SideLink:
     async def _probe_once(self) -> bool:
         """Whether it is there, and the cluster that it was. Raises Unsure when it did not answer, or not well."""
         self._patience = 0.0
-        self._answered = False
-        reply = await self.cluster.request(self._probe())
-        if reply.status == 401 and self.cluster.refresh_credentials():
-            reply = await self.cluster.request(self._probe())
-        self._answered = True
-        if reply.status >= 500 or reply.status == 429:
-            self._patience = reply.retry_after or 0.0
-            raise Unsure(str(reply.body.get("message") or reply.text or f"answered {reply.status}"))
+        reply, self._told = await self._inquiry.put(self._probe())
         if reply.status == 401:
+            self._answered = True
             self._down(SideState.UNAUTHORIZED, "the credential is refused (401)", "renew the token or certificate")
             return False
-        self._answered = False  # a slow line may lose the next question
-        self.revision = _revision(reply)
+        if self._told:
+            self.revision = _revision(reply)
         found = await self._current_evidence()
         self.heard()
         if not same_cluster(self._known, found):
@@ -244,6 +258,15 @@ class SideLink:
             self.met = self._clock() if reply.date is None else reply.date
         self._connected()
         return True
+
+    async def _ask(self, call: Call) -> Reply:
+        self._answered = False
+        reply = await self.cluster.request(call)
+        if reply.status == 401 and self.cluster.refresh_credentials():
+            reply = await self.cluster.request(call)
+        self._answered = refuses(reply)
+        self._patience = max(self._patience, (reply.retry_after or 0.0) if self._answered else 0.0)
+        return reply
 
     async def _current_evidence(self) -> Evidence:
         """Asked on every connect and after every doubt: whoever answers now may be somebody else."""
@@ -276,9 +299,9 @@ class SideLink:
         return found
 
     async def _look(self, call: Call) -> Reply:
-        reply = await self.cluster.request(call)
-        if reply.status >= 500 or reply.status == 429:
-            raise Unsure(f"answered {reply.status}")
+        reply = await self._ask(call)
+        if refuses(reply):
+            raise refusal(reply)
         return reply
 
     def _name(self, name: str) -> None:

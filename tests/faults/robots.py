@@ -81,8 +81,9 @@ class Robot:
         """Whether it hears of changes."""
         return self.reflector.listwatch.phase is Phase.WATCHING
 
-    def _probe(self) -> Call:
-        return calls.VERSION if self.reflector.cursor() is None else calls.revision(self._policy, "")
+    def _probe(self) -> list[Call]:
+        kinds = [] if self.reflector.cursor() is None else [calls.revision(self._policy, "")]
+        return [*kinds, calls.VERSION]
 
     def _changed(self, _side: Side, _key: Key, _type: EventType, raw: Json | None) -> None:
         if raw is not None:

@@ -1,17 +1,22 @@
 """S9.3 to S9.5: how watches and lists are asked for, silence that is noticed, and trouble that stays where it is."""
 
 import asyncio
+import itertools
 from pathlib import Path
 from urllib.parse import parse_qs
 
 import pytest
 
+from crsyncer.sandbox.resource import CRD
 from tests.system.asked import lists, watches
-from tests.system.bed import Bed, eventually
+from tests.system.bed import Bed, SideBed, eventually
 from tests.system.conftest import MakeBed
 from tests.system.kinds import another, row, until_row
+from tests.system.test_s9_connections import error, flows, hit
 
 STUCK = 4
+BUSY = error(429, "TooManyRequests", "storage is (re)initializing")
+WEBHOOK_DOWN = error(500, "InternalError", "conversion webhook for example.com failed: no endpoints")
 
 
 async def test_S9_3_watches_ask_for_bookmarks_and_an_end_and_lists_are_consistent(bed: Bed):
@@ -152,3 +157,93 @@ async def test_S9_5_a_side_that_is_down_does_not_stop_what_the_other_needs(bed: 
     await bed.robot.shows("a", spec={"x": 1})
     status = await bed.agent.status()
     assert status["sides"]["robot"]["state"] == "connected"
+
+
+async def two_kinds(make_bed: MakeBed) -> tuple[Bed, SideBed, SideBed]:
+    """Goals and tasks, an object of each in sync; goals are the ones that a probe begins with. Tasks on both sides."""
+    bed = await make_bed(start=False)
+    cloud_tasks, robot_tasks = await another(bed)
+    for cloud in (bed.cloud, cloud_tasks):
+        await cloud.create("a", spec={"x": 0})
+    await bed.start()
+    await until_row(bed, "tasks", state="syncing")
+    for cloud, robot in ((bed.cloud, bed.robot), (cloud_tasks, robot_tasks)):
+        await robot.shows("a", spec={"x": 0})
+        await flows(cloud, robot, 1)
+    await bed.settled()
+    return bed, cloud_tasks, robot_tasks
+
+
+async def edit_crd(bed: Bed, side: SideBed) -> None:
+    """Change what nobody looks at: the API server makes the kind's storage anew, and ends its watches."""
+    crd = await side.api.get(CRD.object(bed.resource))
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = f"edited {crd['metadata']['generation']}"
+    await side.api.replace(crd)
+    await side.api.until_served(side.resource)
+
+
+@pytest.mark.fault_14
+@pytest.mark.parametrize("side", ["cloud", "robot"])
+async def test_S9_1_S9_5_a_kind_whose_storage_is_initialized_keeps_no_other_from_its_side(make_bed: MakeBed, side: str):
+    bed, cloud_tasks, robot_tasks = await two_kinds(make_bed)
+    here = bed.cloud if side == "cloud" else bed.robot
+    before = (await bed.agent.status())["sides"][side]
+    busy = here.link.inject(r"/goals\?", method="GET", status=429, body=BUSY, headers={"Retry-After": "1"})
+    await edit_crd(bed, here)
+    await hit(busy, 4)
+    await flows(cloud_tasks, robot_tasks, 2)
+    found = await row(bed)
+    assert found
+    assert found["state"] != "kind-missing"
+    busy.remove()
+    await flows(bed.cloud, bed.robot, 3)
+    after = (await bed.agent.status())["sides"][side]
+    assert [after[key] for key in ("state", "since", "reconnects")] == ["connected", before["since"], 0]
+    log = bed.agent.tail(1000)
+    assert f"{side} is offline" not in log
+
+
+@pytest.mark.parametrize("side", ["cloud", "robot"])
+async def test_S9_5_a_kind_that_its_server_cannot_read_keeps_no_other_from_its_side(make_bed: MakeBed, side: str):
+    bed, cloud_tasks, robot_tasks = await two_kinds(make_bed)
+    here = bed.cloud if side == "cloud" else bed.robot
+    relists = {plural: (await until_row(bed, plural))["relists"] for plural in ("goals", "tasks")}
+    here.link.clear()
+    broken = here.link.inject(r"/goals(/|\?)", status=500, body=WEBHOOK_DOWN)
+    here.link.cut()
+    await bed.until_side(side, "offline")
+    here.link.restore()
+    await bed.until_side(side, "connected")
+    await hit(broken, 3)
+    await flows(cloud_tasks, robot_tasks, 2)
+    found = await row(bed)
+    assert found
+    assert found["state"] == "waiting"
+    assert "webhook" in found["message"]
+    broken.remove()
+    await flows(bed.cloud, bed.robot, 3)
+    assert (await bed.agent.status())["sides"][side]["reconnects"] == 1
+    assert {plural: (await until_row(bed, plural))["relists"] for plural in relists} == relists
+
+
+async def test_S9_1_a_side_that_asks_everybody_for_patience_stays_connected_and_is_given_it(bed: Bed):
+    await bed.cloud.create("a", spec={"x": 0})
+    await bed.robot.shows("a", spec={"x": 0})
+    await bed.settled()
+    before = (await bed.agent.status())["sides"]["cloud"]
+    bed.cloud.link.clear()
+    busy = bed.cloud.link.inject("", status=429, body=BUSY, headers={"Retry-After": "2"})
+    await edit_crd(bed, bed.cloud)
+
+    def asked() -> list[float]:
+        return [r.time for r in bed.cloud.link.requests if r.path == "/version"]
+
+    async def asked_again() -> bool:
+        return len(asked()) > 2
+
+    await eventually(asked_again, seconds=40, what="some probes")
+    assert all(later - earlier >= 2 for earlier, later in itertools.pairwise(asked()))
+    during = (await bed.agent.status())["sides"]["cloud"]
+    assert [during[key] for key in ("state", "since", "reconnects")] == ["connected", before["since"], 0]
+    busy.remove()
+    await flows(bed.cloud, bed.robot, 1)
