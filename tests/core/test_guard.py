@@ -73,6 +73,19 @@ def test_S3_5_a_fight_is_over_when_nothing_was_to_be_reverted_for_a_minute():
     assert brake.wait(A, 1300.0) == 0.0
 
 
+def test_S3_5_only_objects_that_were_reverted_lately_are_remembered():
+    brake = DriftBrake()
+    for number in range(1_000):
+        assert brake.wait(Key("default", f"k{number}"), float(number)) == 0.0
+        brake.reverted(Key("default", f"k{number}"), float(number))
+        assert len(brake) <= 120
+    assert fight(brake, A, [0.0] * 6)[-1] == 1060.0
+    assert brake.wait(B, 1179.0) == 0.0
+    assert len(brake) == 1  # the fight itself
+    assert brake.wait(B, 1180.0) == 0.0
+    assert len(brake) == 0
+
+
 @some
 @given(st.integers(0, 2_000), st.integers(0, 2_000))
 def test_S5_5_many_is_more_than_five_and_more_than_thirty_per_cent(deletions, copies):
