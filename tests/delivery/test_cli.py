@@ -1,7 +1,6 @@
 """The command line as it is installed: real processes, real files, exit codes."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -12,34 +11,10 @@ import pytest
 
 from crsyncer import __version__
 from crsyncer.edges.config import OPTIONS
+from tests.delivery.command_line import CLI, crsyncer, environment, write_kubeconfig
 
-CLI = [sys.executable, "-m", "crsyncer.cli.main"]
 HEAVY = ["kubernetes", "aiohttp", "asyncio", "yaml", "sqlite3", "prometheus_client", "watchfiles"]
 COMMANDS = ["run", "status", "explain", "diff", "pending", "holds", "resync", "doctor", "demo", "sandbox"]
-
-
-def environment(**more: str) -> dict[str, str]:
-    """The variables of this process without anything that configures an agent."""
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("CRSYNCER_", "KUBERNETES_", "STATE_DIRECTORY"))}
-    return clean | more
-
-
-def crsyncer(*arguments: str | Path, cwd: Path | None = None, **variables: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [*CLI, *arguments], capture_output=True, text=True, timeout=30, cwd=cwd, env=environment(**variables)
-    )
-
-
-def write_kubeconfig(path: Path) -> Path:
-    """A kubeconfig of a cluster that is not there, as two contexts."""
-    content = {
-        "current-context": "cloud",
-        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:9"}}],
-        "contexts": [{"name": name, "context": {"cluster": "c", "user": "u"}} for name in ("cloud", "robot")],
-        "users": [{"name": "u", "user": {"token": "s3cret-t0ken"}}],
-    }
-    path.write_text(json.dumps(content))
-    return path
 
 
 @pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])

@@ -12,7 +12,7 @@ from crsyncer.cli.main import crsyncer as group
 from crsyncer.cli.shared import order, table
 from crsyncer.edges.store.statedir import Lock
 from crsyncer.errors import SyncError, Unsure
-from tests.delivery.test_cli import crsyncer as run
+from tests.delivery.command_line import crsyncer as run
 
 SOURCES = sorted(Path(crsyncer.__file__).parent.rglob("*.py"))
 ORDERS = [

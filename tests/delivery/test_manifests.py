@@ -16,7 +16,7 @@ from crsyncer.sandbox.agent import AgentProcess
 from crsyncer.sandbox.api import Api, ApiError
 from crsyncer.sandbox.resource import CRD, Resource
 from crsyncer.sandbox.sandbox import Sandbox
-from tests.delivery.test_cli import write_kubeconfig
+from tests.delivery.command_line import write_kubeconfig
 from tests.system.bed import eventually
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ import pytest
 from crsyncer.edges import control
 from crsyncer.edges.control import LARGEST_REQUEST, MOST_CLIENTS, ask, nameless, serve
 from crsyncer.errors import ConfigError, Never, SyncError, Unsure
-from tests.edges.test_store_frozen import as_nobody
+from tests.edges.nobody import as_nobody
 from tests.mount import mounted
 
 

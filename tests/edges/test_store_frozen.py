@@ -3,7 +3,6 @@
 import errno
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from crsyncer.edges.store.offline import read_offline, read_pending
 from crsyncer.edges.store.statedir import Lock
 from crsyncer.edges.store.store import SqliteStore
 from crsyncer.errors import Locked, StoreError
+from tests.edges.nobody import as_nobody
 from tests.edges.store_kit import (
     COMPANIONS,
     GOALS,
@@ -203,16 +203,6 @@ async def test_S6_5_a_broken_database_without_room_for_another_keeps_what_waits_
     assert store.state == "rebuilt"
     assert len((await store.load(GOALS)).pending) == 12
     await store.close()
-
-
-@contextmanager
-def as_nobody() -> Iterator[None]:
-    """Without root's rights."""
-    os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else for a while")

@@ -15,7 +15,7 @@ import pytest
 from tests.edges.kube_server import TOKEN, always, answer, hostile, make_certificates, write_config
 from tests.system.bed import Bed
 from tests.system.conftest import MakeBed
-from tests.system.test_s9_connections import begun, flows
+from tests.system.flow import begun, flows
 
 DAY = 86400.0
 SHIM = """

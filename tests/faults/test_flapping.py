@@ -6,7 +6,7 @@ import statistics
 import pytest
 
 from tests.system.bed import Bed
-from tests.system.test_s5_brake import copied
+from tests.system.crowd import copied
 
 OBJECTS = 300
 _IDLE_BYTES = 8 * 1024

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from tests.system.asked import deletes
-from tests.system.bed import Bed, eventually
+from tests.system.bed import Bed, eventually, memory
 from tests.system.conftest import MakeBed
+from tests.system.crowd import copied, each
 from tests.system.kinds import another
-from tests.system.test_s5_brake import copied
-from tests.system.test_s7_backlog import each, resident_mib
 
 
 def limited(**limits: int) -> tuple[str, ...]:
@@ -70,7 +69,7 @@ async def test_fault_54_without_a_file_descriptor_left_it_says_so_and_goes_on_wh
 async def test_fault_54_without_enough_memory_it_stays_inside_or_ends_in_one_line_and_loses_nothing(bed: Bed) -> None:
     names = set(await copied(bed, 5))
     pid = bed.agent.pid
-    allowed = int(resident_mib(pid, "VmData") * 2**20) + (8 << 20)
+    allowed = int(memory(pid, "VmData") * 2**20) + (8 << 20)
     resource.prlimit(pid, resource.RLIMIT_DATA, (allowed, allowed))
     big = [f"big{number}" for number in range(400)]
     await each(big, lambda name: bed.cloud.create(name, spec={"text": name + "x" * 20_000}))

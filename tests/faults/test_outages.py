@@ -1,31 +1,18 @@
 """Sides that are away, silent or stand still, and an agent that is stopped in the middle (rows 5 to 7, 10, 11, 53)."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
 from tests.system.asked import status_writes
-from tests.system.bed import Bed, SideBed, eventually, some_at_a_time
+from tests.system.bed import Bed, cpu_seconds, eventually, some_at_a_time
 from tests.system.conftest import MakeBed
-from tests.system.test_s5_brake import copied, holds_exactly
-from tests.system.test_s6_state import remove_database
-from tests.system.test_s7_offline import cpu_seconds
-from tests.system.test_s9_connections import begun, flows
+from tests.system.crowd import all_show, copied, holds_exactly
+from tests.system.flow import begun, flows
+from tests.system.state_dir import remove_database
 
 CHANGES = 100
 SLOW = 90.0
-
-
-async def all_show(side: SideBed, names: list[str], field: str, value: Any, *, seconds: float = SLOW) -> None:
-    """Wait until a top-level field of all these objects has a value."""
-
-    async def check() -> bool:
-        items = (await side.api.list(side.resource))["items"]
-        found = {item["metadata"]["name"]: item.get(field) for item in items}
-        return all(found.get(name) == value for name in names)
-
-    await eventually(check, seconds=seconds, what=f"{len(names)} objects on {side.plane.name} with {field} {value}")
 
 
 @pytest.mark.fault_05

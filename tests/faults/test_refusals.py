@@ -13,14 +13,12 @@ from crsyncer.sandbox.faults import Request
 from crsyncer.sandbox.link import Link
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.resource import CLUSTER_ROLE
-from tests.system.asked import deletes, status_writes
+from tests.system.asked import deletes, refusal, status_writes
 from tests.system.bed import LABEL, ROBOT, Bed, crd, eventually, writes
+from tests.system.commands import run
 from tests.system.conftest import MakeBed
-from tests.system.kinds import account, another, until_row
-from tests.system.test_commands import run
-from tests.system.test_s2_objects import account_name, rules
-from tests.system.test_s5_brake import copied
-from tests.system.test_s10_errors import refusal
+from tests.system.crowd import copied
+from tests.system.kinds import account, account_name, another, rules, until_row
 
 STORM = 30
 

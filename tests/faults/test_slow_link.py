@@ -4,9 +4,8 @@ import asyncio
 
 import pytest
 
-from tests.faults.test_outages import all_show
 from tests.system.bed import Bed, some_at_a_time
-from tests.system.test_s5_brake import copied
+from tests.system.crowd import all_show, copied
 
 OBJECTS = 16
 _SLOW = 300.0

@@ -1,4 +1,4 @@
-"""Reads a link's log: what the agent asked of one API server, in a test's words."""
+"""Reads a link's log, what the agent asked of one API server, in a test's words; and what one might answer."""
 
 import json
 from typing import Any
@@ -48,3 +48,8 @@ def status_writes(link: Link, name: str = "") -> list[Request]:
     """Writes of a status, of one object or of all, in order."""
     found = [r for r in link.requests if r.method in ("PATCH", "PUT") and r.path.endswith("/status")]
     return [r for r in found if not name or r.path.endswith(f"/{name}/status")]
+
+
+def refusal(code: int, message: str, **details: Any) -> dict[str, Any]:
+    """A Status object as an API server sends it."""
+    return {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": message, **details}

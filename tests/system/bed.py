@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -258,6 +259,25 @@ def memory(pid: int, what: str = "VmRSS") -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{what}:")) / 1024
 
 
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process. Source: proc(5), fields 14 and 15 of stat."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def writes(link: Link) -> list[str]:
     """Every request through a link that could have changed something, as `VERB path`."""
     return [f"{r.method} {r.path}" for r in link.requests if r.method not in ("GET", "HEAD")]
+
+
+@contextlib.asynccontextmanager
+async def out_of_sight(bed: Bed, how: str) -> AsyncIterator[None]:
+    """What happens inside, the agent does not see."""
+    if how == "down":
+        async with bed.stopped(kill=True):
+            yield
+    else:
+        bed.cloud.link.cut()
+        await bed.until_side("cloud", "offline")
+        yield
+        bed.cloud.link.restore()

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
+from crsyncer.core import calls
 from crsyncer.sandbox.api import Api
 from crsyncer.sandbox.link import Link
 from crsyncer.sandbox.resource import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CRD, Resource
@@ -66,3 +67,22 @@ async def account(api: Api, name: str, rules: list[dict[str, Any]]) -> str:
         )
     )
     return token
+
+
+def account_name(group: str) -> str:
+    """What a robot's account is called in this test."""
+    return f"robot-{group.partition('.')[0]}"
+
+
+def rules(group: str, *status_verbs: str) -> list[dict[str, Any]]:
+    """The rights of an existing robot's account in the cloud, and not one more."""
+    return [
+        {"apiGroups": [group], "resources": ["goals", "tasks"], "verbs": ["list", "watch"]},
+        {"apiGroups": [group], "resources": ["goals/status", "tasks/status"], "verbs": list(status_verbs)},
+    ]
+
+
+def forbid_discovery(bed: Bed) -> None:
+    """Neither discovery nor the CRD tell of the kind in the cloud."""
+    for path in (rf"^/apis/{bed.group}(/v1)?$", f"^{calls.CRDS}/"):
+        bed.cloud.link.inject(path, status=403, body={"kind": "Status", "code": 403})

@@ -1,13 +1,13 @@
 """What operators can ask and order: holds, pending, resync, explain, on real planes."""
 
 import asyncio
-import json
 import time
 from typing import Any
 
 from crsyncer.core.words import unix
 from tests.system.asked import full_list
 from tests.system.bed import LABEL, ROBOT, Bed, SideBed, eventually
+from tests.system.commands import ask, one_hold, run, until_held
 from tests.system.conftest import MakeBed
 
 TEXT_ONLY = {
@@ -18,35 +18,6 @@ TEXT_ONLY = {
     },
 }
 LOOSE = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-
-
-async def run(bed: Bed, *arguments: str, code: int = 0) -> str:
-    """What a command says, on standard output and standard error, once it has ended with this code."""
-    found, out, error = await bed.agent.crsyncer(*arguments)
-    assert found == code, (arguments, out, error)
-    assert "Traceback" not in error
-    return out + error
-
-
-async def ask(bed: Bed, *arguments: str, code: int = 0) -> dict[str, Any]:
-    """What a command says with --json."""
-    content: dict[str, Any] = json.loads(await run(bed, *arguments, "--json", code=code))
-    return content
-
-
-async def one_hold(bed: Bed) -> dict[str, Any]:
-    """The only hold there is, once there is one."""
-
-    async def check() -> Any:
-        return (await ask(bed, "holds", "list"))["holds"]
-
-    (hold,) = await eventually(check, seconds=60, what="a hold")
-    return dict(hold)
-
-
-async def until_held(bed: Bed, number: int) -> dict[str, Any]:
-    """Wait until so many objects of the kind are held; the status then."""
-    return await bed.agent.until(lambda status: [kind["held"] for kind in status["kinds"]] == [number], seconds=60)
 
 
 async def all_held(bed: Bed) -> set[str]:

@@ -8,14 +8,9 @@ import yaml
 
 from tests.system.asked import full_list
 from tests.system.bed import LABEL, OURS, ROBOT, Bed
+from tests.system.commands import access
 from tests.system.conftest import MakeBed
 from tests.system.kinds import annotate, another
-
-
-def access(bed: Bed) -> tuple[str, ...]:
-    """The flags with which a person on the robot looks at both clusters."""
-    kubeconfigs = {side: str(bed.directory / f"{side}.yaml") for side in ("cloud", "robot")}
-    return tuple(part for side, path in kubeconfigs.items() for part in (f"--{side}-kubeconfig", path))
 
 
 async def diff(bed: Bed, *arguments: str, code: int, robot: str = ROBOT) -> tuple[str, str]:

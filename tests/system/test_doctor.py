@@ -12,9 +12,9 @@ import yaml
 
 from crsyncer.core.words import unix
 from tests.system.bed import ROBOT, SYNCER, Bed
+from tests.system.commands import access
 from tests.system.conftest import MakeBed
 from tests.system.kinds import account, annotate, another
-from tests.system.test_diff import access
 
 Check = dict[str, Any]
 LOCAL = ("disk", "store", "agent")

@@ -8,8 +8,8 @@ import pytest
 from crsyncer.sandbox.agent import AgentProcess
 from tests.system.bed import LABEL, Bed, writes
 from tests.system.conftest import MakeBed
-from tests.system.test_s5_brake import copied
-from tests.system.test_s6_state import quiet
+from tests.system.crowd import copied
+from tests.system.state_dir import quiet
 
 
 async def test_status_of_a_robot_in_sync_is_healthy_and_exits_0(bed: Bed):

@@ -1,20 +1,14 @@
 """S10: every answer of a server is one of four: it did not happen, perhaps it did, it never will, the credential."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
-from tests.system.asked import deletes, status_writes
+from tests.system.asked import deletes, refusal, status_writes
 from tests.system.bed import Bed, eventually, writes
-from tests.system.test_s5_brake import copied
+from tests.system.crowd import copied
 
 CAUSES = {"causes": [{"reason": "FieldValueInvalid", "message": "too odd", "field": "spec.x"}]}
-
-
-def refusal(code: int, message: str, **details: Any) -> dict[str, Any]:
-    """A Status object as an API server sends it."""
-    return {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": message, **details}
 
 
 @pytest.mark.parametrize("code", [409, 404])

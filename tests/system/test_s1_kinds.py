@@ -6,6 +6,7 @@ import pytest
 
 from crsyncer.sandbox.link import Link
 from crsyncer.sandbox.resource import CRD, NAMESPACE
+from tests.system.asked import refusal
 from tests.system.bed import LABEL, ROBOT, Bed, crd, eventually, writes
 from tests.system.conftest import MakeBed
 from tests.system.kinds import another, asked, until_row
@@ -15,22 +16,9 @@ SLOW = 40.0
 NOT_SERVED = b"404 page not found\n"
 
 
-def status_object(code: int, reason: str, message: str) -> dict[str, object]:
-    """A Kubernetes error as an API server words it."""
-    return {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "code": code,
-        "reason": reason,
-        "message": message,
-    }
-
-
 def no_discovery(link: Link, group: str, status: int) -> None:
     """Discovery of the group is refused, as a gateway does."""
-    body = status_object(403, "Forbidden", "discovery is forbidden") if status == 403 else NOT_SERVED
+    body = refusal(403, "discovery is forbidden", reason="Forbidden") if status == 403 else NOT_SERVED
     link.inject(rf"^/apis/{group}(/v[0-9a-z]+)?$", status=status, body=body)
 
 
@@ -170,7 +158,7 @@ async def test_S1_6_a_collection_answered_in_plain_text_404_is_missing_and_delet
 
 async def test_S1_6_a_404_about_an_object_does_not_mean_that_the_kind_is_missing(make_bed: MakeBed):
     bed = await make_bed(start=False)
-    body = status_object(404, "NotFound", 'clusters "lab" not found')
+    body = refusal(404, 'clusters "lab" not found', reason="NotFound")
     injection = bed.cloud.link.inject(rf"^/apis/{bed.group}/v1/goals", status=404, body=body)
     await bed.agent.start()
 
@@ -191,7 +179,7 @@ async def test_S1_6_a_forbidden_kind_says_so_deletes_nothing_and_leaves_others_a
     cloud_tasks, robot_tasks = await another(bed)
     await until_row(bed, "tasks", state="syncing")
     await bed.settled()
-    body = status_object(403, "Forbidden", "goals is forbidden: the account cannot list them")
+    body = refusal(403, "goals is forbidden: the account cannot list them", reason="Forbidden")
     injection = bed.cloud.link.inject(rf"^/apis/{bed.group}/v1/goals", status=403, body=body)
     async with bed.stopped():
         pass

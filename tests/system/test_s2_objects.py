@@ -12,25 +12,13 @@ from crsyncer.sandbox.faults import Request
 from tests.system.asked import status_writes
 from tests.system.bed import LABEL, OURS, ROBOT, Bed, SideBed, eventually, writes
 from tests.system.conftest import MakeBed
-from tests.system.kinds import account, another, asked, until_row
+from tests.system.kinds import account, account_name, another, asked, rules, until_row
 
 MINE = {LABEL: ROBOT}
 OTHER = {LABEL: "robot-2"}
 SELECTOR = f"{LABEL}={ROBOT}"
 UPSTREAM_UID = OURS + "upstream-uid"
 KUBE_SYSTEM = "/api/v1/namespaces/kube-system"
-
-
-def rules(group: str, *status_verbs: str) -> list[dict[str, Any]]:
-    """The rights of an existing robot's account in the cloud, and not one more."""
-    return [
-        {"apiGroups": [group], "resources": ["goals", "tasks"], "verbs": ["list", "watch"]},
-        {"apiGroups": [group], "resources": ["goals/status", "tasks/status"], "verbs": list(status_verbs)},
-    ]
-
-
-def account_name(group: str) -> str:
-    return f"robot-{group.partition('.')[0]}"
 
 
 def foreign(request: Request) -> bool:

@@ -4,35 +4,12 @@ import asyncio
 
 import pytest
 
-from crsyncer.core import calls
 from crsyncer.sandbox.resource import CRD
 from tests.system.asked import full_list, lists
-from tests.system.bed import Bed, SideBed, crd, eventually, some_at_a_time, writes
+from tests.system.bed import Bed, crd, writes
 from tests.system.conftest import MakeBed
-
-
-async def copied(bed: Bed, count: int) -> list[str]:
-    """Create so many objects in the cloud, and wait for their copies; their names."""
-    names = [f"g{number:02}" for number in range(count)]
-    await some_at_a_time(bed.cloud.create(name, spec={"x": 1}) for name in names)
-    await holds_exactly(bed.robot, names, seconds=20.0 + count / 5)
-    await bed.settled()
-    return names
-
-
-async def holds_exactly(side: SideBed, names: list[str], *, seconds: float = 20.0) -> None:
-    """Wait until a side has these objects and no others."""
-
-    async def check() -> bool:
-        return await side.names() == set(names)
-
-    await eventually(check, seconds=seconds, what=f"{side.plane.name} has {names}")
-
-
-def forbid_discovery(bed: Bed) -> None:
-    """Neither discovery nor the CRD tell of the kind in the cloud."""
-    for path in (rf"^/apis/{bed.group}(/v1)?$", f"^{calls.CRDS}/"):
-        bed.cloud.link.inject(path, status=403, body={"kind": "Status", "code": 403})
+from tests.system.crowd import copied, holds_exactly
+from tests.system.kinds import forbid_discovery
 
 
 @pytest.mark.parametrize("count", [2, 30])

@@ -1,90 +1,18 @@
 """S5.5a: what vanishes with its kind is kept and shown, whoever may look, and goes on by itself when all is back."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
 
 import pytest
 
-from crsyncer.sandbox.api import Api
-from crsyncer.sandbox.resource import CRD
 from tests.system.asked import deletes
-from tests.system.bed import Bed, crd
-from tests.system.conftest import MakeBed
-from tests.system.kinds import account
-from tests.system.roles import UID, roles
-from tests.system.test_commands import ask, run
-from tests.system.test_s2_objects import account_name, rules
-from tests.system.test_s5_brake import copied, forbid_discovery, holds_exactly
+from tests.system.bed import Bed, crd, out_of_sight
+from tests.system.commands import ask, run
+from tests.system.conftest import MakeBed, MakeLooker
+from tests.system.crowd import copied, holds_exactly
+from tests.system.roles import UID
+from tests.system.vanished import RIGHTS, all_held, back, delete_crd
 
 LONG = pytest.mark.long
-RIGHTS = ("everything", "list and watch", "no discovery")
-MakeLooker = Callable[[str], Awaitable[Bed]]
-
-
-@pytest.fixture
-def make_looker(make_bed: MakeBed, cloud_api: Api, group: str) -> MakeLooker:
-    """Make a bed whose agent may see so much of the cloud: `RIGHTS`."""
-
-    async def make(rights: str) -> Bed:
-        if rights == "everything":
-            return await make_bed()
-        token = await account(cloud_api, account_name(group), rules(group, "patch"))
-        bed = await make_bed(cloud_token=token, start=False)
-        if rights == "no discovery":
-            forbid_discovery(bed)
-        await bed.start()
-        return bed
-
-    return make
-
-
-async def delete_crd(bed: Bed, source: str = "cloud") -> None:
-    up, _ = roles(bed, source)
-    await up.api.delete(CRD.object(bed.resource))
-    await up.api.until_gone(CRD.object(bed.resource), seconds=60)
-
-
-async def all_held(bed: Bed, count: int, *, state: str = "kind-missing", seconds: float = 60.0) -> dict[str, Any]:
-    """Wait until so many objects are held because their kind has vanished; the hold."""
-
-    def held(status: dict[str, Any]) -> bool:
-        found = [(kind["state"], kind["held"]) for kind in status["kinds"]]
-        return found == [(state, count)] and status["health"] == "attention"
-
-    status = await bed.agent.until(held, seconds=seconds)
-    (hold,) = status["holds"]
-    assert (hold["reason"], hold["objects"], hold["resource"]) == ("KindMissing", count, bed.resource)
-    assert "KindMissing" in [reason["code"] for reason in status["reasons"]]
-    assert f"crsyncer holds release {hold['id']}" in hold["hint"]
-    return dict(hold)
-
-
-async def back(bed: Bed, names: list[str], *, x: int = 2, seconds: float = 120.0) -> None:
-    """Put the CRD and these objects back, and wait until all is well without anybody's help."""
-    await bed.cloud.api.apply_crd(crd(bed.group))
-    await asyncio.gather(*(bed.cloud.create(name, spec={"x": x}) for name in names))
-    status = await bed.agent.until(
-        lambda status: status["health"] == "healthy" and not status["holds"], seconds=seconds
-    )
-    assert status["kinds"][0]["held"] == 0
-    for name in names[:3]:
-        await bed.robot.shows(name, spec={"x": x}, seconds=seconds)
-    await bed.settled(seconds=seconds)
-
-
-@contextlib.asynccontextmanager
-async def out_of_sight(bed: Bed, how: str) -> AsyncIterator[None]:
-    """What happens inside, the agent does not see."""
-    if how == "down":
-        async with bed.stopped(kill=True):
-            yield
-    else:
-        bed.cloud.link.cut()
-        await bed.until_side("cloud", "offline")
-        yield
-        bed.cloud.link.restore()
 
 
 @pytest.mark.fault_16

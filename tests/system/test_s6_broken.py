@@ -12,8 +12,7 @@ from crsyncer.sandbox.agent import AgentProcess
 from tests.edges.store_kit import as_schema_1_had_it, break_bodies
 from tests.system.asked import full_list, lists
 from tests.system.bed import Bed, eventually, writes
-from tests.system.test_s5_brake import copied
-from tests.system.test_s6_state import report_all, shown_all
+from tests.system.crowd import copied, report_all, shown_all
 
 
 def garbage(database: Path) -> None:

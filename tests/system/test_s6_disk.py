@@ -2,16 +2,14 @@
 
 import errno
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from tests.disk import NEVER, SYNCS, Disk
-from tests.system.asked import lists
-from tests.system.bed import Bed, eventually, writes
+from tests.system.bed import Bed, eventually
 from tests.system.conftest import MakeBed
-from tests.system.test_s5_brake import copied
-from tests.system.test_s6_state import quiet
+from tests.system.crowd import copied
+from tests.system.state_dir import degraded, everything_travels, killed_it_resumes, quiet
 
 REFUSALS = [
     pytest.param(lambda disk: disk.fill(), id="full"),
@@ -19,18 +17,6 @@ REFUSALS = [
     pytest.param(lambda disk: disk.fail(errno.EIO), marks=pytest.mark.long, id="failing"),
     pytest.param(lambda disk: disk.slow(NEVER), id="silent"),
 ]
-
-
-async def everything_travels(bed: Bed, mark: str) -> None:
-    """A spec, a status, a new object and a deletion, each to the other side."""
-    changed = await bed.cloud.patch("g00", {"spec": {"mark": mark}})
-    await bed.robot.shows("g00", spec=changed["spec"])
-    await bed.robot.set_status("g01", {"mark": mark})
-    await bed.cloud.shows("g01", status={"mark": mark})
-    await bed.cloud.create(mark, spec={"mark": mark})
-    await bed.robot.shows(mark)
-    await bed.cloud.delete(mark)
-    await bed.robot.gone(mark, seconds=30)
 
 
 async def refused(disk: Disk, make_bed: MakeBed, refuse: Callable[[Disk], None]) -> Bed:
@@ -41,10 +27,6 @@ async def refused(disk: Disk, make_bed: MakeBed, refuse: Callable[[Disk], None])
     refuse(disk)
     await everything_travels(bed, "one")
     return bed
-
-
-def degraded(status: dict[str, Any]) -> bool:
-    return any(reason["code"] == "StateDegraded" for reason in status["reasons"])
 
 
 @pytest.mark.fault_43
@@ -86,18 +68,6 @@ async def test_S6_1_killed_while_the_disk_refuses_it_resumes_where_the_disk_was(
     disk.heal()
     await bed.agent.until(lambda status: status["health"] == "healthy")
     assert await bed.robot.names() == await bed.cloud.names() == {"g00", "g01", "g02"}
-
-
-async def killed_it_resumes(bed: Bed) -> None:
-    """What is on disk is all that was known: after a kill -9 nothing is written and nothing listed."""
-    async with bed.stopped(kill=True):
-        for side in (bed.cloud, bed.robot):
-            side.link.clear()
-    await bed.until_kind("syncing")
-    await bed.settled()
-    for side in (bed.cloud, bed.robot):
-        assert writes(side.link) == []
-        assert lists(side.link) == []
 
 
 @pytest.mark.fault_44

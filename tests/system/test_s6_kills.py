@@ -16,7 +16,7 @@ from crsyncer.sandbox.faults import Injection
 from tests.system.asked import deletes
 from tests.system.bed import Bed, History, SideBed, eventually
 from tests.system.conftest import MakeBed
-from tests.system.test_s5_brake import copied
+from tests.system.crowd import copied
 
 SECONDS = 90.0
 """Long, because the agent dies again and again meanwhile."""

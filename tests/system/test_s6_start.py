@@ -9,9 +9,8 @@ from crsyncer.sandbox.agent import AgentProcess
 from tests.mount import Mount, mounted
 from tests.system.bed import Bed, eventually, writes
 from tests.system.conftest import MakeBed
-from tests.system.test_s5_brake import copied
-from tests.system.test_s6_disk import degraded, everything_travels, killed_it_resumes
-from tests.system.test_s6_state import quiet
+from tests.system.crowd import copied
+from tests.system.state_dir import degraded, everything_travels, killed_it_resumes, quiet
 
 Change = Callable[[Mount], None]
 REFUSALS = [

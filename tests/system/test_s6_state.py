@@ -1,7 +1,6 @@
 """S6: what is on disk survives every end of the agent, and its loss costs a relist, never data."""
 
 import asyncio
-import time
 from pathlib import Path
 from typing import Any
 
@@ -10,38 +9,8 @@ import pytest
 from tests.system.asked import deletes, lists, status_writes, watches
 from tests.system.bed import LABEL, Bed, eventually, memory, some_at_a_time, writes
 from tests.system.conftest import MakeBed
-from tests.system.test_s5_brake import copied
-
-
-def remove_database(state_dir: Path) -> None:
-    for file in state_dir.glob("state.db*"):
-        file.unlink()
-
-
-async def quiet(bed: Bed) -> None:
-    """Wait until the agent has had nothing to write down for a while: then all it knows is on disk."""
-
-    async def check() -> bool:
-        newest = max(file.stat().st_mtime for file in bed.agent.state_dir.glob("state.db*"))
-        return time.time() - newest > 0.5
-
-    await eventually(check, what="the store is at rest")
-
-
-async def report_all(bed: Bed, names: list[str], phase: str) -> None:
-    await asyncio.gather(*(bed.robot.set_status(name, {"phase": phase, "of": name}) for name in names))
-
-
-async def shown_all(bed: Bed, names: list[str], phase: str, *, seconds: float = 30.0) -> None:
-    """Wait until the cloud shows every object's own status in a phase."""
-
-    async def check() -> bool:
-        items = (await bed.cloud.api.list(bed.cloud.resource))["items"]
-        return {item["metadata"]["name"]: item.get("status") for item in items} == {
-            name: {"phase": phase, "of": name} for name in names
-        }
-
-    await eventually(check, seconds=seconds, what=f"all of {names} are {phase} in the cloud")
+from tests.system.crowd import copied, report_all, shown_all
+from tests.system.state_dir import quiet, remove_database
 
 
 @pytest.mark.parametrize("database", ["kept", "deleted"])

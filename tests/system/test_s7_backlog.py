@@ -1,35 +1,16 @@
 """S7.2, S6.3: a long outage leaves one status an object, and these go up by what they are worth."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
 from tests.system.asked import status_writes
-from tests.system.bed import Bed, eventually
+from tests.system.bed import Bed, eventually, memory
+from tests.system.crowd import each
 
 T = TypeVar("T")
 OFTEN = 5
 """How often those objects report that report periodically."""
-
-
-def resident_mib(pid: int, what: str = "VmRSS") -> float:
-    """Memory of a process: now, or with `VmHWM` the most that it ever had."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(f"{what}:")) / 1024
-
-
-async def each(names: list[str], work: Callable[[str], Awaitable[T]]) -> list[T]:
-    """Sixteen at a time."""
-    gate = asyncio.Semaphore(16)
-
-    async def one(name: str) -> T:
-        async with gate:
-            return await work(name)
-
-    return await asyncio.gather(*(one(name) for name in names))
 
 
 def status(step: int) -> dict[str, Any]:
@@ -62,7 +43,7 @@ async def test_S7_2_a_backlog_goes_up_by_priority_the_newest_of_each_at_flat_mem
 
     await eventually(all_there, seconds=60 + count / 5, what="every copy is there")
     await bed.settled(seconds=300)
-    before = resident_mib(bed.agent.pid)
+    before = memory(bed.agent.pid)
     bed.cloud.link.cut()
     await bed.until_side("cloud", "offline")
 
@@ -75,12 +56,12 @@ async def test_S7_2_a_backlog_goes_up_by_priority_the_newest_of_each_at_flat_mem
         await report(bed, periodic, step)
     waiting = await bed.agent.until(lambda status: bool(status["outbox"]["depth"] == count), seconds=60)
     assert waiting["health"] == "offline"
-    queued = resident_mib(bed.agent.pid)
+    queued = memory(bed.agent.pid)
     bed.cloud.link.clear()
     bed.cloud.link.restore()
     await bed.agent.until(lambda status: bool(status["outbox"]["depth"] == 0), seconds=120 + count / 5)
     await bed.settled(seconds=300)
-    peak = resident_mib(bed.agent.pid, "VmHWM")
+    peak = memory(bed.agent.pid, "VmHWM")
     print(f"{count} objects: {before:.0f} MiB, with their statuses queued {queued:.0f}, at most {peak:.0f}")
     sent = [request.path.split("/")[-2] for request in status_writes(bed.cloud.link)]
     assert sorted(sent) == sorted(names)  # once each

@@ -1,17 +1,15 @@
 """S7: without the link the robot goes on alone; with it again, what matters most comes first."""
 
 import asyncio
-import os
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.system.asked import deletes, lists, status_writes, watches
-from tests.system.bed import Bed, eventually
+from tests.system.bed import Bed, cpu_seconds, eventually
 from tests.system.conftest import MakeBed
-from tests.system.test_s5_brake import copied, holds_exactly
+from tests.system.crowd import copied, holds_exactly
 
 
 async def without_cloud(bed: Bed) -> None:
@@ -163,12 +161,6 @@ async def test_S7_2_final_statuses_go_before_periodic_ones(bed: Bed):
     order = [request.path.split("/")[-2] for request in status_writes(bed.cloud.link)]
     assert sorted(order) == names
     assert set(order[:16]) <= set(final), order  # as many as run at a time
-
-
-def cpu_seconds(pid: int) -> float:
-    """User and system time of a process. Source: proc(5), fields 14 and 15 of stat."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @pytest.mark.fault_06

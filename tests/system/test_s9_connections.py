@@ -11,6 +11,7 @@ from crsyncer.sandbox.link import Link
 from crsyncer.sandbox.resource import NAMESPACE
 from tests.system.asked import full_list, lists, watches
 from tests.system.bed import Bed, SideBed, eventually, memory
+from tests.system.flow import begun, flows
 from tests.system.kinds import another, asked, row, until_row
 
 SIDES = ("cloud", "robot")
@@ -62,23 +63,6 @@ async def hit(injection: Injection, times: int = 1) -> None:
         return injection.count >= times
 
     await eventually(check, seconds=SLOW, what=f"{times} requests met {injection.pattern.pattern}")
-
-
-async def flows(cloud: SideBed, robot: SideBed, step: int) -> None:
-    """Changes arrive, both ways."""
-    await cloud.patch("a", {"spec": {"x": step}})
-    await robot.shows("a", spec={"x": step}, seconds=SLOW)
-    await robot.set_status("a", {"step": step})
-    await cloud.shows("a", status={"step": step}, seconds=SLOW)
-
-
-async def begun(bed: Bed) -> dict[str, Any]:
-    """One object on both sides, nothing left to do; the kind's row."""
-    await bed.cloud.create("a", spec={"x": 0})
-    await bed.robot.shows("a", spec={"x": 0})
-    await flows(bed.cloud, bed.robot, 1)
-    await bed.settled()
-    return await bed.kind()
 
 
 def most_in_a_second(requests: list[Request]) -> int:

@@ -1,0 +1,34 @@
+"""Runs commands as a shell does, without an agent or a cluster."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+CLI = [sys.executable, "-m", "crsyncer.cli.main"]
+
+
+def environment(**more: str) -> dict[str, str]:
+    """The variables of this process without anything that configures an agent."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("CRSYNCER_", "KUBERNETES_", "STATE_DIRECTORY"))}
+    return clean | more
+
+
+def crsyncer(*arguments: str | Path, cwd: Path | None = None, **variables: str) -> subprocess.CompletedProcess:
+    """What a command says, in a process of its own."""
+    return subprocess.run(
+        [*CLI, *arguments], capture_output=True, text=True, timeout=30, cwd=cwd, env=environment(**variables)
+    )
+
+
+def write_kubeconfig(path: Path) -> Path:
+    """A kubeconfig of a cluster that is not there, as two contexts."""
+    content = {
+        "current-context": "cloud",
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:9"}}],
+        "contexts": [{"name": name, "context": {"cluster": "c", "user": "u"}} for name in ("cloud", "robot")],
+        "users": [{"name": "u", "user": {"token": "s3cret-t0ken"}}],
+    }
+    path.write_text(json.dumps(content))
+    return path

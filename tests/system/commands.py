@@ -1,0 +1,41 @@
+"""Commands as an operator gives them, and the answers that tests wait for."""
+
+import json
+from typing import Any
+
+from tests.system.bed import Bed, eventually
+
+
+async def run(bed: Bed, *arguments: str, code: int = 0) -> str:
+    """What a command says, on standard output and standard error, once it has ended with this code."""
+    found, out, error = await bed.agent.crsyncer(*arguments)
+    assert found == code, (arguments, out, error)
+    assert "Traceback" not in error
+    return out + error
+
+
+async def ask(bed: Bed, *arguments: str, code: int = 0) -> dict[str, Any]:
+    """What a command says with --json."""
+    content: dict[str, Any] = json.loads(await run(bed, *arguments, "--json", code=code))
+    return content
+
+
+async def one_hold(bed: Bed) -> dict[str, Any]:
+    """The only hold there is, once there is one."""
+
+    async def check() -> Any:
+        return (await ask(bed, "holds", "list"))["holds"]
+
+    (hold,) = await eventually(check, seconds=60, what="a hold")
+    return dict(hold)
+
+
+async def until_held(bed: Bed, number: int) -> dict[str, Any]:
+    """Wait until so many objects of the kind are held; the status then."""
+    return await bed.agent.until(lambda status: [kind["held"] for kind in status["kinds"]] == [number], seconds=60)
+
+
+def access(bed: Bed) -> tuple[str, ...]:
+    """The flags with which a person on the robot looks at both clusters."""
+    kubeconfigs = {side: str(bed.directory / f"{side}.yaml") for side in ("cloud", "robot")}
+    return tuple(part for side, path in kubeconfigs.items() for part in (f"--{side}-kubeconfig", path))

@@ -1,0 +1,53 @@
+"""What tests of the state directory, and of the disk that it is on, share."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.system.asked import lists
+from tests.system.bed import Bed, eventually, writes
+
+
+async def quiet(bed: Bed) -> None:
+    """Wait until the agent has had nothing to write down for a while: then all it knows is on disk."""
+
+    async def check() -> bool:
+        newest = max(file.stat().st_mtime for file in bed.agent.state_dir.glob("state.db*"))
+        return time.time() - newest > 0.5
+
+    await eventually(check, what="the store is at rest")
+
+
+def remove_database(state_dir: Path) -> None:
+    """The store is gone; the agent must not run."""
+    for file in state_dir.glob("state.db*"):
+        file.unlink()
+
+
+async def everything_travels(bed: Bed, mark: str) -> None:
+    """A spec, a status, a new object and a deletion, each to the other side."""
+    changed = await bed.cloud.patch("g00", {"spec": {"mark": mark}})
+    await bed.robot.shows("g00", spec=changed["spec"])
+    await bed.robot.set_status("g01", {"mark": mark})
+    await bed.cloud.shows("g01", status={"mark": mark})
+    await bed.cloud.create(mark, spec={"mark": mark})
+    await bed.robot.shows(mark)
+    await bed.cloud.delete(mark)
+    await bed.robot.gone(mark, seconds=30)
+
+
+def degraded(status: dict[str, Any]) -> bool:
+    """Whether the store is said to be in trouble."""
+    return any(reason["code"] == "StateDegraded" for reason in status["reasons"])
+
+
+async def killed_it_resumes(bed: Bed) -> None:
+    """What is on disk is all that was known: after a kill -9 nothing is written and nothing listed."""
+    async with bed.stopped(kill=True):
+        for side in (bed.cloud, bed.robot):
+            side.link.clear()
+    await bed.until_kind("syncing")
+    await bed.settled()
+    for side in (bed.cloud, bed.robot):
+        assert writes(side.link) == []
+        assert lists(side.link) == []

@@ -1,0 +1,46 @@
+"""What tests of kinds that vanish upstream share: who may see it, what is held, how all comes back."""
+
+import asyncio
+from typing import Any
+
+from crsyncer.sandbox.resource import CRD
+from tests.system.bed import Bed, crd
+from tests.system.roles import roles
+
+RIGHTS = ("everything", "list and watch", "no discovery")
+"""How much of the cloud an agent may see. An account that may list and watch knows of discovery, as everybody."""
+
+
+async def delete_crd(bed: Bed, source: str = "cloud") -> None:
+    """Delete the kind upstream, and wait until its objects and it are gone."""
+    up, _ = roles(bed, source)
+    await up.api.delete(CRD.object(bed.resource))
+    await up.api.until_gone(CRD.object(bed.resource), seconds=60)
+
+
+async def all_held(bed: Bed, count: int, *, state: str = "kind-missing", seconds: float = 60.0) -> dict[str, Any]:
+    """Wait until so many objects are held because their kind has vanished; the hold."""
+
+    def held(status: dict[str, Any]) -> bool:
+        found = [(kind["state"], kind["held"]) for kind in status["kinds"]]
+        return found == [(state, count)] and status["health"] == "attention"
+
+    status = await bed.agent.until(held, seconds=seconds)
+    (hold,) = status["holds"]
+    assert (hold["reason"], hold["objects"], hold["resource"]) == ("KindMissing", count, bed.resource)
+    assert "KindMissing" in [reason["code"] for reason in status["reasons"]]
+    assert f"crsyncer holds release {hold['id']}" in hold["hint"]
+    return dict(hold)
+
+
+async def back(bed: Bed, names: list[str], *, x: int = 2, seconds: float = 120.0) -> None:
+    """Put the CRD and these objects back, and wait until all is well without anybody's help."""
+    await bed.cloud.api.apply_crd(crd(bed.group))
+    await asyncio.gather(*(bed.cloud.create(name, spec={"x": x}) for name in names))
+    status = await bed.agent.until(
+        lambda status: status["health"] == "healthy" and not status["holds"], seconds=seconds
+    )
+    assert status["kinds"][0]["held"] == 0
+    for name in names[:3]:
+        await bed.robot.shows(name, spec={"x": x}, seconds=seconds)
+    await bed.settled(seconds=seconds)
