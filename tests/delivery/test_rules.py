@@ -1,5 +1,8 @@
 """The list of rules and their tests: tests are found by name, and a rule without one fails the list."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from tests import rules
@@ -71,3 +74,14 @@ def test_a_rule_without_a_test_on_real_planes_fails_and_is_named(tree, capsys):
     root = tree(system__test_a="def test_S1_1_it_works(): ...\n", core__test_b="def test_S2_in_memory(): ...\n")
     assert main(root) == 1
     assert capsys.readouterr().out.splitlines()[-1] == "no test in tests/system: S2"
+
+
+def test_what_tests_share_is_in_modules_that_are_no_tests():
+    """Who changes a test must not have to look who else lives on it."""
+    tests = Path(rules.__file__).parent
+    found = [
+        path.name
+        for path in tests.rglob("*.py")
+        if re.search(r"(?m)^from tests[\w.]*\.test_\w+ import", path.read_text())
+    ]
+    assert found == []

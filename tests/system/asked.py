@@ -4,8 +4,9 @@ import json
 from typing import Any
 from urllib.parse import parse_qs
 
-from crsyncer.sandbox.faults import Request
+from crsyncer.sandbox.faults import Injection, Request
 from crsyncer.sandbox.link import Link
+from tests.system.bed import eventually
 
 
 def _of(request: Request, plural: str) -> bool:
@@ -52,4 +53,14 @@ def status_writes(link: Link, name: str = "") -> list[Request]:
 
 def refusal(code: int, message: str, **details: Any) -> dict[str, Any]:
     """A Status object as an API server sends it."""
-    return {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": message, **details}
+    status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+    return status | {"code": code, "message": message} | details
+
+
+async def hit(injection: Injection, times: int = 1) -> None:
+    """Wait until an injection has met so many requests."""
+
+    async def check() -> bool:
+        return injection.count >= times
+
+    await eventually(check, seconds=40.0, what=f"{times} requests met {injection.pattern.pattern}")

@@ -9,8 +9,8 @@ import pytest
 from crsyncer.sandbox.faults import Injection, Request
 from crsyncer.sandbox.link import Link
 from crsyncer.sandbox.resource import NAMESPACE
-from tests.system.asked import full_list, lists, watches
-from tests.system.bed import Bed, SideBed, eventually, memory
+from tests.system.asked import full_list, hit, lists, refusal, watches
+from tests.system.bed import Bed, SideBed, memory
 from tests.system.flow import begun, flows
 from tests.system.kinds import another, asked, row, until_row
 
@@ -26,20 +26,7 @@ def watch_of(plural: str) -> str:
 WATCH = watch_of("goals")
 
 
-def error(code: int, reason: str, message: str) -> dict[str, Any]:
-    """A Status object."""
-    return {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "code": code,
-        "reason": reason,
-        "message": message,
-    }
-
-
-EXPIRED = error(410, "Expired", "too old resource version: 1 (2)")
+EXPIRED = refusal(410, "too old resource version: 1 (2)", reason="Expired")
 
 
 def line(kind: str, obj: dict[str, Any]) -> bytes:
@@ -56,15 +43,6 @@ def side_of(bed: Bed, side: str) -> SideBed:
     return bed.cloud if side == "cloud" else bed.robot
 
 
-async def hit(injection: Injection, times: int = 1) -> None:
-    """Wait until an injection has met so many requests."""
-
-    async def check() -> bool:
-        return injection.count >= times
-
-    await eventually(check, seconds=SLOW, what=f"{times} requests met {injection.pattern.pattern}")
-
-
 def most_in_a_second(requests: list[Request]) -> int:
     """The largest number of requests within any second."""
     times = [r.time for r in requests]
@@ -76,7 +54,7 @@ async def test_S9_1_while_a_side_is_down_one_probe_asks_for_all_kinds(bed: Bed):
         await another(bed, plural)
         await until_row(bed, plural, state="syncing")
     await begun(bed)
-    down = bed.cloud.link.inject("", status=503, body=error(503, "ServiceUnavailable", "maintenance"))
+    down = bed.cloud.link.inject("", status=503, body=refusal(503, "maintenance", reason="ServiceUnavailable"))
     break_connections(bed.cloud.link)
     await bed.until_side("cloud", "offline")
     assert (await bed.agent.status())["health"] == "offline"
@@ -98,7 +76,7 @@ async def test_S9_1_while_a_side_is_down_one_probe_asks_for_all_kinds(bed: Bed):
 async def test_S9_1_a_probe_obeys_retry_after(bed: Bed):
     await begun(bed)
     down = bed.cloud.link.inject(
-        "", status=503, body=error(503, "ServiceUnavailable", ""), headers={"Retry-After": "4"}
+        "", status=503, body=refusal(503, "", reason="ServiceUnavailable"), headers={"Retry-After": "4"}
     )
     break_connections(bed.cloud.link)
     await bed.until_side("cloud", "offline")
@@ -115,7 +93,7 @@ async def test_S9_1_a_probe_obeys_retry_after(bed: Bed):
 async def test_S9_1_429_while_storage_is_initialized_means_wait_and_not_gone(bed: Bed, side: str):
     before = await begun(bed)
     link = side_of(bed, side).link
-    body = error(429, "TooManyRequests", "storage is (re)initializing")
+    body = refusal(429, "storage is (re)initializing", reason="TooManyRequests")
     busy = link.inject(WATCH, status=429, body=body, headers={"Retry-After": "2"}, times=2)
     break_connections(link)
     link.clear()
@@ -151,9 +129,12 @@ def faults(version: str) -> dict[str, Callable[[Link, str], Injection]]:
         "half a line": answers(200, b'{"type":"ADDED","object":{"metad'),
         "garbage": answers(200, b"<html>captive portal</html>\n"),
         "not an object": answers(200, line("ADDED", {"metadata": {}})),
-        "error line": answers(200, line("ERROR", error(500, "InternalError", "etcd is away"))),
+        "error line": answers(200, line("ERROR", refusal(500, "etcd is away", reason="InternalError"))),
         "closed without an answer": lambda link, watch: link.stall(watch, times=1, hang_up=True),
-        **{f"HTTP {code}": answers(code, error(code, "Failure", "trouble")) for code in (400, 404, 408, 500, 502, 504)},
+        **{
+            f"HTTP {code}": answers(code, refusal(code, "trouble", reason="Failure"))
+            for code in (400, 404, 408, 500, 502, 504)
+        },
     }
 
 

@@ -8,15 +8,15 @@ from urllib.parse import parse_qs
 import pytest
 
 from crsyncer.sandbox.resource import CRD
-from tests.system.asked import lists, watches
+from tests.system.asked import hit, lists, refusal, watches
 from tests.system.bed import Bed, SideBed, eventually
 from tests.system.conftest import MakeBed
+from tests.system.flow import flows
 from tests.system.kinds import another, row, until_row
-from tests.system.test_s9_connections import error, flows, hit
 
 STUCK = 4
-BUSY = error(429, "TooManyRequests", "storage is (re)initializing")
-WEBHOOK_DOWN = error(500, "InternalError", "conversion webhook for example.com failed: no endpoints")
+BUSY = refusal(429, "storage is (re)initializing", reason="TooManyRequests")
+WEBHOOK_DOWN = refusal(500, "conversion webhook for example.com failed: no endpoints", reason="InternalError")
 
 
 async def test_S9_3_watches_ask_for_bookmarks_and_an_end_and_lists_are_consistent(bed: Bed):
