@@ -2,26 +2,26 @@
 
 import asyncio
 import logging
-import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from crsyncer.core.actions import Delete, HoldReason
+from crsyncer.core.actions import HoldReason
 from crsyncer.core.decide import decide
 from crsyncer.core.model import Gap, Json, Key, Loaded, Side
 from crsyncer.core.policy import Policy
 from crsyncer.core.project import stamp_of, status_value
 from crsyncer.core.queue import Priority
 from crsyncer.core.watch import EventType
-from crsyncer.errors import SyncError
+from crsyncer.loop.audit import Auditor
 from crsyncer.loop.brake import DeletionBrake
-from crsyncer.loop.custody import KIND_MISSING, MANUAL, RESTORED, Custody
-from crsyncer.loop.definition import Definition
+from crsyncer.loop.custody import MANUAL, Custody
 from crsyncer.loop.dispatch import Job
-from crsyncer.loop.listwatch import Phase
+from crsyncer.loop.listings import Listings
 from crsyncer.loop.mirror import Mirror
 from crsyncer.loop.reflector import Reflector, Rewind
+from crsyncer.loop.restore import Restore
 from crsyncer.loop.sink import Coverage
+from crsyncer.loop.vanishing import Vanishing
 from crsyncer.loop.worker import CHECK, CONTENT, Surroundings, Worker
 
 log = logging.getLogger(__name__)
@@ -43,11 +43,14 @@ class Pair:
         self._up = around.links[policy.upstream]
         self._down = around.links[policy.downstream]
         self._custody = Custody(self.mirror, store=around.store, holds=around.holds, clock=around.clock)
-        self._definition = Definition(self._up, policy=policy, store=around.store, replaced=self._replaced)
+        self._listings = Listings(self.mirror)
+        self._vanishing = Vanishing(
+            self._up, mirror=self.mirror, custody=self._custody, listings=self._listings, store=around.store
+        )
         self._brake = DeletionBrake(
             self._up,
             resource=policy.resource,
-            definition=self._definition,
+            definition=self._vanishing.definition,
             custody=self._custody,
             copies=lambda: len(self.mirror.views[policy.downstream]),
             relisted=lambda: self.relist("verify", policy.upstream),
@@ -62,12 +65,14 @@ class Pair:
             custody=self._custody,
             settled=self._settled,
         )
-        self._rewound: set[Side] = set()
-        """Sides that were found older, or other, than they were, and have not been listed since (S8.3)."""
-        self._restore_open = False
-        """Whether the end of a restore waits for copies that are being made."""
-        self._lists: dict[Side, asyncio.Task[None]] = {}
-        self.reflectors = [
+        self._restore = Restore(
+            self.worker, mirror=self.mirror, custody=self._custody, listings=self._listings, holds=around.holds
+        )
+        self._auditor = Auditor(
+            self.worker, mirror=self.mirror, listings=self._listings, interval=around.audit_interval
+        )
+        self.reflectors = self._listings.reflectors
+        self.reflectors += [
             Reflector(
                 around.links[side],
                 fence=around.fences[side],
@@ -87,9 +92,7 @@ class Pair:
         ]
         for side in Side:
             if any(r.cursor() is None for r in self.on(side)):
-                # A restore may have cost the cursor, and a crash the list after it: whatever comes is newer (S8.3).
-                self.mirror.distrust(side)
-                self._rewound.add(side)
+                self._restore.mistrust(side)
 
     @property
     def kind_missing(self) -> bool:
@@ -98,16 +101,16 @@ class Pair:
 
     def on(self, side: Side) -> list[Reflector]:
         """The reflectors of one side."""
-        return [r for r in self.reflectors if r.side is side]
+        return self._listings.on(side)
 
     async def run(self) -> None:
         """Reflect both sides, forever."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._brake.run())
-            tasks.create_task(self._definition.run())
+            tasks.create_task(self._vanishing.definition.run())
             for reflector in self.reflectors:
                 tasks.create_task(reflector.listwatch.run())
-            tasks.create_task(self._keep_audited())
+            tasks.create_task(self._auditor.run())
 
     def revive(self) -> None:
         """The CRD has changed, or a human asks: what was refused is tried again at once."""
@@ -135,7 +138,7 @@ class Pair:
 
     async def relist(self, reason: str, *sides: Side) -> None:
         """Return after a fresh, consistent list of these sides; raises as `ListWatch.fresh_list` does."""
-        await asyncio.gather(*(r.listwatch.fresh_list(reason) for r in self.reflectors if r.side in sides))
+        await self._listings.fresh(reason, *sides)
 
     def resend(self) -> None:
         """The cloud is spoken to in another way than before: what it has of our statuses is an open question (S4.6)."""
@@ -143,32 +146,13 @@ class Pair:
             self.mirror.remember(key, replace(record, sent=""))
             self.worker.look(key)
 
-    def verify(self, priority: Priority | None = None) -> None:
+    def verify(self) -> None:
         """Compare every object, upstream's statuses too (S4.8)."""
-        self.worker.unverified |= set(self.mirror.views[self.policy.downstream])
-        for key in self.mirror.known_keys():
-            self.worker.look(key, priority)
+        self._auditor.verify()
 
-    async def audit(self) -> None:
-        """Compare what is known with what both sides have, and then the sides, after everything else there is to do.
-
-        Live changes do not notice: a digest is taken beside the watch, and a list only where that shows something
-        else. Raises SyncError when a side did not answer.
-        """
-        for reflector in self.reflectors:
-            if reflector.listwatch.phase is Phase.WATCHING and not await reflector.agrees():
-                log.warning("%s %s is not what the watch has shown", reflector.side, self.policy.resource)
-                await reflector.listwatch.fresh_list("audit")
-        self.verify(Priority.AUDIT)
-
-    async def _keep_audited(self) -> None:
-        """Audit at times that differ from kind to kind and robot to robot, forever."""
-        while True:
-            await asyncio.sleep(self._around.audit_interval * random.uniform(0.5, 1.5))  # noqa: S311
-            try:
-                await self.audit()
-            except SyncError as error:
-                log.info("%s: not audited this time: %s", self.policy.resource, error)
+    def vanished(self) -> None:
+        """The kind that upstream serves now is not the one that it served before."""
+        self._vanishing.begin()
 
     # What the reflectors report
 
@@ -182,18 +166,13 @@ class Pair:
                 self.worker.take(key, plan.status, status_value(raw, self.policy))
         else:
             copy = self.mirror.views[self.policy.downstream].get(key)
-            if (
-                raw is not None
-                and copy is not None
-                and copy.stamp
-                and copy.stamp.upstream_uid != raw["metadata"]["uid"]
-            ):
-                self._definition.doubt()  # its successor may have come with the kind's
+            stamp = None if copy is None else copy.stamp
+            if raw is not None and stamp is not None and stamp.upstream_uid != raw["metadata"]["uid"]:
+                self._vanishing.definition.doubt()  # its successor may have come with the kind's
             self.worker.arrived.setdefault(job, asyncio.get_running_loop().time())
             if key in self.mirror.pending:
-                self.worker.queue_status(
-                    key, self.worker.outbox.priority(key)
-                )  # what was refused before may be taken now (S10)
+                # What was refused before may be taken now (S10).
+                self.worker.queue_status(key, self.worker.outbox.priority(key))
         if gone:
             self.mirror.lost(side, key)
             self._custody.forget(key)
@@ -219,146 +198,49 @@ class Pair:
             around.noticed()
 
     def _covered(self, side: Side) -> None:
-        coverages = {self.mirror.coverage(side, r.namespace) for r in self.on(side)}
-        complete = coverages == {Coverage.COMPLETE}
         if side is self.policy.downstream:
-            self._hold_if_vanished()
-            self._confirm_outbox(coverages)
-            if complete:
+            self._vanishing.check()
+            self._confirm_outbox()
+            if self._listings.complete(side):
                 self.worker.refused.clear()  # a change of the CRD has it listed anew, and may change what it takes
-        elif self._custody.vanished:
-            if complete:
-                self._reappear()
-            elif Coverage.NONE not in coverages:
-                # It may be another kind of the same name: its refusal of the cursor follows inside a 200 (measured).
-                self._list(self.policy.upstream, "vanished")
-        if side is self.policy.upstream and complete:
-            self._definition.doubt()
-        if side is self.policy.upstream and self._up.up.is_set():
-            # What has happened meanwhile arrives now, oldest first: hear it out, for deletions go first (S7.2).
-            self._around.dispatchers[self.policy.downstream].pause(_HEARING_SECONDS)
-        if side in self._rewound:
-            self.worker.unverified |= set(self.mirror.views[self.policy.downstream])
-            if complete:
-                self._rewound.discard(side)
+        else:
+            self._vanishing.covered()
+            if self._up.up.is_set():
+                # What has happened meanwhile arrives now, oldest first: hear it out, for deletions go first (S7.2).
+                self._around.dispatchers[self.policy.downstream].pause(_HEARING_SECONDS)
+        self._restore.covered(side)
         for key in self.mirror.known_keys():
             self.worker.look(key)
-        self._end_restore()
+        self._restore.end()
 
-    def _confirm_outbox(self, coverages: set[Coverage]) -> None:
+    def _confirm_outbox(self) -> None:
         """What waited when the agent stopped is sent when every copy has been seen: the store may be an older one."""
-        if coverages == {Coverage.COMPLETE}:
+        downstream = self.policy.downstream
+        if self._listings.complete(downstream):
             self.worker.outbox.confirm()
-        elif self.worker.outbox.doubtful and Coverage.NONE not in coverages:
-            self._list(self.policy.downstream, "outbox")
+        elif self.worker.outbox.doubtful and Coverage.NONE not in self._listings.coverages(downstream):
+            self._listings.want(downstream, "outbox")
 
     def _went_back(self, side: Side, how: Rewind) -> None:
-        """What a side shows from now on may be older than what we know, or of another cluster (S5.5c, S8.3).
-
-        Held is what a restored upstream would delete. A downstream that went back is only brought in line again, and
-        an ordinary boot is no restore.
-        """
-        self._rewound.add(side)
         if side is self.policy.upstream:
-            self._definition.forget()
-        if how is Rewind.REBUILT or (how is Rewind.RESTORED and side is self.policy.upstream):
-            self._custody.engage(RESTORED)
-
-    def _end_restore(self, settled: Key | None = None) -> None:
-        """After a restore deletions are held only as long as there are any, those of `settled` aside (S8.3).
-
-        What the restored side lost is exactly what a complete list of it does not show. When that takes no copy,
-        whatever vanishes later is deleted later, by somebody who means the cluster as it is now. A hold that went on
-        unseen would catch that one.
-        """
-        group = self._around.holds.group(self.policy.resource, HoldReason.RESTORED)
-        if not self._custody.stands(HoldReason.RESTORED) or (group is not None and group.keys - {settled}):
-            return
-        coverages = {
-            side: {self.mirror.coverage(side, r.namespace) for r in self.on(side)}
-            for side in (self.policy.upstream, self.policy.downstream)
-        }
-        if Coverage.NONE in coverages[self.policy.upstream] | coverages[self.policy.downstream]:
-            return
-        self._restore_open = bool(self.worker.creating)  # what is being made may turn out to be what was lost
-        if self._restore_open:
-            return
-        if coverages[self.policy.upstream] != {Coverage.COMPLETE}:
-            self._list(self.policy.upstream, "restored")
-        elif not any(
-            isinstance(self.worker.plan(k).content, Delete) for k in self.mirror.views[self.policy.downstream]
-        ):
-            log.info("%s: the restored %s costs no copy: nothing is held", self.policy.resource, self.policy.upstream)
-            self._custody.release(HoldReason.RESTORED, set())
+            self._vanishing.definition.forget()
+        self._restore.begin(side, how)
 
     def _phase_changed(self) -> None:
-        self._hold_if_vanished()
-        self._around.noticed()
-
-    def vanished(self) -> None:
-        """The kind that upstream serves now is not the one that it served before."""
-        self._custody.vanish(())
-        for reflector in self.on(self.policy.upstream):
-            reflector.disown()
-
-    def _replaced(self) -> None:
-        """Nobody may have meant what the kind lacks since it was made anew, and only a list from now on shows that."""
-        self.vanished()
-        running = self._lists.pop(self.policy.upstream, None)
-        if running is not None:
-            running.cancel()
-        self._list(self.policy.upstream, "vanished")
+        self._vanishing.check()
         self._around.noticed()
 
     def _present(self, key: Key) -> bool:
         view = self.mirror.views[self.policy.upstream].get(key)
         return view is not None and not view.terminating
 
-    def _hold_if_vanished(self) -> None:
-        if any(r.listwatch.phase is Phase.MISSING for r in self.on(self.policy.upstream)):
-            if not self._custody.vanished:
-                log.warning(
-                    "%s: the %s does not serve the kind: nothing is deleted", self.policy.resource, self._up.side
-                )
-                self._definition.forget()  # whichever comes back, what it lacks is held
-            self._custody.vanish(self._at_stake())
-
-    def _reappear(self) -> None:
-        """What the kind came back without stays held: it went with the kind, and nobody may have meant it."""
-        absent = [key for key in self._at_stake() if self.mirror.sight(self.policy.upstream, key) is Gap.ABSENT]
-        free = (None, KIND_MISSING)
-        lacking = {key for key in absent if self._custody.held(key) in free and not self._custody.passed(key)}
-        self._custody.reappear(lacking)
-        log.info(
-            "%s: the %s serves the kind again; %d copies stay held", self.policy.resource, self._up.side, len(lacking)
-        )
-
-    def _at_stake(self) -> Iterator[Key]:
-        """The copies that would be deleted without upstream; an orphan that never was a copy is none of them."""
-        for key, view in self.mirror.views[self.policy.downstream].items():
-            gone = decide(Gap.ABSENT, view, self.policy, self.mirror.record(key))
-            if view.stamp is not None and gone.content is not None:
-                yield key
-
     def _settled(self, key: Key) -> None:
         """A copy without upstream looks like an orphan, but a resumed watch is no proof: one list, for all of them."""
-        if self._restore_open or self._around.holds.held(self.policy.resource, key, HoldReason.RESTORED):
-            self._end_restore(settled=key)
+        self._restore.settled(key)
         down = self.mirror.views[self.policy.downstream].get(key)
         if down is None or self.mirror.sight(self.policy.upstream, key) is not Gap.UNSEEN:
             return
         resumed = self.mirror.coverage(self.policy.upstream, key.namespace) is Coverage.RESUMED
         gone = decide(Gap.ABSENT, down, self.policy, self.mirror.record(key))
         if resumed and gone.content is not None:
-            self._list(self.policy.upstream, "orphan")
-
-    def _list(self, side: Side, reason: str) -> None:
-        """A resumed watch does not tell what is absent, or when it is up to date: have a list tell, one at a time."""
-        if side not in self._lists or self._lists[side].done():
-            self._lists[side] = asyncio.ensure_future(self._try_list(side, reason))
-
-    async def _try_list(self, side: Side, reason: str) -> None:
-        try:
-            await self.relist(reason, side)
-        except SyncError as error:
-            log.info("%s: the %s cannot be listed yet (%s): %s", self.policy.resource, side, reason, error)
+            self._listings.want(self.policy.upstream, "orphan")

@@ -20,9 +20,10 @@ from crsyncer.loop.dispatch import Dispatcher
 from crsyncer.loop.listwatch import ListWatch
 from crsyncer.loop.mirror import Mirror
 from crsyncer.loop.outbox import Outbox
-from crsyncer.loop.pair import Pair
 from crsyncer.loop.reflector import Reflector
+from crsyncer.loop.restore import Restore
 from crsyncer.loop.side import SideLink
+from crsyncer.loop.vanishing import Vanishing
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +141,8 @@ MUTANTS = (
     ),
     Mutant(
         "what a kind came back without is not asked",
-        Pair._replaced,
-        "self.vanished()",
+        Vanishing._replaced,
+        "self.begin()",
         "pass",
         noticed_by="S5_5_a_kind_that_was_made_anew_with_half",
     ),
@@ -176,7 +177,7 @@ MUTANTS = (
     ),
     Mutant(
         "a restored cluster holds nothing back",
-        Pair._went_back,
+        Restore.begin,
         "self._custody.engage(RESTORED)",
         "pass",
         noticed_by="S8_3_what",

@@ -1,0 +1,80 @@
+"""What becomes of the copies when their kind vanishes upstream: they are kept, and given back one by one (S5.5a)."""
+
+import logging
+from collections.abc import Iterator
+
+from crsyncer.core.decide import decide
+from crsyncer.core.model import Gap, Key
+from crsyncer.loop.custody import KIND_MISSING, Custody
+from crsyncer.loop.definition import Definition
+from crsyncer.loop.listings import Listings
+from crsyncer.loop.listwatch import Phase
+from crsyncer.loop.mirror import Mirror
+from crsyncer.loop.side import SideLink
+from crsyncer.loop.sink import Coverage
+from crsyncer.ports import Store
+
+log = logging.getLogger(__name__)
+
+
+class Vanishing:
+    """A kind that upstream does not serve, or serves anew, from its end to the list that shows what came back."""
+
+    def __init__(self, link: SideLink, *, mirror: Mirror, custody: Custody, listings: Listings, store: Store) -> None:
+        self.definition = Definition(link, policy=mirror.policy, store=store, replaced=self._replaced)
+        self._mirror = mirror
+        self._policy = mirror.policy
+        self._custody = custody
+        self._listings = listings
+
+    def check(self) -> None:
+        """Hold all copies, whichever there are by now, while upstream does not serve the kind."""
+        if not any(r.listwatch.phase is Phase.MISSING for r in self._listings.on(self._policy.upstream)):
+            return
+        if not self._custody.vanished:
+            log.warning("%s: the %s does not serve the kind: nothing is deleted", *self._names())
+            self.definition.forget()  # whichever comes back, what it lacks is held
+        self._custody.vanish(self._at_stake())
+
+    def begin(self) -> None:
+        """The kind that upstream serves now is not the one that it served before."""
+        self._custody.vanish(())
+        for reflector in self._listings.on(self._policy.upstream):
+            reflector.disown()
+
+    def covered(self) -> None:
+        """What a missing object means upstream has changed: a complete list shows what came back."""
+        upstream = self._policy.upstream
+        complete = self._listings.complete(upstream)
+        if complete:
+            self.definition.doubt()
+        if not self._custody.vanished:
+            return
+        if complete:
+            self._end()
+        elif Coverage.NONE not in self._listings.coverages(upstream):
+            # It may be another kind of the same name: its refusal of the cursor follows inside a 200 (measured).
+            self._listings.want(upstream, "vanished")
+
+    def _replaced(self) -> None:
+        """Nobody may have meant what the kind lacks since it was made anew, and only a list from now on shows that."""
+        self.begin()
+        self._listings.want(self._policy.upstream, "vanished", anew=True)
+
+    def _end(self) -> None:
+        """What the kind came back without stays held: it went with the kind, and nobody may have meant it."""
+        absent = [key for key in self._at_stake() if self._mirror.sight(self._policy.upstream, key) is Gap.ABSENT]
+        free = (None, KIND_MISSING)
+        lacking = {key for key in absent if self._custody.held(key) in free and not self._custody.passed(key)}
+        self._custody.reappear(lacking)
+        log.info("%s: the %s serves the kind again; %d copies stay held", *self._names(), len(lacking))
+
+    def _at_stake(self) -> Iterator[Key]:
+        """The copies that would be deleted without upstream; an orphan that never was a copy is none of them."""
+        for key, view in self._mirror.views[self._policy.downstream].items():
+            gone = decide(Gap.ABSENT, view, self._policy, self._mirror.record(key))
+            if view.stamp is not None and gone.content is not None:
+                yield key
+
+    def _names(self) -> tuple[str, str]:
+        return self._policy.resource, self._policy.upstream
