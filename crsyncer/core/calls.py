@@ -166,17 +166,20 @@ def create_namespace(name: str) -> Call:
     return Call("create", "POST", "/api/v1/namespaces", body=body)
 
 
-def patch_status(policy: Policy, key: Key, uid: str, value: Any, *, upstream: View | None) -> Call:
+def patch_status(policy: Policy, key: Key, uid: str, value: Any, *, upstream: View | None, exact: bool = False) -> Call:
     """Write a status (None: remove it) by JSON Patch whose first operation tests the uid (S4.2).
 
-    In subtree mode, where upstream has no status yet, the parent is made as well; a test of the resourceVersion makes
-    sure that nobody else's neighbours are overwritten in that moment.
+    `exact`: only over the very version that `upstream` is. In subtree mode, where upstream has no status yet, the
+    parent is made as well, and the same test makes sure that nobody else's neighbours are overwritten in that moment.
     """
     operations: list[Json] = [{"op": "test", "path": "/metadata/uid", "value": uid}]
+    same = {"op": "test", "path": "/metadata/resourceVersion", "value": upstream.resource_version if upstream else ""}
+    if exact:
+        operations.append(same)
     if policy.subtree is None:
         operations.append(_write("/status", value))
     elif value is not None and upstream is not None and not upstream.has_status:
-        operations.append({"op": "test", "path": "/metadata/resourceVersion", "value": upstream.resource_version})
+        operations.append(same)
         operations.append(_write("/status", {policy.subtree: value}))
     else:
         pointer = policy.subtree.replace("~", "~0").replace("/", "~1")

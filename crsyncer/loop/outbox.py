@@ -38,6 +38,8 @@ class Outbox:
         self._clock = clock
         self._doubtful = set(mirror.pending)
         """Rows of the store whose copies have not been looked at since: upstream may have newer statuses."""
+        self._unproven: set[Key] = set()
+        """Such rows when every copy has been looked at: those of copies that show no status."""
         self._patch_refused = f"put-status:{policy.resource}"
         self.suspicions = 0
         """How often there was reason to ask upstream anew where it takes statuses; counted once in a while only."""
@@ -60,6 +62,7 @@ class Outbox:
         )
         self._mirror.set_pending(key, row)
         self._doubtful.discard(key)
+        self._unproven.discard(key)
         record = self._mirror.record_of(key, action.upstream_uid)
         self._mirror.remember(key, replace(record, had_status=True))
         return self.priority(key)
@@ -92,8 +95,27 @@ class Outbox:
         return any(key in self._mirror.pending for key in self._doubtful)
 
     def confirm(self) -> None:
-        """A list of downstream has shown every copy: the rows that are left are the newest there is."""
+        """A list of downstream has shown every copy: a row whose copy still shows it is the newest there is."""
+        for key in self._doubtful:
+            copy, row = self._mirror.views[self._policy.downstream].get(key), self._mirror.pending.get(key)
+            if row is not None and (copy is None or copy.status != row.digest):
+                self._unproven.add(key)
         self._doubtful.clear()
+
+    def lacks_proof(self, key: Key) -> bool:
+        """Whether only upstream can tell if a row is newer than what it has: no copy begins with it before."""
+        return key in self._unproven and key in self._mirror.pending
+
+    def _overtaken(self, key: Key, upstream: View) -> bool:
+        """Whether upstream has had a newer status since a row without a copy was made, as far as anybody can tell.
+
+        It is not older than what upstream had acknowledged by then. What else upstream has came later, from us with
+        a later state of this store, or from somebody. Where it is not known any more what was acknowledged, the row
+        was saved from a broken database, and is as new as that.
+        """
+        record = self._mirror.record(key)
+        known = record.upstream_uid == upstream.uid
+        return self.lacks_proof(key) and known and upstream.status not in ("", record.accepted)
 
     def priority(self, key: Key) -> Priority:
         """Final statuses before periodic ones (S7.2)."""
@@ -122,6 +144,10 @@ class Outbox:
         overtaken = row.merged and row.attempts  # what was tried before may yet land: only an answer counts
         if upstream.status == wire and not overtaken:
             self._acknowledge(key, row, wire=wire, resource_version="")
+            return False
+        if self._overtaken(key, upstream):
+            log.warning("status of %s given up: %s had another after it", key, self._policy.upstream)
+            self._mirror.set_pending(key, None)
             return False
         if self._policy.subtree is not None and upstream.odd_status:
             raise Never("upstream's status is not an object, so there is no place for the subtree")
@@ -173,7 +199,8 @@ class Outbox:
 
     async def _write(self, key: Key, upstream: View, value: Any) -> Reply:
         if not self._store.get_meta(self._patch_refused):
-            call = calls.patch_status(self._policy, key, upstream.uid, value, upstream=upstream)
+            exact = self.lacks_proof(key)  # upstream may be at another version than we have heard of yet
+            call = calls.patch_status(self._policy, key, upstream.uid, value, upstream=upstream, exact=exact)
             try:
                 return await self._ask(call)
             except NotAllowed as error:

@@ -253,7 +253,9 @@ class Worker:
         row = self.mirror.pending.get(key)
         if self.outbox.doubts(key):
             return True  # nor is a copy started with it
-        if row is None or row.dead or row.attempts or not self._up.up.is_set():
+        if row is None or row.dead or not self._up.up.is_set():
+            return False
+        if row.attempts and not self.outbox.lacks_proof(key):
             return False
         if self.mirror.sight(self.policy.upstream, key) is Gap.UNSEEN:
             return False

@@ -91,6 +91,14 @@ def test_S4_5_where_the_parent_is_made_nobody_elses_new_status_is_overwritten():
     assert after["status"] == {"battery": 1, "robot": 7}
 
 
+@pytest.mark.parametrize("kind", [WHOLE, SUBTREE])
+def test_S4_1_where_upstream_may_have_moved_on_only_the_version_that_was_seen_is_written(kind):
+    raw = goal(version="2", status={"battery": 1})
+    call = calls.patch_status(kind, KEY, "u-1", {"x": 1}, upstream=view_of(raw, kind, Side.CLOUD), exact=True)
+    assert patched(raw, call.body) is not None
+    assert patched(goal(version="3", status={"battery": 1}), call.body) is None
+
+
 def test_S4_2_a_status_goes_to_its_endpoint_and_asks_for_little_back():
     call = calls.patch_status(WHOLE, KEY, "u-1", {"x": 1}, upstream=None)
     assert (call.verb, call.method, call.path) == ("patch", "PATCH", IN_DEFAULT + "/a/status")

@@ -1,11 +1,13 @@
 """An older copy of the state directory is put back: a stored position is a hint, and what waited may be history."""
 
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.system.bed import Bed, writes
+from tests.system.bed import Bed, eventually, writes
 from tests.system.conftest import MakeBed
 from tests.system.roles import roles
 from tests.system.travel import SLOW
@@ -97,3 +99,64 @@ async def test_S6_4_a_deletion_of_an_older_database_is_about_the_object_of_that_
 def bed_side(bed: Bed, side: object) -> str:
     """What `status` calls a side."""
     return "cloud" if side is bed.cloud else "robot"
+
+
+async def test_S4_1_a_status_of_an_older_database_whose_copy_is_gone_does_not_go_over_a_newer_one(
+    bed: Bed, tmp_path: Path
+):
+    await bed.cloud.create("a", spec={"x": 1})
+    await bed.robot.shows("a", spec={"x": 1})
+    bed.cloud.link.cut()
+    await bed.until_side("cloud", "offline")
+    await bed.robot.set_status("a", {"phase": "OLD"})
+    await bed.agent.until(lambda status: status["outbox"]["depth"] == 1)
+    backup = tmp_path / "backup"
+    async with bed.stopped():
+        shutil.copytree(bed.agent.state_dir, backup)
+        bed.cloud.link.restore()
+    await bed.cloud.shows("a", status={"phase": "OLD"})
+    await bed.robot.set_status("a", {"phase": "DONE"})
+    await bed.cloud.shows("a", status={"phase": "DONE"})
+    await bed.settled()
+    history = await bed.cloud.record("a")
+    async with bed.stopped():
+        await bed.robot.delete("a")
+        shutil.rmtree(bed.agent.state_dir)
+        shutil.copytree(backup, bed.agent.state_dir)
+        lose(bed.agent.state_dir / "state.db", "cursors")  # or the watch would tell what has happened since
+    await bed.robot.shows("a", spec={"x": 1}, status={"phase": "DONE"})
+    await bed.agent.until(lambda status: status["outbox"]["depth"] == 0)
+    await bed.robot.set_status("a", {"phase": "AGAIN"})
+    await bed.cloud.shows("a", status={"phase": "AGAIN"})
+
+    async def last() -> bool:
+        return {"phase": "AGAIN"} in history.statuses()
+
+    await eventually(last, what="the last status is recorded")
+    assert {"phase": "OLD"} not in history.statuses()
+
+
+@pytest.mark.parametrize("lost", [(), ("cursors",), ("cursors", "objects", "rests")])
+async def test_S6_3_the_final_status_of_a_copy_that_is_gone_is_sent_after_a_restart(bed: Bed, lost: tuple[str, ...]):
+    await bed.cloud.create("a", spec={"x": 1})
+    await bed.robot.shows("a", spec={"x": 1})
+    await bed.robot.set_status("a", {"phase": "RUNNING"})
+    await bed.cloud.shows("a", status={"phase": "RUNNING"})
+    await bed.settled()
+    bed.cloud.link.cut()
+    await bed.until_side("cloud", "offline")
+    await bed.robot.set_status("a", {"phase": "DONE"})
+    await bed.agent.until(lambda status: status["outbox"]["depth"] == 1)
+    async with bed.stopped():
+        await bed.robot.delete("a")
+        lose(bed.agent.state_dir / "state.db", *lost)
+        bed.cloud.link.restore()
+    await bed.cloud.shows("a", status={"phase": "DONE"})
+    await bed.robot.shows("a", spec={"x": 1}, status={"phase": "DONE"})
+
+
+def lose(database: Path, *tables: str) -> None:
+    """Take from a database what could not be salvaged of it."""
+    with closing(sqlite3.connect(database)) as changed, changed:
+        for table in tables:
+            changed.execute(f"DELETE FROM {table}")
