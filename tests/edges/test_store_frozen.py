@@ -98,6 +98,7 @@ async def test_S6_5_what_is_on_a_disk_that_refuses_is_read_and_what_is_new_is_wr
 ) -> None:
     directory = await left_behind(disk, tmp_path, *files)
     refuse(disk)
+    assert read_offline(directory).kinds[GOALS].copies == {Side.CLOUD: 12, Side.ROBOT: 12}  # without an agent, too
     heard: list[str | None] = []
     store = await SqliteStore.open(directory, on_trouble=heard.append)
     loaded = await store.load(GOALS)
