@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from crsyncer.core import calls
 from crsyncer.edges.config import load
 from crsyncer.sandbox.agent import AgentProcess
 from crsyncer.sandbox.api import Api, ApiError
@@ -56,11 +57,10 @@ class Clusters:
         assert done.returncode == 0, done.stderr
 
 
-def commands(document: str) -> str:
-    """The first block of commands in a document."""
-    found = re.search(r"```sh\n(.*?)```", (ROOT / document).read_text(), re.DOTALL)
-    assert found is not None
-    return found[1]
+def commands(document: str, number: int = 0) -> str:
+    """A block of commands in a document, the first or a later one."""
+    found: list[str] = re.findall(r"```sh\n(.*?)```", (ROOT / document).read_text(), re.DOTALL)
+    return found[number]
 
 
 @pytest.fixture
@@ -145,6 +145,25 @@ async def test_the_documented_rights_are_enough_and_go_no_further(clusters, clou
             with pytest.raises(ApiError) as refused:
                 await attempt
             assert refused.value.status == 403
+        await can_be_told_more(clusters, thief)
+
+
+async def can_be_told_more(clusters: Clusters, robot: Api) -> None:
+    """The optional rights, by which a kind that was made anew is told from one that was emptied, are as documented."""
+
+    async def may(path: str) -> bool:
+        return (await robot.request("GET", path))[0] == 200
+
+    paths = [calls.crd(f"{kind.plural}.{kind.group}").path for kind in (GOAL, FINDING)]
+    paths.append("/api/v1/namespaces/kube-system")
+    assert [await may(path) for path in paths] == [False, False, False]
+    await asyncio.to_thread(clusters.shell, commands("cloud/README.md", 1), cluster="cloud")
+
+    async def all_may() -> bool:
+        return all([await may(path) for path in paths])
+
+    await eventually(all_may, what="the account may read the CRDs and kube-system")
+    assert not await may(calls.CRDS)
 
 
 async def gone(api: Api, obj: dict) -> bool:
