@@ -14,6 +14,7 @@ from crsyncer.core.calls import JSON_PATCH, Call
 from crsyncer.core.model import Json, Side
 from crsyncer.core.policy import OURS, ROBOT_LABEL
 from crsyncer.ports import Reply
+from tests.model.api_server import CRDS
 from tests.model.life import ROBOT
 from tests.model.plane import GROUP
 from tests.model.storage import Change
@@ -107,6 +108,8 @@ class Story:
     leaving: bool = False
     """It was deleted, began to be, or went out of the agent's sight, because somebody wanted that."""
     gone: Fate | None = None
+    kind_known: bool = False
+    """It went with its CRD, whose uid the agent had written down: it can tell, however fast there is another."""
     sent: int = 0
     """The highest number of a status that the agent has written to it."""
     cleared: bool = False
@@ -162,6 +165,7 @@ class Checker:
             story.leaving = True
         if change.after is None:
             story.gone = Fate.KIND if dying and not story.leaving else Fate.USER
+            story.kind_known = self._kind_known(change.resource, side)
         if there:
             self.occupied.setdefault(place, self.world.clock.now)
         else:
@@ -182,6 +186,12 @@ class Checker:
             not any(told <= death < told + _RACE_SECONDS for death in self.world.deaths)
             for told in self.noticed_kind[resource]
         )
+
+    def _kind_known(self, resource: str, side: Side) -> bool:
+        """Whether the agent knows by which CRD a kind is served at present."""
+        crd = self.world.servers[side].storage.of(CRDS).get(("", resource))
+        _, known = self.world.disk.kept(f"crd:{side}:{resource}") or ("", "")
+        return crd is not None and crd["metadata"]["uid"] == known
 
     def _kind_is_dying(self, resource: str, side: Side) -> bool:
         return any(k.resource == resource and k.dying for k in self.world.servers[side].kinds())
@@ -312,7 +322,9 @@ class Checker:
                 raise Violation(f"{write}: upstream's {uid} was lost by a restore, so a human has to say so")
             case Fate.KIND if (write.resource, write.name) in self.occupied:
                 return  # the kind is back, and with it another object of that name: the copy is replaced (S5.4)
-            case Fate.KIND if self._knows_of(write.resource) or not self._serves(write.resource, spec.upstream):
+            case Fate.KIND if (
+                story.kind_known or self._knows_of(write.resource) or not self._serves(write.resource, spec.upstream)
+            ):
                 raise Violation(f"{write}: upstream's {uid} went with its kind, so a human has to say so")
 
 

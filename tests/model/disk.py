@@ -43,6 +43,11 @@ class Disk:
     rows: list[_Row] = field(default_factory=list)
     durable: int = 0
 
+    def kept(self, name: str) -> Any:
+        """The value of this name that no crash can take any more; None: there is none."""
+        row = next((row for row in reversed(self.rows[: self.durable]) if row[0] == "meta" and row[2] == name), None)
+        return None if row is None or row[3] is None else json.loads(row[3])
+
     def crash(self, chance: Random) -> None:
         """Lose what was not durable, or only a part of it: the next commit may have been on its way."""
         del self.rows[chance.randint(self.durable, len(self.rows)) :]

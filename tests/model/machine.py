@@ -319,6 +319,7 @@ class Machine:
         self.start()
         if world.life is not None:
             world.life.fuse = None
+        world.pass_time(30.0)  # an event that was late already still comes late
         deadline = world.clock.now + 3 * HOUR
         human = world.clock.now + 150
         while True:
