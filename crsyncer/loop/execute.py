@@ -63,10 +63,10 @@ class Executor:
         )
 
     async def _create(self, key: Key) -> Hold | None:
-        view, upstream = await self._upstream(key)
         if key in self._mirror.pending or key in self._mirror.tombstones:
             # The last status of a vanished copy is on disk before the copy is made again (S6.1).
             await self._store.durable()
+        view, upstream = await self._upstream(key)  # after that: what waited may be upstream's by now
         status = self._effective_status(key, view, upstream)
         body = compose_copy({**upstream, "status": status}, view, self._policy, downstream=None)
         owed = status is not None and self._policy.status_endpoint[self._policy.downstream]

@@ -13,7 +13,6 @@ from typing import Any, Protocol
 from crsyncer.core.model import Cursor, Json, Key, Loaded, Pending, Record, Side, Tombstone, View
 
 GROUP_SECONDS = 0.25
-_COMMIT_SECONDS = 0.02
 
 _Row = tuple[str, str, Any, Any]
 """Part, resource, place, and what is there; None: nothing. A part of "" forgets a resource."""
@@ -42,6 +41,8 @@ class Disk:
 
     rows: list[_Row] = field(default_factory=list)
     durable: int = 0
+    commit_seconds: float = 0.02
+    """The longest that a commit takes somebody who waits for it."""
 
     def kept(self, name: str) -> Any:
         """The value of this name that no crash can take any more; None: there is none."""
@@ -138,7 +139,7 @@ class Memory:
         await self._owner.passes()
         upto = len(self._disk.rows)
         if upto > self._disk.durable:
-            await asyncio.sleep(self._chance.uniform(0.0, _COMMIT_SECONDS))
+            await asyncio.sleep(self._chance.uniform(0.0, self._disk.commit_seconds))
             await self._owner.passes()
             self._disk.durable = max(self._disk.durable, upto)
 

@@ -174,6 +174,20 @@ def test_S4_4_a_controller_that_is_quicker_than_the_seed_wins() -> None:
             assert (copy(world)["status"], original(world)["status"]) == ({"phase": "NEW"}, {"phase": "NEW"})
 
 
+def test_S4_4_a_status_that_is_acknowledged_while_the_disk_is_waited_for_reaches_the_new_copy() -> None:
+    for seed in range(40):
+        with scene(seed) as world:
+            world.start()
+            world.cloud.create("a", spec={"x": 1})
+            world.settle()
+            world.disk.commit_seconds = 1.0
+            world.inject("cloud", Reply(500, {"message": "storm"}), part="/status")
+            world.robot.set_status("a", {"phase": "DONE"})
+            world.robot.delete("a")
+            world.settle()
+            assert (copy(world).get("status"), original(world)["status"]) == ({"phase": "DONE"}, {"phase": "DONE"})
+
+
 def test_S4_3_a_copy_that_lost_its_status_with_its_life_does_not_wipe_upstreams(world: World) -> None:
     world.robot.set_status("a", {"phase": "DONE"})
     world.settle()
