@@ -57,6 +57,14 @@ def collection(policy: Policy, namespace: str) -> str:
     return f"/apis/{policy.group}/{policy.version}{scope}/{policy.plural}"
 
 
+def kind_of(call: Call) -> str:
+    """Which kind a request is about, whichever object and namespace; "" where it is about none."""
+    _, _, *parts = call.path.split("/")
+    if "namespaces" in parts[2:3] and len(parts) > 4:
+        del parts[2:4]
+    return "/".join(parts[:3])
+
+
 def _item(policy: Policy, key: Key) -> str:
     return f"{collection(policy, key.namespace)}/{key.name}"
 

@@ -1,6 +1,7 @@
 """A queue of keys, not of events: many events of one object merge into one look at its newest state."""
 
 import heapq
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from enum import IntEnum
 from typing import Generic, TypeVar
@@ -9,6 +10,9 @@ K = TypeVar("K", bound=Hashable)
 
 _FIRST_DELAY_SECONDS = 0.05
 _LAST_DELAY_SECONDS = 60.0
+_NEVER = (0, False)
+_MANY = 16
+"""Equals in a lane: where more wait, every other one is the newest."""
 
 
 class Priority(IntEnum):
@@ -29,12 +33,20 @@ class WorkQueue(Generic[K]):
     A key is handed out to one worker at a time. A key that becomes dirty while it is being processed is handed out
     again when its worker is done. A key's priority is the best of those it was added with, and stays with it while it
     waits for another try: a deletion that failed once is still a deletion.
+
+    Keys are in lanes. Among equals, the lane that was served least recently is next, and in a lane the first that came;
+    where many wait, every other time the last. So neither a thousand keys of another lane nor a thousand that came
+    before have a key wait for all of them, and none waits forever.
     """
 
-    def __init__(self) -> None:
-        self._dirty: dict[K, tuple[Priority, int]] = {}
+    def __init__(self, lane: Callable[[K], Hashable] = lambda _: None) -> None:
+        self._lane = lane
+        self._dirty: dict[K, Priority] = {}
         self._processing: dict[K, Priority] = {}
-        self._ready: list[tuple[Priority, int, K]] = []
+        self._lanes: dict[Hashable, dict[Priority, OrderedDict[K, None]]] = {}
+        """What is ready, in the order in which it came; no lane and no priority without a key."""
+        self._turns: dict[Hashable, tuple[int, bool]] = {}
+        """When each lane was served last, in counts, and whether it was the newest's turn."""
         self._later: list[tuple[float, int, K]] = []
         self._due: dict[K, tuple[float, Priority]] = {}
         self._failures: dict[K, int] = {}
@@ -51,12 +63,12 @@ class WorkQueue(Generic[K]):
         """Something happened to the key: look at it as soon as possible, whatever it was waiting for."""
         self._due.pop(key, None)
         known = self._dirty.get(key)
-        if known is not None and known[0] <= priority:
+        if known is not None and known <= priority:
             return
-        self._count += 1
-        self._dirty[key] = (priority, self._count)
+        self._leave(key)
+        self._dirty[key] = priority
         if key not in self._processing:
-            heapq.heappush(self._ready, (priority, self._count, key))
+            self._enter(key)
 
     def add_at(self, key: K, when: float) -> None:
         """Look at the key again at a time, unless something happens to it before. The earliest time counts.
@@ -70,27 +82,31 @@ class WorkQueue(Generic[K]):
         self._due[key] = (when, min(priority, self._processing.get(key, priority)))
         heapq.heappush(self._later, (when, self._count, key))
 
-    def pop(self, now: float) -> K | None:
-        """The next key to work on; None when there is none yet."""
+    def pop(self, now: float, free: Callable[[Hashable], bool] = lambda _: True) -> K | None:
+        """The next key to work on, of a lane that is free; None when there is none yet."""
         while self._later and self._later[0][0] <= now:
             when, _, key = heapq.heappop(self._later)
             due, priority = self._due.get(key, (None, Priority.AUDIT))
             if due == when:
                 self.add(key, priority)
-        while self._ready:
-            priority, count, key = heapq.heappop(self._ready)
-            if self._dirty.get(key) == (priority, count):
-                del self._dirty[key]
-                self._processing[key] = priority
-                return key
-        return None
+        heads = [(min(keys), self._turns.get(lane, _NEVER), lane) for lane, keys in self._lanes.items() if free(lane)]
+        if not heads:
+            return None
+        priority, (_, newest), lane = min(heads, key=lambda head: head[:2])
+        equals = self._lanes[lane][priority]
+        key = next(reversed(equals) if newest and len(equals) > _MANY else iter(equals))
+        self._leave(key)
+        self._count += 1
+        self._turns[lane] = (self._count, not newest)
+        del self._dirty[key]
+        self._processing[key] = priority
+        return key
 
     def done(self, key: K) -> None:
         """The worker is finished with the key."""
         self._processing.pop(key, None)
-        dirty = self._dirty.get(key)
-        if dirty is not None:
-            heapq.heappush(self._ready, (*dirty, key))
+        if key in self._dirty:
+            self._enter(key)
 
     def next_due(self) -> float | None:
         """When the next waiting key's time comes; None when none waits."""
@@ -115,6 +131,7 @@ class WorkQueue(Generic[K]):
     def drop(self, wanted: Callable[[K], bool]) -> None:
         """Forget the keys that are wanted; those being processed finish."""
         for key in [k for k in {**self._dirty, **self._due, **self._failures} if wanted(k)]:
+            self._leave(key)
             for known in (self._dirty, self._due, self._failures):
                 known.pop(key, None)
 
@@ -125,6 +142,21 @@ class WorkQueue(Generic[K]):
     def failures(self, key: K) -> int:
         """How often the key has failed in a row."""
         return self._failures.get(key, 0)
+
+    def _enter(self, key: K) -> None:
+        """A key is ready, behind its equals."""
+        self._lanes.setdefault(self._lane(key), {}).setdefault(self._dirty[key], OrderedDict())[key] = None
+
+    def _leave(self, key: K) -> None:
+        """A key is ready no more, if it was."""
+        if key not in self._dirty or key in self._processing:
+            return
+        lane, priority = self._lane(key), self._dirty[key]
+        del self._lanes[lane][priority][key]
+        if not self._lanes[lane][priority]:
+            del self._lanes[lane][priority]
+        if not self._lanes[lane]:
+            del self._lanes[lane]
 
 
 def backoff(failures: int, *, first: float, last: float) -> float:

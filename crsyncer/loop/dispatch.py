@@ -3,19 +3,17 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Hashable
 from typing import NamedTuple
 
 from crsyncer.core.model import Key
+from crsyncer.core.pace import MOST
 from crsyncer.core.queue import Priority, WorkQueue
 from crsyncer.loop.side import SideLink
 
-_CONCURRENCY = 16
 _AGAIN = 8
 """Places of a kind that jobs may have which have failed before. An object that is stuck gives its place back when its
 request times out; without the others' half, so many of them would have their kind wait for that again and again."""
-_SLOW_SECONDS = 2.0
-"""Work that takes longer gives its place to others: one that is stuck never delays the rest (S9.5)."""
 _CROWDED_SECONDS = 0.25
 
 
@@ -28,8 +26,10 @@ class Job(NamedTuple):
 
 
 class Dispatcher:
-    """Runs the jobs that write to one side. At most 16 quick ones at a time, and 16 of any one kind.
+    """Runs the jobs that write to one side: as many quick ones at a time as its pace says, and 16 of any one kind.
 
+    Work that takes longer than the line explains gives its place to others, and a kind with nothing under way may
+    always begin: what is stuck never delays the rest (S9.5).
     The number of a kind's jobs is bounded and not their time: a slow link needs its time, and what a request may have
     done is known only when it is over.
     """
@@ -37,11 +37,10 @@ class Dispatcher:
     def __init__(self, link: SideLink, work: Callable[[Job], Awaitable[None]]) -> None:
         self._link = link
         self._work = work
-        self._queue: WorkQueue[Job] = WorkQueue()
+        self._queue: WorkQueue[Job] = WorkQueue(lambda job: job.resource)
         self._wake = asyncio.Event()
-        self._busy: Counter[str] = Counter()
+        self._busy: Counter[Hashable] = Counter()
         self._again: Counter[str] = Counter()
-        self._limit = _CONCURRENCY
         self._quick = 0
         self._patience = 0.0
         """Event loop time, in seconds, before which the side wants no further request."""
@@ -64,9 +63,8 @@ class Dispatcher:
         return delay
 
     def succeeded(self, job: Job) -> None:
-        """The next failure is the first again; the side can take more."""
+        """The next failure is the first again."""
         self._queue.succeeded(job)
-        self._limit = min(_CONCURRENCY, self._limit + 1)
 
     def failures(self, job: Job) -> int:
         """How often the job has failed in a row."""
@@ -74,7 +72,7 @@ class Dispatcher:
 
     def slow_down(self, seconds: float) -> None:
         """The side asks for patience: nothing for so long, and then one at a time until one succeeds."""
-        self._limit = 1
+        self._link.pace.refused()
         self.pause(seconds * random.uniform(1.0, 1.2))  # noqa: S311
 
     def pause(self, seconds: float) -> None:
@@ -85,9 +83,9 @@ class Dispatcher:
         """A kind has stopped: what waits for it is nobody's work any more."""
         self._queue.drop(lambda job: job.resource == resource)
 
-    def waiting(self, resource: str, half: str) -> int:
-        """How many objects of a kind are still to be looked at."""
-        return self._queue.count(lambda job: job.resource == resource and job.half == half)
+    def waiting(self, resource: str, half: str, *, but: Collection[Key] = ()) -> int:
+        """How many objects of a kind are still to be looked at, some aside."""
+        return self._queue.count(lambda job: job.resource == resource and job.half == half and job.key not in but)
 
     def active(self, resource: str) -> int:
         """How many objects of a kind are being looked at, or about to be."""
@@ -105,13 +103,12 @@ class Dispatcher:
             while True:
                 await self._link.up.wait()
                 self._wake.clear()
-                while self._quick < self._limit and self._link.up.is_set() and loop.time() >= self._patience:
-                    job = self._queue.pop(loop.time())
+                while self._link.up.is_set() and loop.time() >= self._patience:
+                    job = self._queue.pop(loop.time(), self._free)
                     if job is None:
                         break
                     again = self._queue.failures(job) > 0
-                    crowded = self._busy[job.resource] >= _CONCURRENCY
-                    if crowded or (again and self._again[job.resource] >= _AGAIN):
+                    if again and self._again[job.resource] >= _AGAIN:
                         self._queue.add_at(job, loop.time() + _CROWDED_SECONDS)
                         self._queue.done(job)
                         continue
@@ -127,9 +124,15 @@ class Dispatcher:
                 except TimeoutError:
                     continue
 
+    def _free(self, resource: Hashable) -> bool:
+        """Whether a kind may begin one more job."""
+        if self._quick < self._link.pace.limit:
+            return self._busy[resource] < MOST
+        return self._busy[resource] == 0 and self._link.pace.limit > 1  # one at a time is one of any kind
+
     async def _do(self, job: Job, *, again: bool) -> None:
         place = _Place(self._leave)
-        handle = asyncio.get_running_loop().call_later(_SLOW_SECONDS, place.give)
+        handle = asyncio.get_running_loop().call_later(self._link.pace.slow, place.give)
         try:
             await self._work(job)
         finally:

@@ -14,6 +14,7 @@ from crsyncer.core.identity import KUBE_SYSTEM, SERVER, Evidence, evidence_in, m
 from crsyncer.core.identity import crd as crd_evidence
 from crsyncer.core.identity import crds as known_crds
 from crsyncer.core.model import Side
+from crsyncer.core.pace import Pace
 from crsyncer.core.queue import backoff
 from crsyncer.core.watch import probe_pause
 from crsyncer.errors import SyncError, Throttled, Unsure
@@ -83,6 +84,9 @@ class SideLink:
         """The cluster's resourceVersion at the last probe that could say; 0 when none can."""
         self.met = math.inf
         """When we met the server, by its own clock (Unix time, seconds)."""
+        self.pace = Pace()
+        """How many writes at a time the side takes."""
+        self._under_way = 0
         self.up = asyncio.Event()
         self.down = asyncio.Event()
         self._store = store
@@ -169,11 +173,19 @@ class SideLink:
 
     async def request(self, call: Call) -> Reply:
         """Send a request; a missing answer makes the side find out, and is raised as Unsure."""
+        loop = asyncio.get_running_loop()
+        began, writes = loop.time(), call.method != "GET"
+        self._under_way += writes
         try:
             reply = await self.cluster.request(call)
         except Unsure as error:
             self.doubt(str(error))
             raise
+        finally:
+            self._under_way -= writes
+        if writes and not refuses(reply):
+            asked, now = f"{call.verb} {calls.kind_of(call)}", loop.time()
+            self.pace.answered(asked, now - began, under_way=self._under_way + 1, now=now)
         if reply.status in (401, 502, 503, 504):
             self.doubt(str(reply.body.get("message") or f"answered {reply.status}"))
         else:
@@ -318,6 +330,7 @@ class SideLink:
             return
         if self._was_connected:
             self.reconnects += 1
+            self.pace = Pace()  # the line may be another one
             self._observer.reconnect(self.side, str(self.state))
         self._was_connected = True
         self._set(SideState.CONNECTED, None, "")

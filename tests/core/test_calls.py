@@ -211,6 +211,20 @@ def test_requests_are_what_an_api_server_understands(call, verb, method, path):
     assert call.timeout > 0
 
 
+@pytest.mark.parametrize(
+    ("call", "kind"),
+    [
+        (calls.delete(WHOLE, KEY, "u1"), "lab.example.com/v1/goals"),
+        (calls.create(WHOLE, "other", {"x": 1}), "lab.example.com/v1/goals"),
+        (calls.get(policy(namespaced=False), Key("", "a")), "lab.example.com/v1/goals"),
+        (calls.create_namespace("default"), "v1/namespaces"),
+        (calls.VERSION, ""),
+    ],
+)
+def test_S9_5_requests_about_a_kind_are_alike_whichever_object_and_namespace(call, kind):
+    assert calls.kind_of(call) == kind
+
+
 def test_S9_4_one_object_is_listed_by_its_name_in_its_namespace():
     assert calls.single(WHOLE, KEY) == Call("list", "GET", IN_DEFAULT, (("fieldSelector", "metadata.name=a"),))
     labelled = calls.single(policy(filtered=True), KEY)

@@ -107,7 +107,8 @@ class QueueMachine(RuleBasedStateMachine):
     def a_worker_is_done(self, data):
         key = data.draw(st.sampled_from([k for k, e in self.model.keys.items() if e.processing is not None]))
         self.queue.done(key)
-        self.model.keys[key].processing = None
+        self.model.count += 1
+        self.model.keys[key].processing, self.model.keys[key].order = None, self.model.count
 
     @rule(key=keys)
     def work_fails(self, key):
@@ -230,6 +231,48 @@ def test_a_key_that_waits_for_its_time_says_for_which_and_can_be_left_out_of_the
     queue.add_at("b", 5.0)
     assert (queue.due("a"), queue.due("b")) == (None, 5.0)
     assert (queue.count(lambda _: True), queue.count(lambda _: True, due=False)) == (2, 1)
+
+
+def lanes() -> WorkQueue[str]:
+    """A queue in which keys of the same first letter are in a lane."""
+    return WorkQueue(lambda key: key[0])
+
+
+def test_S9_5_among_equals_the_lanes_take_turns_and_in_a_lane_the_first_is_the_first():
+    queue = lanes()
+    for key in ("a1", "a2", "a3", "b1", "b2", "c1"):
+        queue.add(key, Priority.SPEC)
+    queue.add("a0", Priority.DELETION)
+    assert [queue.pop(0.0) for _ in range(8)] == ["a0", "b1", "c1", "a1", "b2", "a2", "a3", None]
+
+
+def test_S9_5_a_lane_that_comes_late_does_not_wait_for_those_that_are_long():
+    queue = lanes()
+    for number in range(100):
+        queue.add(f"a{number}", Priority.FINAL_STATUS)
+    assert queue.pop(0.0) == "a0"
+    queue.add("b", Priority.FINAL_STATUS)
+    assert queue.pop(0.0) == "b"
+
+
+def test_S9_5_where_many_wait_every_other_one_is_the_newest_and_none_waits_forever():
+    queue = lanes()
+    for number in range(20):
+        queue.add(f"a{number}", Priority.FINAL_STATUS)
+    assert [queue.pop(0.0) for _ in range(6)] == ["a0", "a19", "a1", "a18", "a2", "a3"]
+    handed = []
+    for number in range(20, 220):
+        queue.add(f"a{number}", Priority.FINAL_STATUS)
+        handed.append(queue.pop(0.0))
+    assert {f"a{number}" for number in range(4, 18)} <= set(handed)
+
+
+def test_S9_5_of_a_lane_that_is_not_free_nothing_is_handed_out():
+    queue = lanes()
+    for key in ("a1", "a2", "b1"):
+        queue.add(key, Priority.SPEC)
+    assert [queue.pop(0.0, lambda lane: lane != "a") for _ in range(2)] == ["b1", None]
+    assert [queue.pop(0.0) for _ in range(3)] == ["a1", "a2", None]
 
 
 @pytest.mark.parametrize("when", [1e17, math.inf])

@@ -192,7 +192,7 @@ MUTANTS = (
     Mutant(
         "what changes while it is worked on is forgotten",
         WorkQueue.done,
-        "if dirty is not None:",
+        "if key in self._dirty:",
         "if False:",
         noticed_by="S3_2",
     ),

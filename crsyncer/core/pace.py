@@ -1,0 +1,66 @@
+"""How many writes at a time a side takes: as many as do not wait for each other (S9.5).
+
+A narrow line carries two writes as fast as sixteen: the others wait in it, and so does whatever is urgent behind them.
+What an answer takes beyond the best of its kind was such waiting. It is kept short as LEDBAT keeps it (RFC 6817):
+more at a time while nobody waits, clearly fewer when somebody did. Far away is not narrow: there all answers take long,
+and nobody waits. Time, in seconds, is an argument.
+"""
+
+import math
+
+MOST = 16
+"""Writes at a time, of a side and of a kind (S9.5)."""
+_FIRST, _FEWEST = 4.0, 2.0
+_WAITING, _WAITING_SECONDS = 3.0, 0.25
+"""An answer has waited that took so many times the best, as a new connection takes, and as much as a busy server."""
+_FEWER = 0.5
+_WINDOW_SECONDS = 60.0
+"""The best answers are those of the last two windows: a line may become another one."""
+_SLOW_SECONDS = 2.0
+
+
+class Pace:
+    """Learns from answers to writes. What they take depends on what was asked, so each is compared with its like."""
+
+    def __init__(self) -> None:
+        self._limit = _FIRST
+        self._rising = True
+        """Whether nobody has waited yet: then the limit is found quickly."""
+        self._changed_at = -math.inf
+        self._best: dict[str, list[float]] = {}
+        """By what was asked: in how many seconds the best answer of this window came, and of the one before."""
+        self._window = 0
+
+    @property
+    def limit(self) -> int:
+        """Writes that may be under way at a time."""
+        return int(self._limit)
+
+    @property
+    def slow(self) -> float:
+        """Seconds after which something is under way for longer than this line explains."""
+        best = min((min(window) for window in self._best.values()), default=0.0)
+        return max(_SLOW_SECONDS, 3 * best) if best < math.inf else _SLOW_SECONDS
+
+    def answered(self, asked: str, seconds: float, *, under_way: int, now: float) -> None:
+        """A write was answered, after so many seconds, when so many were under way, with this one."""
+        self._turn_window(now)
+        window = self._best.setdefault(asked, [math.inf, math.inf])
+        window[0] = min(window[0], seconds)
+        if seconds <= _WAITING * min(window) + _WAITING_SECONDS:
+            if 2 * under_way >= self.limit:  # what was not made use of is not known to be good
+                self._limit = min(float(MOST), self._limit + (1.0 if self._rising else 1.0 / self._limit))
+        elif now - seconds >= self._changed_at:  # else it waited for what is not asked any more
+            self._limit = max(min(self._limit, _FEWEST), self._limit * _FEWER)
+            self._rising, self._changed_at = False, now
+
+    def refused(self) -> None:
+        """The side asks for patience: one at a time, until it takes more."""
+        self._limit, self._rising = 1.0, True
+
+    def _turn_window(self, now: float) -> None:
+        window = int(now / _WINDOW_SECONDS)
+        if window != self._window:
+            last = {asked: best[0] for asked, best in self._best.items() if window == self._window + 1}
+            self._best = {asked: [math.inf, best] for asked, best in last.items() if best < math.inf}
+            self._window = window

@@ -1,0 +1,45 @@
+"""S9.5: a crowd of writes has neither another kind nor a newcomer wait for all of them."""
+
+import pytest
+
+from tests.system.bed import Bed, eventually, some_at_a_time
+from tests.system.kinds import another, until_row
+from tests.system.test_s5_brake import copied
+
+CROWD = 160
+FAR = 0.4
+
+
+async def reported(bed: Bed) -> int:
+    """How many of the crowd have a status in the cloud."""
+    items = (await bed.cloud.api.list(bed.cloud.resource))["items"]
+    return sum(item.get("status") == {"phase": "RUNNING"} for item in items)
+
+
+@pytest.mark.parametrize("whose", ["another kind", "the same kind"])
+async def test_S9_5_a_change_does_not_wait_for_a_crowd_that_came_before_it(bed: Bed, whose: str):
+    cloud, robot = await another(bed) if whose == "another kind" else (bed.cloud, bed.robot)
+    await until_row(bed, cloud.resource.plural, state="syncing")
+    names = await copied(bed, CROWD)
+    await cloud.create("live", spec={"x": 1})
+    await robot.shows("live", spec={"x": 1})
+    await bed.settled()
+    link = bed.cloud.link
+    link.delay(FAR)
+    link.cut()  # what is open was near
+    await bed.until_side("cloud", "offline")
+    link.restore()
+    await bed.until_side("cloud", "connected")
+    await until_row(bed, cloud.resource.plural, state="syncing")
+    await some_at_a_time(bed.robot.set_status(name, {"phase": "RUNNING"}) for name in names)
+    await robot.set_status("live", {"phase": "DONE"})
+    await cloud.shows("live", status={"phase": "DONE"}, seconds=60)
+    there = await reported(bed)
+    print(f"{there} of {CROWD} had arrived before it")
+    assert there < CROWD / 2
+    link.delay(0)
+
+    async def all_reported() -> bool:
+        return await reported(bed) == CROWD
+
+    await eventually(all_reported, seconds=120, what="all statuses are in the cloud")
