@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from crsyncer.core.actions import HoldReason
@@ -197,7 +197,7 @@ class Pair:
             log.warning("another agent acts as %s: it wrote %s %s", policy.robot, policy.resource, key)
             around.noticed()
 
-    def _covered(self, side: Side) -> None:
+    def _covered(self, side: Side, namespace: str) -> None:
         if side is self.policy.downstream:
             self._vanishing.check()
             self._confirm_outbox()
@@ -209,9 +209,22 @@ class Pair:
                 # What has happened meanwhile arrives now, oldest first: hear it out, for deletions go first (S7.2).
                 self._around.dispatchers[self.policy.downstream].pause(_HEARING_SECONDS)
         self._restore.covered(side)
-        for key in self.mirror.known_keys():
+        everywhere = self._listings.complete(side)
+        for key in self.mirror.known_keys() if everywhere else self._affected(side, namespace):
             self.worker.look(key)
         self._restore.end()
+
+    def _affected(self, side: Side, namespace: str) -> Iterator[Key]:
+        """What there may be something else to do about, or to say of, since a side is covered otherwise there.
+
+        Where nothing is heard any more, an object that was seen is known as before, and one that was absent is unseen.
+        A copy is made again without waiting for its last status to go first (S5.2).
+        """
+        lost = self.mirror.coverage(side, namespace) is Coverage.NONE
+        for key in self.mirror.known_keys():
+            as_before = lost and key in self.mirror.views[side] and key not in self.mirror.pending
+            if namespace in ("", key.namespace) and not as_before:
+                yield key
 
     def _confirm_outbox(self) -> None:
         """What waited when the agent stopped is sent when every copy has been seen: the store may be an older one."""

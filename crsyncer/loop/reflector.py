@@ -41,7 +41,7 @@ class Reflector:
 
     `changed(side, key, type, object)` is called for every object that may need a look (and has to call `Mirror.lost`
     after a DELETED), `overheard(side, key, object, live)` before that (`live`: it is an event),
-    `covered(side)` when what a missing object means has changed, `went_back(side, how)` before a
+    `covered(side, namespace)` when what a missing object means there has changed, `went_back(side, how)` before a
     cluster is listed that may show less than we know, `phase_changed()` as it says.
     """
 
@@ -57,7 +57,7 @@ class Reflector:
         watch_timeout: int,
         changed: Callable[[Side, Key, EventType, Json | None], None],
         overheard: Callable[[Side, Key, Json, bool], None],
-        covered: Callable[[Side], None],
+        covered: Callable[[Side, str], None],
         went_back: Callable[[Side, Rewind], None],
         phase_changed: Callable[[], None],
     ) -> None:
@@ -239,7 +239,7 @@ class Reflector:
     def covers(self, coverage: Coverage) -> None:
         """Tell the mirror, and have everything looked at that this may change."""
         self._mirror.cover(self.side, self.namespace, coverage)
-        self._covered(self.side)
+        self._covered(self.side, self.namespace)
 
     def went_back(self) -> None:
         """The list that follows shows an older state (S8.3)."""

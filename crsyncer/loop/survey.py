@@ -95,7 +95,8 @@ def _with_counts(facts: KindFacts, pair: Pair, dispatchers: Mapping[Side, Dispat
         facts.cursor[side] = ",".join(versions) or None
         facts.relists[side] = sum(r.relists for r in watches)
         facts.resumes[side] = sum(r.resumes for r in watches)
-    waiting = dispatchers[pair.policy.downstream].waiting(pair.policy.resource, CONTENT)
+    # What was refused for good waits for somebody, and is counted as that.
+    waiting = dispatchers[pair.policy.downstream].waiting(pair.policy.resource, CONTENT, but=pair.worker.refused)
     return replace(facts, pending_spec=waiting, pending_status=len(mirror.pending))
 
 

@@ -172,7 +172,8 @@ class Worker:
             self._settled(key)
             self._unhold(key, plan.status)
             return None
-        if isinstance(action, Create | Update) and self._still_refused(key):
+        if isinstance(action, Create | Update) and (refused := self._still_refused(key)) > 0:
+            self._dispatcher(job).later(job, refused)
             return None
         if isinstance(action, Update) and self._is_ahead(key):
             return None
@@ -232,13 +233,13 @@ class Worker:
             if hold is not None:
                 self._hold(job.key, hold)
 
-    def _still_refused(self, key: Key) -> bool:
-        """Whether downstream has refused this very content within the hour."""
+    def _still_refused(self, key: Key) -> float:
+        """For how many seconds there is no use in trying, after downstream has refused this very content (S3.6)."""
         refusal = self.refused.get(key)
         upstream = self.mirror.views[self.policy.upstream].get(key)
-        if refusal is None or upstream is None:
-            return False
-        return refusal.content == upstream.content and asyncio.get_running_loop().time() < refusal.until
+        if refusal is None or upstream is None or refusal.content != upstream.content:
+            return 0.0
+        return max(0.0, refusal.until - asyncio.get_running_loop().time())
 
     def _is_ahead(self, key: Key) -> bool:
         """Whether a copy may be newer than the upstream that we know, while upstream itself cannot be asked."""

@@ -296,3 +296,35 @@ def test_S6_1_a_copy_that_is_newer_than_what_a_crash_left_of_upstream_is_not_put
             world.mend("cloud")
             world.settle()
             assert copy(world)["spec"] == {"x": 2}
+
+
+def test_S7_1_a_copy_whose_last_status_was_to_go_first_is_made_again_when_the_link_is_lost(world: World) -> None:
+    world.cloud.create("b", spec={"x": 1})
+    world.settle()
+    world.inject("cloud", Reply(429, {"message": "slow down"}, retry_after=600.0), verb="patch")
+    world.robot.set_status("a", {"phase": "DONE"})
+    world.pass_time(1)
+    world.robot.set_status("b", {"phase": "DONE"})
+    world.robot.delete("b")
+    world.pass_time(5)
+    assert set(world.robot.objects()) == {"a"}
+    world.cut("cloud")
+    world.pass_time(5)
+    assert set(world.robot.objects()) == {"a", "b"}
+    world.mend("cloud")
+    world.settle(seconds=1200.0)
+    assert {name: o["status"] for name, o in world.cloud.objects().items()} == {n: {"phase": "DONE"} for n in "ab"}
+
+
+def test_S3_6_what_is_refused_for_good_is_tried_again_after_an_hour_though_other_things_happened(world: World) -> None:
+    world.inject("robot", Reply(422, {"message": "not valid", "details": {"causes": [{}]}}), verb="create")
+    world.cloud.create("b", spec={"x": 1})
+    world.settle()
+    assert set(world.robot.objects()) == {"a"}
+    world.cut("cloud")
+    world.pass_time(30)
+    world.mend("cloud")
+    world.settle()
+    assert set(world.robot.objects()) == {"a"}
+    world.pass_time(2 * 3600)
+    assert set(world.robot.objects()) == {"a", "b"}

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.system.bed import Bed, eventually, some_at_a_time
+from tests.system.crowd import copied
 from tests.system.kinds import another, until_row
-from tests.system.test_s5_brake import copied
 
 CROWD = 160
 FAR = 0.4
