@@ -18,6 +18,7 @@ from crsyncer.ports import Reply, Store
 log = logging.getLogger(__name__)
 
 _PAUSE_SECONDS = 0.25
+_PROBE_SECONDS = 20.0
 _FIRST_RETRY_SECONDS = 5.0
 _LAST_RETRY_SECONDS = 300.0
 
@@ -84,6 +85,7 @@ class Definition:
         alive = crd_alive(reply.status, reply.body, uid)
         self._readable = alive is not None
         if alive is Alive.OTHER:
+            await self._meet_again(uid)
             log.warning("%s: the CRD of the %s was made anew", self._policy.resource, self._link.side)
             self._replaced()
             self._remember("")
@@ -94,11 +96,23 @@ class Definition:
                 self._remember(str(reply.body["metadata"]["uid"]))
         return alive
 
+    async def _meet_again(self, uid: str) -> None:
+        """Another cluster has another CRD, too: then it is not the kind that is another. Raises Unsure."""
+        try:
+            async with asyncio.timeout(_PROBE_SECONDS):
+                await self._link.verified(since=asyncio.get_running_loop().time())
+        except TimeoutError:
+            raise Unsure(f"the {self._link.side} may be another cluster") from None
+        if self._uid() != uid:
+            raise Unsure(f"the {self._link.side} went back in time, or is another cluster")
+
     async def _ask_discovery(self) -> Alive:
         reply = await self._ask(calls.discovery(self._policy, self._policy.version))
         return kind_alive(reply.status, reply.body, self._policy)
 
     async def _ask(self, call: Call) -> Reply:
+        if not self._link.up.is_set():
+            raise Unsure(f"the {self._link.side} is {self._link.state}")  # another cluster would answer (S8.3)
         loop = asyncio.get_running_loop()
         if loop.time() < self._patience:
             raise Unsure(f"the {self._link.side} has asked for patience")

@@ -147,6 +147,13 @@ MUTANTS = (
         noticed_by="S5_5_a_kind_that_was_made_anew_with_half",
     ),
     Mutant(
+        "another cluster's kind is taken for one that was made anew",
+        Definition._ask_crd,
+        "await self._meet_again(uid)",
+        "pass",
+        noticed_by="S8_3_a_cloud",
+    ),
+    Mutant(
         "that a kind is another is never accepted",
         Definition._ask_crd,
         'self._remember("")',

@@ -135,3 +135,22 @@ def test_S5_5_where_crds_cannot_be_read_discovery_tells_of_a_kind(world: World, 
     world.cloud.sweep()
     world.pass_time(600)
     assert holds(world) == [("KindMissing", 1)]
+
+
+def test_S8_3_a_cloud_that_was_built_anew_while_a_deletion_is_asked_about_is_no_kind_made_anew() -> None:
+    for seed in range(12):
+        with scene(seed) as world:
+            world.start()
+            for name in ("a", "b"):
+                world.cloud.create(name, spec={"x": 1})
+            world.settle()
+            world.cloud.delete("b")
+            world.pass_time(0.02 + seed / 100)
+            world.cloud.rebuild(revision=10)
+            world.pass_time(200)
+            assert world.status()["sides"]["cloud"]["state"] == "identity-changed"
+            assert world.life is not None
+            world.clock.run(world.life.nerves.orders.answer({"command": "release", "id": "cloud"}))
+            world.pass_time(200)
+            assert "a" in world.robot.objects()
+            assert {reason for reason, _ in holds(world)} == {"Restored"}
