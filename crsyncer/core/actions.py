@@ -51,10 +51,15 @@ class Seed:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete the copy with this uid. The recorded tombstone must be durable first (S6.1)."""
+    """Delete the copy with this uid. The recorded tombstone must be durable first (S6.1).
+
+    What is no copy yet is deleted in this version only: a request that comes late could meet it adopted (S5.4). Empty
+    for a copy, which may change all the time.
+    """
 
     uid: str
     why: Why
+    resource_version: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,12 +157,13 @@ def update(policy: Policy, key: Key, body: Json) -> Call:
     return Call("update", "PUT", _item(policy, key), body=body)
 
 
-def delete(policy: Policy, key: Key, uid: str) -> Call:
-    """Delete the object with this uid, in the background (S5.1)."""
+def delete(policy: Policy, key: Key, uid: str, *, resource_version: str = "") -> Call:
+    """Delete the object with this uid, in this version or ("") in any, in the background (S5.1)."""
+    conditions = {"uid": uid, "resourceVersion": resource_version}
     options = {
         "apiVersion": "v1",
         "kind": "DeleteOptions",
-        "preconditions": {"uid": uid},
+        "preconditions": {name: value for name, value in conditions.items() if value},
         "propagationPolicy": "Background",
     }
     return Call("delete", "DELETE", _item(policy, key), body=options)

@@ -121,7 +121,9 @@ def is_ahead(upstream: View, downstream: View, record: Record) -> bool:
 
 def _delete(downstream: View, policy: Policy, why: Why) -> ContentAction | None:
     """Delete a copy, unless it is being deleted already or not ours to delete."""
-    return None if downstream.terminating or not may_delete(downstream, policy) else Delete(downstream.uid, why)
+    if downstream.terminating or not may_delete(downstream, policy):
+        return None
+    return Delete(downstream.uid, why, downstream.resource_version if downstream.stamp is None else "")
 
 
 def may_delete(downstream: View, policy: Policy) -> bool:

@@ -118,7 +118,8 @@ class DeletionBrake:
         copies = self._baseline = self._copies() if size == len(deletions) else max(self._baseline, self._copies())
         many = is_mass(size, copies)
         if alive is Alive.YES and not many:
-            return None
+            # An orphan may be what a watch that has fallen silent has not told of yet.
+            return None if all(map(self._custody.told, batch)) else await self._listed()
         hold = await self._look_again(wait=alive is not Alive.YES)
         if alive is Alive.UNHEARD_OF and hold is None and await self._definition.alive() is not alive:
             return KIND_MISSING  # it was not served for a while, so what it serves now is no proof
@@ -135,10 +136,16 @@ class DeletionBrake:
             if wait:
                 await asyncio.sleep(_SECOND_LOOK_SECONDS)
             try:
-                await self._list.answer()
-            except Refused:
-                return KIND_MISSING
+                hold = await self._listed()
             except Unsure:
                 return MASS_DELETION
-            if not wait or waiting.issuperset(self._custody.waiting()):
-                return None
+            if hold is not None or not wait or waiting.issuperset(self._custody.waiting()):
+                return hold
+
+    async def _listed(self) -> Hold | None:
+        """Have a list tell what is gone; raises Unsure when there was none."""
+        try:
+            await self._list.answer()
+        except Refused:
+            return KIND_MISSING
+        return None

@@ -81,6 +81,10 @@ class Custody:
             return KIND_MISSING
         return DELETION_HOLDS[HoldReason(held)] if held else None
 
+    def told(self, key: Key) -> bool:
+        """Whether upstream has said that it deleted the object; else it never had it, as far as we know."""
+        return key in self._mirror.tombstones
+
     def passed(self, key: Key) -> bool:
         """Whether the deletion of an object needs no further look."""
         tombstone = self._mirror.tombstones.get(key)

@@ -105,7 +105,9 @@ class Executor:
 
     async def _delete(self, key: Key, action: Delete) -> None:
         await self._store.durable()  # a deletion acts on a recorded tombstone (S6.1)
-        reply = await self._link.request(calls.delete(self._policy, key, action.uid))
+        reply = await self._link.request(
+            calls.delete(self._policy, key, action.uid, resource_version=action.resource_version)
+        )
         if reply.status != 404:
             _happened(reply)
 

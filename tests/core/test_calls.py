@@ -191,6 +191,10 @@ def test_S5_1_every_delete_has_a_uid_precondition_and_works_in_the_background():
     call = calls.delete(WHOLE, KEY, "c-1")
     assert (call.verb, call.method, call.path) == ("delete", "DELETE", IN_DEFAULT + "/a")
     assert call.body["preconditions"] == {"uid": "c-1"}
+    assert calls.delete(WHOLE, KEY, "c-1", resource_version="7").body["preconditions"] == {
+        "uid": "c-1",
+        "resourceVersion": "7",
+    }
     assert call.body["propagationPolicy"] == "Background"
 
 

@@ -126,8 +126,9 @@ NOTHING = None
 """No request at all."""
 
 
-def delete(why: Why) -> Delete:
-    return Delete("c-1", why)
+def delete(why: Why) -> Callable[[Case], Delete]:
+    """Whatever is no copy yet is deleted in the very version that was seen."""
+    return lambda case: Delete("c-1", why, "10" if case.stamp == UNSIGNED else "")
 
 
 def update(why: Why) -> Update:

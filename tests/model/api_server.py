@@ -274,8 +274,9 @@ class ApiServer:
         if old is None:
             return _NOT_FOUND
         metadata = old["metadata"]
-        if ((options or {}).get("preconditions") or {}).get("uid", metadata["uid"]) != metadata["uid"]:
-            return _failure(409, "Conflict", "Precondition failed: UID in precondition")
+        for name, wanted in ((options or {}).get("preconditions") or {}).items():
+            if wanted != metadata[name]:
+                return _failure(409, "Conflict", f"Precondition failed: {name} in precondition")
         if not metadata.get("finalizers"):
             self.storage.remove(kind.resource, address.where)
             return Reply(200, {"kind": "Status", "status": "Success", "metadata": {}})

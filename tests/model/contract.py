@@ -209,7 +209,9 @@ class Script:
         await self._say("it is gone", "GET", item)
         await self._say("delete what is not there", "DELETE", item)
         made = await self._say("the name is free", "POST", self._goals, self._goal("a"))
-        await self._say("delete", "DELETE", item, _preconditions(made.body["metadata"]["uid"]))
+        metadata = made.body["metadata"]
+        await self._say("delete another version", "DELETE", item, _preconditions(metadata["uid"], "1"))
+        await self._say("delete", "DELETE", item, _preconditions(metadata["uid"], metadata["resourceVersion"]))
 
     async def _listing(self) -> None:
         for name, label in (("a", "1"), ("b", "2"), ("c", "1")):
@@ -357,5 +359,6 @@ def _add(path: str, value: Any) -> Json:
     return {"op": "add", "path": path, "value": value}
 
 
-def _preconditions(uid: str) -> Json:
-    return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+def _preconditions(uid: str, version: str = "") -> Json:
+    conditions = {"uid": uid, **({"resourceVersion": version} if version else {})}
+    return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": conditions}

@@ -58,8 +58,8 @@ MUTANTS = (
     Mutant(
         "a delete without the uid",
         calls.delete,
-        '"preconditions": {"uid": uid}',
-        '"preconditions": {}',
+        '{"uid": uid, "resourceVersion": resource_version}',
+        '{"resourceVersion": resource_version}',
         noticed_by="S4_1_a_status",
     ),
     Mutant(

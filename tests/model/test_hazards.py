@@ -174,6 +174,31 @@ def test_S4_4_a_controller_that_is_quicker_than_the_seed_wins() -> None:
             assert (copy(world)["status"], original(world)["status"]) == ({"phase": "NEW"}, {"phase": "NEW"})
 
 
+def test_S5_3_an_orphan_by_the_name_of_what_a_silent_watch_has_not_told_of_is_adopted(world: World) -> None:
+    world.weather[Side.CLOUD].lag = 20.0
+    world.cloud.create("b", spec={"x": 1})
+    world.robot.create("b", spec={"x": 1})
+    uid = world.robot.objects()["b"]["metadata"]["uid"]
+    world.settle()
+    assert world.robot.objects()["b"]["metadata"]["uid"] == uid
+
+
+def test_S5_4_a_late_deletion_of_an_orphan_does_not_meet_the_copy_that_it_has_become() -> None:
+    for seed in range(20):
+        with scene(seed) as world:
+            world.start()
+            world.cloud.create("a", spec={"x": 1})
+            world.settle()
+            world.inject("robot", Fate.LATE, verb="delete")
+            world.robot.create("b", spec={"x": 1})
+            uid = world.robot.objects()["b"]["metadata"]["uid"]
+            world.pass_time(29.0)  # it is still waited for, and lands 20 s after that
+            world.cloud.create("b", spec={"x": 1})
+            world.pass_time(60.0)
+            world.settle()
+            assert world.robot.objects()["b"]["metadata"]["uid"] == uid
+
+
 def test_S4_4_a_status_that_is_acknowledged_while_the_disk_is_waited_for_reaches_the_new_copy() -> None:
     for seed in range(40):
         with scene(seed) as world:
