@@ -89,6 +89,7 @@ _OTHERS: Mapping[str, tuple[float, _Draw]] = {
     "kill": (1, _nothing),
     "start": (5, _nothing),
     "lose_database": (1, _nothing),
+    "slow_disk": (2, lambda c: (c.choice([0.02, 1.0, 10.0]),)),
     "cut": (3, lambda c: (_side(c),)),
     "silence": (1, lambda c: (_side(c),)),
     "mend": (5, lambda c: (_side(c),)),

@@ -31,12 +31,13 @@ class Machine:
         self._by_plural = {spec.plural: spec for spec in self.specs.values()}
         self._number = 0
         self._snapshots: dict[Side, Snapshot] = {}
-        self._unseen_restore: set[Side] = set()
+        self._unmet: set[tuple[Side, str]] = set()
+        """What an agent without a memory has not seen again: that it is older, or another, would be no news to it."""
 
     def run(self) -> None:
         """The whole history, and the healing after it; raises Violation."""
         with self.world:
-            self.world.listeners.append(self._probed)
+            self.world.listeners.append(self._heard)
             self.world.start()
             for step in self.history.steps:
                 getattr(self, step.what)(*step.arguments)
@@ -170,8 +171,12 @@ class Machine:
         self.world.lose_database()
         self.checker.released |= set(self.specs)  # that there is something to be held is among what is forgotten
         self.checker.manual.clear()
+        self._unmet = {(side, plural) for side in Side for plural in self._by_plural}
         self.start()
-        self.world.pass_time(10.0)  # what it had not seen again would be no restore to it
+
+    def slow_disk(self, seconds: float) -> None:
+        """Whoever waits for the disk may have to wait so long."""
+        self.world.disk.commit_seconds = seconds
 
     def cut(self, side: str) -> None:
         """A link breaks."""
@@ -218,8 +223,7 @@ class Machine:
 
     def others_write(self, side: str, revisions: int) -> None:
         """Something else happens in a cluster."""
-        if Side(side) not in self._unseen_restore:
-            self.world.planes[Side(side)].others_write(revisions)
+        self.world.planes[Side(side)].others_write(revisions)
 
     def snapshot(self, side: str) -> None:
         """A backup of a cluster is made."""
@@ -228,7 +232,7 @@ class Machine:
     def restore(self, side: str) -> None:
         """A cluster is restored from its backup. The robot's goes back at a power cut, which the agent shares."""
         snapshot = self._snapshots.get(Side(side))
-        if snapshot is None:
+        if snapshot is None or any(side == unmet for unmet, _ in self._unmet):
             return
         if Side(side) is Side.ROBOT:
             self.world.crash()
@@ -236,10 +240,11 @@ class Machine:
         before = self._uids(Side(side))
         self.world.planes[Side(side)].restore(snapshot)
         self.checker.went_back(Side(side), before)
-        self._unseen_restore.add(Side(side))
 
     def rebuild(self, side: str, revision: int) -> None:
         """A cluster is set up anew, empty."""
+        if any(side == unmet for unmet, _ in self._unmet):
+            return
         before = self._uids(Side(side))
         self.world.planes[Side(side)].rebuild(revision=revision)
         self.checker.went_back(Side(side), before)
@@ -362,18 +367,14 @@ class Machine:
         return self._plane(spec.downstream, spec), spec
 
     def _plane(self, side: Side, spec: Spec) -> Plane | None:
-        """The cluster, if users can do something with the kind there.
-
-        Until the agent has looked at a cluster that was restored, nobody writes to it: whoever overtakes its cursor
-        before cannot be told from one who went on (S8.2).
-        """
+        """The cluster, if users can do something with the kind there."""
         plane = self.world.planes[side]
         served = any(k.plural == spec.plural and not k.dying for k in plane.server.kinds())
-        return plane if served and side not in self._unseen_restore else None
+        return plane if served else None
 
-    def _probed(self, side: Side, call: Call, _: Reply) -> None:
-        if call.verb == "list":
-            self._unseen_restore.discard(side)
+    def _heard(self, side: Side, call: Call, reply: Reply) -> None:
+        if call.verb == "list" and reply.status == 200 and ("limit", "1") not in call.query:
+            self._unmet.discard((side, call.path.rpartition("/")[2]))
 
     def _status(self, spec: Spec, of: str) -> Json:
         self._number += 1
