@@ -235,9 +235,9 @@ class Pair:
             self._listings.want(downstream, "outbox")
 
     def _went_back(self, side: Side, how: Rewind) -> None:
-        if side is self.policy.upstream:
-            self._vanishing.definition.forget()
         self._restore.begin(side, how)
+        if side is self.policy.upstream:
+            self._vanishing.definition.forget()  # now that what the side lost is held for another reason
 
     def _phase_changed(self) -> None:
         self._vanishing.check()

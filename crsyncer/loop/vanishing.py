@@ -33,8 +33,8 @@ class Vanishing:
             return
         if not self._custody.vanished:
             log.warning("%s: the %s does not serve the kind: nothing is deleted", *self._names())
-            self.definition.forget()  # whichever comes back, what it lacks is held
         self._custody.vanish(self._at_stake())
+        self.definition.forget()  # whichever comes back, what it lacks is held; a crash finds that before this
 
     def begin(self) -> None:
         """The kind that upstream serves now is not the one that it served before."""
