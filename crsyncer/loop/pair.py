@@ -204,10 +204,12 @@ class Pair:
             if self._listings.complete(side):
                 self.worker.refused.clear()  # a change of the CRD has it listed anew, and may change what it takes
         else:
-            self._vanishing.covered()
+            if self._listings.complete(side):
+                self._vanishing.definition.doubt()
             if self._up.up.is_set():
                 # What has happened meanwhile arrives now, oldest first: hear it out, for deletions go first (S7.2).
                 self._around.dispatchers[self.policy.downstream].pause(_HEARING_SECONDS)
+        self._vanishing.covered(side)
         self._restore.covered(side)
         everywhere = self._listings.complete(side)
         for key in self.mirror.known_keys() if everywhere else self._affected(side, namespace):

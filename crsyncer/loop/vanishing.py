@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator
 
 from crsyncer.core.decide import decide
-from crsyncer.core.model import Gap, Key
+from crsyncer.core.model import Gap, Key, Side
 from crsyncer.loop.custody import KIND_MISSING, Custody
 from crsyncer.loop.definition import Definition
 from crsyncer.loop.listings import Listings
@@ -26,10 +26,12 @@ class Vanishing:
         self._policy = mirror.policy
         self._custody = custody
         self._listings = listings
+        self._stale = False
+        """Whether upstream has not been listed since the kind turned out to be another."""
 
     def check(self) -> None:
         """Hold all copies, whichever there are by now, while upstream does not serve the kind."""
-        if not any(r.listwatch.phase is Phase.MISSING for r in self._listings.on(self._policy.upstream)):
+        if not self._missing():
             return
         if not self._custody.vanished:
             log.warning("%s: the %s does not serve the kind: nothing is deleted", *self._names())
@@ -39,22 +41,29 @@ class Vanishing:
     def begin(self) -> None:
         """The kind that upstream serves now is not the one that it served before."""
         self._custody.vanish(())
+        self._stale = True
         for reflector in self._listings.on(self._policy.upstream):
             reflector.disown()
 
-    def covered(self) -> None:
-        """What a missing object means upstream has changed: a complete list shows what came back."""
-        upstream = self._policy.upstream
-        complete = self._listings.complete(upstream)
-        if complete:
-            self.definition.doubt()
+    def covered(self, side: Side) -> None:
+        """What a missing object means has changed: complete lists show what came back, and for which copies.
+
+        A resumed watch upstream may be of another kind of the same name: its refusal of the cursor follows inside a 200
+        (measured). One downstream may not have shown yet what a crash made us forget.
+        """
+        if side is self._policy.upstream and self._listings.complete(side):
+            self._stale = False
         if not self._custody.vanished:
             return
-        if complete:
+        lacking = [each for each in Side if not self._listings.complete(each)]
+        for each in lacking:
+            if Coverage.NONE not in self._listings.coverages(each):
+                self._listings.want(each, "vanished")
+        if not (lacking or self._stale or self._missing()):
             self._end()
-        elif Coverage.NONE not in self._listings.coverages(upstream):
-            # It may be another kind of the same name: its refusal of the cursor follows inside a 200 (measured).
-            self._listings.want(upstream, "vanished")
+
+    def _missing(self) -> bool:
+        return any(r.listwatch.phase is Phase.MISSING for r in self._listings.on(self._policy.upstream))
 
     def _replaced(self) -> None:
         """Nobody may have meant what the kind lacks since it was made anew, and only a list from now on shows that."""
