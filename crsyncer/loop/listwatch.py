@@ -205,7 +205,8 @@ class ListWatch:
                 await self._back_off(True)
 
     async def _round(self) -> Step:
-        wanted, self._wanted = self._wanted, False
+        # Whoever waits for a list goes on waiting where the server only asked for patience.
+        wanted, self._wanted = self._wanted or bool(self._awaiting), False
         version = None if wanted else self._sink.cursor()
         resumed = version is not None and not self._just_listed
         if version is not None and (self._unsure or self._cut_short):
