@@ -186,6 +186,17 @@ def status_digest(raw: Json, policy: Policy) -> str:
     return "" if value is None else digest(value)
 
 
+def touched(known: Json, answered: Json) -> bool:
+    """Whether more than the status has changed between two versions of an object, of whose metadata these are.
+
+    Whatever is neither metadata nor status counts the generation up, where the status is a subresource; where it is
+    none, the status does as well, and it is not known.
+    """
+    return any(
+        known.get(name) != answered.get(name) for name in {*known, *answered} - {"resourceVersion", "managedFields"}
+    )
+
+
 def status_with(raw: Json, policy: Policy, value: Any) -> Any:
     """The whole status that an object has once `value` is what moves of it; None: there is none."""
     if policy.subtree is None:

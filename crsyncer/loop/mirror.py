@@ -6,7 +6,7 @@ from typing import Any
 
 from crsyncer.core.model import Cursor, Gap, Json, Key, Loaded, Pending, Record, Side, Sighting, Tombstone, View
 from crsyncer.core.policy import Policy
-from crsyncer.core.project import status_with, view_of
+from crsyncer.core.project import touched, view_of
 from crsyncer.loop.sink import Coverage
 from crsyncer.ports import Store
 
@@ -27,6 +27,8 @@ class Mirror:
         self.cursors = loaded.cursors
         self.departed: set[Key] = set()
         """Copies whose end was heard of since they were last written: an answer that is still to come is older."""
+        self._unshown: dict[Key, str] = {}
+        """Versions of upstream's objects that acknowledged our statuses, and that upstream has not shown since."""
         self._coverage: dict[tuple[Side, str], Coverage] = {}
         self._store = store
         self._resource = policy.resource
@@ -96,6 +98,8 @@ class Mirror:
         self.views[side][key] = view
         self._store.put_copy(side, self._resource, key, view, raw)
         if side is self.policy.upstream:
+            if not newer(self._unshown.get(key, ""), view.resource_version):
+                self._unshown.pop(key, None)
             self._upstream_seen(key, view)
         else:
             former = self._former.pop(key, "")
@@ -108,6 +112,8 @@ class Mirror:
         """An object is gone from a side, for certain."""
         view = self.views[side].pop(key, None)
         self._store.drop_copy(side, self._resource, key)
+        if side is self.policy.upstream:
+            self._unshown.pop(key, None)
         if side is self.policy.upstream and view is not None:
             self.entomb(key, Tombstone(view.uid, self._clock()))
         if side is self.policy.downstream:
@@ -165,23 +171,33 @@ class Mirror:
             self.cursors[side, namespace] = cursor
         self._store.put_cursor(side, self._resource, namespace, cursor)
 
-    async def status_written(self, key: Key, *, resource_version: str, value: Any) -> None:
-        """Upstream has acknowledged a status: show it at once, its echo may take a while.
+    async def status_written(self, key: Key, *, metadata: Json, value: Any) -> None:
+        """Upstream has acknowledged a status, with these metadata: show it at once, its echo may take a while.
 
-        The body has to follow, for a copy that is made again meanwhile starts with the status in it (S4.4).
+        The body has to follow, for a copy that is made again meanwhile starts with the status in it (S4.4). What else
+        has happened to the object before is still to come, and the new version must not be taken for known without it:
+        no digest would show the difference (S9.4).
         """
         side = self.policy.upstream
         body = await self._store.body(side, self._resource, key)
         view = self.views[side].get(key)
-        if body is None or view is None or body["metadata"]["resourceVersion"] != view.resource_version:
-            return  # upstream has changed since, and what comes next shows both
-        if newer(resource_version, view.resource_version):
-            body["metadata"]["resourceVersion"] = resource_version
-            body["status"] = status_with(body, self.policy, value)
-            if body["status"] is None:
-                del body["status"]
-            self.views[side][key] = view_of(body, self.policy, side)
-            self._store.put_copy(side, self._resource, key, self.views[side][key], body)
+        version = str(metadata.get("resourceVersion") or "")
+        if view is None or not newer(version, view.resource_version):
+            return
+        known = body is not None and body["metadata"]["resourceVersion"] == view.resource_version
+        if body is None or not known or self.policy.subtree is not None or touched(body["metadata"], metadata):
+            self._unshown[key] = version
+            return
+        body["metadata"]["resourceVersion"] = version
+        body["status"] = value
+        if value is None:
+            del body["status"]
+        self.views[side][key] = view_of(body, self.policy, side)
+        self._store.put_copy(side, self._resource, key, self.views[side][key], body)
+
+    def is_behind(self, key: Key) -> bool:
+        """Whether upstream has acknowledged a status of ours that what is known of it does not show."""
+        return key in self._unshown
 
     def newest(self, side: Side) -> int:
         """The highest resourceVersion that is known of a side's objects; 0: of none."""
@@ -190,6 +206,8 @@ class Mirror:
 
     def distrust(self, side: Side) -> None:
         """The side may have gone back in time: any version it shows from now on is newer than what we know (S8.3)."""
+        if side is self.policy.upstream:
+            self._unshown.clear()
         for key, view in self.views[side].items():
             if side is self.policy.downstream and view.resource_version != _DISTRUSTED:
                 self._former[key] = view.resource_version

@@ -158,10 +158,11 @@ class Outbox:
             if failures + 1 >= REFUSALS_BEFORE_DEAD and self._mirror.sight(self._policy.upstream, key) == upstream:
                 raise Never(f"upstream keeps refusing the status: {error}") from None
             raise
-        version = str(reply.body.get("metadata", {}).get("resourceVersion", ""))
+        metadata = reply.body.get("metadata") or {}
+        version = str(metadata.get("resourceVersion") or "")
         if version == upstream.resource_version:
             self._suspect()  # it changed nothing: pruned by upstream's schema, or put where none is taken (S4.6)
-        await self._mirror.status_written(key, resource_version=version, value=value)
+        await self._mirror.status_written(key, metadata=metadata, value=value)
         self._acknowledge(key, row, wire=wire, resource_version=version)
         return True
 

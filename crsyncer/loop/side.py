@@ -296,6 +296,9 @@ class SideLink:
             found[KUBE_SYSTEM] = str(reply.body["metadata"]["uid"])
             if KUBE_SYSTEM in self._known or not known_crds(self._known):
                 return found
+        elif reply.status == 404 and reply.body and KUBE_SYSTEM in self._known:
+            # A server answers before it has made its namespaces: with them comes what tells who it is.
+            raise Unsure("the cluster has no namespace kube-system yet", hint="is it just being set up, or restored?")
         self._asked = set(self._crds())
         known = known_crds(self._known)
         proven = False

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from crsyncer.core.actions import Agreed, Create, Delete, Hold, Plan, SendStatus, StatusAction, Update, Why
+from crsyncer.core.actions import Agreed, Create, Delete, Hold, Plan, Seed, SendStatus, StatusAction, Update, Why
 from crsyncer.core.answers import REFUSALS_BEFORE_DEAD, TOO_LARGE
 from crsyncer.core.decide import decide, is_ahead
 from crsyncer.core.guard import DriftBrake, Holds
@@ -179,6 +179,8 @@ class Worker:
             return None
         if isinstance(action, Create) and self._status_first(key):
             return None
+        if isinstance(action, Create | Seed) and self.mirror.is_behind(key) and self._up.up.is_set():
+            raise Refused("upstream is about to show a newer status")
         hold = await self._brakes(job, action)
         if hold is None and not isinstance(action, Hold):
             if isinstance(action, Create):

@@ -20,6 +20,7 @@ from crsyncer.core.project import (
     objection,
     stamp_of,
     synced_annotations,
+    touched,
     view_of,
 )
 from tests.core.builders import (
@@ -351,3 +352,19 @@ def test_S9_4_a_digest_names_the_version_of_each_object():
 @pytest.mark.parametrize("metadata", [None, [], {}, {"name": "a", "uid": "u"}, {"name": 1, "uid": "u"}])
 def test_S9_4_what_is_no_metadata_names_no_version(metadata):
     assert edition_of({"metadata": metadata}) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "more"),
+    [
+        ({"resourceVersion": "9", "managedFields": []}, False),
+        ({"generation": 2}, True),
+        ({"deletionTimestamp": "2026-01-01T00:00:00Z"}, True),
+        ({"labels": {"a": "b"}}, True),
+        ({"annotations": None}, True),
+    ],
+)
+def test_S9_4_what_has_changed_besides_a_status_shows_in_the_metadata(change, more):
+    known = {"uid": "u-1", "resourceVersion": "5", "generation": 1, "annotations": {"a": "b"}}
+    assert touched(known, {**known, **change}) is more
+    assert touched({**known, **change}, known) is more

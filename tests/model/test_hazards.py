@@ -213,6 +213,37 @@ def test_S4_4_a_status_that_is_acknowledged_while_the_disk_is_waited_for_reaches
             assert (copy(world).get("status"), original(world)["status"]) == ({"phase": "DONE"}, {"phase": "DONE"})
 
 
+def test_S9_4_what_happened_before_an_acknowledged_status_is_not_taken_for_known_by_a_digest(world: World) -> None:
+    for name in "bcdef":
+        world.cloud.create(name, spec={"x": 1})
+    world.cloud.finalize("b", "example.com/kept")
+    world.settle()
+    world.weather[Side.CLOUD].lag = 20.0
+    world.cloud.set("a", spec={"x": 2})
+    world.cloud.delete("b")
+    for name in "ab":
+        world.robot.set_status(name, {"phase": "DONE"})
+    world.pass_time(5)
+    assert [world.cloud.objects()[name]["status"] for name in "ab"] == [{"phase": "DONE"}] * 2
+    world.cut("cloud")
+    world.pass_time(60)
+    world.cloud.compact()
+    world.mend("cloud")
+    world.settle()
+    assert set(world.robot.objects()) == {"a", "c", "d", "e", "f"}
+    assert copy(world)["spec"] == {"x": 2}
+
+
+def test_S5_5_a_list_that_is_put_off_is_asked_for_again(world: World) -> None:
+    world.inject("cloud", Reply(429, {"message": "slow"}, retry_after=5.0), verb="list", part="/goals", times=3)
+    world.cloud.delete("a")
+    world.cloud.create("a", spec={"x": 2})
+    world.robot.create("orphan", spec={"x": 1})
+    world.settle()
+    assert set(world.robot.objects()) == {"a"}
+    assert copy(world)["spec"] == {"x": 2}
+
+
 def test_S4_3_a_copy_that_lost_its_status_with_its_life_does_not_wipe_upstreams(world: World) -> None:
     world.robot.set_status("a", {"phase": "DONE"})
     world.settle()

@@ -3,6 +3,7 @@
 import pytest
 
 from crsyncer.sandbox.resource import CRD
+from tests.system.asked import refusal
 from tests.system.bed import Bed, crd, eventually, writes
 from tests.system.conftest import MakeBed
 from tests.system.kinds import account, another, until_row
@@ -96,6 +97,20 @@ async def test_S8_1_a_right_that_is_withdrawn_leaves_what_was_known(bed: Bed):
     bed.cloud.link.inject(KUBE_SYSTEM_PATH, status=200, body={"metadata": metadata})
     reconnect(bed.cloud.link)
     await bed.until_side("cloud", "identity-changed")
+
+
+async def test_S8_1_a_server_that_has_not_made_its_namespaces_is_no_cluster_yet(bed: Bed):
+    await bed.cloud.create("a", spec={"x": 1})
+    await bed.robot.shows("a", spec={"x": 1})
+    body = refusal(404, 'namespaces "kube-system" not found', reason="NotFound")
+    young = bed.cloud.link.inject(KUBE_SYSTEM_PATH, status=404, body=body)
+    reconnect(bed.cloud.link)
+    await bed.until_side("cloud", "offline")
+    assert "kube-system" in (await bed.agent.status())["sides"]["cloud"]["error"]
+    young.remove()
+    await bed.cloud.patch("a", {"spec": {"x": 2}})
+    await bed.robot.shows("a", spec={"x": 2}, seconds=SLOW)
+    assert (await bed.agent.status())["holds"] == []
 
 
 async def test_S8_1_who_may_read_neither_asks_for_little_and_syncs(make_bed: MakeBed):
