@@ -210,7 +210,7 @@ class ListWatch:
         version = None if wanted else self._sink.cursor()
         resumed = version is not None and not self._just_listed
         if version is not None and (self._unsure or self._cut_short):
-            objection = await self._objection(version)
+            objection = await self._objection()
             if objection is not None:
                 return objection
         if version is None:
@@ -223,10 +223,10 @@ class ListWatch:
                 await self._learn_window()
         return await self._watch(version, resumed=resumed)
 
-    async def _objection(self, version: str) -> Step | None:
+    async def _objection(self) -> Step | None:
         """What speaks against going on from the cursor; a watch would not say (S8.2). None: nothing."""
         # What is written while a probe is on its way may be newer than its answer: only what was known before counts.
-        known = max(int(version), self._sink.newest()) if version.isdigit() else 0
+        known = self._known()
         await self.link.verified(since=self._ended_at)
         if self.link.revision < known:
             await self.link.verified(since=asyncio.get_running_loop().time())  # the last probe may be the older one
@@ -247,6 +247,11 @@ class ListWatch:
             case _:
                 return proof
 
+    def _known(self) -> int:
+        """Up to which revision this history is known: a consistent answer is never older."""
+        cursor = self._sink.cursor() or ""
+        return max(int(cursor) if cursor.isdigit() else 0, self._sink.newest())
+
     async def _learn_window(self) -> None:
         """A collection in which nothing happens has no other proof than this, when it is to be resumed some day."""
         with contextlib.suppress(TimeoutError):
@@ -265,9 +270,12 @@ class ListWatch:
     async def _list(self) -> str | Step:
         self._set(Phase.LISTING, "")
         self._sink.relisted(self._reason)
+        known = self._known()
         version = await self.relister.deliver()
         if not isinstance(version, str):
             return version
+        if version.isdigit() and int(version) < known:
+            return self._restored()  # since it was last asked, or by a list that nothing else came before
         self._sink.listed(version)
         self._sink.moved(version)
         self._just_listed = True

@@ -244,6 +244,21 @@ def test_S5_5_a_list_that_is_put_off_is_asked_for_again(world: World) -> None:
     assert copy(world)["spec"] == {"x": 2}
 
 
+def test_S8_3_a_list_that_is_older_than_what_is_known_is_of_another_history() -> None:
+    for seed in range(12):
+        with scene(seed) as world:
+            world.start()
+            world.cloud.create("a", spec={"x": 1})
+            world.settle()
+            world.cloud.restart()
+            world.pass_time(0.1 + seed / 4)  # between the question for the revision and the list that follows
+            world.cloud.rebuild(revision=10)
+            world.pass_time(300)
+            assert set(world.robot.objects()) == {"a"}
+            assert [hold["objects"] for hold in world.status()["holds"]] in ([1], [0])
+            assert world.status()["health"] == "attention"
+
+
 def test_S4_3_a_copy_that_lost_its_status_with_its_life_does_not_wipe_upstreams(world: World) -> None:
     world.robot.set_status("a", {"phase": "DONE"})
     world.settle()
