@@ -17,7 +17,8 @@ _RECENT_SECONDS = 90.0
 def unexplained_relists(evidence: Evidence) -> Iterator[Violation]:
     """Full lists without a cause."""
     last: dict[tuple[str, str], tuple[float, bool]] = {}
-    for relist in evidence.relists:
+    # They are counted once a second: which of a second's lists came first is not known.
+    for relist in sorted(evidence.relists, key=lambda each: (each.at, each.reason not in _FORGOTTEN)):
         before, fine = last.get((relist.side, relist.kind), (evidence.began, True))
         explained = relist.at < evidence.began or _explained(relist, evidence, since=before, again=fine)
         last[relist.side, relist.kind] = (relist.at, explained)

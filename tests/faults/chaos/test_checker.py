@@ -159,6 +159,12 @@ def test_one_restart_explains_one_relist_unless_the_list_was_disturbed():
     assert list(unexplained_relists(Evidence(relists=twice, done=(restart, cut)))) == []
 
 
+def test_a_list_that_looks_twice_does_not_take_the_cause_of_another_that_was_counted_with_it():
+    together = (Relist(50, "cloud", "goals", "verify"), Relist(50, "cloud", "goals", "unproven"))
+    restart = done("restart", 40, 45, side="cloud")
+    assert list(unexplained_relists(Evidence(relists=together, seen=(cloud(49, gone=True),), done=(restart,)))) == []
+
+
 def test_a_list_that_looks_twice_before_a_deletion_needs_one():
     verify = Relist(50, "cloud", "goals", "verify")
     assert rules(unexplained_relists(Evidence(relists=(verify,)))) == ["unexplained relist"]
