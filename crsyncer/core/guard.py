@@ -104,6 +104,13 @@ def crd_alive(status: int, body: Json, uid: str) -> Alive | None:
     return Alive.YES if uid in ("", metadata["uid"]) else Alive.OTHER
 
 
+def alive_by(served: Alive, crd: Alive | None) -> Alive:
+    """What discovery and the CRD (None: nothing) say together: any no counts, and a yes where nobody else speaks."""
+    if crd is None or served is Alive.NO or (crd is Alive.YES and served is not Alive.UNKNOWN):
+        return served
+    return crd
+
+
 def is_mass(deletions: int, copies: int) -> bool:
     """Whether so many deletions, of so many copies, within a minute need a second look (S5.5)."""
     return deletions > max(_FEW, _SHARE * copies)

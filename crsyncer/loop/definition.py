@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from crsyncer.core import calls
 from crsyncer.core.calls import Call
-from crsyncer.core.guard import Alive, crd_alive, kind_alive
+from crsyncer.core.guard import Alive, alive_by, crd_alive, kind_alive
 from crsyncer.core.model import Side
 from crsyncer.core.policy import Policy
 from crsyncer.core.queue import backoff
@@ -24,7 +24,7 @@ _LAST_RETRY_SECONDS = 300.0
 
 
 class Definition:
-    """What defines one kind upstream: the cloud's CRD where it may be read, else discovery.
+    """What defines one kind upstream: discovery, and the cloud's CRD where it may be read.
 
     A CRD that was deleted and made anew out of sight is alive, and its collection is empty: discovery and lists say
     what they would say had somebody deleted every object. Only the CRD's uid tells the difference, so it is remembered
@@ -50,8 +50,10 @@ class Definition:
 
     async def alive(self) -> Alive:
         """What upstream says now; raises Unsure when it did not answer."""
-        alive = await self._crd.answer() if self._readable else None
-        return await self._discovery.answer() if alive is None else alive
+        if not self._readable:
+            return await self._discovery.answer()
+        served, crd = await asyncio.gather(self._discovery.answer(), self._crd.answer())
+        return alive_by(served, crd)
 
     def doubt(self) -> None:
         """What upstream shows may be by another CRD than before: find out, soon."""

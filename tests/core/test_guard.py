@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crsyncer.core.actions import HoldReason
-from crsyncer.core.guard import Alive, DeletionWindow, DriftBrake, Holds, crd_alive, is_mass, kind_alive
+from crsyncer.core.guard import Alive, DeletionWindow, DriftBrake, Holds, alive_by, crd_alive, is_mass, kind_alive
 from crsyncer.core.model import Key
 from tests.core.builders import policy, some
 
@@ -144,6 +144,25 @@ NOT_FOUND = {"kind": "Status", "reason": "NotFound"}
 )
 def test_S5_5_a_kind_is_the_one_that_it_was_as_long_as_its_crd_has_the_same_uid(status, body, uid, alive):
     assert crd_alive(status, body, uid) is alive
+
+
+@pytest.mark.parametrize(
+    ("served", "crd", "alive"),
+    [
+        (Alive.YES, Alive.YES, Alive.YES),
+        (Alive.YES, None, Alive.YES),
+        (Alive.YES, Alive.OTHER, Alive.OTHER),
+        (Alive.YES, Alive.NO, Alive.NO),
+        (Alive.NO, Alive.YES, Alive.NO),
+        (Alive.NO, Alive.OTHER, Alive.NO),
+        (Alive.UNKNOWN, Alive.YES, Alive.YES),
+        (Alive.UNKNOWN, None, Alive.UNKNOWN),
+        (Alive.UNHEARD_OF, Alive.YES, Alive.UNHEARD_OF),
+        (Alive.UNHEARD_OF, Alive.NO, Alive.NO),
+    ],
+)
+def test_S5_5_whoever_says_that_a_kind_is_not_alive_is_believed(served, crd, alive):
+    assert alive_by(served, crd) is alive
 
 
 def test_S1_7_a_cluster_scoped_kind_is_alive_under_its_own_scope():
