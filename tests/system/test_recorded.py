@@ -1,6 +1,7 @@
 """What is recorded outlives the link it came by, and is not misread when the question changes."""
 
 from crsyncer.sandbox.resource import CRD
+from tests.system.asked import vouched
 from tests.system.bed import SYNCER, Bed, eventually
 
 
@@ -14,7 +15,7 @@ async def test_S7_1_a_recorded_deletion_is_carried_out_although_the_cloud_has_le
     await bed.agent.until(lambda status: status["kinds"][0]["objects"]["cloud"] == 0)
 
     async def asked() -> bool:
-        return any(r.path == f"/apis/{bed.group}/v1" and r.done for r in bed.cloud.link.requests)
+        return vouched(bed.cloud.link, bed.group)
 
     await eventually(asked, what="whether the kind is alive is asked while the cloud can still answer")
     await bed.agent.status()  # by then the agent has read the answer

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.system.asked import deletes, lists, status_writes, watches
+from tests.system.asked import deletes, lists, status_writes, vouched, watches
 from tests.system.bed import Bed, cpu_seconds, eventually
 from tests.system.conftest import MakeBed
 from tests.system.crowd import copied, holds_exactly
@@ -97,8 +97,7 @@ async def test_S7_1_a_recorded_tombstone_is_carried_out_without_the_cloud(bed: B
     await bed.cloud.delete("g03")
 
     async def recorded() -> bool:
-        asked = any(r.path == f"/apis/{bed.group}/v1" and r.done for r in bed.cloud.link.requests)
-        return bool(asked and (await bed.kind())["objects"]["cloud"] == 7)
+        return bool(vouched(bed.cloud.link, bed.group) and (await bed.kind())["objects"]["cloud"] == 7)
 
     await eventually(recorded, what="the agent has heard of the deletion, and that the kind is alive")
     await bed.agent.stop()
