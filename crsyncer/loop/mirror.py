@@ -114,9 +114,9 @@ class Mirror:
         self._store.drop_copy(side, self._resource, key)
         if side is self.policy.upstream:
             self._unshown.pop(key, None)
-        if side is self.policy.upstream and view is not None:
-            self.entomb(key, Tombstone(view.uid, self._clock()))
-        if side is self.policy.downstream:
+            if view is not None:
+                self.entomb(key, Tombstone(view.uid, self._clock()))
+        else:
             self.departed.add(key)
             self._another_copy(key)
 

@@ -19,9 +19,9 @@ def scene(seed: int = 0, **kinds: Mapping[str, Any]) -> Iterator[World]:
 
 
 @contextmanager
-def synced() -> Iterator[World]:
+def synced(seed: int = 0) -> Iterator[World]:
     """One unfiltered kind, spec from the cloud; the agent runs, and has made the copy of a."""
-    with scene() as made:
+    with scene(seed) as made:
         made.start()
         made.cloud.create("a", spec={"x": 1})
         made.settle()

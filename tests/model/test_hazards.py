@@ -4,7 +4,7 @@ import pytest
 
 from crsyncer.core.model import Side
 from crsyncer.ports import Reply
-from tests.model.scene import changes, copy, original, scene
+from tests.model.scene import changes, copy, original, scene, synced
 from tests.model.weather import Fate
 from tests.model.world import World
 
@@ -47,10 +47,7 @@ def test_S5_2_a_copy_whose_end_is_heard_of_before_the_answer_that_made_it_is_mad
 
 def test_S6_1_a_crash_between_event_and_commit_repeats_the_event() -> None:
     for steps in range(1, 40):
-        with scene(steps) as world:
-            world.start()
-            world.cloud.create("a", spec={"x": 1})
-            world.settle()
+        with synced(steps) as world:
             world.crash_after(steps)
             world.robot.set_status("a", {"phase": "DONE"})
             world.cloud.set("a", spec={"x": 2})
@@ -95,10 +92,7 @@ def test_S9_2_a_cursor_that_is_too_old_is_listed_anew_and_what_vanished_meanwhil
 
 def test_S6_3_an_ack_that_comes_after_a_newer_status_does_not_remove_it() -> None:
     for seed in range(12):
-        with scene(seed) as world:
-            world.start()
-            world.cloud.create("a", spec={"x": 1})
-            world.settle()
+        with synced(seed) as world:
             world.robot.set_status("a", {"n": 1})
             for _ in range(3000):
                 world.pass_time(0.001)
@@ -185,10 +179,7 @@ def test_S5_3_an_orphan_by_the_name_of_what_a_silent_watch_has_not_told_of_is_ad
 
 def test_S5_4_a_late_deletion_of_an_orphan_does_not_meet_the_copy_that_it_has_become() -> None:
     for seed in range(20):
-        with scene(seed) as world:
-            world.start()
-            world.cloud.create("a", spec={"x": 1})
-            world.settle()
+        with synced(seed) as world:
             world.inject("robot", Fate.LATE, verb="delete")
             world.robot.create("b", spec={"x": 1})
             uid = world.robot.objects()["b"]["metadata"]["uid"]
@@ -201,10 +192,7 @@ def test_S5_4_a_late_deletion_of_an_orphan_does_not_meet_the_copy_that_it_has_be
 
 def test_S4_4_a_status_that_is_acknowledged_while_the_disk_is_waited_for_reaches_the_new_copy() -> None:
     for seed in range(40):
-        with scene(seed) as world:
-            world.start()
-            world.cloud.create("a", spec={"x": 1})
-            world.settle()
+        with synced(seed) as world:
             world.disk.commit_seconds = 1.0
             world.inject("cloud", Reply(500, {"message": "storm"}), part="/status")
             world.robot.set_status("a", {"phase": "DONE"})
@@ -246,10 +234,7 @@ def test_S5_5_a_list_that_is_put_off_is_asked_for_again(world: World) -> None:
 
 def test_S8_3_a_list_that_is_older_than_what_is_known_is_of_another_history() -> None:
     for seed in range(12):
-        with scene(seed) as world:
-            world.start()
-            world.cloud.create("a", spec={"x": 1})
-            world.settle()
+        with synced(seed) as world:
             world.cloud.restart()
             world.pass_time(0.1 + seed / 4)  # between the question for the revision and the list that follows
             world.cloud.rebuild(revision=10)
@@ -350,10 +335,7 @@ def test_S8_3_S5_5_a_robot_built_anew_that_has_the_same_names_replaces_nothing_u
 
 def test_S6_1_a_copy_that_is_newer_than_what_a_crash_left_of_upstream_is_not_put_back() -> None:
     for steps in range(1, 30):
-        with scene(steps) as world:
-            world.start()
-            world.cloud.create("a", spec={"x": 1})
-            world.settle()
+        with synced(steps) as world:
             world.crash_after(steps)
             world.cloud.set("a", spec={"x": 2})
             world.pass_time(5)

@@ -7,7 +7,7 @@ import pytest
 
 from crsyncer.ports import Reply
 from tests.model.plane import GROUP
-from tests.model.scene import copy, scene
+from tests.model.scene import copy, scene, synced
 from tests.model.world import World
 from tests.system.bed import crd
 
@@ -108,10 +108,7 @@ def test_S5_5_a_kind_that_was_made_anew_with_all_its_objects_holds_nothing_later
 
 def test_S5_5_a_kind_that_was_made_anew_is_another_whenever_the_agent_is_killed() -> None:
     for steps in range(1, 60, 2):
-        with scene(steps) as world:
-            world.start()
-            world.cloud.create("a", spec={"x": 1})
-            world.settle()
+        with synced(steps) as world:
             world.crash()
             redefine(world)
             world.start()

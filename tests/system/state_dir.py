@@ -51,3 +51,12 @@ async def killed_it_resumes(bed: Bed) -> None:
     for side in (bed.cloud, bed.robot):
         assert writes(side.link) == []
         assert lists(side.link) == []
+
+
+async def recovered(bed: Bed) -> None:
+    """Wait until the disk has taken everything, see that all still travels, and that a kill -9 finds it there."""
+    await bed.agent.until(lambda status: status["health"] == "healthy" and status["store"]["state"] == "ok")
+    await everything_travels(bed, "three")
+    await bed.settled()
+    await quiet(bed)
+    await killed_it_resumes(bed)

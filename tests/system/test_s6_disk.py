@@ -9,7 +9,7 @@ from tests.disk import NEVER, SYNCS, Disk
 from tests.system.bed import Bed, eventually
 from tests.system.conftest import MakeBed
 from tests.system.crowd import copied
-from tests.system.state_dir import degraded, everything_travels, killed_it_resumes, quiet
+from tests.system.state_dir import degraded, everything_travels, quiet, recovered
 
 REFUSALS = [
     pytest.param(lambda disk: disk.fill(), id="full"),
@@ -44,11 +44,7 @@ async def test_S6_5_a_disk_that_refuses_stops_nothing_and_is_said_to(
     assert (await bed.agent.crsyncer("status"))[0] == 10
     await everything_travels(bed, "two")
     disk.heal()
-    await bed.agent.until(lambda status: status["health"] == "healthy" and status["store"]["state"] == "ok")
-    await everything_travels(bed, "three")
-    await bed.settled()
-    await quiet(bed)
-    await killed_it_resumes(bed)
+    await recovered(bed)
 
 
 @pytest.mark.fault_43

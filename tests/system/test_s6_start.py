@@ -10,7 +10,7 @@ from tests.mount import Mount, mounted
 from tests.system.bed import Bed, eventually, writes
 from tests.system.conftest import MakeBed
 from tests.system.crowd import copied
-from tests.system.state_dir import degraded, everything_travels, killed_it_resumes, quiet
+from tests.system.state_dir import degraded, everything_travels, quiet, recovered
 
 Change = Callable[[Mount], None]
 REFUSALS = [
@@ -24,15 +24,6 @@ def state_disk(tmp_path: Path) -> Iterator[Mount]:
     """What the agent's state directory is on, for as long as the agent lives: to be asked for before the bed."""
     with mounted(tmp_path / "state") as disk:
         yield disk
-
-
-async def recovered(bed: Bed) -> None:
-    """Wait until the disk has taken everything, see that all still travels, and that a kill -9 finds it there."""
-    await bed.agent.until(lambda status: status["health"] == "healthy" and status["store"]["state"] == "ok")
-    await everything_travels(bed, "three")
-    await bed.settled()
-    await quiet(bed)
-    await killed_it_resumes(bed)
 
 
 @pytest.mark.fault_05
