@@ -1,7 +1,7 @@
 """Two real control planes for the tests that want them, started once and healthy again before each test."""
 
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,8 @@ from crsyncer.sandbox.sandbox import Sandbox
 from tests.disk import Disk
 from tests.faults.rows import ROWS
 
+_LOG_LINES = 60
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--rewrite`: what the transcripts of tests/scenarios say is told anew, to be read as a diff."""
@@ -24,6 +26,17 @@ def pytest_configure(config: pytest.Config) -> None:
     """The tags of the fault matrix: `pytest -m fault_07`."""
     for row, text in ROWS.items():
         config.addinivalue_line("markers", f"fault_{row:02}: {text}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test that failed shows what its agents logged: the machine that it ran on may be out of reach."""
+    report = yield
+    if report.failed:
+        directory = getattr(item, "funcargs", {}).get("tmp_path")
+        for log in sorted(directory.glob("*.log")) if directory else ():
+            report.sections.append((log.name, "\n".join(log.read_text().splitlines()[-_LOG_LINES:])))
+    return report
 
 
 @pytest.fixture(scope="session")

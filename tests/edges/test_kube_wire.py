@@ -76,8 +76,9 @@ async def test_every_status_is_a_reply_and_redirects_are_not_followed(reach: Rea
     ("value", "low", "high"),
     [
         (lambda: "7", 7, 7),
+        (lambda: "0", 1, 1),
         (lambda: format_datetime(datetime.now(UTC) + timedelta(seconds=90), usegmt=True), 60, 90),
-        (lambda: "Sat, 01 Jan 2000 00:00:00 GMT", 0, 0),
+        (lambda: "Sat, 01 Jan 2000 00:00:00 GMT", 1, 1),
     ],
 )
 async def test_retry_after_is_read_as_seconds_or_as_a_date(

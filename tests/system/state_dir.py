@@ -1,21 +1,43 @@
 """What tests of the state directory, and of the disk that it is on, share."""
 
+import contextlib
+import shutil
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from crsyncer.edges.store.offline import OfflineState, read_offline
+from crsyncer.errors import StoreError
 from tests.system.asked import lists
 from tests.system.bed import Bed, eventually, writes
 
 
 async def quiet(bed: Bed) -> None:
-    """Wait until the agent has had nothing to write down for a while: then all it knows is on disk."""
+    """Wait until the agent has had nothing to write down for a while, and all it knows is on disk."""
 
     async def check() -> bool:
-        newest = max(file.stat().st_mtime for file in bed.agent.state_dir.glob("state.db*"))
-        return time.time() - newest > 0.5
+        files = list(bed.agent.state_dir.glob("state.db*"))
+        newest = max(file.stat().st_mtime for file in files)
+        with TemporaryDirectory() as directory:
+            for file in files:
+                shutil.copy(file, directory)
+            with contextlib.suppress(StoreError):  # a copy that was torn by a write
+                written = read_offline(Path(directory))
+                return time.time() - newest > 0.5 and _tells_all(written, await bed.agent.ask())
+        return False
 
     await eventually(check, what="the store is at rest")
+
+
+def _tells_all(written: OfflineState, status: dict[str, Any] | None) -> bool:
+    """Whether what was read of a store is what the agent says."""
+    if status is None or written.pending != status["outbox"]["depth"]:
+        return False
+    cursors = {(side, ""): kind["cursor"][side] for kind in status["kinds"] for side in kind["cursor"]}
+    return cursors == {
+        place: cursor.resource_version for kind in written.kinds.values() for place, cursor in kind.cursors.items()
+    }
 
 
 def remove_database(state_dir: Path) -> None:

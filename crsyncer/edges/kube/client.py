@@ -32,6 +32,8 @@ _IDLE = 60.0
 """Seconds that an idle connection is kept: less than the 90 s after which an API server closes it."""
 _PIECE = 1024 * 1024
 _TEXT = 500
+_LEAST_PATIENCE = 1.0
+"""A server that asks for patience and names no time, or one that is over, is not asked again at once."""
 _FAILURES = (aiohttp.ClientError, OSError, TimeoutError)
 
 
@@ -273,9 +275,9 @@ def _retry_after(response: aiohttp.ClientResponse) -> float | None:
     """Seconds, from seconds or an HTTP date, which is a time by the server's clock and not by this machine's."""
     value = response.headers.get("Retry-After", "")
     if value.isascii() and value.isdigit():
-        return float(value[:9])
+        return max(_LEAST_PATIENCE, float(value[:9]))
     until, now = _seconds(value), _date(response)
-    return None if until is None else max(0.0, until - (now if now is not None else time.time()))
+    return None if until is None else max(_LEAST_PATIENCE, until - (now if now is not None else time.time()))
 
 
 def _date(response: aiohttp.ClientResponse) -> float | None:
