@@ -63,7 +63,7 @@ class Alive(Enum):
     YES = "yes"
     NO = "no"
     UNKNOWN = "unknown"
-    """Discovery is forbidden."""
+    """Discovery is forbidden, in whatever words a gateway has for that."""
     UNHEARD_OF = "unheard of"
     """Discovery does not know the group and version: they are gone, or a gateway hides discovery."""
     OTHER = "other"
@@ -76,10 +76,10 @@ def kind_alive(status: int, body: Json, policy: Policy) -> Alive:
     A CRD that is being deleted loses the verb `create` in discovery at once (measured on API server 1.36).
     One of another scope is not the kind that we mean: none of its objects can have a copy (S1.7).
     """
-    if status in (401, 403):
-        return Alive.UNKNOWN
     if status == 404:
         return Alive.UNHEARD_OF
+    if status != 200:
+        return Alive.UNKNOWN
     for resource in body.get("resources") or []:
         if resource.get("name") == policy.plural:
             same = bool(resource.get("namespaced")) == policy.namespaced

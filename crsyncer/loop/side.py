@@ -309,7 +309,7 @@ class SideLink:
             if reply.status == 200:
                 uid = found[crd_evidence(resource)] = str(reply.body["metadata"]["uid"])
                 proven = proven or self._known.get(crd_evidence(resource)) == uid
-            elif reply.status == 403:
+            elif reply.status != 404:
                 break  # not ours to read, and every further question costs a slow link as much
         return found
 

@@ -115,6 +115,8 @@ def test_S5_5_the_window_counts_each_object_once_and_forgets_after_a_minute(dele
         (404, {}, Alive.UNHEARD_OF),
         (401, {}, Alive.UNKNOWN),
         (403, {}, Alive.UNKNOWN),
+        (400, {"kind": "Status", "reason": "BadRequest"}, Alive.UNKNOWN),
+        (302, {}, Alive.UNKNOWN),
     ],
 )
 def test_S5_5_a_kind_is_alive_as_long_as_it_can_be_created(status, body, alive):

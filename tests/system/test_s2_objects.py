@@ -81,7 +81,7 @@ async def test_S2_1_filtered_lists_and_watches_carry_the_one_selector_on_both_si
     assert named <= {KUBE_SYSTEM}
 
 
-@pytest.mark.parametrize("status", [403, 404])
+@pytest.mark.parametrize("status", [400, 403, 404])
 async def test_S2_1_a_gateway_that_refuses_all_but_that_one_form_is_enough(make_bed: MakeBed, status: int):
     bed = await make_bed(filtered="true", start=False)
     bed.cloud.link.inject("", status=status, body=b"not for robots\n", when=foreign)
