@@ -242,3 +242,5 @@ def test_S6_1_a_copy_of_content_that_nobody_remembers_may_be_ahead():
         _, copy, _, _, _ = truth.build(Case(stamp=other))
         assert isinstance(copy, View)
         assert not is_ahead(up, copy, Record())
+        assert not is_ahead(up, copy, Record(upstream_uid=up.uid, applied=down.stamp.digest))
+    assert not is_ahead(up, replace(down, stamp=replace(down.stamp, upstream_uid="another")), Record())
