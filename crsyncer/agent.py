@@ -102,15 +102,14 @@ class Agent:
         self._boot_id = ""
         self._name = "crsyncer"
         self._changed = asyncio.Event()
+        self._wanted = settings
+        """What was read last of what can be used, as far as anybody can tell who only reads it."""
         self._rebuild = asyncio.Event()
         self._pulse = time.monotonic()
 
     async def run(self) -> int:
         """Serve until told to stop."""
-        async with contextlib.AsyncExitStack() as trial:
-            # Before anything is touched: a kubeconfig that cannot be used ends the agent here.
-            for side in Side:
-                await self._connect(side, trial)
+        await self._try(self._settings)  # before anything is touched
         self._store = await SqliteStore.open(self._settings.state_dir, on_trouble=self._trouble)
         self._boot_id = read_boot_id(self._settings.boot_id_file)
         self._name = self._distinct_name()
@@ -141,10 +140,14 @@ class Agent:
             log.info("stopped")
 
     async def _serve(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._watch_settings())
+            tasks.create_task(self._keep_built())
+
+    async def _keep_built(self) -> None:
         """Build everything for the settings of the moment, again whenever they change."""
         proven: Settings | None = None
         while True:
-            self._rebuild.clear()
             async with contextlib.AsyncExitStack() as stack:
                 try:
                     nerves = await self._build(stack)
@@ -159,7 +162,7 @@ class Agent:
                     await self._loops(nerves)
 
     async def _build(self, stack: contextlib.AsyncExitStack) -> Nerves:
-        clusters = {side: await self._connect(side, stack) for side in Side}
+        clusters = {side: await self._connect(side, stack, self._settings) for side in Side}
         nerves = self._nerves = self._assemble(clusters)
         await stack.enter_async_context(control.serve(self._settings.state_dir, partial(self._answer, nerves)))
         if self._settings.listen is not None:
@@ -177,15 +180,19 @@ class Agent:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(nerves.run())
-                tasks.create_task(self._watch_settings())
                 tasks.create_task(self._keep_saved())
                 tasks.create_task(self._beat())
                 tasks.create_task(self._until_rebuild())
         except* _Rebuild:
             raise _Rebuild from None
 
-    async def _connect(self, side: Side, stack: contextlib.AsyncExitStack) -> KubeCluster:
-        settings = self._settings
+    async def _try(self, settings: Settings) -> None:
+        """Raise the ConfigError for which a login that these settings name cannot be used."""
+        async with contextlib.AsyncExitStack() as trial:
+            for side in Side:
+                await self._connect(side, trial, settings)
+
+    async def _connect(self, side: Side, stack: contextlib.AsyncExitStack, settings: Settings) -> KubeCluster:
         paths = {
             Side.CLOUD: (settings.cloud_kubeconfig, settings.cloud_context),
             Side.ROBOT: (settings.robot_kubeconfig, settings.robot_context),
@@ -198,7 +205,10 @@ class Agent:
             else:
                 self._metrics.exchange(side, exchange.verb, exchange.code, exchange.bytes_up, exchange.bytes_down)
 
-        cluster = await KubeCluster.connect(path, context=context or None, name=self._name, observe=observe)
+        try:
+            cluster = await KubeCluster.connect(path, context=context or None, name=self._name, observe=observe)
+        except ConfigError as error:
+            raise ConfigError(f"{side}.kubeconfig: {error}", hint=error.hint) from None
         stack.push_async_callback(cluster.close)
         return cluster
 
@@ -239,32 +249,49 @@ class Agent:
             self._take(outcome)
 
     def _reread(self) -> None:
+        log.info("SIGHUP: configuration and credentials are read again")
         self._take(reload.attempt(self._load))
 
     def _take(self, outcome: Settings | ConfigError) -> None:
         """Go on with new settings, or with the old ones and say why."""
-        for link in self._nerves.links.values() if self._nerves is not None else ():
-            link.cluster.refresh_credentials()
         if isinstance(outcome, ConfigError):
             self._refuse(str(outcome))
         elif outcome.state_dir != self._settings.state_dir:
             self._refuse("stateDir cannot change while the agent runs; restart it")
         else:
-            self._config_error = None
-            logging.getLogger().setLevel(outcome.log_level.upper())
-            old, self._settings = self._settings, outcome
-            if _engine(old) != _engine(outcome):
-                log.info("settings have changed: starting over with them")
+            self._wanted = outcome
+            if _engine(outcome) != _engine(self._settings):
                 self._rebuild.set()
+                return
+            self._adopt(outcome)
+        for link in self._nerves.links.values() if self._nerves is not None else ():
+            link.cluster.refresh_credentials()
         self._changed.set()
+
+    def _adopt(self, settings: Settings) -> None:
+        self._config_error = None
+        self._settings = settings
+        logging.getLogger().setLevel(settings.log_level.upper())
 
     def _refuse(self, reason: str) -> None:
         self._config_error = reason
         log.error("the new configuration is not used: %s", reason)
 
     async def _until_rebuild(self) -> None:
-        await self._rebuild.wait()
-        raise _Rebuild
+        while True:
+            await self._rebuild.wait()
+            self._rebuild.clear()
+            settings = self._wanted
+            try:
+                await self._try(settings)
+            except ConfigError as error:
+                self._refuse(str(error))
+                self._changed.set()
+                continue
+            if settings is self._wanted:  # else it was edited once more meanwhile
+                log.info("settings have changed: starting over with them")
+                self._adopt(settings)
+                raise _Rebuild
 
     # What others ask
 

@@ -8,8 +8,8 @@ from crsyncer.edges.config.options import absolute
 from crsyncer.errors import ConfigError
 
 
-def read_kubeconfig(path: Path, context: str, *, place: str, context_place: str) -> tuple[str, list[Path]]:
-    """The context that will be used, and the files it refers to; ConfigError where kubectl would fail as well.
+def read_kubeconfig(path: Path, context: str, *, place: str, context_place: str) -> tuple[str, str, list[Path]]:
+    """The context that will be used, its server, and the files it refers to; ConfigError where kubectl would fail, too.
 
     `context` is empty for the current one. `place` and `context_place` are how errors name the two settings.
     """
@@ -46,7 +46,7 @@ def read_kubeconfig(path: Path, context: str, *, place: str, context_place: str)
         cluster.get("certificate-authority"),
         *(user.get(key) for key in ("tokenFile", "client-certificate", "client-key")),
     ]
-    return name, [absolute(str(reference), path.parent) for reference in references if reference]
+    return name, cluster["server"], [absolute(str(reference), path.parent) for reference in references if reference]
 
 
 def _named(content: Any, items: str, item: str) -> dict[str, dict[str, Any]]:

@@ -40,6 +40,8 @@ class Settings:
     audit_interval: int = 21_600
     """Seconds between two audits of a kind, more or less."""
     boot_id_file: Path = Path("/proc/sys/kernel/random/boot_id")
+    servers: tuple[str, ...] = ()
+    """Where the kubeconfigs lead."""
     config_file: Path | None = None
     files: tuple[Path, ...] = ()
     """Every file these settings depend on, credentials included: a change of one is a reason to load again."""
@@ -69,7 +71,7 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, root: Path = P
             " CRSYNCER_CLOUD_KUBECONFIG or as cloud.kubeconfig in the configuration file"
         )
     files = [config_file] if config_file else []
-    targets = []
+    targets, servers = [], []
     for side in ("cloud", "robot"):
         if f"{side}_kubeconfig" not in values:
             values["robot_kubeconfig"] = _robot_default(environ, root)
@@ -77,10 +79,11 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, root: Path = P
         path, context = values[f"{side}_kubeconfig"], values.get(f"{side}_context", "")
         context_place = places.get(f"{side}_context", f"--{side}-context")
         if path is not None:
-            name, credentials = read_kubeconfig(
+            name, server, credentials = read_kubeconfig(
                 path, context, place=places[f"{side}_kubeconfig"], context_place=context_place
             )
             targets.append((path.resolve(), name))
+            servers.append(server)
             files += [path, *credentials]
         elif context:
             raise ConfigError(f"{context_place} needs --robot-kubeconfig: the in-cluster account has no contexts")
@@ -91,7 +94,7 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, root: Path = P
             f"{places['robot_kubeconfig']} and {places['cloud_kubeconfig']} are the same context of the same file;"
             " allowed: two different clusters"
         )
-    return Settings(**values, config_file=config_file, files=tuple(dict.fromkeys(files)))
+    return Settings(**values, servers=tuple(servers), config_file=config_file, files=tuple(dict.fromkeys(files)))
 
 
 def origins(flags: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, str]:

@@ -106,7 +106,7 @@ class KubeCluster:
     def refresh_credentials(self) -> bool:
         """Look at the kubeconfig and its files again; True when something changed or a plug-in will be asked again.
 
-        A kubeconfig that now names another server is refused with a warning: that takes a restart.
+        A kubeconfig that now names another server is refused with a warning: that takes another connection.
         """
         return self._credentials.refresh()
 

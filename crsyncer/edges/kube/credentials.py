@@ -127,7 +127,7 @@ class Credentials:
                 new = await _load(self._path, context=self._context, old=self.login)
                 if new.config.server != self.login.config.server:
                     message = f"the kubeconfig now names another server, {new.config.server}"
-                    raise ConfigError(message, hint="restart the agent to move there")
+                    raise ConfigError(message, hint="its login is not for this one")
             except ConfigError as error:
                 log.warning("credentials stay as they were: %s (%s)", error, error.hint)
                 self.login = replace(self.login, files=seen)

@@ -1,0 +1,66 @@
+"""What is edited while the agent runs: kubeconfigs that lead elsewhere, namespaces."""
+
+import pytest
+
+from tests.system.asked import lists
+from tests.system.bed import Bed
+from tests.system.conftest import MakeBed
+
+
+async def test_S8_3_a_kubeconfig_that_leads_to_another_cluster_is_noticed_and_back_again(bed: Bed):
+    kubeconfig = bed.directory / "cloud.yaml"
+    text, pid = kubeconfig.read_text(), bed.agent.pid
+    await bed.cloud.create("a", spec={"x": 1})
+    await bed.robot.shows("a", spec={"x": 1})
+    bed.robot.link.kubeconfig(kubeconfig)
+    await bed.until_side("cloud", "identity-changed")
+    assert [hold["reason"] for hold in (await bed.agent.status())["holds"]] == ["IdentityChanged"]
+    assert await bed.robot.names() == {"a"}
+    kubeconfig.write_text(text)
+    await bed.until_side("cloud", "connected")
+    await bed.cloud.patch("a", {"spec": {"x": 2}})
+    await bed.robot.shows("a", spec={"x": 2})
+    assert (await bed.agent.status())["health"] == "healthy"
+    assert bed.agent.pid == pid
+
+
+async def test_a_kubeconfig_that_leads_elsewhere_and_cannot_be_used_leaves_everything_as_it_was(bed: Bed):
+    kubeconfig = bed.directory / "cloud.yaml"
+    text = kubeconfig.read_text()
+    await bed.cloud.create("a", spec={"x": 1})
+    await bed.robot.shows("a", spec={"x": 1})
+    kubeconfig.write_text(
+        text.replace(bed.cloud.link.server, "https://elsewhere.example.com").replace("user: cloud", "user: nobody")
+    )
+    status = await bed.agent.until(lambda status: status["health"] == "attention")
+    (reason,) = status["reasons"]
+    assert reason["code"] == "ConfigRejected"
+    assert "cloud.kubeconfig" in reason["message"]
+    bed.cloud.link.clear()
+    await bed.cloud.patch("a", {"spec": {"x": 2}})
+    await bed.robot.shows("a", spec={"x": 2})
+    assert lists(bed.cloud.link) == []
+    kubeconfig.write_text(text)
+    await bed.agent.until(lambda status: status["health"] == "healthy")
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [({"user: cloud": "user: nobody"}, "nobody"), ({"token: ": "tokenFile: /none/"}, "/none/")],
+    ids=["user", "token"],
+)
+async def test_a_kubeconfig_that_turns_out_to_be_unusable_is_one_line_that_names_its_key(
+    make_bed: MakeBed, change: dict[str, str], names: str
+):
+    bed = await make_bed(start=False)
+    kubeconfig = bed.directory / "cloud.yaml"
+    for old, new in change.items():
+        assert old in kubeconfig.read_text()
+        kubeconfig.write_text(kubeconfig.read_text().replace(old, new))
+    robot = ("--robot-kubeconfig", str(bed.directory / "robot.yaml"), "--listen", "off")
+    code, _, error = await bed.agent.crsyncer("run", "--cloud-kubeconfig", str(kubeconfig), *robot)
+    assert code == 2
+    (line,) = error.strip().splitlines()
+    assert "cloud.kubeconfig" in line
+    assert names in line
+    assert not bed.agent.state_dir.exists()
