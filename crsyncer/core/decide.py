@@ -26,7 +26,7 @@ _NAME_TAKEN = Hold(
 _ODD_STATUS = Hold(
     HoldReason.ODD_STATUS,
     "the status is not an object",
-    "mend the controller that writes it; the cloud's status stays as it is",
+    "mend the controller that writes it; upstream's status stays as it is",
 )
 
 

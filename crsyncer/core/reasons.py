@@ -24,6 +24,7 @@ _ORDER = (
     "Forbidden",
     "NameTaken",
     "Contested",
+    "StatusNotAnObject",
     "DeadLetters",
     "StateDegraded",
     "ClockSuspect",
@@ -71,15 +72,15 @@ _HOLDS = {
         "find the other writer and stop it (crsyncer explain {resource} NAME shows what differs), or annotate the CRD"
         " with drift: keep",
     ),
+    "StatusNotAnObject": (
+        "{resource}: a status that is not an object is not sent",
+        "mend the controller that writes it; crsyncer holds list names the object",
+    ),
     "IdentityChanged": (
         "the {id} is another cluster than before",
         "if the cluster was rebuilt on purpose: crsyncer holds release {id}; if not: correct the kubeconfig",
     ),
 }
-_OTHER_HOLD = (
-    "{count} of {resource} held ({reason})",
-    "crsyncer holds list names the objects, crsyncer explain {resource} NAME says more",
-)
 
 _KINDS = {
     "misconfigured": (
@@ -107,7 +108,7 @@ _KINDS = {
 
 def hold_hint(reason: str, hold: str, resource: str = "") -> str:
     """What to do about a hold whose maker had nothing better to say."""
-    return _HOLDS.get(reason, _OTHER_HOLD)[1].format(id=hold, resource=resource)
+    return _HOLDS[reason][1].format(id=hold, resource=resource)
 
 
 def worst(healths: Iterable[str]) -> str:
@@ -230,8 +231,8 @@ def _of_holds(content: Json) -> Iterator[_Reason]:
     for hold in content["holds"]:
         if changed and hold["reason"] == "IdentityChanged":
             continue  # said once, with the side
-        message = _HOLDS.get(hold["reason"], _OTHER_HOLD)[0].format(
-            count=count(hold["objects"], "deletion"), **{name: hold[name] for name in ("id", "resource", "reason")}
+        message = _HOLDS[hold["reason"]][0].format(
+            count=count(hold["objects"], "deletion"), **{name: hold[name] for name in ("id", "resource")}
         )
         yield "attention", hold["reason"], message, hold["hint"]
 

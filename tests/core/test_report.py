@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from crsyncer.cli.screen import render
+from crsyncer.core.actions import HoldReason
 from crsyncer.core.model import Key, Side
 from crsyncer.core.reasons import kind_hint
 from crsyncer.core.report import OutboxFacts, StoredFacts, StoreFacts, document, exit_code, stopped_document
@@ -90,9 +91,13 @@ REASONS = {
     "kind held": ("attention", "Held", "held back", facts(kinds=(kind(state="held"),))),
     "mass deletion": ("attention", "MassDeletion", "215 deletions", facts(holds=(hold(),))),
     "restored": ("attention", "Restored", "1 deletion of", facts(holds=(hold("Restored", objects=1),))),
+    "held by hand": ("attention", "Manual", "215 deletions so far", facts(holds=(hold("Manual"),))),
     "name taken": ("attention", "NameTaken", GOALS, facts(holds=(hold("NameTaken"),))),
     "contested": ("attention", "Contested", GOALS, facts(holds=(hold("Contested"),))),
-    "a hold of another sort": ("attention", "Novel", "(Novel)", facts(holds=(hold("Novel"),))),
+    "odd status": (
+        "attention", "StatusNotAnObject", f"{GOALS}: a status that is not an object is not sent",
+        facts(holds=(hold("StatusNotAnObject"),)),
+    ),
     "dead letters": ("attention", "DeadLetters", "2 writes", facts(outbox=OutboxFacts(2, NOW - 900, 2))),
     "config rejected": ("attention", "ConfigRejected", "c.yaml:3", facts(config_error="c.yaml:3: nope")),
     "a twin": (
@@ -127,6 +132,10 @@ def test_each_trouble_has_its_health_its_words_and_a_hint(name):
     assert words in content["reasons"][0]["message"]
     assert content["reasons"][0]["hint"]
     assert exit_code(content) == {"degraded": 10, "offline": 11, "attention": 12}[health]
+
+
+def test_whatever_is_held_can_be_said():
+    assert {code for health, code, *_ in REASONS.values() if health == "attention"} >= set(map(str, HoldReason))
 
 
 QUIET = {
@@ -186,12 +195,12 @@ def test_the_most_important_reason_comes_first():
         facts(
             cloud=side("unauthorized"),
             kinds=(kind(state="misconfigured"),),
-            holds=(hold("Novel"), hold()),
+            holds=(hold("StatusNotAnObject"), hold()),
             outbox=OutboxFacts(1, NOW, 1),
         ),
         NOW,
     )
-    assert codes(content) == ["CloudUnauthorized", "MassDeletion", "Misconfigured", "DeadLetters", "Novel"]
+    assert codes(content) == ["CloudUnauthorized", "MassDeletion", "Misconfigured", "StatusNotAnObject", "DeadLetters"]
 
 
 def test_hints_of_holds_name_the_hold():
