@@ -56,11 +56,10 @@ class Dispatcher:
         self._queue.add_at(job, asyncio.get_running_loop().time() + delay)
         self._wake.set()
 
-    def failed(self, job: Job) -> float:
-        """Look again after an exponential back-off; returns it, in seconds."""
-        delay = self._queue.failed(job)
+    def failed(self, job: Job, *, least: float = 0.0) -> None:
+        """Look again after an exponential back-off, and not before `least` seconds."""
+        delay = max(least, self._queue.failed(job))
         self.later(job, delay)
-        return delay
 
     def succeeded(self, job: Job) -> None:
         """The next failure is the first again."""

@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 CONTENT, STATUS, CHECK = "content", "status", "check"
 _DEAD_RETRY_SECONDS = 3600.0
 _TAKEN_RETRY_SECONDS = 15.0
+_DENIED_RETRY_SECONDS = 1.0
 _VERBS = {Create: "create", Update: "update", Delete: "delete"}
 
 
@@ -83,8 +84,8 @@ class Worker:
         self.mirror = mirror
         self.refused: dict[Key, Refusal] = {}
         """Copies that downstream refuses for good (S3.6)."""
-        self.denied: dict[str, str] = {}
-        """Writes that the credential may not make, by half."""
+        self.denied: dict[Job, str] = {}
+        """What the credential may not write, until it may, or nothing is left to be written."""
         self.creating: set[Key] = set()
         """Copies that may exist already, unseen."""
         self.unverified: set[Key] = set()
@@ -137,11 +138,11 @@ class Worker:
             return
         dispatcher = self._dispatcher(job)
         dispatcher.succeeded(job)
+        self._denied(job, None)
         if verb is None:
             self._around.observer.noop()
             self.arrived.pop(job, None)
             return
-        self._denied(job.half, None)
         side = self.policy.downstream if job.half == CONTENT else self.policy.upstream
         self._around.observer.write(side, self.policy.resource, verb, "done")
         arrived = self.arrived.pop(job, None)
@@ -331,8 +332,8 @@ class Worker:
                 dispatcher.slow_down(seconds)
                 dispatcher.later(job, seconds)
             case NotAllowed(status=status):
-                self._denied(job.half, str(error) if status == 403 else None)
-                dispatcher.later(job, max(1.0, dispatcher.failed(job)))
+                self._denied(job, str(error) if status == 403 else None)
+                dispatcher.failed(job, least=_DENIED_RETRY_SECONDS)
             case _:
                 dispatcher.failed(job)
         if job.half == STATUS:
@@ -358,12 +359,12 @@ class Worker:
         """What held the content is over; a status that is held for its own sake (S4.5) stays so."""
         self._custody.unhold(key, kept=status.reason if isinstance(status, Hold) else None)
 
-    def _denied(self, half: str, message: str | None) -> None:
+    def _denied(self, job: Job, message: str | None) -> None:
         if message is None:
-            if self.denied.pop(half, None) is not None:
+            if self.denied.pop(job, None) is not None:
                 self._around.noticed()
-        elif self.denied.get(half) != message:
-            self.denied[half] = message
+        elif self.denied.get(job) != message:
+            self.denied[job] = message
             self._around.noticed()
 
     def _dispatcher(self, job: Job) -> Dispatcher:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.system.asked import deletes, refusal, status_writes
+from tests.system.asked import deletes, hit, refusal, status_writes
 from tests.system.bed import Bed, eventually, writes
 from tests.system.crowd import copied
 
@@ -222,6 +222,22 @@ async def test_S10_403_on_status_writes_makes_the_kind_forbidden_and_keeps_the_s
     await bed.cloud.shows("g00", status={"phase": "DONE"}, seconds=40)
     await bed.until_kind("syncing")
     assert deletes(bed.robot.link) == []
+
+
+async def test_S10_403_for_one_object_is_said_for_as_long_as_it_lasts_whoever_else_succeeds(bed: Bed):
+    await copied(bed, 2)
+    forbidden = bed.cloud.link.inject("/g00/status", status=403, body=refusal(403, "g00 is not for this robot"))
+    await bed.robot.set_status("g00", {"phase": "DONE"})
+    await bed.until_kind("forbidden")
+    await bed.robot.set_status("g01", {"phase": "DONE"})
+    await bed.cloud.shows("g01", status={"phase": "DONE"})
+    await hit(forbidden, 2 * forbidden.count)  # as often again: neither forgotten nor said by turns
+    status = await bed.agent.status()
+    assert [kind["state"] for kind in status["kinds"]] == ["forbidden"]
+    assert "g00 is not for this robot" in str(status["reasons"])
+    await bed.cloud.delete("g00")
+    await bed.until_kind("syncing", seconds=40)
+    assert (await bed.agent.status())["health"] == "healthy"
 
 
 async def test_S10_403_on_the_list_makes_the_kind_forbidden_and_deletes_nothing(bed: Bed):
