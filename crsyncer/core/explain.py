@@ -7,7 +7,7 @@ from typing import Any
 from crsyncer.core.actions import NOTHING, Create, Delete, Hold, HoldReason, Plan, Seed, Update, Why
 from crsyncer.core.model import Gap, Json, Key, Pending, Record, Side, Sighting, Tombstone, View
 from crsyncer.core.policy import ROBOT_LABEL, SPEC_SOURCE, Policy, Version
-from crsyncer.core.project import compose_copy, unlike
+from crsyncer.core.project import compose_copy, map_generation, status_value, unlike
 from crsyncer.core.reasons import hold_hint
 from crsyncer.core.report import HoldFacts
 from crsyncer.core.words import rfc3339
@@ -50,6 +50,8 @@ class ObjectFacts:
     """The kinds that are annotated."""
     policy: Policy | None = None
     """None: the kind cannot be synced, for `kind` says why."""
+    namespaces: tuple[str, ...] = ()
+    """Those that the agent is restricted to; empty: none."""
     running: bool = True
     """Whether an agent runs; without one, nothing is planned."""
     links: Mapping[Side, str] = field(default_factory=dict)
@@ -149,6 +151,8 @@ def _steps(facts: ObjectFacts) -> Iterator[_Step]:
     for side in Side:
         if facts.running and facts.links[side] != "connected":
             yield _Step("S7.1", None, f"the {side} is {facts.links[side]}: what it was last seen to be counts")
+    if facts.namespaces and policy.namespaced and facts.key.namespace not in facts.namespaces:
+        yield _Step("S1.7", False, f"of namespaced kinds only {', '.join(facts.namespaces)} is synced (--namespace)")
     yield from _of_filter(facts, policy)
     yield from _of_sights(facts, policy)
     yield from _of_content(facts, policy)
@@ -202,11 +206,12 @@ def _of_content(facts: ObjectFacts, policy: Policy) -> Iterator[_Step]:
         case None if isinstance(up, View) and isinstance(down, View):
             yield _agreement(facts, policy, down)
         case None if isinstance(down, View) and up is Gap.ABSENT:
-            yield (
-                _Step("S5.1", None, "the copy is being deleted; its finalizers have to be done first")
-                if down.terminating
-                else _Step("S5.3", True, "the object is not ours to delete, so it stays")
-            )
+            if down.terminating:
+                yield _Step("S5.1", None, "the copy is being deleted; its finalizers have to be done first")
+            elif facts.running:
+                yield _Step("S5.3", True, "the object is not ours to delete, so it stays")
+            else:
+                yield _Step("S5", None, "what becomes of the copy is decided when the agent runs")
         case None if isinstance(up, View) and up.terminating and down is Gap.ABSENT:
             yield _Step("S5", True, "its upstream object is being deleted, so no copy is made")
 
@@ -238,10 +243,13 @@ def _of_status(facts: ObjectFacts, policy: Policy) -> Iterator[_Step]:
             yield _Step("S5.4", None, "no status moves before the copy is one of this very upstream object")
         elif not down.status:
             yield _Step("S4.3", True, "the copy has no status to send")
-        elif facts.record.sent == down.status:
-            yield _Step("S4.1", True, f"the {policy.upstream} has acknowledged the newest status")
+        elif facts.record.sent != down.status:
+            yield _Step("S4.1", None, "the newest status is still to be sent")
+        elif any(path.startswith("status") for path, _, _ in _differences(facts, policy)):
+            text = f"the {policy.upstream} shows another status, by its schema or another writer; or ours was given up"
+            yield _Step("S4.8", True, text)
         else:
-            yield _Step("S4.1", None, "the newest status is about to be sent")
+            yield _Step("S4.1", True, f"the {policy.upstream} has acknowledged the newest status")
 
 
 def _verdict(facts: ObjectFacts, steps: list[_Step]) -> tuple[str, str]:
@@ -284,8 +292,11 @@ def _differences(facts: ObjectFacts, policy: Policy) -> list[tuple[str, Any, Any
     if up is None or down is None or not isinstance(view, View):
         return []
     found = unlike(compose_copy(up, view, policy, downstream=down), down)
-    if up.get("status") != down.get("status"):
-        found.append(("status", up.get("status"), down.get("status")))
+    shown, value = status_value(up, policy), status_value(down, policy)
+    if policy.map_generation and policy.subtree is None:
+        value = map_generation(value, facts.record.generations)
+    if shown != value:
+        found.append(("status" if policy.subtree is None else f"status.{policy.subtree}", shown, value))
     return found
 
 

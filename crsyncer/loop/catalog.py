@@ -54,7 +54,7 @@ class Catalog:
         self._around = replace(around, noticed=self._noticed)
         self._notice = around.noticed
         self._robot = robot
-        self._namespaces = namespaces
+        self.namespaces = tuple(namespaces)
         self._listed: set[str] = set()
         self._known = False
         self._versions: dict[str, tuple[int, str]] = {}
@@ -87,7 +87,7 @@ class Catalog:
     def probe(self, side: Side) -> list[calls.Call]:
         """What tells most of a side for least: the lists of kinds with something to resume, then what all may ask."""
         pairs = [row.pair for row in self.rows.values() if row.pair is not None]
-        namespace = next(iter(self._namespaces), "")
+        namespace = next(iter(self.namespaces), "")
         lists = [
             calls.revision(pair.policy, namespace if pair.policy.namespaced else "")
             for pair in pairs
@@ -258,7 +258,7 @@ class Catalog:
 
     async def _start(self, row: Row, policy: Policy) -> asyncio.Task[None]:
         loaded = await self._around.store.load(policy.resource)
-        row.pair = Pair(policy, namespaces=self._namespaces, around=self._around, loaded=loaded)
+        row.pair = Pair(policy, namespaces=self.namespaces, around=self._around, loaded=loaded)
         known_as = f"crd:{policy.resource}"
         if policy.upstream is Side.ROBOT and self._around.store.get_meta(known_as) not in (None, row.uid):
             row.pair.vanished()  # made anew: what it lacks went with the CRD before it (S5.5)

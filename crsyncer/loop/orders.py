@@ -229,6 +229,7 @@ class Orders:
             key,
             kind=self._kind(row),
             policy=pair.policy,
+            namespaces=self._catalog.namespaces,
             links={side: link.state.value for side, link in self._links.items()},
             sights={side: mirror.sight(side, key) for side in Side},
             bodies={side: body for side, body in bodies.items() if body is not None},

@@ -112,6 +112,14 @@ STATES: dict[str, tuple[ObjectFacts, str, str, dict[str, bool | None]]] = {
         "held", "(NameTaken, h1)", {"S5.3": False},
     ),
     "an orphan that stays": (seen(Gap.ABSENT), "in-sync", "nothing to do", {"S5.3": True}),
+    "an orphan, of which nobody decides now": (
+        seen(Gap.ABSENT, running=False, links={}), "waiting", "when the agent runs", {"S5": None},
+    ),
+    "not of these namespaces": (
+        seen(Gap.UNSEEN, Gap.UNSEEN, namespaces=("one", "two")),
+        "not-synced", "only one, two is synced", {"S1.7": False},
+    ),
+    "of this namespace": (seen(namespaces=("one", "default")), "in-sync", "nothing to do", {}),
     "waits for finalizers": (
         seen(Gap.ABSENT, replace(DOWN_VIEW, terminating=True)), "waiting", "finalizers", {"S5.1": None},
     ),
@@ -130,7 +138,11 @@ STATES: dict[str, tuple[ObjectFacts, str, str, dict[str, bool | None]]] = {
     ),
     "no stamp": (seen(down=replace(DOWN_VIEW, stamp=None)), "waiting", "no status moves", {"S5.4": None}),
     "no status": (seen(down=replace(DOWN_VIEW, status="")), "in-sync", "nothing to do", {"S4.3": True}),
-    "a new status": (seen(record=Record()), "waiting", "about to be sent", {"S4.1": None}),
+    "a new status": (seen(record=Record()), "waiting", "still to be sent", {"S4.1": None}),
+    "upstream shows another status": (
+        replace(AGREED, bodies={CLOUD: {**UP, "status": {}}, ROBOT: DOWN}),
+        "in-sync", "nothing to do", {"S4.8": True},
+    ),
 }  # fmt: skip
 
 
@@ -176,6 +188,25 @@ def test_what_is_known_to_differ_is_said_to_be_left_or_not_yet_acted_on():
     assert (steps["S3.5"]["ok"], "spec.x" in steps["S3.5"]["text"]) == (True, True)
     steps = {step["rule"]: step for step in explain(replace(AGREED, bodies=bodies, running=False))["steps"]}
     assert (steps["S3.2"]["ok"], "spec.x" in steps["S3.2"]["text"]) == (None, True)
+
+
+def test_a_status_differs_where_it_is_ours_and_not_by_what_is_neither_sent_nor_as_it_was():
+    """A subtree's neighbours do not count; of a mapped generation what upstream is told counts (S4.5, S4.7)."""
+
+    def paths(**changes) -> list[str]:
+        return [each["path"] for each in explain(replace(AGREED, **changes))["differences"]]
+
+    neighbours = {CLOUD: {**UP, "status": {"robot": 1, "cloud": 1}}, ROBOT: {**DOWN, "status": {"robot": 1}}}
+    assert paths(bodies=neighbours) == ["status"]
+    assert paths(bodies=neighbours, policy=policy(subtree="robot")) == []
+    assert paths(bodies=neighbours, policy=policy(subtree="cloud")) == ["status.cloud"]
+    observed = {
+        CLOUD: {**UP, "status": {"observedGeneration": 7}},
+        ROBOT: {**DOWN, "status": {"observedGeneration": 2}},
+    }
+    known = Record(upstream_uid="u-1", sent=DOWN_VIEW.status, generations=((2, 7),))
+    assert paths(bodies=observed, record=known) == ["status"]
+    assert paths(bodies=observed, record=known, policy=policy(map_generation=True)) == []
 
 
 def test_a_screen_is_not_filled_with_differences():
