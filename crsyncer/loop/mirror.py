@@ -1,6 +1,6 @@
 """What is known of one kind on both sides, and remembered of each pair. Memory holds digests, disk the bodies."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -36,6 +36,18 @@ class Mirror:
         self._former: dict[Key, str] = {}
         """Which version of a copy was known when downstream turned out to have gone back, until it is seen again."""
         self._seq = max((row.seq for row in self.pending.values()), default=0)
+
+    def confine(self, namespaces: Collection[str]) -> None:
+        """Forget what is in none of these namespaces ("": all), where no status waits: nothing is heard of it any more.
+
+        Positions in other namespaces are forgotten, too: they would be behind what is seen from now on.
+        """
+        for side, namespace in [place for place in self.cursors if place[1] not in namespaces]:
+            self.set_cursor(side, namespace, None)
+        for side in Side if "" not in namespaces else ():
+            for key in [key for key in self.views[side] if key.namespace not in namespaces and key not in self.pending]:
+                del self.views[side][key]
+                self._store.drop_copy(side, self._resource, key)
 
     def sight(self, side: Side, key: Key) -> Sighting:
         """What is known of an object on a side. Upstream, a resumed watch is no proof of absence; a tombstone is."""

@@ -39,6 +39,8 @@ class Pair:
             around.store.forget_kind(policy.resource, keep_outbox=False)
             loaded = Loaded()
         self.mirror = Mirror(policy, store=around.store, loaded=loaded, clock=around.clock)
+        places = namespaces if namespaces and policy.namespaced else [""]
+        self.mirror.confine(places)
         self._around = around
         self._up = around.links[policy.upstream]
         self._down = around.links[policy.downstream]
@@ -88,7 +90,7 @@ class Pair:
                 phase_changed=self._phase_changed,
             )
             for side in Side
-            for namespace in (namespaces if namespaces and policy.namespaced else [""])
+            for namespace in places
         ]
         for side in Side:
             if any(r.cursor() is None for r in self.on(side)):

@@ -133,7 +133,11 @@ class Reflector:
 
     def copies(self) -> int:
         """Whatever was seen of this very collection may be unchanged."""
-        return sum(1 for _ in self._mine()) if self._familiar else 0
+        return self.known() if self._familiar else 0
+
+    def known(self) -> int:
+        """How many objects are known of it."""
+        return sum(1 for _ in self._mine()) if self.namespace else len(self._mirror.views[self.side])
 
     async def agrees(self) -> bool:
         """Whether a digest shows just what is known: taken beside the watch, which goes on.

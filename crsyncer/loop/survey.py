@@ -91,7 +91,7 @@ def _with_counts(facts: KindFacts, pair: Pair, dispatchers: Mapping[Side, Dispat
         watches = pair.on(side)
         versions = [cursor for r in watches if (cursor := r.cursor()) is not None]
         known = bool(versions) or mirror.coverage(side, "") is not Coverage.NONE
-        facts.objects[side] = len(mirror.views[side]) if known else None
+        facts.objects[side] = sum(r.known() for r in watches) if known else None
         facts.cursor[side] = ",".join(versions) or None
         facts.relists[side] = sum(r.relists for r in watches)
         facts.resumes[side] = sum(r.resumes for r in watches)

@@ -1,5 +1,8 @@
 """What is edited while the agent runs: kubeconfigs that lead elsewhere, namespaces."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from tests.system.asked import lists
@@ -64,3 +67,39 @@ async def test_a_kubeconfig_that_turns_out_to_be_unusable_is_one_line_that_names
     assert "cloud.kubeconfig" in line
     assert names in line
     assert not bed.agent.state_dir.exists()
+
+
+async def test_S1_7_namespaces_are_counted_while_they_are_synced_and_listed_when_they_are_again(
+    make_bed: MakeBed, tmp_path: Path
+):
+    """A position in all namespaces, from before, is behind what was seen of some of them since."""
+    config = tmp_path / "config.yaml"
+    config.write_text("")
+    bed = await make_bed(flags=("--config", str(config)))
+    other = bed.group.replace(".", "-")
+    await bed.cloud.api.ensure_namespace(other)
+    await bed.cloud.create("a", spec={"x": 1})
+    await bed.cloud.create("b", spec={"x": 1}, namespace=other)
+    await bed.robot.shows("a", spec={"x": 1})
+    await bed.robot.shows("b", spec={"x": 1}, namespace=other)
+
+    async def counted(count: int) -> None:
+        def good(status: dict[str, Any]) -> bool:
+            return [(k["state"], k["objects"]) for k in status["kinds"]] == [
+                ("syncing", {"cloud": count, "robot": count})
+            ]
+
+        await bed.agent.until(good)
+
+    await counted(2)
+    config.write_text(f"namespaces: [{other}]")
+    await counted(1)
+    assert "--namespace" in (await bed.agent.crsyncer("explain", "goals", "default/a"))[1]
+    await bed.cloud.patch("a", {"spec": {"x": 2}})
+    await bed.cloud.patch("b", {"spec": {"x": 2}}, namespace=other)
+    await bed.robot.shows("b", spec={"x": 2}, namespace=other)
+    assert (await bed.robot.get("a"))["spec"] == {"x": 1}
+    config.write_text("")
+    await bed.robot.shows("a", spec={"x": 2})
+    await counted(2)
+    assert (await bed.kind())["relists"] == {"cloud": 1, "robot": 1}
