@@ -201,6 +201,13 @@ def test_S4_7_with_map_a_status_that_upstream_has_verbatim_is_sent_all_the_same(
     assert decide(up, down, kind, Record()).status == SendStatus("u-1", down.status)
 
 
+def test_S4_7_a_subtree_is_verbatim_also_with_map():
+    kind = policy(map_generation=True, subtree="robot")
+    status = {"robot": {"observedGeneration": 7}}
+    up, down = pair(kind, status=status, upstream_status=status)
+    assert decide(up, down, kind, Record()).status == Agreed("u-1", down.status)
+
+
 def test_S3_5_a_stamp_that_is_taken_off_again_and_again_is_drift_so_that_the_brake_sees_it():
     kind = policy()
     upstream = goal()
