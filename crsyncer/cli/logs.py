@@ -55,7 +55,7 @@ class _Json(logging.Formatter):
         }
         if record.exc_info:
             content["exception"] = redact(self.formatException(record.exc_info))
-        return json.dumps(content, ensure_ascii=False)
+        return json.dumps(content)
 
 
 def _extra(record: logging.LogRecord) -> dict[str, object]:

@@ -1,6 +1,7 @@
 """The command line. Each command's module is imported when it is used, so that `--help` is quick on a slow robot."""
 
 import importlib
+import io
 import sys
 from collections.abc import Sequence
 
@@ -51,6 +52,8 @@ def crsyncer() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0, 1 error, 2 usage or configuration, 130 interrupted, or its own."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # objects hold characters that not every terminal has
     try:
         result = crsyncer.main(arguments, prog_name="crsyncer", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:

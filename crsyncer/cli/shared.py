@@ -105,8 +105,8 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="As one JS
 
 
 def show_json(content: Json) -> None:
-    """Print a document for programs."""
-    print(json.dumps(content, indent=2, ensure_ascii=False))
+    """Print a document for programs, whatever the terminal's encoding."""
+    print(json.dumps(content, indent=2))
 
 
 def explain(error: BaseException) -> int:

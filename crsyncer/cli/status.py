@@ -63,7 +63,7 @@ def look(directory: Path) -> Json:
 
 def _show(content: Json, *, as_json: bool, indent: int | None) -> None:
     if as_json:
-        print(json.dumps(content, indent=indent, ensure_ascii=False), flush=True)
+        print(json.dumps(content, indent=indent), flush=True)
         return
     verdict, colon, rest = render(content, time.time()).partition(":")
     # click leaves the colour out where nobody could see it.

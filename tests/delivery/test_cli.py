@@ -110,6 +110,14 @@ def test_the_status_of_nothing_is_complete_and_says_so(tmp_path):
     assert "\x1b" not in text.stdout
 
 
+@pytest.mark.parametrize("flags", [(), ("--json",)])
+def test_characters_that_a_terminal_does_not_have_end_no_command(tmp_path, flags):
+    done = crsyncer("status", *flags, "--state-dir", tmp_path / "größe", PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (13, "")
+    if flags:
+        assert json.loads(done.stdout)["store"]["path"] == str(tmp_path / "größe" / "state.db")
+
+
 def test_the_status_of_a_broken_store_is_still_a_status(tmp_path):
     (tmp_path / "state.db").write_bytes(b"nonsense" * 1000)
     code, content = status(tmp_path)
