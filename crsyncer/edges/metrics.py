@@ -15,6 +15,8 @@ from prometheus_client import (
 from crsyncer.core.model import Json, Side
 
 _LATENCIES = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3600)
+_LOST = ("offline", "unauthorized", "identity-changed")
+"""The states of a side from which it comes back."""
 _COMMITS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
 
 
@@ -29,8 +31,8 @@ class Metrics:
             Counter, "http_requests", "Answers to requests; code 0: none came.", "side verb code"
         )
         self._bytes = self._make(Counter, "transfer_bytes", "Bytes of request and answer bodies.", "side direction")
-        self._reconnects = self._make(Counter, "reconnects", "Times that a lost side was tried again.", "side reason")
-        self._relists = self._make(Counter, "relists", "Full lists of a kind.", "side resource reason")
+        self._reconnects = self._make(Counter, "reconnects", "Times that a lost side came back.", "side reason")
+        self._relists = self._make(Counter, "relists", "Lists of a kind.", "side resource reason")
         self._resumes = self._make(Counter, "resumes", "Watches resumed from the stored position.", "side resource")
         self._events = self._make(Counter, "events", "Watch events.", "side resource type")
         self._writes = self._make(Counter, "writes", "Writes to objects.", "side resource verb result")
@@ -56,6 +58,8 @@ class Metrics:
         for side in Side:
             for direction in ("sent", "received"):
                 self._bytes.labels(side, direction)
+            for reason in _LOST:
+                self._reconnects.labels(side, reason)
         for direction in ("spec", "status"):
             self._latency.labels(direction)
 
@@ -73,7 +77,7 @@ class Metrics:
         self._bytes.labels(side, "received").inc(bytes_down)
 
     def reconnect(self, side: Side, reason: str) -> None:
-        """A lost side was tried again. `reason` is one of a few words, never an error's text."""
+        """A lost side is connected again. `reason` is how it was lost, one of a few words, never an error's text."""
         self._reconnects.labels(side, reason).inc()
 
     def relist(self, side: Side, resource: str, reason: str) -> None:
@@ -112,6 +116,8 @@ class Metrics:
             if known["lastOk"]:
                 self._last_ok.labels(side).set(datetime.fromisoformat(known["lastOk"]).timestamp())
             self._clock.labels(side).set(known["clockOffsetSeconds"] or 0)
+            for kind in document["kinds"]:
+                self._resumes.labels(side, kind["resource"])  # 0 says more than nothing
         self._depth.set(document["outbox"]["depth"])
         self._oldest.set(document["outbox"]["oldestSeconds"] or 0)
         self._dead.set(document["outbox"]["deadLetters"])

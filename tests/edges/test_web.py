@@ -7,7 +7,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from crsyncer.core.model import Side
-from crsyncer.core.report import Facts, HoldFacts, OutboxFacts, SideFacts, StoreFacts, document
+from crsyncer.core.report import Facts, HoldFacts, KindFacts, OutboxFacts, SideFacts, StoreFacts, document
 from crsyncer.edges.metrics import Metrics
 from crsyncer.edges.web import serve
 from crsyncer.errors import ConfigError
@@ -133,6 +133,14 @@ def exercised() -> Metrics:
 def test_every_promised_metric_is_there():
     found = {name for name, *_ in samples(exercised())}
     assert {f"crsyncer_{name}" for name in NAMES} <= found
+
+
+def test_what_has_not_happened_yet_is_counted_as_zero():
+    """Else the first time is no increase, for Prometheus."""
+    kind = KindFacts("goals", "v1", "Namespaced", "cloud", "syncing")
+    found = samples(Metrics(), status(kinds=(kind,)))
+    assert found["crsyncer_reconnects_total", "cloud", "offline"] == 0
+    assert found["crsyncer_resumes_total", "goals", "robot"] == 0
 
 
 def test_nothing_is_there_that_is_not_ours_or_repeats_itself():
