@@ -193,10 +193,12 @@ def _of_links(content: Json, now: float) -> Iterator[_Reason]:
                     else f"has never answered, for {duration(now - unix(known['since']))}"
                 )
                 if side is Side.CLOUD:
-                    hint = "nothing is lost; it is tried again by itself, and goes on when the network is back"
+                    way = known["hint"] or "it goes on when the network is back"
+                    hint = f"nothing is lost, and it is tried again by itself; {way}"
                     yield "offline", "CloudOffline", f"the cloud {silent}; the robot goes on alone", hint
                 else:
-                    hint = "is the robot's API server up? (systemctl status k3s); it is tried again"
+                    way = known["hint"] or "is the robot's API server up?"
+                    hint = f"{way} (systemctl status k3s); it is tried again by itself"
                     yield "degraded", "RobotOffline", f"the robot's own API server {silent}", hint
             case "unauthorized":
                 yield (

@@ -39,6 +39,8 @@ class SideFacts:
     identity: str | None = None
     reconnects: int = 0
     error: str | None = None
+    hint: str = ""
+    """What to do about the error, as far as it tells."""
     clock_offset: float | None = None
     """By how many seconds the side's clock is ahead of this machine's; None: not known."""
 
@@ -195,7 +197,7 @@ def stopped_document(saved: Json | None, stored: StoredFacts, now: float, *, ver
     sides = {
         side.value: empty
         | old_sides.get(side, {})
-        | {"state": "offline", "since": rfc3339(stored.last_write), "error": unknown}
+        | {"state": "offline", "since": rfc3339(stored.last_write), "error": unknown, "hint": None}
         for side in Side
     }
     content: Json = {
@@ -229,6 +231,7 @@ def _side(facts: SideFacts) -> Json:
         "identity": facts.identity,
         "reconnects": facts.reconnects,
         "error": facts.error,
+        "hint": facts.hint or None,
         "clockOffsetSeconds": None if facts.clock_offset is None else round(facts.clock_offset),
     }
 

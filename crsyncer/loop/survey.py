@@ -29,6 +29,7 @@ def side_facts(link: SideLink) -> SideFacts:
         identity=link.identity,
         reconnects=link.reconnects,
         error=link.error,
+        hint=link.hint,
         clock_offset=link.cluster.clock_offset,
     )
 

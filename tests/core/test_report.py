@@ -19,9 +19,9 @@ CONTRACT = json.loads("""
  "agent": {"state": "running", "pid": 812, "since": "2026-11-21T08:00:00Z"},
  "health": "healthy", "reasons": [{"code": "CloudOffline", "message": "...", "hint": "..."}],
  "sides": {"cloud": {"state": "connected", "since": "...", "lastOk": "...", "server": "https://...", "identity": "...",
-                     "reconnects": 0, "error": null, "clockOffsetSeconds": null},
+                     "reconnects": 0, "error": null, "hint": null, "clockOffsetSeconds": null},
            "robot": {"state": "connected", "since": "...", "lastOk": "...", "server": "https://...", "identity": "...",
-                     "reconnects": 0, "error": null, "clockOffsetSeconds": null}},
+                     "reconnects": 0, "error": null, "hint": null, "clockOffsetSeconds": null}},
  "kinds": [{"resource": "goals.lab.example.com", "version": "v1", "scope": "Namespaced", "specSource": "cloud",
             "filterByRobotName": true, "statusSubtree": null, "state": "syncing", "message": null,
             "objects": {"cloud": 12, "robot": 12}, "cursor": {"cloud": "1234", "robot": "987"},
@@ -132,6 +132,13 @@ def test_each_trouble_has_its_health_its_words_and_a_hint(name):
     assert words in content["reasons"][0]["message"]
     assert content["reasons"][0]["hint"]
     assert exit_code(content) == {"degraded": 10, "offline": 11, "attention": 12}[health]
+
+
+@pytest.mark.parametrize("name", Side)
+def test_what_to_do_about_a_side_that_is_offline_is_what_came_with_the_error_and_not_always_the_network(name):
+    content = document(facts(**{name: side("offline", error="not signed", hint="fetch the CA anew")}), NOW)
+    assert "fetch the CA anew" in content["reasons"][0]["hint"]
+    assert content["sides"][name]["hint"] == "fetch the CA anew"
 
 
 def test_whatever_is_held_can_be_said():

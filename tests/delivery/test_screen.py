@@ -38,7 +38,7 @@ goals.lab.example.com  cloud  waiting              12     12       20     0
 
 WHAT TO DO
 1. the cloud has not answered for 4 min 12 s; the robot goes on alone
-   -> nothing is lost; it is tried again by itself, and goes on when the network is back
+   -> nothing is lost, and it is tried again by itself; it goes on when the network is back
 """
 ATTENTION_SCREEN = """\
 ATTENTION: a human is needed: 215 deletions of goals.lab.example.com held: more at once than looks
