@@ -40,6 +40,8 @@ log = logging.getLogger(__name__)
 _GRACE_SECONDS = 15
 _FIRST_RETRY_SECONDS = 1.0
 _LAST_RETRY_SECONDS = 60.0
+_LAST_PLEA_SECONDS = 30.0
+"""The same where a kind is not served or not allowed: whoever has just mended that is watching."""
 _SPREAD_SECONDS = 5.0
 """Over how long the robots of a cloud spread a list that all of them need: a live change waits half of it."""
 _STEADY_SECONDS = 1.0
@@ -194,7 +196,7 @@ class ListWatch:
                     await self._back_off(self._failures > 0)
             case Missing():
                 self._set(Phase.MISSING, f"the {self.link.side} does not serve {self._path}")
-                await self._back_off(True)
+                await self._back_off(True, last=_LAST_PLEA_SECONDS)
             case Denied(status=401, message=message):
                 self._set(Phase.WAITING, message)
                 self.link.doubt(message)
@@ -202,7 +204,7 @@ class ListWatch:
             case Denied(message=message):
                 self._set(Phase.FORBIDDEN, message)
                 self.link.cluster.refresh_credentials()
-                await self._back_off(True)
+                await self._back_off(True, last=_LAST_PLEA_SECONDS)
 
     async def _round(self) -> Step:
         # Whoever waits for a list goes on waiting where the server only asked for patience.
@@ -332,9 +334,9 @@ class ListWatch:
             self.phase, self.message = phase, message
             self._sink.noticed()
 
-    async def _back_off(self, needed: bool) -> None:
+    async def _back_off(self, needed: bool, *, last: float = _LAST_RETRY_SECONDS) -> None:
         if needed:
-            seconds = backoff(self._failures, first=_FIRST_RETRY_SECONDS, last=_LAST_RETRY_SECONDS)
+            seconds = backoff(self._failures, first=_FIRST_RETRY_SECONDS, last=last)
             await self._pause(seconds * random.uniform(0.5, 1.0))  # noqa: S311
         self._failures += 1
 
