@@ -12,7 +12,7 @@ from crsyncer.core.model import Gap, Key, Pending, View
 from crsyncer.core.policy import Policy
 from crsyncer.core.project import digest, map_generation
 from crsyncer.core.queue import Priority
-from crsyncer.errors import Never, NotAllowed, Refused, SyncError
+from crsyncer.errors import Never, NotAllowed, Refused, SyncError, Unsure
 from crsyncer.loop.mirror import Mirror
 from crsyncer.loop.side import SideLink
 from crsyncer.ports import Reply, Store
@@ -159,6 +159,8 @@ class Outbox:
                 raise Never(f"upstream keeps refusing the status: {error}") from None
             raise
         metadata = reply.body.get("metadata") or {}
+        if metadata.get("uid") != upstream.uid:
+            raise Unsure("the answer does not show the object: it may be from something that stands in between")
         version = str(metadata.get("resourceVersion") or "")
         if version == upstream.resource_version:
             self._suspect()  # it changed nothing: pruned by upstream's schema, or put where none is taken (S4.6)

@@ -42,6 +42,16 @@ async def test_S10_a_delete_that_finds_nothing_is_done(bed: Bed):
     assert (await bed.agent.status())["health"] == "healthy"
 
 
+@pytest.mark.parametrize("body", [b"<html>sign in to go on</html>", b"{}"], ids=["html", "{}"])
+async def test_S10_a_200_that_does_not_show_the_object_is_no_acknowledgement(bed: Bed, body: bytes):
+    await copied(bed, 1)
+    portal = bed.cloud.link.inject("/status", status=200, body=body, method="PATCH", times=2)
+    await bed.robot.set_status("g00", {"phase": "DONE"})
+    await hit(portal, 2)
+    await bed.cloud.shows("g00", status={"phase": "DONE"})
+    await bed.agent.until(lambda status: status["health"] == "healthy" and status["outbox"]["depth"] == 0)
+
+
 @pytest.mark.parametrize("lost", ["request", "reply"])
 async def test_S10_a_connection_that_breaks_leaves_no_trace(bed: Bed, lost: str):
     """Creates, updates, statuses and deletions, each with a request or a reply that never arrives."""
