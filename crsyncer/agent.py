@@ -103,7 +103,7 @@ class Agent:
         self._name = "crsyncer"
         self._changed = asyncio.Event()
         self._wanted = settings
-        """What was read last of what can be used, as far as anybody can tell who only reads it."""
+        """The settings for which everything is to be built anew, if they are others than those in force."""
         self._rebuild = asyncio.Event()
         self._pulse = time.monotonic()
 
@@ -253,16 +253,17 @@ class Agent:
         self._take(reload.attempt(self._load))
 
     def _take(self, outcome: Settings | ConfigError) -> None:
-        """Go on with new settings, or with the old ones and say why."""
+        """Go on with new settings, or with the old ones and say why. What was read before does not count any more."""
+        self._wanted = self._settings
         if isinstance(outcome, ConfigError):
             self._refuse(str(outcome))
         elif outcome.state_dir != self._settings.state_dir:
             self._refuse("stateDir cannot change while the agent runs; restart it")
-        else:
+        elif _engine(outcome) != _engine(self._settings):
             self._wanted = outcome
-            if _engine(outcome) != _engine(self._settings):
-                self._rebuild.set()
-                return
+            self._rebuild.set()
+            return
+        else:
             self._adopt(outcome)
         for link in self._nerves.links.values() if self._nerves is not None else ():
             link.cluster.refresh_credentials()
@@ -270,7 +271,7 @@ class Agent:
 
     def _adopt(self, settings: Settings) -> None:
         self._config_error = None
-        self._settings = settings
+        self._settings = self._wanted = settings
         logging.getLogger().setLevel(settings.log_level.upper())
 
     def _refuse(self, reason: str) -> None:
@@ -281,17 +282,19 @@ class Agent:
         while True:
             await self._rebuild.wait()
             self._rebuild.clear()
-            settings = self._wanted
+            settings, trouble = self._wanted, None
             try:
                 await self._try(settings)
             except ConfigError as error:
-                self._refuse(str(error))
-                self._changed.set()
-                continue
-            if settings is self._wanted:  # else it was edited once more meanwhile
+                trouble = str(error)
+            if settings is not self._wanted or settings is self._settings:
+                continue  # it was edited once more meanwhile
+            if trouble is None:
                 log.info("settings have changed: starting over with them")
                 self._adopt(settings)
                 raise _Rebuild
+            self._refuse(trouble)
+            self._changed.set()
 
     # What others ask
 

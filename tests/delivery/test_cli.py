@@ -151,7 +151,7 @@ class Running:
             self.process = subprocess.Popen([*CLI, *self.arguments], stderr=log, env=environment())
 
     def wait_for(self, look):
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + 60
         while not look():
             assert time.monotonic() < deadline, self.log.read_text()
             assert self.process.poll() is None, self.log.read_text()
