@@ -184,7 +184,9 @@ def stopped_document(saved: Json | None, stored: StoredFacts, now: float, *, ver
     unknown = "unknown since the agent stopped"
     old_sides, old_kinds = old.get("sides", {}), {kind["resource"]: kind for kind in old.get("kinds", [])}
     kinds = []
-    for resource in sorted({*old_kinds, *stored.kinds}):
+    # The store keeps what it knows of kinds that are not synced any more.
+    owing = {resource for resource, known in stored.kinds.items() if known.pending_status or not old}
+    for resource in sorted(old_kinds.keys() | owing):
         kind = old_kinds.get(resource) or kind_row(KindFacts(resource, None, "Namespaced", "cloud", "waiting"))
         known = stored.kinds.get(resource)
         if kind["state"] in ("syncing", "listing", "waiting"):

@@ -246,6 +246,12 @@ def test_a_stopped_agent_without_a_usable_document_still_has_every_key(saved):
     assert content["kinds"][0]["resource"] == GOALS
 
 
+def test_a_stopped_agent_shows_no_kind_that_is_not_synced_any_more_unless_something_of_it_waits():
+    gone = {"gone.example.com": replace(STORED.kinds[GOALS], pending_status=0), "owed.example.com": STORED.kinds[GOALS]}
+    content = stopped_document(document(facts(), NOW), replace(STORED, kinds=STORED.kinds | gone), NOW, version="9")
+    assert [row["resource"] for row in content["kinds"]] == [GOALS, "owed.example.com"]
+
+
 def test_a_stopped_agent_keeps_what_only_a_human_can_mend():
     last = document(facts(kinds=(kind(state="misconfigured", message="no"),)), NOW - 90)
     content = stopped_document(last, replace(STORED, kinds={}), NOW, version="9")
