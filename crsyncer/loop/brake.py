@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Set
+from collections.abc import Awaitable, Callable
 
 from crsyncer.core.actions import Hold
 from crsyncer.core.guard import Alive, DeletionWindow, is_mass
@@ -107,7 +107,7 @@ class DeletionBrake:
         elif alive is not Alive.UNHEARD_OF:
             self._missing.clear()
 
-    async def _verify(self, batch: Set[Key]) -> Hold | None:
+    async def _verify(self, batch: set[Key]) -> Hold | None:
         alive = await self._definition.alive()
         self._heard(alive)
         if self.kind_missing or alive is Alive.OTHER:
@@ -120,26 +120,28 @@ class DeletionBrake:
         if alive is Alive.YES and not many:
             # An orphan may be what a watch that has fallen silent has not told of yet.
             return None if all(map(self._custody.told, batch)) else await self._listed()
-        hold = await self._look_again(wait=alive is not Alive.YES)
+        hold = await self._look_again(batch, wait=alive is not Alive.YES)
         if alive is Alive.UNHEARD_OF and hold is None and await self._definition.alive() is not alive:
             return KIND_MISSING  # it was not served for a while, so what it serves now is no proof
         return hold
 
-    async def _look_again(self, *, wait: bool) -> Hold | None:
+    async def _look_again(self, batch: set[Key], *, wait: bool) -> Hold | None:
         """A mass deletion, or one that discovery does not vouch for: a fresh list must show the objects gone.
 
         With `wait`, as often as more go meanwhile: the first few may be the beginning of a kind's end, which takes its
-        time, and is certain when the list is refused.
+        time, and is certain when the list is refused. All that were waited for are in the batch then.
         """
         while True:
-            waiting = set(self._custody.waiting())
             if wait:
+                batch |= set(self._custody.waiting())
                 await asyncio.sleep(_SECOND_LOOK_SECONDS)
+                if all(map(self._custody.passed, batch)):
+                    return None  # another's look was at these too
             try:
                 hold = await self._listed()
             except Unsure:
                 return MASS_DELETION
-            if hold is not None or not wait or waiting.issuperset(self._custody.waiting()):
+            if hold is not None or not wait or batch.issuperset(self._custody.waiting()):
                 return hold
 
     async def _listed(self) -> Hold | None:

@@ -134,6 +134,21 @@ def test_S5_5_where_crds_cannot_be_read_discovery_tells_of_a_kind(world: World, 
     assert holds(world) == [("KindMissing", 1)]
 
 
+@pytest.mark.parametrize("count", [40, 215])
+def test_S5_5_where_discovery_is_forbidden_what_is_deleted_one_by_one_waits_together(world: World, count: int) -> None:
+    for verb, part in (("get", "/customresourcedefinitions/"), ("discover", f"/apis/{GROUP}/v1")):
+        world.inject("cloud", Reply(403, {"message": "denied"}), verb=verb, part=part, times=10_000)
+    names = [f"g{number}" for number in range(count)]
+    for name in names:
+        world.cloud.create(name, spec={"x": 1})
+    world.settle()
+    for name in names:
+        world.cloud.delete(name)
+        world.pass_time(2.0 / count)
+    world.pass_time(9.0)
+    assert (set(world.robot.objects()), holds(world)) == ({"a"}, [])
+
+
 def test_S8_3_a_cloud_that_was_built_anew_while_a_deletion_is_asked_about_is_no_kind_made_anew() -> None:
     for seed in range(12):
         with scene(seed) as world:
