@@ -2,6 +2,7 @@
 
 import random
 import sqlite3
+import stat
 from contextlib import closing
 
 import pytest
@@ -120,6 +121,28 @@ async def test_a_wal_without_its_database_is_set_aside(tmp_path, crashed):
     store = await SqliteStore.open(directory)
     assert store.state == "rebuilt"
     assert [path.name[-4:] for path in directory.glob("*.broken-*")] == ["-wal"]
+    await store.close()
+
+
+@pytest.mark.fault_45
+@pytest.mark.parametrize("what", ["nothing", "text", "another program's database"])
+async def test_S6_5_what_is_not_ours_is_set_aside_whoever_may_read_it(tmp_path, crashed, what):
+    """Ours is refused when others may read it; somebody else's file has nothing of ours to hide."""
+    directory = lay_out(tmp_path / "state", {"-wal": crashed["-wal"]})
+    path = directory / "state.db"
+    if what == "another program's database":
+        with closing(sqlite3.connect(path)) as other:
+            other.execute("CREATE TABLE goals (name)")
+    else:
+        path.write_text("" if what == "nothing" else "no database\n" * 500)
+    for found in directory.iterdir():
+        found.chmod(0o644)
+    store = await SqliteStore.open(directory)
+    assert store.state == "rebuilt"
+    report_status(store, 1, 1)
+    await store.durable()
+    assert list(directory.glob("*.broken-*"))
+    assert {stat.S_IMODE(file.stat().st_mode) for file in directory.iterdir()} == {0o600}
     await store.close()
 
 

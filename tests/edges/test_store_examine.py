@@ -28,13 +28,13 @@ def test_the_file_system_is_the_innermost_one() -> None:
     assert look_at_disk(SHM / "crsyncer-is-not-there").kind == "tmpfs"
 
 
-def test_what_the_agent_would_refuse_is_said_with_its_hint(tmp_path: Path) -> None:
-    (tmp_path / "real").mkdir()
+async def test_what_the_agent_would_refuse_is_said_with_its_hint(tmp_path: Path) -> None:
+    await (await SqliteStore.open(tmp_path / "real")).close()
     (tmp_path / "link").symlink_to("real")
     facts = look_at_disk(tmp_path / "link")
     assert "is a symlink" in facts.objection
     assert facts.remedy
-    (tmp_path / "real" / "state.db").touch(0o644)
+    (tmp_path / "real" / "state.db").chmod(0o644)
     assert "may be read by others" in look_at_disk(tmp_path / "real").objection
 
 

@@ -222,17 +222,17 @@ async def test_a_store_that_is_broken_or_open_to_others_is_told(bed: Bed):
     await bed.agent.stop()
     _, content = await doctor(bed)
     assert "sound" in checks(content, "store")[0]["message"]
+    (bed.agent.state_dir / "state.db").chmod(0o644)
+    code, content = await doctor(bed)
+    [disk] = checks(content, "disk")
+    assert (code, disk["state"]) == (12, "fail")
+    assert "chmod 600" in disk["hint"]
     (bed.agent.state_dir / "state.db").write_bytes(b"nonsense" * 1000)
     for extra in bed.agent.state_dir.glob("state.db-*"):
         extra.unlink()
     _, content = await doctor(bed)
     [store] = checks(content, "store")
     assert (store["state"], "sets it aside" in store["hint"]) == ("warn", True)
-    (bed.agent.state_dir / "state.db").chmod(0o644)
-    code, content = await doctor(bed)
-    [disk] = checks(content, "disk")
-    assert (code, disk["state"]) == (12, "fail")
-    assert "chmod 600" in disk["hint"]
 
 
 async def test_an_agent_that_hangs_is_told_and_the_rest_is_checked_all_the_same(bed: Bed):

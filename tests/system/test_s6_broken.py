@@ -38,7 +38,6 @@ def foreign(database: Path) -> None:
     database.unlink()
     with closing(sqlite3.connect(database)) as other:
         other.execute("CREATE TABLE goals (name)")
-    database.chmod(0o600)
 
 
 def newer(database: Path) -> None:

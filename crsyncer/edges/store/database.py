@@ -13,8 +13,8 @@ from sqlite_utils import Database
 
 from crsyncer.edges.store import codec, rows
 from crsyncer.edges.store.codec import META, OUTBOX, RECORD, TOMBSTONES, Due, Place
-from crsyncer.edges.store.migrations import APPLICATION_ID, STEPS, Step, migrate
-from crsyncer.edges.store.statedir import COMPANIONS, create_empty
+from crsyncer.edges.store.migrations import STEPS, Step, migrate
+from crsyncer.edges.store.statedir import APPLICATION_ID, COMPANIONS, create_empty
 from crsyncer.errors import StoreError
 
 PAGE_BYTES = 2048

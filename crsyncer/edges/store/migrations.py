@@ -9,9 +9,6 @@ from sqlite_utils import Database, Migrations
 
 from crsyncer.edges.store import codec
 
-APPLICATION_ID = 0x63727379
-"""Marks our files for `file(1)` and for us: "crsy"."""
-
 Step = Callable[[Database], None]
 
 

@@ -10,6 +10,8 @@ from crsyncer.errors import DISK_ERRORS, Locked, StoreError
 
 DATABASE = "state.db"
 LOCK = "lock"
+APPLICATION_ID = 0x63727379
+"""Marks our files for `file(1)` and for us: "crsy"."""
 COMPANIONS = ("", "-wal", "-shm", "-journal")
 """What SQLite keeps beside a database; a set that must not be torn apart."""
 
@@ -97,8 +99,8 @@ def refuses(error: BaseException | None) -> bool:
 def prepare(directory: Path) -> Path:
     """Make sure that the state is ours alone to read, and return the path of the database.
 
-    Creates the directory with mode 0700 and an empty database with 0600, from which SQLite takes the mode of -wal
-    and -shm. Raises StoreError for symlinks, and for a database that others may read: it holds copies of objects.
+    Creates the directory with mode 0700; SQLite takes the mode of -wal and -shm from the database. Raises StoreError
+    for symlinks, and for a database of ours that others may read: it holds copies of objects.
     """
     _refuse_symlink(directory)
     new = [folder for folder in (directory, *directory.parents) if not folder.exists()]
@@ -111,15 +113,42 @@ def prepare(directory: Path) -> Path:
         raise StoreError(
             f"cannot create {directory}: {error.strerror}", hint="create it, or choose another --state-dir"
         ) from error
-    check_files(directory)
+    for path in check_files(directory):
+        with suppress(OSError):  # the disk is read-only: so is what is not ours
+            path.chmod(0o600)
     return directory / DATABASE
 
 
-def check_files(directory: Path) -> None:
-    """Raise the StoreError for which `prepare` would refuse a directory; changes nothing."""
+def check_files(directory: Path) -> list[Path]:
+    """Raise the StoreError for which `prepare` would refuse a directory; changes nothing.
+
+    Returns files that others may read and that hold nothing of ours: they are set aside, or begun with (S6.5).
+    """
     _refuse_symlink(directory)
-    for companion in COMPANIONS:
-        _check(directory / f"{DATABASE}{companion}")
+    paths = [directory / f"{DATABASE}{companion}" for companion in COMPANIONS]
+    public = [path for path in paths if _mode(path) & 0o077]
+    if public and _ours(*paths[:2]):
+        raise StoreError(
+            f"{public[0]} may be read by others (mode {_mode(public[0]):04o})", hint=f"chmod 600 {public[0]}"
+        )
+    return public
+
+
+def _ours(path: Path, wal: Path) -> bool:
+    """Whether a file says that it is a database of ours, or what is beside it may say so of it.
+
+    Source: sqlite.org/fileformat2.html, 1.3: a magic string, at 18 the version (2: WAL), at 68 the application id.
+    """
+    try:
+        with path.open("rb") as file:
+            header = file.read(72)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    owner = int.from_bytes(header[68:], "big")
+    young = owner == 0 and header[18:19] == b"\2" and wal.exists()  # the id may not have left the WAL yet
+    return header.startswith(b"SQLite format 3\0") and (owner == APPLICATION_ID or young)
 
 
 def _refuse_symlink(directory: Path) -> None:
@@ -147,19 +176,17 @@ def create_empty(path: Path) -> None:
         ) from error
 
 
-def _check(path: Path) -> None:
+def _mode(path: Path) -> int:
+    """The permissions of a regular file, 0 where there is none; raises StoreError for anything else."""
     try:
         found = path.lstat()
     except FileNotFoundError:
-        return
+        return 0
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror}", hint="run as the user that owns it") from error
     if not stat.S_ISREG(found.st_mode):
         raise StoreError(f"{path} is not a regular file", hint="move it away; crsyncer does not follow symlinks")
-    if found.st_mode & 0o077:
-        raise StoreError(
-            f"{path} may be read by others (mode {stat.S_IMODE(found.st_mode):04o})", hint=f"chmod 600 {path}"
-        )
+    return stat.S_IMODE(found.st_mode)
 
 
 def _written(descriptor: int) -> int:
