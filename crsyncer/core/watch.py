@@ -133,17 +133,16 @@ def read_replay(line: bytes, anchor: Anchor) -> Proof | Step | None:
 
 
 def unproven(step: Step) -> Proof | Step:
-    """What a refused replay proves: nothing where the server has forgotten, or keeps us out; else it says what to do.
+    """What a refused replay proves: nothing where the server has forgotten; else it says what to do.
 
-    A 401 is about the side, and not about the one collection that was asked.
+    Who keeps us out now would not have us watch either, and only a 410 is worth a list (S9.2). A 401 is about the side,
+    and not about the one collection that was asked.
     """
     match step:
         case Relist(window=window):
             return Proof(History.UNKNOWN, window)
         case Denied(status=401, message=message):
             return Lost(message)
-        case Missing() | Denied():
-            return Proof(History.UNKNOWN)
         case _:
             return step
 

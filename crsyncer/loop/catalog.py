@@ -85,14 +85,15 @@ class Catalog:
             await row.pair.worker.work(job)
 
     def probe(self, side: Side) -> list[calls.Call]:
-        """What tells most of a side for least: the lists of kinds with something to resume, then what all may ask."""
+        """What tells most of a side for least: the lists of kinds with something to resume, then what all may ask.
+
+        Kinds that were missing or forbidden are asked for only where there are no others: one may be back by now.
+        """
         pairs = [row.pair for row in self.rows.values() if row.pair is not None]
+        known = [pair for pair in pairs if all(r.cursor() is not None for r in pair.on(side))]
+        well = [pair for pair in known if all(r.listwatch.phase not in _LOST for r in pair.on(side))]
         namespace = next(iter(self.namespaces), "")
-        lists = [
-            calls.revision(pair.policy, namespace if pair.policy.namespaced else "")
-            for pair in pairs
-            if all(r.cursor() is not None and r.listwatch.phase not in _LOST for r in pair.on(side))
-        ]
+        lists = [calls.revision(pair.policy, namespace if pair.policy.namespaced else "") for pair in well or known]
         return [*lists, calls.VERSION if side is Side.CLOUD else calls.CRD_REVISION]
 
     # The sink of the CRDs' list-watch

@@ -133,7 +133,7 @@ def faults(version: str) -> dict[str, Callable[[Link, str], Injection]]:
         "closed without an answer": lambda link, watch: link.stall(watch, times=1, hang_up=True),
         **{
             f"HTTP {code}": answers(code, refusal(code, "trouble", reason="Failure"))
-            for code in (400, 404, 408, 500, 502, 504)
+            for code in (400, 403, 404, 408, 500, 502, 504)
         },
     }
 
@@ -178,7 +178,8 @@ async def test_S8_2_S9_2_a_proof_that_cannot_be_had_is_asked_for_again_and_nothi
     link = side_of(bed, side).link
     version = await revision(side_of(bed, side))
     step = 1
-    for name in ("clean end", "end after a bookmark", "half a line", "garbage", "HTTP 500", "closed without an answer"):
+    endings = ("clean end", "end after a bookmark", "half a line", "garbage", "closed without an answer")
+    for name in (*endings, "HTTP 403", "HTTP 500"):
         fault = faults(version)[name](link, "timeoutSeconds=1$")
         written = {"metadata": {"annotations": {"written-by-somebody": name}}}  # else there is nothing to be proven
         await side_of(bed, side).api.patch(NAMESPACE.object("default"), written)
