@@ -116,7 +116,7 @@ async def test_a_retry_after_without_sense_is_none(reach: Reach, value: str) -> 
 @pytest.mark.parametrize("body", [b'{"a":NaN}', b'{"a":-Infinity}', b'{"a":1', b"[" * 100_000, b'{"a":"\xff"}', b""])
 async def test_a_success_that_is_no_strict_json_is_no_answer(reach: Reach, body: bytes) -> None:
     async with reach(always(answer(body))) as (cluster, _):
-        assert str(await failure(cluster)) == "the answer is not valid JSON"
+        assert str(await failure(cluster)) == "the answer is no Kubernetes object"
 
 
 async def test_what_json_cannot_carry_is_refused_before_it_is_sent(reach: Reach) -> None:

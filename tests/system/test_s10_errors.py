@@ -277,3 +277,29 @@ async def test_S10_retry_after_is_obeyed(bed: Bed):
     first, second = status_writes(bed.cloud.link, "g00")
     assert second.time - first.time >= 2.0
     assert (await bed.agent.status())["outbox"]["deadLetters"] == 0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<html>sign in to go on</html>",
+        b'{"metadata": []}',
+        b'{"items": [null], "resources": [null], "groups": 1, "versions": "v1", "spec": []}',
+    ],
+    ids=["a page", "no metadata", "nonsense"],
+)
+async def test_S10_whoever_answers_everything_alike_neither_ends_the_agent_nor_costs_a_copy(bed: Bed, body: bytes):
+    """A login page, a proxy's own words, a server of something else: as a link that is down."""
+    names = await copied(bed, 3)
+    pid = bed.agent.pid
+    portal = bed.cloud.link.inject(".*", status=200, body=body, headers={"Content-Type": "application/json"})
+    bed.cloud.link.cut()
+    bed.cloud.link.restore()
+    await bed.robot.set_status(names[0], {"phase": "DONE"})
+    await hit(portal, times=8)
+    assert (await bed.agent.status())["sides"]["cloud"]["state"] == "offline"
+    portal.remove()
+    await bed.cloud.shows(names[0], status={"phase": "DONE"}, seconds=90)
+    await bed.until_kind("syncing", seconds=90)
+    assert await bed.robot.names() == set(names)
+    assert bed.agent.pid == pid

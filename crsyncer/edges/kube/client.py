@@ -241,7 +241,7 @@ def _body(call: Call) -> bytes | None:
 
 
 async def _reply(response: aiohttp.ClientResponse) -> Reply:
-    """Read a whole answer; raises aiohttp's errors, and Unsure for one that is too large or is said to be JSON."""
+    """Read a whole answer; raises aiohttp's errors, and Unsure for one too large, or a 2xx without an object."""
     chunks: list[bytes] = []
     size = 0
     while chunk := await response.content.readany():
@@ -256,11 +256,11 @@ async def _reply(response: aiohttp.ClientResponse) -> Reply:
     try:
         decoded = _decode(raw.decode())
     except (ValueError, RecursionError):
-        if response.status < 300 and response.content_type == "application/json":
-            message = "the answer is not valid JSON"
-            raise Unsure(message, hint="something on the way garbles answers") from None
-    else:
-        body = decoded if isinstance(decoded, dict) else None
+        decoded = None
+    body = decoded if isinstance(decoded, dict) else None
+    if body is None and 200 <= response.status < 300:
+        message = "the answer is no Kubernetes object"
+        raise Unsure(message, hint="does a login page, a proxy or another server answer at this address?")
     text = "" if body is not None else raw[: 4 * _TEXT].decode(errors="replace")[:_TEXT]
     return Reply(
         response.status,
