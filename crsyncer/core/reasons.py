@@ -31,6 +31,7 @@ _ORDER = (
     "RobotOffline",
     "Starting",
     "NotListed",
+    "NotWatched",
     "Backlog",
     "CloudOffline",
 )
@@ -273,7 +274,11 @@ def _of_progress(content: Json, now: float, ready: bool) -> Iterator[_Reason]:
     if set(states.values()) != {"connected"}:
         return  # what follows from a missing side is not said a second time
     for kind in content["kinds"]:
-        if kind["state"] in ("listing", "waiting") and None in kind["objects"].values():
+        unlisted = None in kind["objects"].values()
+        if kind["state"] == "waiting" and not unlisted:
+            message = f"{kind['resource']}: a side does not tell of its changes: {kind['message'] or 'no reason given'}"
+            yield "degraded", "NotWatched", message, "it is tried again by itself; if it stays, see the agent's log"
+        elif kind["state"] in ("listing", "waiting") and unlisted:
             message = f"{kind['resource']}: {kind['message'] or 'not listed on both sides yet'}"
             yield "degraded", "NotListed", message, "wait a moment; if it stays, see the agent's log"
     outbox = content["outbox"]

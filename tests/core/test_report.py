@@ -120,6 +120,10 @@ REASONS = {
         "degraded", "NotListed", GOALS,
         facts(kinds=(kind(state="waiting", objects={Side.CLOUD: None, Side.ROBOT: 1}),)),
     ),
+    "not watched": (
+        "degraded", "NotWatched", f"{GOALS}: a side does not tell of its changes: answered 500",
+        facts(kinds=(kind(state="waiting", message="answered 500"),)),
+    ),
     "backlog": ("degraded", "Backlog", "15 min", facts(outbox=OutboxFacts(2, NOW - 900))),
 }  # fmt: skip
 

@@ -220,6 +220,9 @@ async def test_S9_5_a_kind_that_its_server_cannot_read_keeps_no_other_from_its_s
     assert found
     assert found["state"] == "waiting"
     assert "webhook" in found["message"]
+    status = await bed.agent.status()
+    assert status["health"] == "degraded"
+    assert "webhook" in str(status["reasons"])
     broken.remove()
     await flows(bed.cloud, bed.robot, 3)
     assert (await bed.agent.status())["sides"][side]["reconnects"] == 1
