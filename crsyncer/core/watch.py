@@ -180,6 +180,16 @@ def read_answer(status: int, body: Json, *, retry_after: float | None = None) ->
     return Lost(message or f"answered {status}")
 
 
+def listed_at(body: Json) -> str:
+    """The resourceVersion of a list; empty when it is no list: a portal or proxy has answered in the server's place.
+
+    Nothing but a list may say that there is nothing (S5). An empty one has `items`, maybe null.
+    """
+    metadata = body.get("metadata")
+    version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
+    return version if "items" in body and isinstance(version, str) else ""
+
+
 def probe_pause(*, outage: float, failures: int, answered: bool) -> float:
     """The longest pause, in seconds, before a side that is down is probed again; to be jittered in full (S9.1).
 

@@ -6,6 +6,7 @@ from crsyncer.core import calls
 from crsyncer.core.answers import judge
 from crsyncer.core.model import Json
 from crsyncer.core.policy import Policy, read_policy
+from crsyncer.core.watch import listed_at
 from crsyncer.errors import NotAllowed, Unsure
 from crsyncer.loop.terms import Ask
 from crsyncer.ports import Reply
@@ -22,9 +23,11 @@ async def objects(ask: Ask, path: str, selector: str, *, page: int = calls.PAGE)
             )
         if (error := judge(reply.status, reply.body, text=reply.text)) is not None:
             raise error
-        for raw in reply.body.get("items") or []:
+        if not listed_at(reply.body):
+            raise Unsure("a list was asked for, and the answer is none", hint="what answers at this address?")
+        for raw in reply.body["items"] or []:
             yield raw
-        resume = (reply.body.get("metadata") or {}).get("continue") or ""
+        resume = reply.body["metadata"].get("continue") or ""
         if not resume:
             return
 

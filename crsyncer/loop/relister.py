@@ -17,7 +17,7 @@ from crsyncer.core import calls
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Key
 from crsyncer.core.project import edition_of
-from crsyncer.core.watch import Step, read_answer
+from crsyncer.core.watch import Lost, Step, listed_at, read_answer
 from crsyncer.loop.side import SideLink
 from crsyncer.loop.sink import Sink
 
@@ -59,7 +59,7 @@ class Relister:
         if version is not None:
             return version
         self._sink.listing()
-        return await self.read(calls.JSON, lambda raw, _, listed_at: self._sink.item(raw, listed_at))
+        return await self.read(calls.JSON, lambda raw, _, version: self._sink.item(raw, version))
 
     async def read(self, accept: str, take: Take) -> str | Step:
         """Hand every object of a consistent list to `take`, page by page; the list's resourceVersion, or a refusal."""
@@ -69,12 +69,13 @@ class Relister:
             reply = await self._link.request(page)
             if reply.status != 200:
                 return read_answer(reply.status, reply.body, retry_after=reply.retry_after)
-            metadata = reply.body.get("metadata") or {}
-            version = str(metadata.get("resourceVersion") or "")
+            version = listed_at(reply.body)
+            if not version:
+                return Lost("a list was asked for, and the answer is none")
             whole = reply.body.get("kind") != calls.PARTIAL_LIST_KIND
-            for raw in reply.body.get("items") or []:
+            for raw in reply.body["items"] or []:
                 take(raw, whole, version)
-            resume = metadata.get("continue") or ""
+            resume = reply.body["metadata"].get("continue") or ""
             if not resume:
                 return version
             await asyncio.sleep(0)  # a long list must not keep live changes waiting
@@ -84,14 +85,14 @@ class Relister:
         shown = 0
         changed: list[Key | None] = []
 
-        def take(raw: Json, whole: bool, listed_at: str) -> None:
+        def take(raw: Json, whole: bool, version: str) -> None:
             nonlocal shown
             shown += 1
             if whole:
-                self._sink.item(raw, listed_at)
+                self._sink.item(raw, version)
                 return
             edition = edition_of(raw)
-            if edition is None or not self._sink.has(edition, listed_at):
+            if edition is None or not self._sink.has(edition, version):
                 changed.append(edition.key if edition is not None else None)
 
         self._sink.listing()
@@ -108,9 +109,9 @@ class Relister:
         for start in range(0, len(keys), _AT_ONCE):
             wanted = [single(key) for key in keys[start : start + _AT_ONCE]]
             for reply in await asyncio.gather(*(self._link.request(call) for call in wanted)):
-                if reply.status != 200:
+                version = listed_at(reply.body)
+                if reply.status != 200 or not version:
                     return False
-                listed_at = str((reply.body.get("metadata") or {}).get("resourceVersion") or "")
-                for raw in reply.body.get("items") or []:
-                    self._sink.item(raw, listed_at)
+                for raw in reply.body["items"] or []:
+                    self._sink.item(raw, version)
         return True

@@ -19,6 +19,7 @@ from crsyncer.core.watch import (
     Proof,
     Relist,
     Rewatch,
+    listed_at,
     probe_pause,
     read_answer,
     read_line,
@@ -118,6 +119,24 @@ def test_S1_6_a_404_in_plain_text_is_a_missing_kind_and_a_404_about_an_object_is
     assert read_answer(404, {}) == Missing()
     assert read_answer(404, {"kind": "Status", "message": 'goals "a" not found'}) == Lost('goals "a" not found')
     assert read_answer(404, {"kind": "Status"}) == Lost("not found")
+
+
+@pytest.mark.parametrize(
+    ("body", "version"),
+    [
+        ({"kind": "GoalList", "metadata": {"resourceVersion": "7"}, "items": []}, "7"),
+        ({"kind": "GoalList", "metadata": {"resourceVersion": "7"}, "items": None}, "7"),
+        ({}, ""),
+        ({"metadata": {"resourceVersion": "7"}}, ""),
+        ({"metadata": {"resourceVersion": ""}, "items": []}, ""),
+        ({"metadata": {"resourceVersion": 7}, "items": []}, ""),
+        ({"metadata": {}, "items": []}, ""),
+        ({"metadata": None, "items": []}, ""),
+        ({"items": []}, ""),
+    ],
+)
+def test_S5_only_a_list_says_what_there_is(body, version):
+    assert listed_at(body) == version
 
 
 @pytest.mark.parametrize("status", [401, 403])

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from crsyncer.sandbox.resource import CRD
-from tests.system.asked import full_list, lists
+from tests.system.asked import deletes, full_list, hit, lists
 from tests.system.bed import Bed, crd, writes
 from tests.system.conftest import MakeBed
 from tests.system.crowd import copied, holds_exactly
@@ -141,3 +141,21 @@ async def test_S5_5b_a_mass_deletion_that_cannot_be_verified_is_held_until_the_o
     status = await bed.agent.until(lambda status: status["health"] == "healthy", seconds=40)
     assert status["holds"] == []
     await holds_exactly(bed.robot, names)
+
+
+@pytest.mark.fault_16
+@pytest.mark.parametrize("where", [r"/goals\?", ""], ids=["the kind", "everything"])
+@pytest.mark.parametrize("body", [b"<html>sign in to go on</html>", b'{"items": []}'], ids=["html", "{}"])
+async def test_S5_a_200_that_is_no_list_deletes_nothing(bed: Bed, where: str, body: bytes):
+    names = await copied(bed, 3)
+    portal = bed.cloud.link.inject(where, method="GET", status=200, body=body)
+    bed.cloud.link.cut()
+    await bed.until_side("cloud", "offline")
+    bed.cloud.link.restore()
+    await hit(portal, 8)
+    assert deletes(bed.robot.link) == []
+    assert (await bed.agent.status())["health"] != "healthy"
+    portal.remove()
+    await bed.cloud.patch(names[0], {"spec": {"x": 2}})
+    await bed.robot.shows(names[0], spec={"x": 2}, seconds=70)
+    assert await bed.robot.names() == set(names)
