@@ -268,16 +268,3 @@ def cpu_seconds(pid: int) -> float:
 def writes(link: Link) -> list[str]:
     """Every request through a link that could have changed something, as `VERB path`."""
     return [f"{r.method} {r.path}" for r in link.requests if r.method not in ("GET", "HEAD")]
-
-
-@contextlib.asynccontextmanager
-async def out_of_sight(bed: Bed, how: str) -> AsyncIterator[None]:
-    """What happens inside, the agent does not see."""
-    if how == "down":
-        async with bed.stopped(kill=True):
-            yield
-    else:
-        bed.cloud.link.cut()
-        await bed.until_side("cloud", "offline")
-        yield
-        bed.cloud.link.restore()

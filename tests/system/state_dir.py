@@ -34,9 +34,11 @@ def _tells_all(written: OfflineState, status: dict[str, Any] | None) -> bool:
     """Whether what was read of a store is what the agent says."""
     if status is None or written.pending != status["outbox"]["depth"]:
         return False
-    cursors = {(side, ""): kind["cursor"][side] for kind in status["kinds"] for side in kind["cursor"]}
+    cursors = {(kind["resource"], *each) for kind in status["kinds"] for each in kind["cursor"].items() if each[1]}
     return cursors == {
-        place: cursor.resource_version for kind in written.kinds.values() for place, cursor in kind.cursors.items()
+        (resource, str(side), cursor.resource_version)
+        for resource, kind in written.kinds.items()
+        for (side, _), cursor in kind.cursors.items()
     }
 
 

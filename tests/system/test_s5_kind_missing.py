@@ -5,12 +5,12 @@ import asyncio
 import pytest
 
 from tests.system.asked import deletes
-from tests.system.bed import Bed, crd, out_of_sight
+from tests.system.bed import Bed, crd
 from tests.system.commands import ask, run
 from tests.system.conftest import MakeBed, MakeLooker
 from tests.system.crowd import copied, holds_exactly
 from tests.system.roles import UID
-from tests.system.vanished import RIGHTS, all_held, back, delete_crd
+from tests.system.vanished import RIGHTS, all_held, back, delete_crd, out_of_sight
 
 LONG = pytest.mark.long
 

@@ -7,12 +7,12 @@ import pytest
 from crsyncer.core import calls
 from crsyncer.sandbox.resource import CRD
 from tests.system.asked import deletes, lists
-from tests.system.bed import Bed, crd, out_of_sight
+from tests.system.bed import Bed, crd
 from tests.system.commands import run
 from tests.system.conftest import MakeBed, MakeLooker
 from tests.system.crowd import copied, holds_exactly
 from tests.system.kinds import account, account_name, rules
-from tests.system.vanished import all_held, back, delete_crd
+from tests.system.vanished import all_held, back, delete_crd, out_of_sight
 
 LONG = pytest.mark.long
 SECONDS = 90.0

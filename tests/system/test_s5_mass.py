@@ -9,10 +9,11 @@ import pytest
 from crsyncer.core import calls
 from crsyncer.sandbox.faults import Request
 from tests.system.asked import full_list, lists
-from tests.system.bed import Bed, eventually, out_of_sight
+from tests.system.bed import Bed, eventually
 from tests.system.commands import ask, one_hold, run, until_held
 from tests.system.crowd import copied, holds_exactly
 from tests.system.kinds import another, until_row
+from tests.system.vanished import out_of_sight
 
 FLEET = [40, pytest.param(215, marks=pytest.mark.long)]
 

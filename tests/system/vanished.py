@@ -1,14 +1,31 @@
 """What tests of kinds that vanish upstream share: who may see it, what is held, how all comes back."""
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 from crsyncer.sandbox.resource import CRD
 from tests.system.bed import Bed, crd
 from tests.system.roles import roles
+from tests.system.state_dir import quiet
 
 RIGHTS = ("everything", "list and watch", "no discovery")
 """How much of the cloud an agent may see. An account that may list and watch knows of discovery, as everybody."""
+
+
+@contextlib.asynccontextmanager
+async def out_of_sight(bed: Bed, how: str) -> AsyncIterator[None]:
+    """What happens inside, the agent does not see; all that it saw before is on disk."""
+    if how == "down":
+        await quiet(bed)
+        async with bed.stopped(kill=True):
+            yield
+    else:
+        bed.cloud.link.cut()
+        await bed.until_side("cloud", "offline")
+        yield
+        bed.cloud.link.restore()
 
 
 async def delete_crd(bed: Bed, source: str = "cloud") -> None:
