@@ -9,7 +9,7 @@ from crsyncer.core.answers import judge
 from crsyncer.core.model import Json, Key, Side, View
 from crsyncer.core.policy import DRIFT, ROBOT_LABEL, Policy
 from crsyncer.core.project import UPSTREAM_UID, compose_copy, differences, objection, status_with, view_of
-from crsyncer.errors import Refused
+from crsyncer.errors import Refused, Unsure
 from crsyncer.loop.mirror import Mirror
 from crsyncer.loop.side import SideLink
 from crsyncer.ports import Reply, Store
@@ -154,6 +154,9 @@ class Executor:
 
     def _wrote(self, key: Key, upstream: View, answer: Json, *, seeded: bool = False) -> None:
         """Remember what downstream made of our write, which is then not fought (S3.5); what came after it is."""
+        metadata = answer.get("metadata")
+        if not isinstance(metadata, dict) or not metadata.get("uid"):
+            raise Unsure("the answer does not show the object: it may be from something that stands in between")
         answer.setdefault("apiVersion", self._policy.api_version)
         copy = view_of(answer, self._policy, self._policy.downstream)
         record = self._mirror.record_of(key, upstream.uid)

@@ -165,7 +165,7 @@ MUTANTS = (
         "a lost reply is taken as done",
         SideLink.request,
         "raise\n",
-        'return Reply(200, {"metadata": {}})\n',
+        'return Reply(200, {"metadata": {"uid": "a lie"}})\n',
         noticed_by="S10_a_create",
     ),
     Mutant(

@@ -299,6 +299,10 @@ def test_S10_what_fails_is_tried_again(world: World) -> None:
     world.cloud.create("b", spec={"x": 1})
     world.pass_time(120)
     assert set(world.robot.objects()) == {"a", "b"}
+    world.inject("robot", Reply(500, {"message": "storm"}), verb="delete", times=4)
+    world.cloud.delete("a")
+    world.pass_time(120)
+    assert set(world.robot.objects()) == {"b"}
 
 
 def test_S3_2_a_change_that_comes_while_the_last_one_is_written_follows_it(world: World) -> None:

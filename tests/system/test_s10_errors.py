@@ -303,3 +303,17 @@ async def test_S10_whoever_answers_everything_alike_neither_ends_the_agent_nor_c
     await bed.until_kind("syncing", seconds=90)
     assert await bed.robot.names() == set(names)
     assert bed.agent.pid == pid
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"metadata": []}'])
+async def test_S10_a_write_whose_answer_does_not_show_the_object_is_looked_at_again(bed: Bed, body: bytes):
+    lies = [
+        bed.robot.link.inject("/goals", status=200, body=body, method=method, times=2) for method in ("POST", "PUT")
+    ]
+    await bed.cloud.create("a", spec={"x": 1})
+    await bed.robot.shows("a", spec={"x": 1})
+    await bed.cloud.patch("a", {"spec": {"x": 2}})
+    await bed.robot.shows("a", spec={"x": 2})
+    for lie in lies:
+        assert lie.count == 2
+    assert "Traceback" not in bed.agent.log.read_text()
