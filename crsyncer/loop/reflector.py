@@ -222,9 +222,12 @@ class Reflector:
 
     def event(self, event_type: EventType, raw: Json) -> None:
         """Show the mirror what changed; a deletion's last state first, it may carry the last status."""
+        seen = (str(raw["metadata"].get("uid", "")), raw["metadata"]["resourceVersion"])
+        if seen == self._seen:
+            return  # told twice: behind the cursor, where a crash in the middle of it would not be made good
         self._observer.event(self.side, self._policy.resource, event_type)
         gone = event_type is EventType.DELETED
-        self._seen = (str(raw["metadata"].get("uid", "")), raw["metadata"]["resourceVersion"])
+        self._seen = seen
         key = self._admit(raw, leaving=gone)
         if key is None:
             return

@@ -58,6 +58,21 @@ def test_S6_1_a_crash_between_event_and_commit_repeats_the_event() -> None:
             assert (original(world)["status"], copy(world)["spec"]) == ({"phase": "DONE"}, {"x": 2})
 
 
+@pytest.mark.parametrize("side", ["cloud", "robot"])
+def test_S6_2_a_crash_in_the_middle_of_a_deletion_that_is_told_twice_does_not_undo_it(side: str) -> None:
+    for steps in range(1, 40):
+        with synced(steps) as world:
+            world.weather[Side(side)].repeats = 5
+            world.crash_after(steps)
+            (world.cloud if side == "cloud" else world.robot).delete("a")
+            world.pass_time(1)
+            world.crash()
+            world.start()
+            world.pass_time(20)
+            world.settle()
+            assert set(world.robot.objects()) == set(world.cloud.objects()) == (set() if side == "cloud" else {"a"})
+
+
 @pytest.mark.parametrize("fate", list(Fate))
 def test_S10_a_create_whose_reply_is_lost_or_late_leaves_one_copy(world: World, fate: Fate) -> None:
     world.inject("robot", fate, verb="create")
