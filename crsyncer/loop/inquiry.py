@@ -61,7 +61,7 @@ class Inquiry:
 
 def refuses(reply: Reply) -> bool:
     """Whether a server is there, and cannot or will not say more at present."""
-    return reply.status >= 500 or reply.status == 429
+    return reply.status >= 500 or reply.status == 429 or 300 <= reply.status < 400  # a login page elsewhere
 
 
 def refusal(reply: Reply) -> Unsure:

@@ -285,14 +285,16 @@ async def test_S10_retry_after_is_obeyed(bed: Bed):
         b"<html>sign in to go on</html>",
         b'{"metadata": []}',
         b'{"items": [null], "resources": [null], "groups": 1, "versions": "v1", "spec": []}',
+        b"",
     ],
-    ids=["a page", "no metadata", "nonsense"],
+    ids=["a page", "no metadata", "nonsense", "a redirect"],
 )
 async def test_S10_whoever_answers_everything_alike_neither_ends_the_agent_nor_costs_a_copy(bed: Bed, body: bytes):
     """A login page, a proxy's own words, a server of something else: as a link that is down."""
     names = await copied(bed, 3)
     pid = bed.agent.pid
-    portal = bed.cloud.link.inject(".*", status=200, body=body, headers={"Content-Type": "application/json"})
+    status = 302 if body == b"" else 200
+    portal = bed.cloud.link.inject(".*", status=status, body=body, headers={"Content-Type": "application/json"})
     bed.cloud.link.cut()
     bed.cloud.link.restore()
     await bed.robot.set_status(names[0], {"phase": "DONE"})
