@@ -44,7 +44,7 @@ async def negotiate(policy: Policy, ask: Ask) -> Policy | Disagreement:
     if reply.status != 200:
         return provisional(policy)
     found: dict[str, Json] = {}
-    for version in [str(v["version"]) for v in reply.body.get("versions") or []]:
+    for version in [str(v.get("version", "")) for v in reply.body.get("versions") or []]:
         entries = await _resources(policy, version, ask)
         if policy.plural in entries:
             found[version] = entries
@@ -69,7 +69,7 @@ async def negotiate(policy: Policy, ask: Ask) -> Policy | Disagreement:
 async def _resources(policy: Policy, version: str, ask: Ask) -> dict[str, Json]:
     reply = await ask(calls.discovery(policy, version))
     _check(reply.status)
-    return {str(r["name"]): r for r in reply.body.get("resources") or []}
+    return {str(r.get("name", "")): r for r in reply.body.get("resources") or []}
 
 
 def _check(status: int) -> None:

@@ -29,6 +29,7 @@ from tests.edges.kube_server import (
 )
 
 LIST = Call("list", "GET", "/apis/g.example.com/v1/goals")
+DISCOVER = Call("discover", "GET", "/apis/g.example.com/v1")
 
 
 async def test_a_request_carries_exactly_what_was_asked_for(reach: Reach) -> None:
@@ -119,6 +120,26 @@ async def test_a_success_that_is_no_strict_json_is_no_answer(reach: Reach, body:
         assert str(await failure(cluster)) == "the answer is no Kubernetes object"
 
 
+@pytest.mark.parametrize(
+    ("call", "body"),
+    [
+        (GET, b'{"metadata":3}'),
+        (LIST, b'{"items":4}'),
+        (LIST, b'{"items":[null]}'),
+        (DISCOVER, b'{"resources":{"a":1}}'),
+        (DISCOVER, b'{"versions":["v1"]}'),
+    ],
+)
+async def test_a_success_of_another_shape_is_no_answer(reach: Reach, call: Call, body: bytes) -> None:
+    async with reach(always(answer(body))) as (cluster, _):
+        assert str(await failure(cluster, call)) == "the answer is no Kubernetes object"
+
+
+async def test_a_custom_resource_may_have_fields_that_lists_have(reach: Reach) -> None:
+    async with reach(always(answer(b'{"items":4,"versions":["v1"]}'))) as (cluster, _):
+        assert (await cluster.request(GET)).body == {"items": 4, "versions": ["v1"]}
+
+
 async def test_what_json_cannot_carry_is_refused_before_it_is_sent(reach: Reach) -> None:
     async with reach(always(answer())) as (cluster, server):
         for value in (float("nan"), float("inf"), "\ud800", object()):
@@ -136,10 +157,10 @@ async def test_a_bomb_in_gzip_is_refused_without_being_unpacked_in_memory(reach:
 
 @pytest.mark.fault_40
 async def test_lists_come_in_gzip_of_any_number_of_members(reach: Reach) -> None:
-    packed = gzip.compress(b'{"items":') + gzip.compress(b"[1]") + gzip.compress(b"}")
+    packed = gzip.compress(b'{"items":') + gzip.compress(b'[{"a":1}]') + gzip.compress(b"}")
     headers = ("Content-Type: application/json", "Content-Encoding: gzip")
     async with reach(always(answer(packed, headers=headers))) as (cluster, server):
-        assert (await cluster.request(LIST)).body == {"items": [1]}
+        assert (await cluster.request(LIST)).body == {"items": [{"a": 1}]}
         assert server.requests[0].headers["accept-encoding"] == "gzip"
     async with reach(always(answer(packed[:-25], headers=headers))) as (cluster, _):
         await failure(cluster, LIST)

@@ -285,9 +285,10 @@ async def test_S10_retry_after_is_obeyed(bed: Bed):
         b"<html>sign in to go on</html>",
         b'{"metadata": []}',
         b'{"items": [null], "resources": [null], "groups": 1, "versions": "v1", "spec": []}',
+        b'{"metadata": 3, "items": 4}',
         b"",
     ],
-    ids=["a page", "no metadata", "nonsense", "a redirect"],
+    ids=["a page", "no metadata", "nonsense", "numbers", "a redirect"],
 )
 async def test_S10_whoever_answers_everything_alike_neither_ends_the_agent_nor_costs_a_copy(bed: Bed, body: bytes):
     """A login page, a proxy's own words, a server of something else: as a link that is down."""

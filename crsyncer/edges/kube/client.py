@@ -32,6 +32,8 @@ _IDLE = 60.0
 """Seconds that an idle connection is kept: less than the 90 s after which an API server closes it."""
 _PIECE = 1024 * 1024
 _TEXT = 500
+_LISTS = {"list": ("items",), "discover": ("resources", "versions")}
+"""Where an answer has many of something, by verb."""
 _LEAST_PATIENCE = 1.0
 """A server that asks for patience and names no time, or one that is over, is not asked again at once."""
 _FAILURES = (aiohttp.ClientError, OSError, TimeoutError)
@@ -126,7 +128,7 @@ class KubeCluster:
         try:
             async with self._send(call, data, login=login, timeout=_timeout(call.timeout)) as response:
                 self._read_clock(response)
-                reply = await _reply(response)
+                reply = await _reply(response, call.verb)
                 status = response.status
         except _FAILURES as error:
             raise unsure(error, seconds=call.timeout) from None
@@ -146,7 +148,7 @@ class KubeCluster:
             if response.status != 200:
                 try:
                     async with asyncio.timeout(call.timeout):
-                        reply = await _reply(response)
+                        reply = await _reply(response, call.verb)
                 except _FAILURES as error:
                     raise unsure(error, seconds=call.timeout) from None
             yield WatchStream(
@@ -240,8 +242,11 @@ def _body(call: Call) -> bytes | None:
         raise Never(message, hint="some string or number in it is malformed") from None
 
 
-async def _reply(response: aiohttp.ClientResponse) -> Reply:
-    """Read a whole answer; raises aiohttp's errors, and Unsure for one too large, or a 2xx without an object."""
+async def _reply(response: aiohttp.ClientResponse, verb: str) -> Reply:
+    """Read a whole answer; raises aiohttp's errors, and Unsure for one too large, or a 2xx without an object.
+
+    What answers may be anything, and nobody else looks whether an object has the shape of one.
+    """
     chunks: list[bytes] = []
     size = 0
     while chunk := await response.content.readany():
@@ -258,7 +263,7 @@ async def _reply(response: aiohttp.ClientResponse) -> Reply:
     except (ValueError, RecursionError):
         decoded = None
     body = decoded if isinstance(decoded, dict) else None
-    if body is None and 200 <= response.status < 300:
+    if 200 <= response.status < 300 and (body is None or not _is_shaped(body, verb)):
         message = "the answer is no Kubernetes object"
         raise Unsure(message, hint="does a login page, a proxy or another server answer at this address?")
     text = "" if body is not None else raw[: 4 * _TEXT].decode(errors="replace")[:_TEXT]
@@ -269,6 +274,13 @@ async def _reply(response: aiohttp.ClientResponse) -> Reply:
         _retry_after(response),
         _date(response),
     )
+
+
+def _is_shaped(body: Json, verb: str) -> bool:
+    """Whether metadata are an object, and what a list or discovery names are lists of objects. All may be left out."""
+    parts = [body.get(name) or [] for name in _LISTS.get(verb, ())]
+    listed = all(isinstance(part, list) and all(isinstance(each, dict) for each in part) for part in parts)
+    return listed and isinstance(body.get("metadata") or {}, dict)
 
 
 def _retry_after(response: aiohttp.ClientResponse) -> float | None:
