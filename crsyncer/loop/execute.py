@@ -74,6 +74,7 @@ class Executor:
             # Recorded before the copy exists: whoever finds it without a status knows that it is still owed one.
             self._mirror.remember(key, replace(self._mirror.record_of(key, view.uid), seed=True))
             await self._store.durable()
+            self._still(key, view)
         reply = await self._link.request(calls.create(self._policy, key.namespace, body))
         if reply.status == 404 and self._policy.namespaced and reply.body:
             # The namespace is missing (S1.7); a kind that is not served answers in plain text.
@@ -104,7 +105,6 @@ class Executor:
         self._wrote(key, view, await self._ask(call), seeded=True)
 
     async def _delete(self, key: Key, action: Delete) -> None:
-        await self._store.durable()  # a deletion acts on a recorded tombstone (S6.1)
         reply = await self._link.request(
             calls.delete(self._policy, key, action.uid, resource_version=action.resource_version)
         )
@@ -133,12 +133,17 @@ class Executor:
 
     async def _upstream(self, key: Key) -> tuple[View, Json]:
         """What upstream shows, as digests and whole: the same version, or a copy would be stamped with another's."""
-        views = self._mirror.views[self._policy.upstream]
-        view = views.get(key)
+        view = self._mirror.views[self._policy.upstream].get(key)
         body = await self._store.body(self._policy.upstream, self._policy.resource, key)
-        if view is None or body is None or views.get(key) is not view:
+        self._still(key, view)
+        if view is None or body is None:
             raise Refused("upstream has changed since")
         return view, body
+
+    def _still(self, key: Key, view: View | None) -> None:
+        """Raise Refused when upstream has changed while the disk was waited for."""
+        if self._mirror.views[self._policy.upstream].get(key) is not view:
+            raise Refused("upstream has changed since")
 
     def _effective_status(self, key: Key, view: View, upstream: Json) -> Json | None:
         """Upstream's status as it will be once the outbox is empty; None when there is none worth copying."""

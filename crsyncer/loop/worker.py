@@ -208,6 +208,10 @@ class Worker:
             case Hold():
                 return action
             case Delete(why=why):
+                # It acts on a recorded tombstone (S6.1), and nothing may come between the brakes and the deletion.
+                await self._around.store.durable()
+                if self.plan(key).content != action:
+                    raise Refused("something has changed since")
                 hold = self._custody.standing()
                 return hold if hold is not None or why is Why.REPLACED else await self._check(key)
             case Update(why=Why.DRIFT):

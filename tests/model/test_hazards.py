@@ -205,17 +205,6 @@ def test_S5_4_a_late_deletion_of_an_orphan_does_not_meet_the_copy_that_it_has_be
             assert world.robot.objects()["b"]["metadata"]["uid"] == uid
 
 
-def test_S4_4_a_status_that_is_acknowledged_while_the_disk_is_waited_for_reaches_the_new_copy() -> None:
-    for seed in range(40):
-        with synced(seed) as world:
-            world.disk.commit_seconds = 1.0
-            world.inject("cloud", Reply(500, {"message": "storm"}), part="/status")
-            world.robot.set_status("a", {"phase": "DONE"})
-            world.robot.delete("a")
-            world.settle()
-            assert (copy(world).get("status"), original(world)["status"]) == ({"phase": "DONE"}, {"phase": "DONE"})
-
-
 def test_S9_4_what_happened_before_an_acknowledged_status_is_not_taken_for_known_by_a_digest(world: World) -> None:
     for name in "bcdef":
         world.cloud.create(name, spec={"x": 1})
