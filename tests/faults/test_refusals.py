@@ -2,6 +2,8 @@
 
 import asyncio
 import itertools
+import os
+import signal
 import time
 from typing import Any
 
@@ -242,6 +244,17 @@ def trusting(bed: Bed, **changes: str) -> None:
     scratch.replace(path)
 
 
+async def reloaded(bed: Bed) -> None:
+    """Have the agent read its kubeconfigs again, as `systemctl reload` does, and wait until it has."""
+    known = bed.agent.log.read_text().count("SIGHUP")
+    os.kill(bed.agent.pid, signal.SIGHUP)
+
+    async def read() -> bool:
+        return bed.agent.log.read_text().count("SIGHUP") > known
+
+    await eventually(read, what="the kubeconfigs are read again")
+
+
 @pytest.mark.fault_38
 @pytest.mark.parametrize("wrong", ["another CA", "another name"])
 async def test_S10_a_server_that_cannot_prove_who_it_is_is_refused_and_nothing_is_lost(
@@ -257,6 +270,7 @@ async def test_S10_a_server_that_cannot_prove_who_it_is_is_refused_and_nothing_i
             {"certificate-authority": str(robot.ca_file)} if wrong == "another CA" else {"tls-server-name": "elsewhere"}
         ),
     )
+    await reloaded(bed)  # before a connection can be made with what the agent knew
     bed.cloud.link.restore()
     bed.cloud.link.clear()
     said = "CA" if wrong == "another CA" else "name"

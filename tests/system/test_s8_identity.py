@@ -105,8 +105,8 @@ async def test_S8_1_a_server_that_has_not_made_its_namespaces_is_no_cluster_yet(
     body = refusal(404, 'namespaces "kube-system" not found', reason="NotFound")
     young = bed.cloud.link.inject(KUBE_SYSTEM_PATH, status=404, body=body)
     reconnect(bed.cloud.link)
-    await bed.until_side("cloud", "offline")
-    assert "kube-system" in (await bed.agent.status())["sides"]["cloud"]["error"]
+    await bed.agent.until(lambda status: "kube-system" in str(status["sides"]["cloud"]["error"]), seconds=SLOW)
+    assert (await bed.agent.status())["sides"]["cloud"]["state"] == "offline"
     young.remove()
     await bed.cloud.patch("a", {"spec": {"x": 2}})
     await bed.robot.shows("a", spec={"x": 2}, seconds=SLOW)
