@@ -1,5 +1,7 @@
 """Answers to writes, by one question: did it happen? (S10)"""
 
+from typing import Any
+
 from crsyncer.core.model import Json
 from crsyncer.errors import Never, NotAllowed, Refused, SyncError, Throttled, Unsure
 
@@ -30,3 +32,15 @@ def judge(
     if 400 <= status < 500 and status != 408:
         return Never(message)
     return Unsure(message)
+
+
+def shown(body: Json, uid: str = "") -> Json:
+    """The metadata of the object that a 2xx answer shows, of this uid if one is given.
+
+    Raises Unsure when it shows none: a portal or proxy may have answered in the server's place.
+    """
+    metadata: Any = body.get("metadata")
+    if not isinstance(metadata, dict) or not metadata.get("uid") or uid not in ("", metadata["uid"]):
+        message = "the answer does not show the object that was asked for"
+        raise Unsure(message, hint="does an API server answer at this address?")
+    return metadata

@@ -5,11 +5,11 @@ from typing import assert_never
 
 from crsyncer.core import calls
 from crsyncer.core.actions import Create, Delete, Hold, HoldReason, Seed, Update
-from crsyncer.core.answers import judge
+from crsyncer.core.answers import judge, shown
 from crsyncer.core.model import Json, Key, Side, View
 from crsyncer.core.policy import DRIFT, ROBOT_LABEL, Policy
 from crsyncer.core.project import UPSTREAM_UID, compose_copy, differences, objection, status_with, view_of
-from crsyncer.errors import Refused, Unsure
+from crsyncer.errors import Refused
 from crsyncer.loop.mirror import Mirror
 from crsyncer.loop.side import SideLink
 from crsyncer.ports import Reply, Store
@@ -78,11 +78,11 @@ class Executor:
         reply = await self._link.request(calls.create(self._policy, key.namespace, body))
         if reply.status == 404 and self._policy.namespaced and reply.body:
             # The namespace is missing (S1.7); a kind that is not served answers in plain text.
-            await self._ask(calls.create_namespace(key.namespace), unless=409)
+            await self._do(calls.create_namespace(key.namespace), unless=409)
             reply = await self._link.request(calls.create(self._policy, key.namespace, body))
         if reply.status == 409:
             return await self._name_taken(key, view, upstream)
-        self._wrote(key, view, _happened(reply), seeded=status is not None and not owed)
+        self._wrote(key, view, _object(reply), seeded=status is not None and not owed)
         return None
 
     async def _update(self, key: Key, action: Update) -> None:
@@ -105,11 +105,9 @@ class Executor:
         self._wrote(key, view, await self._ask(call), seeded=True)
 
     async def _delete(self, key: Key, action: Delete) -> None:
-        reply = await self._link.request(
-            calls.delete(self._policy, key, action.uid, resource_version=action.resource_version)
+        await self._do(
+            calls.delete(self._policy, key, action.uid, resource_version=action.resource_version), unless=404
         )
-        if reply.status != 404:
-            _happened(reply)
 
     async def _name_taken(self, key: Key, view: View, upstream: Json) -> Hold | None:
         """A create met an object that our list does not show: a copy that lost its label, or somebody else's (S2.3)."""
@@ -153,15 +151,17 @@ class Executor:
             status = status_with(upstream, self._policy, row.value)
         return status if isinstance(status, dict) and status else None
 
-    async def _ask(self, call: calls.Call, *, unless: int = 0) -> Json:
+    async def _ask(self, call: calls.Call) -> Json:
+        return _object(await self._link.request(call))
+
+    async def _do(self, call: calls.Call, *, unless: int) -> None:
+        """`unless`: the status that says that it was done before."""
         reply = await self._link.request(call)
-        return {} if reply.status == unless else _happened(reply)
+        if reply.status != unless:
+            _happened(reply)
 
     def _wrote(self, key: Key, upstream: View, answer: Json, *, seeded: bool = False) -> None:
         """Remember what downstream made of our write, which is then not fought (S3.5); what came after it is."""
-        metadata = answer.get("metadata")
-        if not isinstance(metadata, dict) or not metadata.get("uid"):
-            raise Unsure("the answer does not show the object: it may be from something that stands in between")
         answer.setdefault("apiVersion", self._policy.api_version)
         copy = view_of(answer, self._policy, self._policy.downstream)
         record = self._mirror.record_of(key, upstream.uid)
@@ -181,8 +181,13 @@ class Executor:
             self._mirror.saw(self._policy.downstream, key, answer)
 
 
-def _happened(reply: Reply) -> Json:
+def _object(reply: Reply) -> Json:
+    _happened(reply)
+    shown(reply.body)
+    return reply.body
+
+
+def _happened(reply: Reply) -> None:
     error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
     if error is not None:
         raise error
-    return reply.body

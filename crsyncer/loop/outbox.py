@@ -7,12 +7,12 @@ from typing import Any
 
 from crsyncer.core import calls
 from crsyncer.core.actions import Agreed, SendStatus
-from crsyncer.core.answers import REFUSALS_BEFORE_DEAD, judge
+from crsyncer.core.answers import REFUSALS_BEFORE_DEAD, judge, shown
 from crsyncer.core.model import Gap, Key, Pending, View
 from crsyncer.core.policy import Policy
 from crsyncer.core.project import digest, map_generation
 from crsyncer.core.queue import Priority
-from crsyncer.errors import Never, NotAllowed, Refused, SyncError, Unsure
+from crsyncer.errors import Never, NotAllowed, Refused, SyncError
 from crsyncer.loop.mirror import Mirror
 from crsyncer.loop.side import SideLink
 from crsyncer.ports import Reply, Store
@@ -158,9 +158,7 @@ class Outbox:
             if failures + 1 >= REFUSALS_BEFORE_DEAD and self._mirror.sight(self._policy.upstream, key) == upstream:
                 raise Never(f"upstream keeps refusing the status: {error}") from None
             raise
-        metadata = reply.body.get("metadata") or {}
-        if metadata.get("uid") != upstream.uid:
-            raise Unsure("the answer does not show the object: it may be from something that stands in between")
+        metadata = shown(reply.body, upstream.uid)
         version = str(metadata.get("resourceVersion") or "")
         if version == upstream.resource_version:
             self._suspect()  # it changed nothing: pruned by upstream's schema, or put where none is taken (S4.6)

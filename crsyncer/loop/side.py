@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from enum import StrEnum
 
 from crsyncer.core import calls
+from crsyncer.core.answers import shown
 from crsyncer.core.calls import PARTIAL, Call
 from crsyncer.core.identity import KUBE_SYSTEM, SERVER, Evidence, evidence_in, merged, name_of, same_cluster
 from crsyncer.core.identity import crd as crd_evidence
@@ -293,7 +294,7 @@ class SideLink:
         found = {SERVER: self.cluster.fallback_identity}
         reply = await self._look(_KUBE_SYSTEM)
         if reply.status == 200:
-            found[KUBE_SYSTEM] = _uid(reply)
+            found[KUBE_SYSTEM] = str(shown(reply.body)["uid"])
             if KUBE_SYSTEM in self._known or not known_crds(self._known):
                 return found
         elif reply.status == 404 and reply.body and KUBE_SYSTEM in self._known:
@@ -307,7 +308,7 @@ class SideLink:
                 continue
             reply = await self._look(calls.crd(resource))
             if reply.status == 200:
-                uid = found[crd_evidence(resource)] = _uid(reply)
+                uid = found[crd_evidence(resource)] = str(shown(reply.body)["uid"])
                 proven = proven or self._known.get(crd_evidence(resource)) == uid
             elif reply.status != 404:
                 break  # not ours to read, and every further question costs a slow link as much
@@ -357,14 +358,6 @@ class SideLink:
             self.since = self._clock()
             log.info("%s is %s%s", self.side, state, f": {error}" if error else "")
         self.state, self.error, self.hint = state, error, hint
-
-
-def _uid(reply: Reply) -> str:
-    metadata = reply.body.get("metadata")
-    uid = metadata.get("uid") if isinstance(metadata, dict) else None
-    if not uid:
-        raise Unsure("the answer does not show what was asked for", hint="does an API server answer at this address?")
-    return str(uid)
 
 
 def _revision(reply: Reply) -> int:

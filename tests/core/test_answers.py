@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.answers import TOO_LARGE, judge
+from crsyncer.core.answers import TOO_LARGE, judge, shown
 from crsyncer.errors import Never, NotAllowed, Refused, SyncError, Throttled, Unsure
 from tests.core.builders import many
 
@@ -77,3 +77,18 @@ def test_the_servers_own_words_are_kept_however_they_came():
     assert str(judge(500, {"message": f"etcdserver: {TOO_LARGE}"})) == "etcdserver: request is too large"
     assert str(judge(502, {}, text="<html>Bad Gateway</html>")) == "<html>Bad Gateway</html>"
     assert str(judge(502, {})) == "answered 502"
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"metadata": None}, {"metadata": ["uid"]}, {"metadata": {"name": "a", "uid": ""}}]
+)
+def test_S10_a_2xx_that_shows_no_object_is_no_answer(body):
+    with pytest.raises(Unsure, match="does not show"):
+        shown(body)
+
+
+def test_S10_an_answer_has_to_show_the_object_that_was_meant():
+    body = {"metadata": {"uid": "u1"}}
+    assert shown(body) == shown(body, "u1") == {"uid": "u1"}
+    with pytest.raises(Unsure, match="does not show"):
+        shown(body, "u2")
