@@ -15,8 +15,8 @@ from crsyncer.errors import SyncError
 from crsyncer.sandbox.errors import SandboxError
 from crsyncer.sandbox.process import spawn
 
-_START_SECONDS = 20.0
-_STOP_SECONDS = 12.0
+_START_SECONDS = 60.0
+_STOP_SECONDS = 30.0
 _POLL_SECONDS = 0.05
 
 
@@ -108,7 +108,7 @@ class AgentProcess:
         except SyncError:
             return None
 
-    async def until(self, good: Callable[[dict[str, Any]], bool], *, seconds: float = 20.0) -> dict[str, Any]:
+    async def until(self, good: Callable[[dict[str, Any]], bool], *, seconds: float = 30.0) -> dict[str, Any]:
         """Poll the status until it is good. Raises SandboxError with the last one, or when the process has ended."""
         deadline = asyncio.get_running_loop().time() + seconds
         last: dict[str, Any] | None = None

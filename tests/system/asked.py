@@ -64,10 +64,10 @@ def vouched(link: Link, group: str) -> bool:
     return answered.issuperset({f"/apis/{group}/v1", f"{calls.CRDS}/goals.{group}"})
 
 
-async def hit(injection: Injection, times: int = 1) -> None:
+async def hit(injection: Injection, times: int = 1, *, seconds: float = 60.0) -> None:
     """Wait until an injection has met so many requests."""
 
     async def check() -> bool:
         return injection.count >= times
 
-    await eventually(check, seconds=40.0, what=f"{times} requests met {injection.pattern.pattern}")
+    await eventually(check, seconds=seconds, what=f"{times} requests met {injection.pattern.pattern}")

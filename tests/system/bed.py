@@ -18,7 +18,7 @@ SYNCER = "cr-syncer.cloudrobotics.com/"
 OURS = "crsyncer.cloudrobotics.com/"
 LABEL = "cloudrobotics.com/robot-name"
 ROBOT = "robot-1"
-SECONDS = 15.0
+SECONDS = 30.0
 """How long a test waits for what must happen: long, because machines are slow, and it polls."""
 
 
@@ -176,6 +176,15 @@ class History:
         async for kind, obj in api.watch(resource, since=since):
             if self.name in ("", obj["metadata"]["name"]):
                 self.events.append((kind, obj))
+
+    async def shows(self, state: dict[str, Any]) -> None:
+        """Wait until the watch has come to a state, as a write has returned it: what came before it has been shown."""
+        version = state["metadata"]["resourceVersion"]
+
+        async def check() -> bool:
+            return any(obj["metadata"]["resourceVersion"] == version for _, obj in self.events)
+
+        await eventually(check, what=f"the recorded history of {self.name} reaches {version}")
 
     def statuses(self) -> list[Any]:
         """The status of each state, None where there was none."""

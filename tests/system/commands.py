@@ -1,6 +1,8 @@
 """Commands as an operator gives them, and the answers that tests wait for."""
 
 import json
+import os
+import signal
 from typing import Any
 
 from tests.system.bed import Bed, eventually
@@ -33,6 +35,17 @@ async def one_hold(bed: Bed) -> dict[str, Any]:
 async def until_held(bed: Bed, number: int) -> dict[str, Any]:
     """Wait until so many objects of the kind are held; the status then."""
     return await bed.agent.until(lambda status: [kind["held"] for kind in status["kinds"]] == [number], seconds=60)
+
+
+async def reloaded(bed: Bed) -> None:
+    """Have the agent read its kubeconfigs again, as `systemctl reload` does, and wait until it has."""
+    known = bed.agent.log.read_text().count("SIGHUP")
+    os.kill(bed.agent.pid, signal.SIGHUP)
+
+    async def read() -> bool:
+        return bed.agent.log.read_text().count("SIGHUP") > known
+
+    await eventually(read, what="the kubeconfigs are read again")
 
 
 def access(bed: Bed) -> tuple[str, ...]:

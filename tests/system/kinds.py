@@ -1,6 +1,7 @@
 """What tests of whole kinds do: annotate CRDs, bring a second kind, give the agent a small account in the cloud."""
 
 import re
+import secrets
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,14 @@ async def annotate(bed: Bed, *, resource: str = "", **annotations: str | None) -
     """Change the predecessor's annotations of a CRD on the robot, `_` for `-`; None removes one."""
     change = {SYNCER + key.replace("_", "-"): value for key, value in annotations.items()}
     await bed.robot.api.patch(CRD.object(resource or bed.resource), {"metadata": {"annotations": change}})
+
+
+async def edit_crd(side: SideBed) -> None:
+    """Change what nobody looks at: the API server makes the kind's storage anew, and ends its watches."""
+    resource = side.resource
+    edit = {"op": "add", "path": "/spec/versions/0/schema/openAPIV3Schema/description", "value": secrets.token_hex(4)}
+    await side.api.patch(CRD.object(f"{resource.plural}.{resource.group}"), [edit])
+    await side.api.until_served(resource)
 
 
 async def another(bed: Bed, plural: str = "tasks", **keywords: Any) -> tuple[SideBed, SideBed]:
@@ -66,7 +75,27 @@ async def account(api: Api, name: str, rules: list[dict[str, Any]]) -> str:
             subjects=[{"kind": "ServiceAccount", "namespace": "default", "name": name}],
         )
     )
+    for rule in rules:
+        await until_may(api, name, rule)
     return token
+
+
+async def until_may(api: Api, name: str, rule: dict[str, Any], *, allowed: bool = True) -> None:
+    """Wait until an account has the right that a rule names first, or has it no more: a server hears of it by watch."""
+    resource, _, subresource = rule["resources"][0].partition("/")
+    right = {"group": rule["apiGroups"][0], "resource": resource, "subresource": subresource, "verb": rule["verbs"][0]}
+    who = f"system:serviceaccount:default:{name}"
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": who, "resourceAttributes": right | {"name": next(iter(rule.get("resourceNames", [])), "")}},
+    }
+
+    async def so() -> bool:
+        _, answer = await api.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", json=review)
+        return bool(answer["status"]["allowed"]) is allowed
+
+    await eventually(so, what=f"{who} {'may' if allowed else 'may not'} {right}")
 
 
 def account_name(group: str) -> str:

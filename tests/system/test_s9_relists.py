@@ -9,10 +9,10 @@ import pytest
 from crsyncer.core.calls import PARTIAL_LIST
 from crsyncer.sandbox.faults import Request
 from crsyncer.sandbox.link import Link
-from crsyncer.sandbox.resource import CRD
 from tests.system.asked import deletes, lists
 from tests.system.bed import LABEL, ROBOT, Bed, SideBed, eventually, writes
 from tests.system.conftest import MakeBed
+from tests.system.kinds import edit_crd
 
 SLOW = 60.0
 COUNT = 12
@@ -172,10 +172,7 @@ async def test_S9_4_a_crd_that_is_edited_in_the_cloud_costs_a_digest_and_no_copy
     bed.cloud.link.clear()
     bed.robot.link.clear()
     for edit in range(2):
-        crd = await bed.cloud.api.get(CRD.object(bed.resource))
-        crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = f"edited {edit}"
-        await bed.cloud.api.replace(crd)
-        await bed.cloud.api.until_served(bed.cloud.resource)
+        await edit_crd(bed.cloud)
         await bed.cloud.patch("goal-3", {"spec": {"x": 2 + edit}})
         await bed.robot.shows("goal-3", spec={"x": 2 + edit}, seconds=SLOW)
     await bed.settled()
@@ -200,7 +197,8 @@ async def test_S9_4_an_api_server_that_restarts_alone_costs_no_object_and_no_wri
     await bed.cloud.create("new", spec={"x": 1})
     await bed.robot.shows("new", spec={"x": 1}, seconds=SLOW)
     await bed.settled()
-    assert len(digests(bed.cloud.link)) <= 1
+    # As it starts it may refuse one (429), which is asked for again.
+    assert len([digest for digest in digests(bed.cloud.link) if digest.status == 200]) <= 1
     assert set(singles(bed.cloud.link)) <= {"new"}
     assert wholes(bed.cloud.link) == []
     assert writes(bed.cloud.link) == []

@@ -3,18 +3,20 @@
 import asyncio
 import itertools
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
 
-from crsyncer.sandbox.resource import CRD
 from tests.system.asked import hit, lists, refusal, watches
 from tests.system.bed import Bed, SideBed, eventually
 from tests.system.conftest import MakeBed
 from tests.system.flow import flows
-from tests.system.kinds import another, row, until_row
+from tests.system.kinds import another, edit_crd, row, until_row
 
 STUCK = 4
+FREE = 20.0
+"""Less than a request that is stuck waits for its answer: who waits for it, waits longer than this."""
 BUSY = refusal(429, "storage is (re)initializing", reason="TooManyRequests")
 WEBHOOK_DOWN = refusal(500, "conversion webhook for example.com failed: no endpoints", reason="InternalError")
 
@@ -30,9 +32,10 @@ async def test_S9_3_watches_ask_for_bookmarks_and_an_end_and_lists_are_consisten
                 assert query["allowWatchBookmarks"] == ["true"]
                 assert 240 <= int(query["timeoutSeconds"][0]) <= 480
                 assert int(query["resourceVersion"][0]) > 0
-            (first,) = lists(link, plural)
-            assert "resourceVersion" not in first.query  # 0 would mean: any old state will do
-        every_watch = [r for r in link.requests if "watch=true" in r.query]
+            listed = lists(link, plural)
+            assert listed
+            assert not any("resourceVersion" in r.query for r in listed)  # 0 would mean: any old state will do
+        every_watch = [r for plural in ("goals", "tasks", "notes") for r in watches(link, plural)]
         assert len({parse_qs(r.query)["timeoutSeconds"][0] for r in every_watch}) > 1  # they do not all end at once
 
 
@@ -41,8 +44,9 @@ async def test_S9_3_the_length_of_a_watch_is_configurable(make_bed: MakeBed, tmp
     config.write_text("watchTimeout: 30\n")
     bed = await make_bed(flags=("--config", str(config)))
     for link in (bed.cloud.link, bed.robot.link):
-        (watch,) = watches(link)
-        assert 24 <= int(parse_qs(watch.query)["timeoutSeconds"][0]) <= 48
+        asked = [int(parse_qs(watch.query)["timeoutSeconds"][0]) for watch in watches(link)]
+        assert asked
+        assert all(24 <= seconds <= 48 for seconds in asked)
 
 
 @pytest.mark.long
@@ -72,7 +76,7 @@ async def test_S9_4_a_long_list_is_read_in_pages_of_one_revision(bed: Bed):
         bed.cloud.link.clear()
         for database in bed.agent.state_dir.glob("*.db*"):
             database.unlink()
-    await bed.until_kind("syncing")
+    await bed.until_kind("syncing", seconds=60)
     first, second = lists(bed.cloud.link)
     assert "continue" not in first.query
     assert parse_qs(second.query)["continue"]
@@ -98,15 +102,20 @@ async def test_S9_5_objects_in_trouble_never_delay_another(bed: Bed, trouble: st
         await bed.robot.set_status(name, {"late": True})
     for number in range(3):
         await bed.cloud.create(f"free-{number}", spec={"x": 1})
-        await bed.robot.shows(f"free-{number}", spec={"x": 1}, seconds=8)
+        await bed.robot.shows(f"free-{number}", spec={"x": 1}, seconds=FREE)
         await bed.robot.set_status(f"free-{number}", {"done": True})
-        await bed.cloud.shows(f"free-{number}", status={"done": True}, seconds=8)
+        await bed.cloud.shows(f"free-{number}", status={"done": True}, seconds=FREE)
     assert [(await bed.robot.get(name))["spec"] for name in names] == [{"x": 1}] * STUCK
     bed.robot.link.heal()
     bed.cloud.link.heal()
+    late: dict[str, Any] = {"late": True}
+    if trouble == "409":  # refused so often, they may be dead letters by now: until they change (S10)
+        late = {"late": "again"}
+        for name in names:
+            await bed.robot.set_status(name, late)
     for name in names:
-        await bed.robot.shows(name, spec={"x": 2}, seconds=60)
-        await bed.cloud.shows(name, status={"late": True}, seconds=60)
+        await bed.robot.shows(name, spec={"x": 2}, seconds=90)
+        await bed.cloud.shows(name, status=late, seconds=90)
 
 
 @pytest.mark.parametrize("side", ["cloud", "robot"])
@@ -121,12 +130,12 @@ async def test_S9_5_a_kind_whose_list_hangs_delays_no_other_kind(make_bed: MakeB
     await robot_tasks.shows("t", spec={"x": 1})
     await robot_tasks.set_status("t", {"done": True})
     await cloud_tasks.shows("t", status={"done": True})
-    assert (await until_row(bed, "tasks", state="syncing"))["pending"] == {"spec": 0, "status": 0}
+    await until_row(bed, "tasks", state="syncing", pending={"spec": 0, "status": 0})
     found = await row(bed)
     assert found
     assert found["state"] in ("listing", "waiting")
     hanging.remove()
-    await bed.robot.shows("a", spec={"x": 1}, seconds=40)
+    await bed.robot.shows("a", spec={"x": 1}, seconds=90)
 
 
 async def test_S9_5_the_lists_of_both_sides_and_of_all_kinds_run_at_the_same_time(make_bed: MakeBed):
@@ -174,14 +183,6 @@ async def two_kinds(make_bed: MakeBed) -> tuple[Bed, SideBed, SideBed]:
     return bed, cloud_tasks, robot_tasks
 
 
-async def edit_crd(bed: Bed, side: SideBed) -> None:
-    """Change what nobody looks at: the API server makes the kind's storage anew, and ends its watches."""
-    crd = await side.api.get(CRD.object(bed.resource))
-    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = f"edited {crd['metadata']['generation']}"
-    await side.api.replace(crd)
-    await side.api.until_served(side.resource)
-
-
 @pytest.mark.fault_14
 @pytest.mark.parametrize("side", ["cloud", "robot"])
 async def test_S9_1_S9_5_a_kind_whose_storage_is_initialized_keeps_no_other_from_its_side(make_bed: MakeBed, side: str):
@@ -189,7 +190,7 @@ async def test_S9_1_S9_5_a_kind_whose_storage_is_initialized_keeps_no_other_from
     here = bed.cloud if side == "cloud" else bed.robot
     before = (await bed.agent.status())["sides"][side]
     busy = here.link.inject(r"/goals\?", method="GET", status=429, body=BUSY, headers={"Retry-After": "1"})
-    await edit_crd(bed, here)
+    await edit_crd(here)
     await hit(busy, 4)
     await flows(cloud_tasks, robot_tasks, 2)
     found = await row(bed)
@@ -216,11 +217,12 @@ async def test_S9_5_a_kind_that_its_server_cannot_read_keeps_no_other_from_its_s
     await bed.until_side(side, "connected")
     await hit(broken, 3)
     await flows(cloud_tasks, robot_tasks, 2)
-    found = await row(bed)
-    assert found
-    assert found["state"] == "waiting"
-    assert "webhook" in found["message"]
-    status = await bed.agent.status()
+
+    def said(status: dict[str, Any]) -> bool:
+        found = next(kind for kind in status["kinds"] if kind["resource"] == bed.resource)
+        return found["state"] == "waiting" and "webhook" in str(found["message"])
+
+    status = await bed.agent.until(said, seconds=60)
     assert status["health"] == "degraded"
     assert "webhook" in str(status["reasons"])
     broken.remove()
@@ -236,7 +238,7 @@ async def test_S9_1_a_side_that_asks_everybody_for_patience_stays_connected_and_
     before = (await bed.agent.status())["sides"]["cloud"]
     bed.cloud.link.clear()
     busy = bed.cloud.link.inject("", status=429, body=BUSY, headers={"Retry-After": "2"})
-    await edit_crd(bed, bed.cloud)
+    await edit_crd(bed.cloud)
 
     def asked() -> list[float]:
         return [r.time for r in bed.cloud.link.requests if r.path == "/version"]
