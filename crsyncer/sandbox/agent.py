@@ -15,7 +15,7 @@ from crsyncer.errors import SyncError
 from crsyncer.sandbox.errors import SandboxError
 from crsyncer.sandbox.process import spawn
 
-_START_SECONDS = 60.0
+_PATIENCE_SECONDS = 60.0
 _STOP_SECONDS = 30.0
 _POLL_SECONDS = 0.05
 
@@ -75,7 +75,7 @@ class AgentProcess:
             self._command, log=self.log, cwd=self.directory, detached=self._detached, env=variables
         ).popen
         if ready:
-            await self.until(lambda status: status["agent"]["state"] == "running", seconds=_START_SECONDS)
+            await self.until(lambda status: status["agent"]["state"] == "running")
 
     async def stop(self) -> int:
         """Stop it as systemd would (SIGTERM); the exit code."""
@@ -108,7 +108,9 @@ class AgentProcess:
         except SyncError:
             return None
 
-    async def until(self, good: Callable[[dict[str, Any]], bool], *, seconds: float = 30.0) -> dict[str, Any]:
+    async def until(
+        self, good: Callable[[dict[str, Any]], bool], *, seconds: float = _PATIENCE_SECONDS
+    ) -> dict[str, Any]:
         """Poll the status until it is good. Raises SandboxError with the last one, or when the process has ended."""
         deadline = asyncio.get_running_loop().time() + seconds
         last: dict[str, Any] | None = None

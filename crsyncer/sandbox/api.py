@@ -19,7 +19,7 @@ from crsyncer.sandbox.resource import CRD, NAMESPACE, SERVICE_ACCOUNT, Resource,
 
 Object = dict[str, Any]
 
-_PATIENCE = 20.0  # seconds that a verb waits out 429, and apply_crd waits for the kind
+_PATIENCE = 60.0  # seconds that a verb waits out 429, and apply_crd waits for the kind
 
 
 class ApiError(Exception):
@@ -190,7 +190,7 @@ class Api:
         await self.patch_status(crd, {"conditions": conditions})
 
     async def until_served(self, resource: Resource) -> None:
-        """Wait until a kind answers lists and watches. Raises ApiError with its last answer after 20 s."""
+        """Wait until a kind answers lists and watches. Raises ApiError with its last answer after a minute."""
         deadline = time.monotonic() + _PATIENCE
         while True:
             status, answer = await self.request("GET", resource.path(), params={"limit": "1"})
@@ -208,7 +208,7 @@ class Api:
                 raise _error(status, answer)
             await asyncio.sleep(0.05)
 
-    async def until_gone(self, obj: Object, *, seconds: float = 20.0) -> None:
+    async def until_gone(self, obj: Object, *, seconds: float = _PATIENCE) -> None:
         """Wait until an object is really gone, finalizers and all. Raises TimeoutError."""
         async with asyncio.timeout(seconds):
             while await self.find(obj) is not None:  # noqa: ASYNC110 - nothing tells us but the server

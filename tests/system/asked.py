@@ -4,7 +4,6 @@ import json
 from typing import Any
 from urllib.parse import parse_qs
 
-from crsyncer.core import calls
 from crsyncer.sandbox.faults import Injection, Request
 from crsyncer.sandbox.link import Link
 from tests.system.bed import eventually
@@ -56,12 +55,6 @@ def refusal(code: int, message: str, **details: Any) -> dict[str, Any]:
     """A Status object as an API server sends it."""
     status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
     return status | {"code": code, "message": message} | details
-
-
-def vouched(link: Link, group: str) -> bool:
-    """Whether a server has said by discovery, and by the CRD, that the goals of a group are alive (S5.5a)."""
-    answered = {r.path for r in link.requests if r.done}
-    return answered.issuperset({f"/apis/{group}/v1", f"{calls.CRDS}/goals.{group}"})
 
 
 async def hit(injection: Injection, times: int = 1, *, seconds: float = 60.0) -> None:

@@ -18,8 +18,8 @@ SYNCER = "cr-syncer.cloudrobotics.com/"
 OURS = "crsyncer.cloudrobotics.com/"
 LABEL = "cloudrobotics.com/robot-name"
 ROBOT = "robot-1"
-SECONDS = 30.0
-"""How long a test waits for what must happen: long, because machines are slow, and it polls."""
+SECONDS = 60.0
+"""How long a test waits for what must happen: long, because machines stand still now and then, and it polls."""
 
 
 def crd(
@@ -227,11 +227,11 @@ class Bed:
         status = await self.agent.until(good, seconds=seconds)
         return next(k for k in status["kinds"] if k["resource"] == self.resource)
 
-    async def until_side(self, side: str, state: str, *, seconds: float = 40.0) -> None:
+    async def until_side(self, side: str, state: str, *, seconds: float = SECONDS) -> None:
         """Wait until a side is in a state."""
         await self.agent.until(lambda status: status["sides"][side]["state"] == state, seconds=seconds)
 
-    async def settled(self, *, seconds: float = 30.0) -> None:
+    async def settled(self, *, seconds: float = SECONDS) -> None:
         """Wait until the agent has seen everything that is on both planes, and has nothing left to do."""
         versions = {}
         for name, side in (("cloud", self.cloud), ("robot", self.robot)):

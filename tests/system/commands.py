@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from pathlib import Path
 from typing import Any
 
 from tests.system.bed import Bed, eventually
@@ -28,13 +29,21 @@ async def one_hold(bed: Bed) -> dict[str, Any]:
     async def check() -> Any:
         return (await ask(bed, "holds", "list"))["holds"]
 
-    (hold,) = await eventually(check, seconds=60, what="a hold")
+    (hold,) = await eventually(check, what="a hold")
     return dict(hold)
 
 
 async def until_held(bed: Bed, number: int) -> dict[str, Any]:
     """Wait until so many objects of the kind are held; the status then."""
-    return await bed.agent.until(lambda status: [kind["held"] for kind in status["kinds"]] == [number], seconds=60)
+    return await bed.agent.until(lambda status: [kind["held"] for kind in status["kinds"]] == [number])
+
+
+def edit(file: Path, text: str) -> None:
+    """Change a file as editors do: at no time is it empty, or half there, for whoever watches it."""
+    whole = file.with_name(f"{file.name}.new")
+    whole.touch(file.stat().st_mode)
+    whole.write_text(text)
+    whole.replace(file)
 
 
 async def reloaded(bed: Bed) -> None:

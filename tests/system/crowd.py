@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from tests.system.bed import Bed, SideBed, eventually, some_at_a_time
+from tests.system.bed import SECONDS, Bed, SideBed, eventually, some_at_a_time
 
 T = TypeVar("T")
 SLOW = 90.0
@@ -15,12 +15,12 @@ async def copied(bed: Bed, count: int) -> list[str]:
     """Create so many objects in the cloud, and wait for their copies; their names."""
     names = [f"g{number:02}" for number in range(count)]
     await some_at_a_time(bed.cloud.create(name, spec={"x": 1}) for name in names)
-    await holds_exactly(bed.robot, names, seconds=20.0 + count / 5)
+    await holds_exactly(bed.robot, names, seconds=SECONDS + count / 5)
     await bed.settled()
     return names
 
 
-async def holds_exactly(side: SideBed, names: list[str], *, seconds: float = 20.0) -> None:
+async def holds_exactly(side: SideBed, names: list[str], *, seconds: float = SECONDS) -> None:
     """Wait until a side has these objects and no others."""
 
     async def check() -> bool:
@@ -34,7 +34,7 @@ async def report_all(bed: Bed, names: list[str], phase: str) -> None:
     await asyncio.gather(*(bed.robot.set_status(name, {"phase": phase, "of": name}) for name in names))
 
 
-async def shown_all(bed: Bed, names: list[str], phase: str, *, seconds: float = 30.0) -> None:
+async def shown_all(bed: Bed, names: list[str], phase: str, *, seconds: float = SECONDS) -> None:
     """Wait until the cloud shows every object's own status in a phase."""
 
     async def check() -> bool:

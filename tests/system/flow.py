@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.system.bed import Bed, SideBed
 
-SLOW = 40.0
+SLOW = 90.0
 """Seconds that a change may take, where a connection has to be made again."""
 
 

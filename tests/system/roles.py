@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from crsyncer.sandbox.faults import Request
-from tests.system.bed import Bed, SideBed, eventually
+from tests.system.bed import SECONDS, Bed, SideBed, eventually
 
 UID = "crsyncer.cloudrobotics.com/upstream-uid"
 APPLIED = "crsyncer.cloudrobotics.com/applied"
@@ -19,7 +19,7 @@ def roles(bed: Bed, source: str) -> tuple[SideBed, SideBed]:
     return (bed.cloud, bed.robot) if source == "cloud" else (bed.robot, bed.cloud)
 
 
-async def touched(bed: Bed, side: SideBed, *, seconds: float = 15.0) -> None:
+async def touched(bed: Bed, side: SideBed, *, seconds: float = SECONDS) -> None:
     """Wait until the agent has certainly seen, and acted on, everything that happened on a side before this call.
 
     A marker object's whole way is the proof: events of one kind and side arrive in order.

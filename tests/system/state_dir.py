@@ -3,31 +3,54 @@
 import contextlib
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
-from crsyncer.edges.store.offline import OfflineState, read_offline
+from crsyncer.core.model import Key
+from crsyncer.edges.store.offline import OfflineState, read_object, read_offline
 from crsyncer.errors import StoreError
 from tests.system.asked import lists
 from tests.system.bed import Bed, eventually, writes
+
+T = TypeVar("T")
 
 
 async def quiet(bed: Bed) -> None:
     """Wait until the agent has had nothing to write down for a while, and all it knows is on disk."""
 
     async def check() -> bool:
-        files = list(bed.agent.state_dir.glob("state.db*"))
-        newest = max(file.stat().st_mtime for file in files)
-        with TemporaryDirectory() as directory:
-            for file in files:
-                shutil.copy(file, directory)
-            with contextlib.suppress(StoreError):  # a copy that was torn by a write
-                written = read_offline(Path(directory))
-                return time.time() - newest > 0.5 and _tells_all(written, await bed.agent.ask())
-        return False
+        newest = max(file.stat().st_mtime for file in bed.agent.state_dir.glob("state.db*"))
+        written = _copy(bed, read_offline)
+        if written is None or time.time() - newest <= 0.5:
+            return False
+        return _tells_all(written, await bed.agent.ask())
 
     await eventually(check, what="the store is at rest")
+
+
+async def passed(bed: Bed, name: str) -> None:
+    """Wait until it is on disk that upstream has deleted an object, and that nothing is to be said against that."""
+    key = Key("default", name)
+
+    def read(directory: Path) -> bool:
+        tombstone = read_object(directory, bed.resource, lambda _: key)[1].tombstones.get(key)
+        return tombstone is not None and tombstone.checked
+
+    async def check() -> bool:
+        return bool(_copy(bed, read))
+
+    await eventually(check, what=f"the deletion of {name} is recorded, and may be carried out")
+
+
+def _copy(bed: Bed, read: Callable[[Path], T]) -> T | None:
+    """What is read of the store as it is on disk at this moment; None when a write tore the copy."""
+    with TemporaryDirectory() as directory, contextlib.suppress(StoreError):
+        for file in bed.agent.state_dir.glob("state.db*"):
+            shutil.copy(file, directory)
+        return read(Path(directory))
+    return None
 
 
 def _tells_all(written: OfflineState, status: dict[str, Any] | None) -> bool:
@@ -57,7 +80,7 @@ async def everything_travels(bed: Bed, mark: str) -> None:
     await bed.cloud.create(mark, spec={"mark": mark})
     await bed.robot.shows(mark)
     await bed.cloud.delete(mark)
-    await bed.robot.gone(mark, seconds=30)
+    await bed.robot.gone(mark)
 
 
 def degraded(status: dict[str, Any]) -> bool:

@@ -7,6 +7,7 @@ import pytest
 
 from crsyncer.sandbox.agent import AgentProcess
 from tests.system.bed import LABEL, Bed, writes
+from tests.system.commands import edit
 from tests.system.conftest import MakeBed
 from tests.system.crowd import copied
 from tests.system.state_dir import quiet
@@ -14,6 +15,7 @@ from tests.system.state_dir import quiet
 
 async def test_status_of_a_robot_in_sync_is_healthy_and_exits_0(bed: Bed):
     await copied(bed, 3)
+    await bed.agent.until(lambda status: status["health"] == "healthy")
     code, screen, error = await bed.agent.crsyncer("status")
     assert (code, error) == (0, "")
     assert "healthy" in screen.splitlines()[0].lower()
@@ -43,7 +45,8 @@ async def test_status_with_the_link_cut_is_offline_and_exits_11(bed: Bed):
     assert document["sides"]["robot"]["state"] == "connected"
     assert [reason["code"] for reason in document["reasons"]] == ["CloudOffline"]
     bed.cloud.link.restore()
-    await bed.cloud.shows("g00", status={"phase": "DONE"}, seconds=40)
+    await bed.cloud.shows("g00", status={"phase": "DONE"})
+    await bed.agent.until(lambda status: status["health"] == "healthy")
     assert (await bed.agent.crsyncer("status"))[0] == 0
 
 
@@ -67,7 +70,7 @@ async def test_status_of_a_killed_agent_tells_the_truth_and_exits_13(bed: Bed):
     assert "AgentStopped" in [reason["code"] for reason in document["reasons"]]
     bed.cloud.link.restore()
     await bed.agent.start()
-    await bed.agent.until(lambda status: status["health"] == "healthy", seconds=40)
+    await bed.agent.until(lambda status: status["health"] == "healthy")
     assert (await bed.agent.crsyncer("status"))[0] == 0
 
 
@@ -127,7 +130,7 @@ async def test_a_good_edit_of_the_configuration_applies_and_a_bad_one_is_reporte
     await bed.robot.shows("of-1")
     pid = bed.agent.pid
 
-    config.write_text("robotName: robot 3\n")
+    edit(config, "robotName: robot 3\n")
     status = await bed.agent.until(lambda status: status["health"] == "attention")
     (reason,) = status["reasons"]
     assert reason["code"] == "ConfigRejected"
@@ -136,7 +139,7 @@ async def test_a_good_edit_of_the_configuration_applies_and_a_bad_one_is_reporte
     await bed.cloud.patch("of-1", {"spec": {"x": 2}})
     await bed.robot.shows("of-1", spec={"x": 2})
 
-    config.write_text("robotName: robot-2\n")
+    edit(config, "robotName: robot-2\n")
     await bed.agent.until(lambda status: status["robot"] == "robot-2" and status["health"] == "healthy")
     await bed.robot.shows("of-2")
     assert bed.agent.pid == pid
@@ -147,6 +150,8 @@ async def test_a_filtered_kind_without_a_robot_name_stays_closed_and_says_so(mak
     bed = await make_bed(filtered="true", robot_name="", start=False)
     await bed.cloud.create("a", labels={LABEL: "robot-1"})
     await bed.start(state="misconfigured")
+    for side in ("cloud", "robot"):
+        await bed.until_side(side, "connected")
     code, screen, _ = await bed.agent.crsyncer("status")
     assert code == 12
     assert "--robot-name" in screen

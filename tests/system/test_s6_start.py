@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from crsyncer.sandbox.agent import AgentProcess
 from tests.mount import Mount, mounted
 from tests.system.bed import Bed, eventually, writes
+from tests.system.commands import edit
 from tests.system.conftest import MakeBed
 from tests.system.crowd import copied
 from tests.system.state_dir import degraded, everything_travels, quiet, recovered
@@ -55,7 +57,7 @@ async def test_S6_5_started_on_a_disk_that_refuses_it_enforces_what_is_there_wit
     assert code in (10, 11)
     assert "Syncing goes on from memory" in " ".join(screen.split())
     bed.cloud.link.restore()
-    await bed.cloud.shows("g01", status={"phase": "DONE"}, seconds=70)
+    await bed.cloud.shows("g01", status={"phase": "DONE"}, seconds=120)
     await bed.cloud.shows("g03", status={"phase": "LATER"})
     await everything_travels(bed, "one")
     assert (await bed.kind())["relists"]["cloud"] == 0
@@ -81,14 +83,17 @@ async def test_S6_5_a_read_only_disk_that_holds_nothing_yet_is_no_reason_not_to_
 
     await eventually(ended, what="the second instance ends")
     assert await second.stop() == 1
-    config.write_text("watchTimeout: 250\n")  # everything is built anew, the socket too
+    edit(config, "watchTimeout: 250\n")  # everything is built anew, the socket too
 
     async def starting_over() -> bool:
         return "starting over" in bed.agent.log.read_text()
 
     await eventually(starting_over, what="the new settings are taken over")
-    await bed.until_kind("syncing")
-    assert degraded(await bed.agent.status())
+
+    def resumed(status: dict[str, Any]) -> bool:
+        return [(kind["state"], sum(kind["relists"].values())) for kind in status["kinds"]] == [("syncing", 0)]
+
+    assert degraded(await bed.agent.until(resumed))
     assert list(state_disk.directory.iterdir()) == []
     state_disk.writable()
     await recovered(bed)

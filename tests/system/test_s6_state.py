@@ -50,14 +50,14 @@ async def test_S6_3_the_outbox_keeps_one_row_an_object_and_its_first_dirty_time(
     bed.cloud.link.cut()
     await bed.until_side("cloud", "offline")
     await bed.robot.set_status("g00", {"step": 0})
-    first = await bed.agent.until(lambda status: status["outbox"]["oldestSeconds"] == 1)
+    first = (await bed.agent.until(lambda status: (status["outbox"]["oldestSeconds"] or 0) >= 2))["outbox"]
     for step in range(1, 6):
         last = await bed.robot.set_status("g00", {"step": step})
-    await bed.agent.until(
+    status = await bed.agent.until(
         lambda status: int(status["kinds"][0]["cursor"]["robot"]) >= int(last["metadata"]["resourceVersion"])
     )
-    status = await bed.agent.until(lambda status: status["outbox"]["oldestSeconds"] >= 2)
-    assert first["outbox"]["depth"] == status["outbox"]["depth"] == 1
+    assert first["depth"] == status["outbox"]["depth"] == 1
+    assert status["outbox"]["oldestSeconds"] >= first["oldestSeconds"]
     bed.cloud.link.restore()
     await bed.cloud.shows("g00", status={"step": 5})
 
@@ -158,7 +158,7 @@ async def test_S6_5_sigterm_in_the_middle_of_work_exits_0_and_loses_nothing(bed:
     bed.cloud.link.stall("/status", method="PATCH")
     bed.robot.link.delay(0.2)
     await asyncio.gather(report_all(bed, names, "DONE"), *(bed.cloud.patch(name, {"spec": {"x": 2}}) for name in names))
-    assert await bed.agent.stop() == 0  # and within 12 s, or it raises
+    assert await bed.agent.stop() == 0  # in time, or it raises
     bed.cloud.link.heal()
     bed.robot.link.heal()
     await bed.agent.start()
@@ -177,7 +177,7 @@ async def test_S6_6_bodies_live_on_disk(bed: Bed):
     async def all_there() -> bool:
         return bool((await bed.kind())["objects"]["robot"] == 605)
 
-    await eventually(all_there, seconds=60, what="605 copies")
+    await eventually(all_there, what="605 copies")
     await bed.settled(seconds=60)
     grown = memory(bed.agent.pid) - few
     print(f"600 objects of 20 kB: {grown:.1f} MiB more")

@@ -54,7 +54,7 @@ async def test_S7_2_a_backlog_goes_up_by_priority_the_newest_of_each_at_flat_mem
     await bed.until_side("robot", "connected")
     for step in range(2, OFTEN + 2):
         await report(bed, periodic, step)
-    waiting = await bed.agent.until(lambda status: bool(status["outbox"]["depth"] == count), seconds=60)
+    waiting = await bed.agent.until(lambda status: bool(status["outbox"]["depth"] == count))
     assert waiting["health"] == "offline"
     queued = memory(bed.agent.pid)
     bed.cloud.link.clear()

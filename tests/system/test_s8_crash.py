@@ -27,11 +27,11 @@ async def test_S8_3_a_crash_before_a_restored_cloud_was_listed_makes_nothing_loo
     async def listing() -> bool:
         return stalled.count > 0
 
-    await eventually(listing, seconds=60, what="the restored cloud is about to be listed")
+    await eventually(listing, what="the restored cloud is about to be listed")
     await bed.agent.crsyncer("pending", "retry")  # an order is answered when everything before it is on disk
     async with bed.stopped(kill=True):
         stalled.remove()
-    await bed.robot.shows("a", spec={"x": 1}, seconds=40)
+    await bed.robot.shows("a", spec={"x": 1})
     status = await bed.agent.until(lambda status: bool(status["holds"]))
     assert [(hold["reason"], hold["objects"]) for hold in status["holds"]] == [("Restored", 1)]
     assert await bed.robot.names() == {"a", "later"}

@@ -27,8 +27,8 @@ async def ordinary_deletion(bed: Bed, name: str, source: str = "cloud") -> None:
     up, down = roles(bed, source)
     await up.delete(name)
     await down.gone(name)
-    status = await bed.agent.status()
-    assert (status["health"], status["holds"]) == ("healthy", [])
+    status = await bed.agent.until(lambda status: status["health"] == "healthy")
+    assert status["holds"] == []
 
 
 @pytest.mark.long
@@ -188,7 +188,7 @@ async def test_S8_2_a_probe_that_our_own_writes_overtake_is_no_restore(bed: Bed)
             kind = await bed.kind()
             return bool(kind["resumes"]["cloud"] > before or kind["relists"]["cloud"] > 1)
 
-        await eventually(resumed, seconds=60, what=f"flap {flap} is over")
+        await eventually(resumed, what=f"flap {flap} is over")
     reporter.cancel()
     await asyncio.gather(reporter, return_exceptions=True)
     bed.cloud.link.heal()

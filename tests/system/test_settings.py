@@ -7,6 +7,7 @@ import pytest
 
 from tests.system.asked import lists
 from tests.system.bed import Bed
+from tests.system.commands import edit
 from tests.system.conftest import MakeBed
 
 
@@ -19,7 +20,7 @@ async def test_S8_3_a_kubeconfig_that_leads_to_another_cluster_is_noticed_and_ba
     await bed.until_side("cloud", "identity-changed")
     assert [hold["reason"] for hold in (await bed.agent.status())["holds"]] == ["IdentityChanged"]
     assert await bed.robot.names() == {"a"}
-    kubeconfig.write_text(text)
+    edit(kubeconfig, text)
     await bed.until_side("cloud", "connected")
     await bed.cloud.patch("a", {"spec": {"x": 2}})
     await bed.robot.shows("a", spec={"x": 2})
@@ -32,9 +33,8 @@ async def test_a_kubeconfig_that_leads_elsewhere_and_cannot_be_used_leaves_every
     text = kubeconfig.read_text()
     await bed.cloud.create("a", spec={"x": 1})
     await bed.robot.shows("a", spec={"x": 1})
-    kubeconfig.write_text(
-        text.replace(bed.cloud.link.server, "https://elsewhere.example.com").replace("user: cloud", "user: nobody")
-    )
+    elsewhere = text.replace(bed.cloud.link.server, "https://elsewhere.example.com")
+    edit(kubeconfig, elsewhere.replace("user: cloud", "user: nobody"))
     status = await bed.agent.until(lambda status: status["health"] == "attention")
     (reason,) = status["reasons"]
     assert reason["code"] == "ConfigRejected"
@@ -43,7 +43,7 @@ async def test_a_kubeconfig_that_leads_elsewhere_and_cannot_be_used_leaves_every
     await bed.cloud.patch("a", {"spec": {"x": 2}})
     await bed.robot.shows("a", spec={"x": 2})
     assert lists(bed.cloud.link) == []
-    kubeconfig.write_text(text)
+    edit(kubeconfig, text)
     await bed.agent.until(lambda status: status["health"] == "healthy")
 
 
@@ -92,14 +92,14 @@ async def test_S1_7_namespaces_are_counted_while_they_are_synced_and_listed_when
         await bed.agent.until(good)
 
     await counted(2)
-    config.write_text(f"namespaces: [{other}]")
+    edit(config, f"namespaces: [{other}]")
     await counted(1)
     assert "--namespace" in (await bed.agent.crsyncer("explain", "goals", "default/a"))[1]
     await bed.cloud.patch("a", {"spec": {"x": 2}})
     await bed.cloud.patch("b", {"spec": {"x": 2}}, namespace=other)
     await bed.robot.shows("b", spec={"x": 2}, namespace=other)
     assert (await bed.robot.get("a"))["spec"] == {"x": 1}
-    config.write_text("")
+    edit(config, "")
     await bed.robot.shows("a", spec={"x": 2})
     await counted(2)
     assert (await bed.kind())["relists"] == {"cloud": 1, "robot": 1}

@@ -32,7 +32,7 @@ async def delete_crd(bed: Bed, source: str = "cloud") -> None:
     """Delete the kind upstream, and wait until its objects and it are gone."""
     up, _ = roles(bed, source)
     await up.api.delete(CRD.object(bed.resource))
-    await up.api.until_gone(CRD.object(bed.resource), seconds=60)
+    await up.api.until_gone(CRD.object(bed.resource))
 
 
 async def all_held(bed: Bed, count: int, *, state: str = "kind-missing", seconds: float = 60.0) -> dict[str, Any]:
