@@ -1,10 +1,12 @@
 """Two real control planes for the tests that want them, started once and healthy again before each test."""
 
+import asyncio
 import secrets
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from crsyncer.sandbox.api import Api, ApiError
 from crsyncer.sandbox.link import Link
@@ -15,6 +17,11 @@ from tests.disk import Disk
 from tests.faults.rows import ROWS
 
 _LOG_LINES = 60
+
+
+# How fast a machine is says nothing of what is shown.
+settings.register_profile("patient", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -51,10 +58,15 @@ def sandbox(running_sandbox: Sandbox) -> Iterator[Sandbox]:
     """Both planes, made healthy again after a test that stopped or paused something."""
     yield running_sandbox
     for plane in running_sandbox.planes:
-        if not plane.healthy():
-            for component in plane.pids():
-                plane.resume(component)
-            plane.start()
+        make_healthy(plane)
+
+
+def make_healthy(plane: Plane) -> None:
+    """Have a plane run and answer, whatever a test has done to it; one that is only slow is waited for."""
+    if not plane.healthy():
+        for component in plane.pids():
+            plane.resume(component)
+        plane.start()
 
 
 @pytest.fixture
@@ -110,8 +122,7 @@ async def group(sandbox: Sandbox) -> AsyncIterator[str]:
     name = f"t{secrets.token_hex(3)}.example.com"
     yield name
     for plane in sandbox.planes:
-        if not plane.healthy():
-            continue  # then the next test's planes are started anew, with the CRDs of a group nobody asks for
+        await asyncio.to_thread(make_healthy, plane)  # or what is left here is a kind of the next test's agent
         async with Api(plane.server, ca_file=plane.ca_file, token=plane.admin_token) as api:
             for crd in (await api.list(CRD))["items"]:
                 if crd["spec"]["group"] == name:

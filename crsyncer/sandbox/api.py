@@ -19,7 +19,7 @@ from crsyncer.sandbox.resource import CRD, NAMESPACE, SERVICE_ACCOUNT, Resource,
 
 Object = dict[str, Any]
 
-_PATIENCE = 60.0  # seconds that a verb waits out 429, and apply_crd waits for the kind
+_PATIENCE = 60.0  # seconds that a verb waits to be connected and waits out 429, and apply_crd waits for the kind
 
 
 class ApiError(Exception):
@@ -52,7 +52,7 @@ class Api:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=context, limit=0),
             headers={"Authorization": f"Bearer {self._token}", "User-Agent": "crsyncer-sandbox"},
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=5),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_PATIENCE),
         )
         return self
 
@@ -163,15 +163,25 @@ class Api:
         """Create or replace a CRD, and return its kind when it is served: listed and watched, without a 404 or 429."""
         resource = Resource.of_crd(crd)
         self.learn(resource)
-        existing = await self.find(crd)
-        if existing is None:
+        if await self.find(crd) is None:
             await self.create(crd)
             await self._backdate(crd)
         else:
-            version = existing["metadata"]["resourceVersion"]
-            await self.replace(crd | {"metadata": crd["metadata"] | {"resourceVersion": version}})
+            await self._replace_crd(crd)
         await self.until_served(resource)
         return resource
+
+    async def _replace_crd(self, crd: Object) -> None:
+        """PUT, and again where the API server has written conditions into it meanwhile."""
+        while True:
+            version = (await self.get(crd))["metadata"]["resourceVersion"]
+            try:
+                await self.replace(crd | {"metadata": crd["metadata"] | {"resourceVersion": version}})
+            except ApiError as error:
+                if error.status != 409:
+                    raise
+            else:
+                return
 
     async def _backdate(self, crd: Object) -> None:
         """Let a CRD be established for long: the first create after that would else sleep for 2 s, in each test.

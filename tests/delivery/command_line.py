@@ -18,7 +18,7 @@ def environment(**more: str) -> dict[str, str]:
 def crsyncer(*arguments: str | Path, cwd: Path | None = None, **variables: str) -> subprocess.CompletedProcess:
     """What a command says, in a process of its own."""
     return subprocess.run(
-        [*CLI, *arguments], capture_output=True, text=True, timeout=30, cwd=cwd, env=environment(**variables)
+        [*CLI, *arguments], capture_output=True, text=True, timeout=120, cwd=cwd, env=environment(**variables)
     )
 
 

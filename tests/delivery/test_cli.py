@@ -24,7 +24,7 @@ def test_help_imports_nothing_heavy(command):
         "print([name for name in sys.argv[1].split(',') if name in sys.modules], file=sys.stderr); sys.exit(code)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script, ",".join(HEAVY), *command], capture_output=True, text=True, timeout=30
+        [sys.executable, "-c", script, ",".join(HEAVY), *command], capture_output=True, text=True, timeout=120
     )
     assert (done.returncode, done.stderr) == (0, "[]\n")
     assert done.stdout.startswith("Usage: crsyncer")
@@ -170,12 +170,12 @@ def agent(tmp_path):
 
 
 def test_the_life_of_an_agent_as_its_operator_sees_it(agent):
-    agent.wait_for(lambda: status(agent.state)[1]["sides"]["cloud"]["state"] == "offline")
+    offline = {"RobotOffline", "CloudOffline"}
+    agent.wait_for(lambda: offline <= {reason["code"] for reason in status(agent.state)[1]["reasons"]})
     code, content = status(agent.state)
     assert (code, content["health"]) == (10, "degraded")
     assert content["robot"] == "r1"
     assert content["agent"]["pid"] == agent.process.pid
-    assert {"RobotOffline", "CloudOffline"} <= {reason["code"] for reason in content["reasons"]}
 
     second = crsyncer(*agent.arguments)
     assert second.returncode == 1
@@ -192,7 +192,7 @@ def test_the_life_of_an_agent_as_its_operator_sees_it(agent):
     assert status(agent.state)[1]["robot"] == "r1"
 
     agent.process.terminate()
-    assert agent.process.wait(10) == 0
+    assert agent.process.wait(60) == 0
     code, content = status(agent.state)
     assert (code, content["robot"], content["agent"]["state"]) == (13, "r1", "stopped")
 
@@ -206,7 +206,7 @@ def test_an_agent_that_is_told_to_stop_while_it_starts_stops(tmp_path):
     time.sleep(0.25)
     if running.process.poll() is None:
         running.process.terminate()
-    assert running.process.wait(10) in (0, -signal.SIGTERM)
+    assert running.process.wait(60) in (0, -signal.SIGTERM)
 
 
 def test_watching_a_status_ends_cleanly_with_ctrl_c(tmp_path):
@@ -222,6 +222,6 @@ def test_watching_a_status_ends_cleanly_with_ctrl_c(tmp_path):
     assert watching.stdout is not None
     lines = [watching.stdout.readline() for _ in range(2)]
     watching.send_signal(signal.SIGINT)
-    assert watching.communicate(timeout=10)[0] == ""
+    lines += watching.communicate(timeout=60)[0].splitlines()  # it goes on until the signal is there
     assert watching.returncode == 0
-    assert [json.loads(line)["agent"]["state"] for line in lines] == ["stopped", "stopped"]
+    assert {json.loads(line)["agent"]["state"] for line in lines} == {"stopped"}

@@ -23,7 +23,7 @@ STEPS = 11
 
 def run(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess:
     return subprocess.run(
-        [*DEMO, *arguments], capture_output=True, text=True, timeout=180, env={**os.environ, **variables}
+        [*DEMO, *arguments], capture_output=True, text=True, timeout=600, env={**os.environ, **variables}
     )
 
 
@@ -83,7 +83,7 @@ def test_a_kept_demo_runs_on_until_it_is_stopped(tmp_path):
             ["/bin/sh", "-ec", setup + commands],
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=120,
             env={**os.environ, **cache},
         )
         assert tried.returncode == 0, tried.stderr
@@ -91,7 +91,7 @@ def test_a_kept_demo_runs_on_until_it_is_stopped(tmp_path):
         assert "kind: Order" in tried.stdout
         assert "HEALTHY: robot-1" in tried.stdout
     finally:
-        stopped = subprocess.run(stop, shell=True, capture_output=True, text=True, timeout=60, env=os.environ | cache)
+        stopped = subprocess.run(stop, shell=True, capture_output=True, text=True, timeout=180, env=os.environ | cache)
     assert stopped.stdout == "down\n"
     assert list((tmp_path / "crsyncer" / "demo").iterdir()) == []
     assert processes(tmp_path) == []
@@ -104,7 +104,7 @@ def test_an_interrupted_demo_leaves_nothing_behind(tmp_path):
         if "process" in line:
             telling.send_signal(signal.SIGTERM)  # treated as Ctrl-C
             break
-    telling.communicate(timeout=30)
+    telling.communicate(timeout=120)
     assert telling.returncode == 130
     assert list(tmp_path.glob("crsyncer-sandbox-*")) == []
     assert processes(tmp_path) == []
@@ -123,8 +123,8 @@ def processes(folder: Path) -> list[str]:
     return found
 
 
-def told(looks: list[Seen]) -> tuple[int, str]:
-    """A story of one step, and what is seen, look after look."""
+def told(looks: list[Seen], *, seconds: float = 30.0) -> tuple[int, str]:
+    """A story of one step, which may take so long, and what is seen, look after look."""
     lines: list[str] = []
     story = Story(lines.append)
 
@@ -133,13 +133,13 @@ def told(looks: list[Seen]) -> tuple[int, str]:
 
     def plot() -> None:
         story.step("An order is made")
-        asyncio.run(story.expect("the robot has it", look, seconds=0.2))
+        asyncio.run(story.expect("the robot has it", look, seconds=seconds))
 
     return tell(story, plot), "\n".join(lines)
 
 
 def test_a_step_that_does_not_hold_ends_the_story_and_says_what_is_there_instead():
-    code, text = told([Seen("robot", "has no order-1", holds=False)])
+    code, text = told([Seen("robot", "has no order-1", holds=False)], seconds=0.2)
     assert code == 1
     assert "expected  the robot has it\n      robot     NOT SO: has no order-1" in text
     assert "NOT AS TOLD: step 1 does not hold" in text

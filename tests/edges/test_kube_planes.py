@@ -84,7 +84,7 @@ class Goals:
 
     def watch(self, version: str, *, seconds: int = 60) -> Call:
         query = (("watch", "1"), ("resourceVersion", version), ("timeoutSeconds", str(seconds)))
-        return Call("watch", "GET", self.path, query=query, timeout=10)
+        return Call("watch", "GET", self.path, query=query, timeout=30)
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +155,7 @@ async def test_a_watch_delivers_events_and_ends_cleanly_at_its_time(goals: Goals
     version = (await goals.list()).body["metadata"]["resourceVersion"]
     await goals.create("a")
     await goals.create("b")
-    async with goals.cluster.watch(goals.watch(version, seconds=1), read_timeout=10) as stream:
+    async with goals.cluster.watch(goals.watch(version, seconds=3), read_timeout=30) as stream:
         events = [json.loads(line) async for line in stream.lines()]
     assert [(event["type"], event["object"]["metadata"]["name"]) for event in events] == [
         ("ADDED", "a"),
@@ -164,7 +164,7 @@ async def test_a_watch_delivers_events_and_ends_cleanly_at_its_time(goals: Goals
 
 
 async def test_too_old_a_version_is_an_error_line_in_a_stream_of_status_200(goals: Goals) -> None:
-    async with goals.cluster.watch(goals.watch("1", seconds=5), read_timeout=10) as stream:
+    async with goals.cluster.watch(goals.watch("1", seconds=5), read_timeout=30) as stream:
         assert stream.status == 200
         (line,) = [line async for line in stream.lines()]
     event = json.loads(line)
@@ -205,7 +205,7 @@ async def test_a_line_cut_by_the_link_is_no_event(goals: Goals, cloud_link: Link
 
 
 async def _events(goals: Goals, version: str) -> list[bytes]:
-    async with goals.cluster.watch(goals.watch(version), read_timeout=10) as stream:
+    async with goals.cluster.watch(goals.watch(version), read_timeout=30) as stream:
         return [line async for line in stream.lines()]
 
 

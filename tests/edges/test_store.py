@@ -131,7 +131,7 @@ async def test_what_is_put_is_on_disk_in_a_quarter_second_without_being_asked(st
         report_status(store, 1, version)
     begin = time.monotonic()
     while store.commits == 0:
-        assert time.monotonic() - begin < 5
+        assert time.monotonic() - begin < 30
         await asyncio.sleep(0.005)
     await store.durable()
     assert 1 <= store.commits == len(seconds) < 10  # in groups

@@ -60,8 +60,10 @@ async def test_fault_01_kill_9_at_every_commit_leaves_a_prefix(tmp_path, nursery
 @pytest.mark.fault_02
 async def test_fault_02_kill_9_at_any_time_under_load_leaves_a_prefix(tmp_path, nursery):
     seeded, reached = random.Random(2), 0
-    for _ in range(12):
-        code = nursery.run(tmp_path, changes=10**6, kill_after=seeded.uniform(0.02, 0.4))
+    runs = 0
+    while runs < 12 or not reached:  # where a process hardly gets to run, the later ones live longer
+        runs += 1
+        code = nursery.run(tmp_path, changes=10**6, kill_after=seeded.uniform(0.02, 0.4) * max(1, runs - 11))
         assert code == -signal.SIGKILL
         if (tmp_path / DURABLE).exists():
             kinds = read_offline(tmp_path / "state").kinds
@@ -69,7 +71,6 @@ async def test_fault_02_kill_9_at_any_time_under_load_leaves_a_prefix(tmp_path, 
             assert now >= reached
             assert not now or int(kinds[GOALS].cursors[Side.CLOUD, ""].resource_version) == now
             reached = now
-    assert reached
 
 
 class Operator:
@@ -94,7 +95,7 @@ async def check_refusal(directory: Path, elsewhere: Path, refuse, relent) -> Non
     for number in range(2, 400):
         report_status(store, number, number)
     await store.durable()
-    await asyncio.wait_for(operator.worried.wait(), 10)
+    await asyncio.wait_for(operator.worried.wait(), 60)
     assert store.state == "degraded"
     report_status(store, 1, 400)  # newest wins over what is stuck
     await store.durable()
@@ -110,7 +111,7 @@ async def check_refusal(directory: Path, elsewhere: Path, refuse, relent) -> Non
     assert covered == set(range(1, frozen_at + 1))  # frozen with the data it covers
     await copied.close()
     relent()
-    await asyncio.wait_for(operator.well.wait(), 10)
+    await asyncio.wait_for(operator.well.wait(), 60)
     assert [message is None for message in operator.heard] == [False, True]
     await store.durable()
     await store.close()

@@ -139,7 +139,8 @@ class Fleet:
                 len(status["kinds"]) == len(self.kinds)
                 and all(kind["state"] == "syncing" for kind in status["kinds"])
                 and status["health"] == "healthy"
-            )
+            ),
+            seconds=60,
         )
 
 

@@ -1,5 +1,6 @@
 """Kinds as fleets have them, all at once: our examples, and the Go cr-syncer's real CRDs, unchanged."""
 
+import secrets
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -51,7 +52,7 @@ async def fleet(
 async def settled(fleet: Fleet) -> None:
     """Wait until a marker of each kind, created last, has made its way, and nothing is pending."""
     for kind in fleet.kinds:
-        name = f"marker-{len(fleet.cloud_link.requests)}"
+        name = f"marker-{secrets.token_hex(4)}"
         await kind.cloud.create(name, spec=kind.sample.spec, labels=kind.label)
         await kind.robot.shows(name)
     await fleet.agent.until(lambda status: all(not any(kind["pending"].values()) for kind in status["kinds"]))
@@ -170,7 +171,7 @@ async def test_S7_2_after_a_cut_every_kind_catches_up(fleet: Fleet) -> None:
             await kind.robot.set_status("a", status)
         await kind.cloud.patch("a", {"spec": kind.sample.change})
     fleet.cloud_link.restore()
-    await fleet.agent.until(lambda status: status["sides"]["cloud"]["state"] == "connected", seconds=40)
+    await fleet.agent.until(lambda status: status["sides"]["cloud"]["state"] == "connected", seconds=60)
     for kind in fleet.kinds:
         await in_step(kind, "a")
         cloud = await kind.cloud.get("a")

