@@ -128,6 +128,7 @@ class DeletionBrake:
     async def _look_again(self, batch: set[Key], *, wait: bool) -> Hold | None:
         """A mass deletion, or one that discovery does not vouch for: a fresh list must show the objects gone.
 
+        Raises Unsure when the link is lost meanwhile: the list is asked for again once it is back.
         With `wait`, as often as more go meanwhile: the first few may be the beginning of a kind's end, which takes its
         time, and is certain when the list is refused. All that were waited for are in the batch then.
         """
@@ -140,6 +141,7 @@ class DeletionBrake:
             try:
                 hold = await self._listed()
             except Unsure:
+                await self._link.while_up(self._link.verified(since=asyncio.get_running_loop().time()))
                 return MASS_DELETION
             if hold is not None or not wait or batch.issuperset(self._custody.waiting()):
                 return hold
@@ -147,7 +149,7 @@ class DeletionBrake:
     async def _listed(self) -> Hold | None:
         """Have a list tell what is gone; raises Unsure when there was none."""
         try:
-            await self._list.answer()
+            await self._link.while_up(self._list.answer())
         except Refused:
             return KIND_MISSING
         return None

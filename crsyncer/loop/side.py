@@ -5,8 +5,9 @@ import contextlib
 import logging
 import math
 import random
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from enum import StrEnum
+from typing import TypeVar
 
 from crsyncer.core import calls
 from crsyncer.core.answers import shown
@@ -22,6 +23,7 @@ from crsyncer.errors import SyncError, Throttled, Unsure
 from crsyncer.loop.inquiry import Inquiry, refusal, refuses
 from crsyncer.ports import Cluster, Observer, Reply, Store
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _UNAUTHORIZED_RETRY_SECONDS = 15.0
@@ -171,6 +173,18 @@ class SideLink:
         self._asking.append((since, answer))
         self._doubt.set()
         await answer
+
+    async def while_up(self, work: Awaitable[T]) -> T:
+        """What the work comes to; raises Unsure as soon as the side is down, or it might wait for as long as that."""
+        task, lost = asyncio.ensure_future(work), asyncio.ensure_future(self.down.wait())
+        try:
+            await asyncio.wait({task, lost}, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                raise Unsure(f"the {self.side} is {self.state}")
+            return task.result()
+        finally:
+            task.cancel()
+            lost.cancel()
 
     async def request(self, call: Call) -> Reply:
         """Send a request; a missing answer makes the side find out, and is raised as Unsure."""

@@ -8,7 +8,7 @@ import pytest
 
 from crsyncer.core import calls
 from crsyncer.sandbox.faults import Request
-from tests.system.asked import full_list, lists
+from tests.system.asked import full_list, hit, lists
 from tests.system.bed import Bed, eventually
 from tests.system.commands import ask, one_hold, run, until_held
 from tests.system.crowd import copied, holds_exactly
@@ -63,6 +63,20 @@ async def test_S5_5b_what_an_operator_deletes_out_of_sight_is_gone_when_it_is_se
         began = time.monotonic()
     await all_gone_unheld(bed)
     assert len(lists(bed.cloud.link)) <= (time.monotonic() - began) / 2 + 3  # a batch is what comes within 2 s
+
+
+async def test_S5_5b_a_mass_deletion_whose_confirmation_the_link_cuts_off_is_confirmed_when_it_is_back(bed: Bed):
+    names = await copied(bed, 20)
+    bed.cloud.link.clear()
+    silent = bed.cloud.link.stall("/goals", when=full_list)
+    await delete_all(bed, names, "collection")
+    await hit(silent)
+    bed.cloud.link.cut()
+    await bed.until_side("cloud", "offline")
+    assert await bed.robot.names() == set(names)
+    silent.remove()
+    bed.cloud.link.restore()
+    await all_gone_unheld(bed)
 
 
 async def unverifiable(bed: Bed, count: int) -> tuple[list[str], dict[str, Any]]:
