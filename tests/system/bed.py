@@ -159,16 +159,18 @@ class SideBed:
     async def record(self, name: str = "") -> "History":
         """Record every state of an object ("": of all of them) from here on, by watch."""
         since = (await self.api.list(self.resource))["metadata"]["resourceVersion"]
-        history = History(name)
+        history = History(name, self, since)
         history.task = asyncio.create_task(history.follow(self.api, self.resource, since))
         return history
 
 
 @dataclass
 class History:
-    """Every state that a watch has shown of an object."""
+    """Every state that a watch has shown of an object since a version of the side."""
 
     name: str
+    side: SideBed
+    since: str
     events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     task: asyncio.Task[None] | None = None
 
@@ -187,8 +189,21 @@ class History:
         await eventually(check, what=f"the recorded history of {self.name} reaches {version}")
 
     def statuses(self) -> list[Any]:
-        """The status of each state, None where there was none."""
+        """The status of each state so far, None where there was none; for those who wait for one."""
         return [obj.get("status") for kind, obj in self.events if kind != "DELETED"]
+
+    async def complete(self) -> list[Any]:
+        """The status of each state up to the present one: a watch may be behind what its server answers."""
+        items = (await self.side.api.list(self.side.resource))["items"]
+        versions = [int(i["metadata"]["resourceVersion"]) for i in items if self.name in ("", i["metadata"]["name"])]
+        newest = max(versions, default=0)
+
+        async def check() -> bool:
+            return max((int(obj["metadata"]["resourceVersion"]) for _, obj in self.events), default=0) >= newest
+
+        if newest > int(self.since):
+            await eventually(check, what=f"the watch of {self.side.plane.name} shows version {newest}")
+        return self.statuses()
 
 
 @dataclass
@@ -230,6 +245,18 @@ class Bed:
     async def until_side(self, side: str, state: str, *, seconds: float = SECONDS) -> None:
         """Wait until a side is in a state."""
         await self.agent.until(lambda status: status["sides"][side]["state"] == state, seconds=seconds)
+
+    async def heard(self, *sides: SideBed) -> None:
+        """Wait until the agent has seen every object that is on these sides now; it may be cut off from the others."""
+        for side in sides:
+            name = "cloud" if side is self.cloud else "robot"
+            items = (await side.api.list(side.resource))["items"]
+            version = max((int(item["metadata"]["resourceVersion"]) for item in items), default=0)
+
+            async def check(name: str = name, version: int = version) -> bool:
+                return int((await self.kind())["cursor"][name] or 0) >= version
+
+            await eventually(check, what=f"the agent has seen version {version} of the {name}")
 
     async def settled(self, *, seconds: float = SECONDS) -> None:
         """Wait until the agent has seen everything that is on both planes, and has nothing left to do."""

@@ -9,7 +9,7 @@ from crsyncer.core import calls
 from crsyncer.sandbox.api import Api
 from crsyncer.sandbox.link import Link
 from crsyncer.sandbox.resource import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CRD, Resource
-from tests.system.bed import SYNCER, Bed, SideBed, crd, eventually
+from tests.system.bed import SECONDS, SYNCER, Bed, SideBed, crd, eventually
 
 FILTER = "filter-by-robot-name"
 SOURCE = "spec-source"
@@ -39,6 +39,15 @@ async def another(bed: Bed, plural: str = "tasks", **keywords: Any) -> tuple[Sid
     return replace(bed.cloud, resource=resource), replace(bed.robot, resource=resource)
 
 
+def one_sided(side: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """Keywords of `make_bed`: only this side has a schema, and from the start.
+
+    After an edit the server goes on watching by the old one for a second, and the agent looks at everything anew then,
+    and again seconds later: whoever counts requests or dead letters would count those too, or not.
+    """
+    return {"schema": schema, "cloud_crd": {"schema": None}} if side == "robot" else {"cloud_crd": {"schema": schema}}
+
+
 async def row(bed: Bed, plural: str = "goals") -> dict[str, Any] | None:
     """A kind's row in `status`; None when it has none."""
     status = await bed.agent.ask()
@@ -46,14 +55,15 @@ async def row(bed: Bed, plural: str = "goals") -> dict[str, Any] | None:
     return next((k for k in status["kinds"] if k["resource"] == f"{plural}.{bed.group}"), None)
 
 
-async def until_row(bed: Bed, plural: str = "goals", **fields: Any) -> dict[str, Any]:
+async def until_row(bed: Bed, plural: str = "goals", *, seconds: float = SECONDS, **fields: Any) -> dict[str, Any]:
     """Wait until a kind's row has these values, and return it."""
 
     async def check() -> dict[str, Any] | None:
         found = await row(bed, plural)
         return found if found and all(found[key] == value for key, value in fields.items()) else None
 
-    found: dict[str, Any] = await eventually(check, what=f"{plural} with {fields}; {await row(bed, plural)}")
+    what = f"{plural} with {fields}; {await row(bed, plural)}"
+    found: dict[str, Any] = await eventually(check, seconds=seconds, what=what)
     return found
 
 

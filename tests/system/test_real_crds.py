@@ -155,7 +155,7 @@ async def test_S4_3_what_the_predecessor_left_behind_is_taken_over_without_losin
             assert cloud["status"] == (await kind.robot.get("reported"))["status"] | sample.neighbours
     for kind, history in histories:
         expected = kind.sample.statuses[0] | kind.sample.neighbours
-        assert [status for status in history.statuses() if status != expected] == []
+        assert [status for status in await history.complete() if status != expected] == []
     assert [w for w in writes(fleet.robot_link) if w.startswith("DELETE")] == []
 
 

@@ -45,4 +45,4 @@ async def test_S4_3_a_copy_that_somebody_put_in_the_place_of_ours_does_not_wipe_
     await bed.cloud.patch("a", {"spec": {"x": 2}})
     await bed.robot.shows("a", spec={"x": 2})
     await bed.settled()
-    assert {str(status) for status in history.statuses()} == {"{'phase': 'DONE'}"}
+    assert {str(status) for status in await history.complete()} == {"{'phase': 'DONE'}"}

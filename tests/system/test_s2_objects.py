@@ -87,7 +87,7 @@ async def test_S2_1_a_gateway_that_refuses_all_but_that_one_form_is_enough(make_
     bed.cloud.link.inject("", status=status, body=b"not for robots\n", when=foreign)
     await bed.start()
     await works(bed)
-    assert (await bed.agent.status())["health"] == "healthy"
+    await bed.agent.until(lambda status: status["health"] == "healthy")
     async with bed.stopped():
         await bed.cloud.create("b", spec={"x": 1}, labels=MINE)
     await bed.robot.shows("b", spec={"x": 1})
@@ -100,7 +100,7 @@ async def test_S2_1_list_watch_and_patch_of_status_are_all_rights_that_the_cloud
     token = await account(cloud_api, account_name(group), rules(group, "patch"))
     bed = await make_bed(filtered="true", cloud_token=token)
     await works(bed)
-    assert (await bed.agent.status())["health"] == "healthy"
+    await bed.agent.until(lambda status: status["health"] == "healthy")
     assert {r.method for r in status_writes(bed.cloud.link)} == {"PATCH"}
 
 
@@ -110,7 +110,7 @@ async def test_S2_1_update_of_status_in_place_of_patch_will_do_and_is_remembered
     token = await account(cloud_api, account_name(group), rules(group, "update"))
     bed = await make_bed(filtered="true", cloud_token=token)
     await works(bed)
-    assert (await bed.agent.status())["health"] == "healthy"
+    await bed.agent.until(lambda status: status["health"] == "healthy")
     methods = [r.method for r in status_writes(bed.cloud.link)]
     assert methods.count("PATCH") == 1
     bed.cloud.link.clear()
@@ -237,7 +237,7 @@ async def test_S2_3_a_copy_without_its_label_makes_way_for_an_upstream_object_th
         await bed.cloud.delete("a")
         made = await bed.cloud.create("a", spec={"x": 2}, labels=MINE)
         shutil.rmtree(bed.agent.state_dir)  # whoever remembers the copy need not look for it
-    history = await bed.cloud.record("a")
+        history = await bed.cloud.record("a")
 
     async def new() -> bool:
         found = await bed.robot.find("a")
@@ -248,7 +248,7 @@ async def test_S2_3_a_copy_without_its_label_makes_way_for_an_upstream_object_th
     assert copy["metadata"]["labels"] == MINE
     assert copy["metadata"]["uid"] != old["metadata"]["uid"]
     await bed.settled()
-    assert [status for status in history.statuses() if status] == []
+    assert [status for status in await history.complete() if status] == []
 
 
 async def test_S2_3_in_the_cloud_a_taken_name_is_reported_and_never_read(make_bed: MakeBed):

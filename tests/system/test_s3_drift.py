@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.system.bed import Bed, crd, eventually, writes
+from tests.system.bed import Bed, eventually, writes
 from tests.system.conftest import MakeBed
+from tests.system.kinds import one_sided
 from tests.system.roles import FINALIZER, UID, Rival, roles, touched
 
 BOTH = pytest.mark.parametrize("source", ["cloud", "robot"])
@@ -94,10 +95,8 @@ async def test_S3_5_drift_keep_leaves_it_until_the_next_upstream_change(make_bed
 
 @BOTH
 async def test_S3_5_what_downstreams_schema_adds_is_not_fought(make_bed: MakeBed, source: str) -> None:
-    bed = await make_bed(source=source)
+    bed = await make_bed(source=source, **one_sided("robot" if source == "cloud" else "cloud", DEFAULTS))
     up, down = roles(bed, source)
-    await down.api.apply_crd(crd(bed.group, source=source, schema=DEFAULTS))
-    down.link.clear()
     await up.create("a", spec={"x": 1, "unknown": 1})
     admitted = {"x": 1, "speed": "slow", "limits": {"n": 7}}
     await down.shows("a", spec=admitted)
@@ -130,7 +129,7 @@ async def test_S3_5_a_fight_slows_down_and_is_reported_with_what_differs(make_be
     await bed.settled()
     down.link.clear()
     async with Rival(down, "a", {"spec": {"x": 1, "deep": {"speed": 2}}}) as rival:
-        status = await bed.agent.until(lambda status: bool(status["holds"]))
+        status = await bed.agent.until(lambda status: bool(status["holds"]), seconds=60)
         assert [(h["reason"], h["objects"], h["resource"]) for h in status["holds"]] == [("Contested", 1, bed.resource)]
         assert status["health"] == "attention"
         reason = next(r for r in status["reasons"] if r["code"] == "Contested")

@@ -6,8 +6,11 @@ import pytest
 
 from tests.system.bed import Bed, crd, eventually
 from tests.system.conftest import MakeBed
+from tests.system.kinds import one_sided
 from tests.system.roles import roles, status_writes
 
+SLOW = 90.0
+"""Seconds until a change that only the end of a watch tells of has had its effect."""
 BOTH = pytest.mark.parametrize("source", ["cloud", "robot"])
 
 
@@ -23,9 +26,18 @@ def at_most(maximum: int) -> dict[str, Any]:
     }
 
 
-async def dead(bed: Bed, count: int) -> dict[str, Any]:
-    """Wait until there are so many dead letters; the status."""
-    return await bed.agent.until(lambda status: status["outbox"]["deadLetters"] == count)
+async def dead(bed: Bed, count: int, *, depth: int | None = None) -> dict[str, Any]:
+    """Wait until there are so many dead letters, and nothing else is the matter; the status.
+
+    `depth`: how many of them wait in the outbox.
+    """
+    codes = ["DeadLetters"] if count else []
+
+    def good(status: dict[str, Any]) -> bool:
+        found = status["outbox"]["deadLetters"], [reason["code"] for reason in status["reasons"]]
+        return found == (count, codes) and depth in (None, status["outbox"]["depth"])
+
+    return await bed.agent.until(good, seconds=60)
 
 
 async def tries(bed: Bed, method: str, ending: str) -> int:
@@ -35,13 +47,10 @@ async def tries(bed: Bed, method: str, ending: str) -> int:
 
 @BOTH
 async def test_S3_6_a_refused_copy_is_a_dead_letter_and_delays_nobody(make_bed: MakeBed, source: str) -> None:
-    bed = await make_bed(source=source)
+    bed = await make_bed(source=source, **one_sided("robot" if source == "cloud" else "cloud", at_most(10)))
     up, down = roles(bed, source)
-    await down.api.apply_crd(crd(bed.group, source=source, schema=at_most(10)))
     await up.create("bad", spec={"x": 11})
-    status = await dead(bed, 1)
-    assert status["health"] == "attention"
-    assert [r["code"] for r in status["reasons"]] == ["DeadLetters"]
+    assert (await dead(bed, 1))["health"] == "attention"
     await up.create("good", spec={"x": 1})
     await down.shows("good", spec={"x": 1})
     assert await down.find("bad") is None
@@ -54,14 +63,15 @@ async def test_S3_6_a_refused_copy_is_a_dead_letter_and_delays_nobody(make_bed: 
     await down.set_status("bad", {"n": 1})
     await up.shows("bad", status={"n": 1}, spec={"x": 12})
     await down.shows("bad", spec={"x": 10})
-    assert (await bed.agent.ask() or {})["outbox"]["deadLetters"] == 1
+    await bed.settled()
+    await dead(bed, 1)
     await up.delete("bad")
     await down.gone("bad")
     await dead(bed, 0)
 
 
 async def test_S3_6_a_refused_copy_is_not_asked_for_again_until_something_changes(make_bed: MakeBed) -> None:
-    bed = await make_bed(schema=at_most(10), cloud_crd={"schema": None})
+    bed = await make_bed(**one_sided("robot", at_most(10)))
     await bed.cloud.create("bad", spec={"x": 11})
     await dead(bed, 1)
     before = await tries(bed, "POST", "/goals")
@@ -79,8 +89,8 @@ async def test_S3_6_a_refused_copy_is_not_asked_for_again_until_something_change
     await dead(bed, 1)
 
 
-async def test_S3_6_a_change_of_the_crd_revives_what_its_schema_refused(bed: Bed) -> None:
-    await bed.robot.api.apply_crd(crd(bed.group, schema=at_most(10)))
+async def test_S3_6_a_change_of_the_crd_revives_what_its_schema_refused(make_bed: MakeBed) -> None:
+    bed = await make_bed(**one_sided("robot", at_most(10)))
     await bed.cloud.create("new", spec={"x": 11})
     await bed.cloud.create("old", spec={"x": 1})
     await bed.robot.shows("old", spec={"x": 1})
@@ -92,8 +102,8 @@ async def test_S3_6_a_change_of_the_crd_revives_what_its_schema_refused(bed: Bed
     assert (await dead(bed, 0))["health"] == "healthy"
 
 
-async def test_S3_6_a_refusal_survives_a_restart_as_a_refusal(bed: Bed) -> None:
-    await bed.robot.api.apply_crd(crd(bed.group, schema=at_most(10)))
+async def test_S3_6_a_refusal_survives_a_restart_as_a_refusal(make_bed: MakeBed) -> None:
+    bed = await make_bed(**one_sided("robot", at_most(10)))
     await bed.cloud.create("bad", spec={"x": 11})
     await dead(bed, 1)
     async with bed.stopped():
@@ -107,16 +117,13 @@ async def test_S3_6_a_refusal_survives_a_restart_as_a_refusal(bed: Bed) -> None:
 async def test_S10_a_status_that_upstreams_schema_refuses_is_a_dead_letter_until_it_changes(
     make_bed: MakeBed, source: str
 ) -> None:
-    bed = await make_bed(source=source)
+    bed = await make_bed(source=source, **one_sided(source, at_most(10)))
     up, down = roles(bed, source)
-    await up.api.apply_crd(crd(bed.group, source=source, schema=at_most(10)))
     for name in ("a", "b"):
         await up.create(name, spec={"x": 1})
         await down.shows(name, spec={"x": 1})
     await down.set_status("a", {"n": 11})
-    status = await dead(bed, 1)
-    assert status["health"] == "attention"
-    assert status["outbox"]["depth"] == 1
+    assert (await dead(bed, 1, depth=1))["health"] == "attention"
     await down.set_status("b", {"n": 1})
     await up.shows("b", status={"n": 1})
     refused = len(status_writes(up, "a"))
@@ -133,8 +140,8 @@ async def test_S10_a_status_that_upstreams_schema_refuses_is_a_dead_letter_until
     assert (await dead(bed, 0))["health"] == "healthy"
 
 
-async def test_S10_a_refused_status_is_tried_again_when_its_upstream_object_changes(bed: Bed) -> None:
-    await bed.cloud.api.apply_crd(crd(bed.group, schema=at_most(10)))
+async def test_S10_a_refused_status_is_tried_again_when_its_upstream_object_changes(make_bed: MakeBed) -> None:
+    bed = await make_bed(**one_sided("cloud", at_most(10)))
     await bed.cloud.create("a", spec={"x": 1})
     await bed.robot.shows("a", spec={"x": 1})
     await bed.robot.set_status("a", {"n": 11})
@@ -149,13 +156,16 @@ async def test_S10_a_refused_status_is_tried_again_when_its_upstream_object_chan
 async def test_S10_a_change_of_the_clouds_crd_alone_revives_what_its_schema_refused(
     make_bed: MakeBed, source: str
 ) -> None:
-    bed = await make_bed(source=source)
+    bed = await make_bed(source=source, **one_sided("cloud", at_most(10)))
     up, down = roles(bed, source)
-    await bed.cloud.api.apply_crd(crd(bed.group, source=source, schema=at_most(10)))
     await up.create("a", spec={"x": 1})
     await down.shows("a", spec={"x": 1})
     await (down.set_status("a", {"n": 11}) if source == "cloud" else up.patch("a", {"spec": {"x": 11}}))
     await dead(bed, 1)
     await bed.cloud.api.apply_crd(crd(bed.group, source=source, schema=at_most(20)))
-    await (up.shows("a", status={"n": 11}, seconds=40) if source == "cloud" else down.shows("a", spec={"x": 11}))
+    await (
+        up.shows("a", status={"n": 11}, seconds=SLOW)
+        if source == "cloud"
+        else down.shows("a", spec={"x": 11}, seconds=SLOW)
+    )
     await dead(bed, 0)

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.system.bed import LABEL, OURS, ROBOT, SYNCER, Bed, crd, eventually, writes
+from tests.system.bed import LABEL, OURS, ROBOT, SYNCER, Bed, eventually, writes
 from tests.system.conftest import MakeBed
+from tests.system.kinds import one_sided
 from tests.system.roles import APPLIED, FINALIZER, ROBOT_KEY, UID, roles, touched
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -76,7 +77,7 @@ async def test_S3_2_a_change_that_meets_another_writer_is_decided_anew(bed: Bed)
     bed.robot.link.inject("/goals/a$", method="PUT", status=409, body=conflict, times=3)
     await bed.cloud.patch("a", {"spec": {"x": 2}})
     await bed.robot.shows("a", spec={"x": 2})
-    assert (await bed.agent.ask() or {})["health"] == "healthy"
+    await bed.agent.until(lambda status: status["health"] == "healthy")
 
 
 @BOTH
@@ -130,8 +131,9 @@ async def test_S3_3_excluded_annotations_never_travel_and_nothing_of_ours_goes_u
     upstream = await up.shows("a", status={"phase": "DONE"})
     assert upstream["metadata"]["annotations"] == excluded | plain
     assert upstream["metadata"]["generation"] == created["metadata"]["generation"]
-    await up.patch("a", {"metadata": {"annotations": {LAST_APPLIED: '{"changed": 1}'}}})
+    await bed.settled()
     down.link.clear()
+    await up.patch("a", {"metadata": {"annotations": {LAST_APPLIED: '{"changed": 1}'}}})
     await bed.settled()
     assert writes(down.link) == []
 
@@ -311,8 +313,7 @@ async def test_S3_objects_of_one_name_in_several_namespaces_do_not_mix(bed: Bed)
 
 async def test_S3_1_a_kind_whose_schema_prunes_downstream_settles(make_bed: MakeBed) -> None:
     schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"x": {"type": "integer"}}}}}
-    bed = await make_bed()
-    await bed.robot.api.apply_crd(crd(bed.group, schema=schema))
+    bed = await make_bed(**one_sided("robot", schema))
     await bed.cloud.create("a", spec={"x": 1, "unknown": "there"}, data={"k": "v"})
     await bed.robot.shows("a", spec={"x": 1}, data=None)
     await bed.settled()

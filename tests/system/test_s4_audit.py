@@ -69,7 +69,7 @@ async def test_S4_8_S9_4_an_audit_that_finds_nothing_lists_versions_and_writes_n
         assert watches(link) == []
         assert len(lists(link)) == audits(link)
     assert (await bed.kind())["relists"] == before
-    assert (await bed.agent.status())["health"] == "healthy"
+    await bed.agent.until(lambda status: status["health"] == "healthy")
 
 
 @pytest.mark.parametrize("side", ["cloud", "robot"])

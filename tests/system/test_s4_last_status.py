@@ -11,7 +11,7 @@ async def test_S4_4_a_copy_that_is_being_made_while_the_last_status_is_acknowled
     bed.cloud.link.inject("/a/status", method="PATCH", status=500, times=1)
     await bed.robot.set_status("a", {"phase": "Done"})
     await bed.robot.delete("a")
-    await bed.cloud.shows("a", status={"phase": "Done"})
-    await bed.robot.shows("a", status={"phase": "Done"}, seconds=30)
+    await bed.cloud.shows("a", status={"phase": "Done"}, seconds=90)
+    await bed.robot.shows("a", status={"phase": "Done"}, seconds=90)
     await bed.settled()
     assert (await bed.cloud.get("a"))["status"] == {"phase": "Done"}

@@ -1,12 +1,14 @@
 """S4.8 to S4.10: others who write the status upstream, and schemas that change it, are not fought."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from crsyncer.sandbox.agent import AgentProcess
-from tests.system.bed import Bed, SideBed, crd
+from tests.system.bed import Bed, SideBed
 from tests.system.conftest import MakeBed
+from tests.system.kinds import one_sided
 from tests.system.roles import roles, status_writes, touched
 
 BOTH = pytest.mark.parametrize("source", ["cloud", "robot"])
@@ -70,8 +72,6 @@ async def test_S4_9_a_status_that_upstream_has_already_is_not_sent(make_bed: Mak
 async def test_S4_9_what_upstreams_schema_made_of_a_status_is_remembered_and_not_fought(
     make_bed: MakeBed, source: str
 ) -> None:
-    bed = await make_bed(source=source)
-    up, down = roles(bed, source)
     fields = {"n": {"type": "integer"}, "level": {"type": "string", "default": "low"}}
     schema = {
         "type": "object",
@@ -80,7 +80,8 @@ async def test_S4_9_what_upstreams_schema_made_of_a_status_is_remembered_and_not
             "status": {"type": "object", "properties": fields},
         },
     }
-    await up.api.apply_crd(crd(bed.group, source=source, schema=schema))
+    bed = await make_bed(source=source, **one_sided(source, schema))
+    up, down = roles(bed, source)
     await up.create("a", spec={"x": 1})
     await down.shows("a", spec={"x": 1})
     await down.set_status("a", {"n": 1, "unknown": {"pruned": True}})
@@ -119,15 +120,14 @@ async def test_S4_10_two_robots_that_write_one_status_do_not_play_ping_pong(make
         for number in range(2, 5):
             await bed.robot.set_status("a", {"n": number})
             await bed.cloud.shows("a", status={"n": number})
-        await touched(bed, bed.robot)
+        both = bed, replace(bed, agent=second)
+        for each in both:
+            await touched(each, bed.robot)
         writes = len(status_writes(bed.cloud, "a"))
         assert writes <= 6  # each robot once for each change
-
-        async def counted() -> int:
-            return len(status_writes(bed.cloud, "a"))
-
-        await touched(bed, bed.cloud)
-        assert await counted() == writes
+        for each in both:
+            await touched(each, bed.cloud)
+        assert len(status_writes(bed.cloud, "a")) == writes
     finally:
         await second.kill()
 
