@@ -103,7 +103,7 @@ class Record:
     seed: bool = False
     """The copy that we create is still owed upstream's status (S4.4)."""
     generations: tuple[tuple[int, int], ...] = ()
-    """(downstream, upstream) generations with the same content, oldest first (S4.7)."""
+    """(downstream, upstream) generations with the same content, oldest first; 0: one that is not known (S4.7)."""
 
 
 @dataclass(frozen=True, slots=True)

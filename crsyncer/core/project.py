@@ -274,7 +274,20 @@ def _differences(path: str, one: Any, other: Any) -> Iterator[tuple[str, Any, An
 
 def map_generation(value: Any, generations: tuple[tuple[int, int], ...]) -> Any:
     """The status with `observedGeneration` translated to upstream's numbers; 0 when not known (S4.7)."""
+    observed = _observed(value)
+    return value if observed is None else {**value, "observedGeneration": dict(generations).get(observed, 0)}
+
+
+def note_observed(value: Any, generations: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    """The generations with a place for the one that a status observed: 0, where it is not known, and only of the last.
+
+    It becomes known when the write that made it is answered, and then the status has to go up again (S4.7).
+    """
+    known = tuple(pair for pair in generations if pair[1])
+    observed = _observed(value)
+    return known if observed is None or observed in dict(known) else (*known, (observed, 0))
+
+
+def _observed(value: Any) -> int | None:
     observed = value.get("observedGeneration") if isinstance(value, dict) else None
-    if not isinstance(observed, int) or isinstance(observed, bool):
-        return value
-    return {**value, "observedGeneration": dict(generations).get(observed, 0)}
+    return observed if isinstance(observed, int) and not isinstance(observed, bool) else None

@@ -242,8 +242,14 @@ class Mirror:
         if view.stamp.digest != upstream.content or view.content not in (upstream.content, admitted):
             return
         known = tuple(pair for pair in record.generations if pair[0] != view.generation)
+        missed = (view.generation, 0) in record.generations  # a status went up without it: it has to go again
         self.remember(
-            key, replace(record, generations=(*known, (view.generation, upstream.generation))[-_GENERATIONS:])
+            key,
+            replace(
+                record,
+                generations=(*known, (view.generation, upstream.generation))[-_GENERATIONS:],
+                sent="" if missed else record.sent,
+            ),
         )
 
 

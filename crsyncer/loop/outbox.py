@@ -10,7 +10,7 @@ from crsyncer.core.actions import Agreed, SendStatus
 from crsyncer.core.answers import REFUSALS_BEFORE_DEAD, judge, shown
 from crsyncer.core.model import Gap, Key, Pending, View
 from crsyncer.core.policy import Policy
-from crsyncer.core.project import digest, map_generation
+from crsyncer.core.project import digest, map_generation, note_observed
 from crsyncer.core.queue import Priority
 from crsyncer.errors import Never, NotAllowed, Refused, SyncError
 from crsyncer.loop.mirror import Mirror
@@ -137,10 +137,11 @@ class Outbox:
             log.info("status of %s dropped: its upstream object is gone", key)
             self._mirror.set_pending(key, None)
             return False
-        value = row.value
-        if self._policy.map_generation and self._policy.subtree is None:
-            value = map_generation(value, self._mirror.record_of(key, upstream.uid).generations)
-        wire = "" if value is None else digest(value)
+        if self._maps:
+            record = self._mirror.record_of(key, upstream.uid)
+            self._mirror.remember(key, replace(record, generations=note_observed(row.value, record.generations)))
+        value = self._value(key, row)
+        wire = _wire(value)
         overtaken = row.merged and row.attempts  # what was tried before may yet land: only an answer counts
         if upstream.status == wire and not overtaken:
             self._acknowledge(key, row, wire=wire, resource_version="")
@@ -165,6 +166,16 @@ class Outbox:
         await self._mirror.status_written(key, metadata=metadata, value=value)
         self._acknowledge(key, row, wire=wire, resource_version=version)
         return True
+
+    @property
+    def _maps(self) -> bool:
+        return self._policy.map_generation and self._policy.subtree is None
+
+    def _value(self, key: Key, row: Pending) -> Any:
+        """What upstream is told, as far as downstream's generations are known by now (S4.7)."""
+        if not self._maps:
+            return row.value
+        return map_generation(row.value, self._mirror.record_of(key, row.upstream_uid).generations)
 
     def bury(self, key: Key, error: SyncError) -> None:
         """The row was refused for good: a dead letter, until something changes (S10)."""
@@ -228,9 +239,10 @@ class Outbox:
         return reply
 
     def _acknowledge(self, key: Key, row: Pending, *, wire: str, resource_version: str) -> None:
-        """Upstream has the row's value. A newer row that came meanwhile stays (S6.3)."""
+        """Upstream has the row's value. A newer row that came meanwhile stays (S6.3), and one to be told otherwise."""
         now = self._mirror.pending.get(key)
-        if now is not None and now.seq == row.seq:
+        told = not self._maps or wire == _wire(self._value(key, row))
+        if now is not None and now.seq == row.seq and told:
             self._mirror.set_pending(key, None)
         elif now is not None:
             self._mirror.set_pending(key, replace(now, since=min(now.since, self._clock()), merged=0))
@@ -249,3 +261,8 @@ class Outbox:
                 seed=record.seed and (copy is None or not copy.has_status),  # None: the new one may be on its way
             ),
         )
+
+
+def _wire(value: Any) -> str:
+    """The digest of what upstream is told; empty where that is nothing."""
+    return "" if value is None else digest(value)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crsyncer.core.project import digest, map_generation, status_digest, status_value, status_with
+from crsyncer.core.project import digest, map_generation, note_observed, status_digest, status_value, status_with
 from tests.core.builders import goal, json_objects, json_values, many, policy, some, statuses
 
 WHOLE = policy()
@@ -183,3 +183,13 @@ def test_S4_7_what_is_not_an_integer_is_copied_as_it_is(observed, known):
 @given(json_values.filter(lambda value: not isinstance(value, dict) or "observedGeneration" not in value), generations)
 def test_S4_7_a_status_without_the_number_is_copied_as_it_is(status, known):
     assert map_generation(status, known) == status
+
+
+@some
+@given(json_objects, st.integers(1, 9), generations)
+def test_S4_7_a_generation_that_a_status_observed_too_early_has_a_place_until_it_is_known(status, observed, known):
+    early = status | {"observedGeneration": observed}
+    places = note_observed(early, (*known, (10, 0)))  # of the status before
+    assert places == (known if observed in dict(known) else (*known, (observed, 0)))
+    assert map_generation(early, places) == map_generation(early, known)
+    assert note_observed(None, places) == note_observed({"observedGeneration": True}, places) == known
