@@ -30,18 +30,18 @@ async def quiet(bed: Bed) -> None:
     await eventually(check, what="the store is at rest")
 
 
-async def passed(bed: Bed, name: str) -> None:
-    """Wait until it is on disk that upstream has deleted an object, and that nothing is to be said against that."""
-    key = Key("default", name)
+async def passed(bed: Bed, *names: str) -> None:
+    """Wait until it is on disk that upstream has deleted these objects, and that nothing is to be said against that."""
+    keys = [Key("default", name) for name in names]
 
     def read(directory: Path) -> bool:
-        tombstone = read_object(directory, bed.resource, lambda _: key)[1].tombstones.get(key)
-        return tombstone is not None and tombstone.checked
+        tombstones = read_object(directory, bed.resource, lambda _: keys[0])[1].tombstones
+        return all(key in tombstones and tombstones[key].checked for key in keys)
 
     async def check() -> bool:
         return bool(_copy(bed, read))
 
-    await eventually(check, what=f"the deletion of {name} is recorded, and may be carried out")
+    await eventually(check, what=f"the deletion of {names} is recorded, and may be carried out")
 
 
 def _copy(bed: Bed, read: Callable[[Path], T]) -> T | None:

@@ -154,7 +154,7 @@ async def test_S5_a_200_that_is_no_list_deletes_nothing(bed: Bed, where: str, bo
     bed.cloud.link.cut()
     await bed.until_side("cloud", "offline")
     bed.cloud.link.restore()
-    await hit(portal, 8)
+    await hit(portal, 8, seconds=120)
     assert deletes(bed.robot.link) == []
     assert (await bed.agent.status())["health"] != "healthy"
     portal.remove()

@@ -115,13 +115,15 @@ async def test_S7_2_after_an_outage_deletions_go_first_and_everything_arrives(be
     await asyncio.gather(*(bed.cloud.delete(name) for name in doomed))
     await asyncio.gather(*(bed.robot.set_status(name, {"phase": "DONE"}) for name in reported))
     await bed.agent.until(lambda status: status["outbox"]["depth"] == 20)
-    # Nothing is written before all is heard, and then slowly: so that work queues up and its order can be seen.
+    # Nothing is written before all is heard, and the deletions are known to be meant (S5.5b); and then slowly: so that
+    # work queues up and its order can be seen.
     bed.robot.link.cut()
     await bed.until_side("robot", "offline")
     bed.robot.link.clear()
     bed.cloud.link.clear()
     bed.cloud.link.restore()
     await bed.agent.until(lambda status: status["kinds"][0]["objects"]["cloud"] == 45)
+    await passed(bed, *doomed)
     bed.robot.link.delay(0.1)
     bed.robot.link.restore()
     await holds_exactly(bed.robot, [*changed, *reported, *(f"new-{name}" for name in changed[:5])])
