@@ -33,6 +33,14 @@ async def delete_all(bed: Bed, names: list[str], how: str) -> None:
         assert status == 200
 
 
+async def delete_as_one(bed: Bed, names: list[str]) -> None:
+    """Delete all, and let nothing go before all of it is known: else the first few pass as what they are, a few."""
+    silent = bed.cloud.link.inject(f"^{calls.CRDS}/", status=500)
+    await delete_all(bed, names, "collection")
+    await bed.agent.until(lambda status: status["kinds"][0]["objects"]["cloud"] == 0)
+    silent.remove()
+
+
 async def all_gone_unheld(bed: Bed, *, seconds: float = 60.0) -> None:
     await holds_exactly(bed.robot, [], seconds=seconds)
     status = await bed.agent.until(lambda status: status["health"] == "healthy", seconds=seconds)
@@ -69,7 +77,7 @@ async def test_S5_5b_a_mass_deletion_whose_confirmation_the_link_cuts_off_is_con
     names = await copied(bed, 20)
     bed.cloud.link.clear()
     silent = bed.cloud.link.stall("/goals", when=full_list)
-    await delete_all(bed, names, "collection")
+    await delete_as_one(bed, names)
     await hit(silent)
     bed.cloud.link.cut()
     await bed.until_side("cloud", "offline")
@@ -83,11 +91,7 @@ async def unverifiable(bed: Bed, count: int) -> tuple[list[str], dict[str, Any]]
     """Delete many while the cloud answers no list; all of them, and the hold."""
     names = await copied(bed, count)
     bed.cloud.link.inject("/goals", status=500, when=full_list)
-    silent = bed.cloud.link.inject(f"^{calls.CRDS}/", status=500)
-    await delete_all(bed, names, "collection")
-    # Nothing is let go before all of it is known: else the first few pass as what they are, a few.
-    await bed.agent.until(lambda status: status["kinds"][0]["objects"]["cloud"] == 0)
-    silent.remove()
+    await delete_as_one(bed, names)
     await until_held(bed, count)
     return names, await one_hold(bed)
 
