@@ -59,7 +59,7 @@ class DeletionBrake:
     async def check(self, key: Key) -> Hold | None:
         """None: go on. Raises Unsure when upstream did not answer, Refused when it has the object after all."""
         batch = {key, *self._custody.waiting()}
-        hold = await self._verify(batch)
+        hold = await self._verify(key, batch)
         if hold is None:
             hold = self._custody.held(key)  # it vanished while that was found out, and may be back without the object
         if hold is not None:
@@ -107,7 +107,7 @@ class DeletionBrake:
         elif alive is not Alive.UNHEARD_OF:
             self._missing.clear()
 
-    async def _verify(self, batch: set[Key]) -> Hold | None:
+    async def _verify(self, key: Key, batch: set[Key]) -> Hold | None:
         alive = await self._definition.alive()
         self._heard(alive)
         if self.kind_missing or alive is Alive.OTHER:
@@ -118,8 +118,9 @@ class DeletionBrake:
         copies = self._baseline = self._copies() if size == len(deletions) else max(self._baseline, self._copies())
         many = is_mass(size, copies)
         if alive is Alive.YES and not many:
-            # An orphan may be what a watch that has fallen silent has not told of yet.
-            return None if all(map(self._custody.told, batch)) else await self._listed()
+            # An orphan may be what a watch that has fallen silent has not told of yet. The rest of the batch was told
+            # of, or it would not wait; what was carried out since is not known any more.
+            return None if self._custody.told(key) else await self._listed()
         hold = await self._look_again(batch, wait=alive is not Alive.YES)
         if alive is Alive.UNHEARD_OF and hold is None and await self._definition.alive() is not alive:
             return KIND_MISSING  # it was not served for a while, so what it serves now is no proof

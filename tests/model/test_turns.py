@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.model.scene import scene
+from tests.model.scene import scene, synced
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -26,3 +26,17 @@ def test_S7_2_what_happened_in_an_outage_is_heard_out_and_its_deletions_go_first
         verbs = [write.verb for write in world.writes[before:]]
         assert verbs[:5] == ["delete"] * 5
         assert sorted(verbs) == ["delete"] * 20 + ["update"] * 20
+
+
+def test_S5_5a_a_few_deletions_are_not_listed_for_though_one_is_done_while_the_kind_is_asked_for() -> None:
+    for wait in range(1, 40):
+        with synced(wait) as world:
+            world.cloud.create("b", spec={"x": 1})
+            world.settle()
+            listed = world.status()["kinds"][0]["relists"]
+            world.cloud.delete("a")
+            world.pass_time(wait / 50)
+            world.cloud.delete("b")
+            world.settle()
+            assert world.robot.objects() == {}
+            assert world.status()["kinds"][0]["relists"] == listed, wait
