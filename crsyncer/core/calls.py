@@ -18,8 +18,8 @@ PARTIAL = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 PARTIAL_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 PARTIAL_LIST_KIND = "PartialObjectMetadataList"
 """What such a list says it is; who does not know the Accept header answers with whole objects."""
-REPLAY_SECONDS = 1
-"""How long a server is given to repeat what it has in memory."""
+REPLAY_SECONDS = (1, 5)
+"""How long a server is given to repeat what it has in memory, and how long when it seemed to have nothing to repeat."""
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 PAGE = 500
 """Objects a list page: what is decoded at once stays around 10 MiB."""
@@ -103,9 +103,9 @@ def single(policy: Policy, key: Key) -> Call:
     return Call("list", "GET", collection(policy, key.namespace), tuple(query))
 
 
-def replay(path: str, selector: str, *, before: str) -> Call:
+def replay(path: str, selector: str, *, before: str, seconds: int) -> Call:
     """A short watch for what came right after a resourceVersion, metadata only: 860 bytes (measured)."""
-    query = [("watch", "true"), ("resourceVersion", before), ("timeoutSeconds", str(REPLAY_SECONDS))]
+    query = [("watch", "true"), ("resourceVersion", before), ("timeoutSeconds", str(seconds))]
     if selector:
         query.insert(0, ("labelSelector", selector))
     return Call("watch", "GET", path, tuple(query), accept=PARTIAL)

@@ -19,7 +19,6 @@ from crsyncer.loop.side import SideLink
 from crsyncer.ports import Store
 
 _PATIENCE_SECONDS = 20.0
-_TRIES = 2
 _WINDOWS = 4
 """How many API servers behind one address are told apart."""
 
@@ -44,11 +43,13 @@ class Fence:
     async def ask(self, anchor: Anchor) -> Proof | Step:
         """Whether the history is that of an object, or of `nothing`; or the step to take when that was not answered.
 
-        Asks twice before silence is taken for an answer: a server that starts may need a moment to catch up.
+        Asks twice before silence is taken for an answer: a server that starts may need a moment to catch up. The second
+        time it has longer than it takes to reach it: one that ends every watch at once, as it shuts down, seems to have
+        had its time where the link is slow.
         """
-        for _ in range(_TRIES):
+        for seconds in calls.REPLAY_SECONDS:
             try:
-                answer = await self._replay(anchor)
+                answer = await self._replay(anchor, seconds)
             except Unsure as error:
                 return Lost(str(error))
             if answer is not None:
@@ -71,10 +72,11 @@ class Fence:
     def _name(self, path: str) -> str:
         return f"windows:{self._link.side}:{path}"
 
-    async def _replay(self, anchor: Anchor) -> Proof | Step | None:
+    async def _replay(self, anchor: Anchor, seconds: int) -> Proof | Step | None:
         """What the server repeats; None: it had its time, and repeated nothing."""
         loop = asyncio.get_running_loop()
-        call = calls.replay(anchor.path, anchor.selector, before=str(int(anchor.resource_version) - 1))
+        before = str(int(anchor.resource_version) - 1)
+        call = calls.replay(anchor.path, anchor.selector, before=before, seconds=seconds)
         started = loop.time()
         async with self._link.cluster.watch(call, read_timeout=_PATIENCE_SECONDS) as stream:
             if stream.reply is not None:
@@ -86,6 +88,6 @@ class Fence:
                 if found is not None:
                     return found
         # The events come in order, and before the end: a slow line makes this later, but not otherwise.
-        if loop.time() - started < calls.REPLAY_SECONDS * 0.9:
+        if loop.time() - started < seconds * 0.9:
             return Lost("a watch was ended before its time")
         return None

@@ -236,11 +236,11 @@ def test_S9_4_one_object_is_listed_by_its_name_in_its_namespace():
 
 
 def test_S8_2_a_replay_is_a_short_watch_of_metadata():
-    call = calls.replay(GOALS, SELECTOR, before="6")
+    call = calls.replay(GOALS, SELECTOR, before="6", seconds=1)
     assert call.query[0] == ("labelSelector", SELECTOR)
     assert dict(call.query)["resourceVersion"] == "6"
     assert call.accept == calls.PARTIAL
-    assert calls.replay(GOALS, "", before="6").query == call.query[1:]
+    assert calls.replay(GOALS, "", before="6", seconds=1).query == call.query[1:]
 
 
 def test_S8_1_of_a_crd_only_the_metadata_is_asked():

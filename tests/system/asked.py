@@ -21,7 +21,7 @@ def watches(link: Link, plural: str = "goals") -> list[Request]:
 
 def replay(request: Request) -> bool:
     """Whether a watch only asks a server to repeat what is known already, to prove its history (S8.2)."""
-    return "timeoutSeconds=1" in request.query.split("&")
+    return not {"timeoutSeconds=1", "timeoutSeconds=5"}.isdisjoint(request.query.split("&"))
 
 
 def replays(link: Link) -> list[Request]:

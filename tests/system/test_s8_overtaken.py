@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crsyncer.sandbox.resource import NAMESPACE
-from tests.system.asked import lists, replays, watches
+from tests.system.asked import hit, lists, replays, watches
 from tests.system.bed import Bed, SideBed, eventually, writes
 from tests.system.kinds import annotate, another, row, until_row
 
@@ -15,7 +15,7 @@ SLOW = 90.0
 CHANGES = 50
 
 
-REPLAY = "watch=true&resourceVersion=[0-9]+&timeoutSeconds=1$"
+REPLAY = "watch=true&resourceVersion=[0-9]+&timeoutSeconds=[15]$"
 
 
 async def revision(side: SideBed) -> int:
@@ -186,6 +186,20 @@ async def test_S8_2_a_slow_link_is_no_restored_cluster(bed: Bed):
     await bed.cloud.patch("c", {"spec": {"x": 2}})
     await bed.robot.shows("c", spec={"x": 2}, seconds=SLOW)
     assert replays(bed.cloud.link)
+    assert (await bed.kind())["relists"] == before["relists"]
+    assert (await bed.agent.status())["holds"] == []
+
+
+async def test_S8_2_a_far_server_that_ends_every_watch_at_once_is_no_restored_cluster(bed: Bed):
+    await begun(bed)
+    before = await bed.kind()
+    bed.cloud.link.delay(0.5)  # so that reaching it takes longer than it is given at first
+    ending = bed.cloud.link.inject(REPLAY, status=200)
+    await reconnect(bed.cloud)
+    await hit(ending, 3)
+    ending.remove()
+    await bed.cloud.patch("c", {"spec": {"x": 2}})
+    await bed.robot.shows("c", spec={"x": 2}, seconds=SLOW)
     assert (await bed.kind())["relists"] == before["relists"]
     assert (await bed.agent.status())["holds"] == []
 
