@@ -179,15 +179,6 @@ class History:
             if self.name in ("", obj["metadata"]["name"]):
                 self.events.append((kind, obj))
 
-    async def shows(self, state: dict[str, Any]) -> None:
-        """Wait until the watch has come to a state, as a write has returned it: what came before it has been shown."""
-        version = state["metadata"]["resourceVersion"]
-
-        async def check() -> bool:
-            return any(obj["metadata"]["resourceVersion"] == version for _, obj in self.events)
-
-        await eventually(check, what=f"the recorded history of {self.name} reaches {version}")
-
     def statuses(self) -> list[Any]:
         """The status of each state so far, None where there was none; for those who wait for one."""
         return [obj.get("status") for kind, obj in self.events if kind != "DELETED"]

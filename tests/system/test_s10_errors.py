@@ -73,8 +73,8 @@ async def test_S10_a_connection_that_breaks_leaves_no_trace(bed: Bed, lost: str)
     await bed.agent.until(lambda status: status["health"] == "healthy", seconds=60)
     await bed.settled()
     assert await bed.robot.names() == {*names[:2], "new"}
-    await history.shows(await bed.cloud.patch("g01", {"metadata": {"labels": {"marked": "last"}}}))
-    assert history.statuses() == [{"phase": "DONE"}] * 2  # once, and with the mark
+    await bed.cloud.patch("g01", {"metadata": {"labels": {"marked": "last"}}})
+    assert await history.complete() == [{"phase": "DONE"}] * 2  # once, and with the mark
 
 
 async def test_S10_an_answer_that_never_comes_delays_nobody_else(bed: Bed):

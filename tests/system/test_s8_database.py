@@ -64,7 +64,8 @@ async def test_S4_1_a_status_that_waited_in_an_older_database_never_goes_over_a_
     assert [(await down.get(name))["metadata"]["uid"] for name in ("a", "b", "d")] == copies
     assert await up.names() == await down.names() == {"a", "b", "d"}
     await down.set_status("a", {"phase": "NEWEST"})
-    await history.shows(await up.shows("a", status={"phase": "NEWEST"}))
+    await up.shows("a", status={"phase": "NEWEST"})
+    await history.complete()
     assert [(obj["metadata"]["name"], obj["status"]) for _, obj in history.events] == [("a", {"phase": "NEWEST"})]
 
 
