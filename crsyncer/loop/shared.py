@@ -24,6 +24,7 @@ class Shared(Generic[T]):
         """Put the question, or wait with those who are about to. Raises what the question raises."""
         if self._next is None:
             self._next = asyncio.ensure_future(self._turn())
+            self._next.add_done_callback(_heard)
         return await asyncio.shield(self._next)
 
     async def _turn(self) -> T:
@@ -35,3 +36,9 @@ class Shared(Generic[T]):
                 return await self._ask()
             finally:
                 self._not_before = loop.time() + self._pause
+
+
+def _heard(task: asyncio.Task[T]) -> None:
+    """Whoever asked may have stopped waiting: then a failure is nobody's, and no accident either."""
+    if not task.cancelled():
+        task.exception()
