@@ -14,7 +14,7 @@ from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.resource import CLUSTER_ROLE
 from tests.system.asked import deletes, refusal, status_writes
 from tests.system.bed import LABEL, ROBOT, Bed, crd, eventually, writes
-from tests.system.commands import reloaded, run
+from tests.system.commands import edit, reloaded, run
 from tests.system.conftest import MakeBed
 from tests.system.crowd import copied
 from tests.system.kinds import account, account_name, another, rules, until_may, until_row
@@ -237,10 +237,7 @@ def trusting(bed: Bed, **changes: str) -> None:
     path = bed.directory / "cloud.yaml"
     document = yaml.safe_load(path.read_text())
     document["clusters"][0]["cluster"].update(changes)
-    scratch = path.with_suffix(".new")
-    scratch.write_text(yaml.safe_dump(document))
-    scratch.chmod(0o600)
-    scratch.replace(path)
+    edit(path, yaml.safe_dump(document))
 
 
 @pytest.mark.fault_38
@@ -269,9 +266,6 @@ async def test_S10_a_server_that_cannot_prove_who_it_is_is_refused_and_nothing_i
     assert bed.cloud.link.requests == []  # no token was shown to it
     assert str(status["sides"]["cloud"]["error"]) in await run(bed, "status", code=11)
     assert await bed.robot.names() == set(names)
-    scratch = bed.directory / "good.yaml"
-    scratch.write_text(good)
-    scratch.chmod(0o600)
-    scratch.replace(bed.directory / "cloud.yaml")
+    edit(bed.directory / "cloud.yaml", good)
     await all_reported(bed, names, {"phase": "DONE"})
     assert deletes(bed.robot.link) == []

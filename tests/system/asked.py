@@ -1,12 +1,17 @@
 """Reads a link's log, what the agent asked of one API server, in a test's words; and what one might answer."""
 
 import json
+import re
 from typing import Any
 from urllib.parse import parse_qs
 
+from crsyncer.core import calls
 from crsyncer.sandbox.faults import Injection, Request
 from crsyncer.sandbox.link import Link
 from tests.system.bed import eventually
+
+REPLAY = f"timeoutSeconds=({'|'.join(map(str, calls.REPLAY_SECONDS))})$"
+"""How watches end that only ask a server to repeat what is known already (S8.2)."""
 
 
 def _of(request: Request, plural: str) -> bool:
@@ -21,7 +26,7 @@ def watches(link: Link, plural: str = "goals") -> list[Request]:
 
 def replay(request: Request) -> bool:
     """Whether a watch only asks a server to repeat what is known already, to prove its history (S8.2)."""
-    return not {"timeoutSeconds=1", "timeoutSeconds=5"}.isdisjoint(request.query.split("&"))
+    return re.search(REPLAY, request.target) is not None
 
 
 def replays(link: Link) -> list[Request]:

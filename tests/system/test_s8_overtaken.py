@@ -7,15 +7,12 @@ from pathlib import Path
 import pytest
 
 from crsyncer.sandbox.resource import NAMESPACE
-from tests.system.asked import hit, lists, replays, watches
+from tests.system.asked import REPLAY, hit, lists, replays, watches
 from tests.system.bed import Bed, SideBed, eventually, writes
 from tests.system.kinds import annotate, another, row, until_row
 
 SLOW = 90.0
 CHANGES = 50
-
-
-REPLAY = "watch=true&resourceVersion=[0-9]+&timeoutSeconds=[15]$"
 
 
 async def revision(side: SideBed) -> int:
