@@ -192,7 +192,7 @@ def test_the_life_of_an_agent_as_its_operator_sees_it(agent):
     assert status(agent.state)[1]["robot"] == "r1"
 
     agent.process.terminate()
-    assert agent.process.wait(60) == 0
+    assert agent.process.wait(10) == 0
     code, content = status(agent.state)
     assert (code, content["robot"], content["agent"]["state"]) == (13, "r1", "stopped")
 
@@ -206,7 +206,7 @@ def test_an_agent_that_is_told_to_stop_while_it_starts_stops(tmp_path):
     time.sleep(0.25)
     if running.process.poll() is None:
         running.process.terminate()
-    assert running.process.wait(60) in (0, -signal.SIGTERM)
+    assert running.process.wait(10) in (0, -signal.SIGTERM)
 
 
 def test_watching_a_status_ends_cleanly_with_ctrl_c(tmp_path):

@@ -60,10 +60,11 @@ async def test_fault_01_kill_9_at_every_commit_leaves_a_prefix(tmp_path, nursery
 @pytest.mark.fault_02
 async def test_fault_02_kill_9_at_any_time_under_load_leaves_a_prefix(tmp_path, nursery):
     seeded, reached = random.Random(2), 0
-    runs = 0
-    while runs < 12 or not reached:  # where a process hardly gets to run, the later ones live longer
-        runs += 1
-        code = nursery.run(tmp_path, changes=10**6, kill_after=seeded.uniform(0.02, 0.4) * max(1, runs - 11))
+    for run in range(40):
+        if run >= 12 and reached:
+            break
+        # Where a process hardly gets to run, the later ones live longer.
+        code = nursery.run(tmp_path, changes=10**6, kill_after=seeded.uniform(0.02, 0.4) * max(1, run - 10))
         assert code == -signal.SIGKILL
         if (tmp_path / DURABLE).exists():
             kinds = read_offline(tmp_path / "state").kinds
@@ -71,6 +72,7 @@ async def test_fault_02_kill_9_at_any_time_under_load_leaves_a_prefix(tmp_path, 
             assert now >= reached
             assert not now or int(kinds[GOALS].cursors[Side.CLOUD, ""].resource_version) == now
             reached = now
+    assert reached
 
 
 class Operator:

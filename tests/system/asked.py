@@ -10,8 +10,8 @@ from crsyncer.sandbox.faults import Injection, Request
 from crsyncer.sandbox.link import Link
 from tests.system.bed import eventually
 
-REPLAY = f"timeoutSeconds=({'|'.join(map(str, calls.REPLAY_SECONDS))})$"
-"""How watches end that only ask a server to repeat what is known already (S8.2)."""
+REPLAY = f"watch=true&resourceVersion=[0-9]+&timeoutSeconds=({'|'.join(map(str, calls.REPLAY_SECONDS))})$"
+"""The query of watches that only ask a server to repeat what is known already (S8.2)."""
 
 
 def _of(request: Request, plural: str) -> bool:
