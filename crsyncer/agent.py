@@ -1,4 +1,4 @@
-"""The robot agent, put together: builds the hands, starts the nerves, and is the one file that knows everyone."""
+"""The robot agent, put together: builds the adapters, starts the engine, and is the one file that knows everyone."""
 
 import asyncio
 import contextlib
@@ -14,18 +14,19 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from crsyncer import __version__
+from crsyncer.adapters import control, reload, web
+from crsyncer.adapters.boot import read_boot_id
+from crsyncer.adapters.config import Settings
+from crsyncer.adapters.kube import Exchange, KubeCluster
+from crsyncer.adapters.metrics import Metrics
+from crsyncer.adapters.store.store import SqliteStore
+from crsyncer.console.collect import hold_facts, kind_facts, outbox_facts, side_facts
+from crsyncer.console.control import ControlCommands
+from crsyncer.console.report import Facts, StoreFacts, document
 from crsyncer.core.model import Json, Side
-from crsyncer.core.report import Facts, StoreFacts, document
 from crsyncer.core.twins import NAME
-from crsyncer.edges import control, reload, web
-from crsyncer.edges.boot import read_boot_id
-from crsyncer.edges.config import Settings
-from crsyncer.edges.kube import Exchange, KubeCluster
-from crsyncer.edges.metrics import Metrics
-from crsyncer.edges.store.store import SqliteStore
+from crsyncer.engine.engine import Engine
 from crsyncer.errors import ConfigError
-from crsyncer.loop.nerves import Nerves
-from crsyncer.loop.survey import hold_facts, kind_facts, outbox_facts, side_facts
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +99,7 @@ class Agent:
         self._config_error: str | None = None
         self._store_trouble: str | None = None
         self._store: SqliteStore
-        self._nerves: Nerves | None = None
+        self._engine: Engine | None = None
         self._boot_id = ""
         self._name = "crsyncer"
         self._changed = asyncio.Event()
@@ -150,7 +151,7 @@ class Agent:
         while True:
             async with contextlib.AsyncExitStack() as stack:
                 try:
-                    nerves = await self._build(stack)
+                    engine = await self._build(stack)
                 except ConfigError as error:
                     if proven is None:
                         raise
@@ -159,27 +160,28 @@ class Agent:
                     continue
                 proven = self._settings
                 with contextlib.suppress(_Rebuild):
-                    await self._loops(nerves)
+                    await self._loops(engine)
 
-    async def _build(self, stack: contextlib.AsyncExitStack) -> Nerves:
+    async def _build(self, stack: contextlib.AsyncExitStack) -> Engine:
         clusters = {side: await self._connect(side, stack, self._settings) for side in Side}
-        nerves = self._nerves = self._assemble(clusters)
-        await stack.enter_async_context(control.serve(self._settings.state_dir, partial(self._answer, nerves)))
+        engine = self._engine = self._assemble(clusters)
+        answer = partial(self._answer, engine, ControlCommands(engine.kinds, engine.context))
+        await stack.enter_async_context(control.serve(self._settings.state_dir, answer))
         if self._settings.listen is not None:
             await stack.enter_async_context(
                 web.serve(
                     self._settings.listen,
                     live=self._live,
-                    ready=partial(self._ready, nerves),
-                    metrics=partial(self._scrape, nerves),
+                    ready=partial(self._ready, engine),
+                    metrics=partial(self._scrape, engine),
                 )
             )
-        return nerves
+        return engine
 
-    async def _loops(self, nerves: Nerves) -> None:
+    async def _loops(self, engine: Engine) -> None:
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(nerves.run())
+                tasks.create_task(engine.run())
                 tasks.create_task(self._keep_saved())
                 tasks.create_task(self._beat())
                 tasks.create_task(self._until_rebuild())
@@ -212,8 +214,8 @@ class Agent:
         stack.push_async_callback(cluster.close)
         return cluster
 
-    def _assemble(self, clusters: dict[Side, KubeCluster]) -> Nerves:
-        return Nerves(
+    def _assemble(self, clusters: dict[Side, KubeCluster]) -> Engine:
+        return Engine(
             clusters,
             store=self._store,
             observer=self._tally,
@@ -265,8 +267,8 @@ class Agent:
             return
         else:
             self._adopt(outcome)
-        for link in self._nerves.links.values() if self._nerves is not None else ():
-            link.cluster.refresh_credentials()
+        for connection in self._engine.connections.values() if self._engine is not None else ():
+            connection.cluster.refresh_credentials()
         self._changed.set()
 
     def _adopt(self, settings: Settings) -> None:
@@ -298,14 +300,14 @@ class Agent:
 
     # What others ask
 
-    async def _answer(self, nerves: Nerves, request: Json) -> Json:
+    async def _answer(self, engine: Engine, commands: ControlCommands, request: Json) -> Json:
         match request.get("command"):
             case "status":
-                return self._document(nerves)
+                return self._document(engine)
             case _:
-                return await nerves.orders.answer(request)
+                return await commands.answer(request)
 
-    def _document(self, nerves: Nerves) -> Json:
+    def _document(self, engine: Engine) -> Json:
         store = StoreFacts(
             path=str(self._store.path),
             bytes=self._store.bytes,
@@ -313,23 +315,24 @@ class Agent:
             state=self._store.state,
             message=self._store_trouble,
         )
-        rows, links = nerves.catalog.rows, nerves.links
+        rows, connections = engine.kinds.rows, engine.connections
         kinds = [
-            kind_facts(row, links=links, dispatchers=nerves.dispatchers, holds=nerves.holds) for row in rows.values()
+            kind_facts(row, connections=connections, dispatchers=engine.dispatchers, holds=engine.holds)
+            for row in rows.values()
         ]
         facts = Facts(
             version=__version__,
             robot=self._settings.robot_name,
             pid=os.getpid(),
             since=self._since,
-            sides={side: side_facts(link) for side, link in links.items()},
+            sides={side: side_facts(connection) for side, connection in connections.items()},
             store=store,
             kinds=tuple(kinds),
-            holds=tuple(hold_facts(nerves.holds, links)),
+            holds=tuple(hold_facts(engine.holds, connections)),
             outbox=outbox_facts(rows),
             writes={side: dict(counts) for side, counts in self._tally.writes.items()},
-            ready=nerves.catalog.begun,
-            twin=nerves.twins.twin(time.time()),
+            ready=engine.kinds.begun,
+            twin=engine.twins.twin(time.time()),
             config_error=self._config_error,
         )
         return document(facts, time.time())
@@ -338,11 +341,11 @@ class Agent:
         silent = time.monotonic() - self._pulse
         return f"the event loop has been stuck for {silent:.0f} s" if silent > _STUCK_SECONDS else None
 
-    def _ready(self, nerves: Nerves) -> str | None:
-        return None if nerves.catalog.begun else "the robot's CRDs are not known yet"
+    def _ready(self, engine: Engine) -> str | None:
+        return None if engine.kinds.begun else "the robot's CRDs are not known yet"
 
-    def _scrape(self, nerves: Nerves) -> bytes:
-        return self._metrics.render(self._document(nerves))
+    def _scrape(self, engine: Engine) -> bytes:
+        return self._metrics.render(self._document(engine))
 
     # Housekeeping
 
@@ -362,10 +365,10 @@ class Agent:
             await asyncio.sleep(_SAVE_SECONDS)
 
     def _save(self) -> None:
-        if self._nerves is None:
+        if self._engine is None:
             return
-        content = self._document(self._nerves)
-        if not self._nerves.catalog.begun:  # of its kinds the run before knew more
+        content = self._document(self._engine)
+        if not self._engine.kinds.begun:  # of its kinds the run before knew more
             before = self._store.get_meta("status") or {}
             content |= {part: before[part] for part in ("kinds", "holds") if part in before}
         self._store.put_meta("status", content)

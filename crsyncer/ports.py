@@ -1,4 +1,4 @@
-"""What the nerves need from the hands. The edges implement these protocols; nothing here does anything."""
+"""What runtime and engine need from the adapters, which implement these protocols; nothing here does anything."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
@@ -118,7 +118,7 @@ class Store(Protocol):
 
 
 class Observer(Protocol):
-    """Where the nerves report what happened, for status and metrics. Every call is cheap and never fails."""
+    """Where runtime and engine report what happened, for status and metrics. Every call is cheap and never fails."""
 
     def relist(self, side: Side, resource: str, reason: str) -> None:
         """A full list was started."""

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from crsyncer.adapters.config import Settings
 from crsyncer.cli.status import look
 from crsyncer.core.model import Side
-from crsyncer.edges.config import Settings
 from crsyncer.errors import SyncError
 
 CLUSTER_SETTINGS = (

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from crsyncer.edges.config import state_dir as chosen
-from crsyncer.edges.store.statedir import DATABASE
+from crsyncer.adapters.config import state_dir as chosen
+from crsyncer.adapters.store.statedir import DATABASE
 from crsyncer.errors import ConfigError, SyncError
 
 

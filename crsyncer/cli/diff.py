@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from crsyncer.adapters.config import Settings, load
 from crsyncer.cli.clusters import CLUSTER_SETTINGS, logins, robot_name
 from crsyncer.cli.shared import as_json_option, explain, first_cause, settings_options, show_json
+from crsyncer.console.target import find_resource
 from crsyncer.core.model import Json, Side
-from crsyncer.core.target import find_resource
-from crsyncer.core.words import plain
-from crsyncer.edges.config import Settings, load
+from crsyncer.core.text import plain
 from crsyncer.errors import ConfigError, SyncError
 
 if TYPE_CHECKING:
-    from crsyncer.loop.compare import Comparison
+    from crsyncer.console.diff import Comparison
 
 SCHEMA = "crsyncer.diff/v1"
 _TROUBLE = 2
@@ -69,9 +69,9 @@ def diff(resource: str, as_json: bool, **flags: Any) -> int:
 async def _compare(settings: Settings, robot: str, resource: str) -> "list[Comparison]":
     import asyncio
 
-    from crsyncer.edges.kube import KubeCluster
-    from crsyncer.loop import lister
-    from crsyncer.loop.compare import compare
+    from crsyncer.adapters.kube import KubeCluster
+    from crsyncer.console import lister
+    from crsyncer.console.diff import compare
 
     async with AsyncExitStack() as stack:
 

@@ -10,14 +10,15 @@ from typing import Any
 
 import click
 
+from crsyncer.adapters.config import Settings, load, origins
 from crsyncer.cli.clusters import CLUSTER_SETTINGS, logins, robot_name
-from crsyncer.cli.screen import WIDTH
 from crsyncer.cli.shared import as_json_option, ask_or, settings_options, show_json
 from crsyncer.cli.status import REQUEST
-from crsyncer.core.checkup import Check, Mark, StoreFindings, document, exit_code, judge_agent, judge_disk, judge_store
+from crsyncer.console.doctor_report import Check, Mark, document, exit_code, judge_agent, judge_disk, judge_store
+from crsyncer.console.screen import WIDTH
+from crsyncer.core.findings import StoreFindings
 from crsyncer.core.model import Json
-from crsyncer.core.words import count, plain
-from crsyncer.edges.config import Settings, load, origins
+from crsyncer.core.text import count, plain
 from crsyncer.errors import SyncError, Unsure
 
 _ALL_SECONDS = 14.0
@@ -60,8 +61,8 @@ def doctor(as_json: bool, **flags: Any) -> int:
 
 
 async def _sides(settings: Settings, robot: str, *, seconds: float) -> list[Check]:
-    from crsyncer.edges.kube.visit import KubeVisit
-    from crsyncer.loop.checkup import Subject, examine
+    from crsyncer.adapters.kube.visit import KubeVisit
+    from crsyncer.console.doctor import Subject, examine
 
     doors = {side: partial(KubeVisit.enter, *login) for side, login in logins(settings).items()}
     return await examine(doors, Subject(robot, settings.namespaces, time.time), seconds=seconds)
@@ -75,7 +76,7 @@ def _config(settings: Settings, given: Mapping[str, str]) -> Check:
 
 def _local(directory: Path) -> tuple[list[Check], int | None]:
     """The checks of disk, store and agent; the agent's process, None where none runs."""
-    from crsyncer.edges.store.examine import look_at_disk, look_at_store
+    from crsyncer.adapters.store.examine import look_at_disk, look_at_store
 
     disk = judge_disk(look_at_disk(directory))
     try:

@@ -10,13 +10,13 @@ import click
 
 from crsyncer.cli.shared import as_json_option, ask_or, chosen_state_dir, settings_options, show_json
 from crsyncer.cli.status import SAVED
-from crsyncer.core.explain import ObjectFacts, stored_policy
-from crsyncer.core.explain import explain as explained
-from crsyncer.core.model import Gap, Json, Key, Loaded, Record, Side, Sighting
+from crsyncer.console.explain import ObjectFacts, stored_policy
+from crsyncer.console.explain import explain as explained
+from crsyncer.console.report import HoldFacts
+from crsyncer.console.target import find_key, find_resource
+from crsyncer.core.model import Gap, Json, Key, Loaded, Observation, Record, Side
 from crsyncer.core.policy import Policy
-from crsyncer.core.report import HoldFacts
-from crsyncer.core.target import find_key, find_resource
-from crsyncer.core.words import duration, plain, unix
+from crsyncer.core.text import duration, plain, unix
 
 _MARKS = {True: "ok", False: "NO", None: ".."}
 _VALUE_WIDTH = 40
@@ -45,7 +45,10 @@ def explain(resource: str, name: str, as_json: bool, **flags: Any) -> None:
 
 
 def _stored(directory: Path, resource: str, name: str) -> Json:
-    from crsyncer.edges.store.offline import read_object, read_offline  # SQLite is not needed while the agent answers
+    from crsyncer.adapters.store.offline import (
+        read_object,
+        read_offline,
+    )  # SQLite is not needed while the agent answers
 
     meta = read_offline(directory).meta
     saved = meta.get(SAVED) or {"kinds": [], "robot": "", "holds": []}
@@ -65,7 +68,7 @@ def _stored(directory: Path, resource: str, name: str) -> Json:
             known=tuple(sorted(kinds)),
             policy=policy,
             running=False,
-            sights={side: _sight(loaded, side, key, policy) for side in Side},
+            observations={side: _sight(loaded, side, key, policy) for side in Side},
             bodies=bodies,
             record=loaded.records.get(key, Record()),
             pending=loaded.pending.get(key),
@@ -79,7 +82,7 @@ def _keys(loaded: Loaded) -> set[Key]:
     return {*loaded.views[Side.CLOUD], *loaded.views[Side.ROBOT], *loaded.pending, *loaded.tombstones}
 
 
-def _sight(loaded: Loaded, side: Side, key: Key, policy: Policy | None) -> Sighting:
+def _sight(loaded: Loaded, side: Side, key: Key, policy: Policy | None) -> Observation:
     """What was seen last. That nothing is stored says little, but for a recorded deletion."""
     gone = policy is not None and side is policy.upstream and key in loaded.tombstones
     return loaded.views[side].get(key) or (Gap.ABSENT if gone else Gap.UNSEEN)

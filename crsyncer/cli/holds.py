@@ -7,7 +7,7 @@ import click
 
 from crsyncer.cli.shared import as_json_option, chosen_state_dir, order, settings_options, show_json, table
 from crsyncer.cli.status import look
-from crsyncer.core.words import count, duration, plain, unix
+from crsyncer.core.text import count, duration, plain, unix
 
 _SHOWN = 5
 

@@ -9,7 +9,7 @@ import click
 
 from crsyncer.cli.shared import as_json_option, ask_or, chosen_state_dir, order, settings_options, show_json, table
 from crsyncer.core.model import Json
-from crsyncer.core.words import count, duration, plain, rfc3339, unix
+from crsyncer.core.text import count, duration, plain, rfc3339, unix
 
 
 @click.group()
@@ -73,7 +73,7 @@ def drop(resource: str, name: str, yes: bool, **flags: Any) -> int:
 
 
 def _stored(directory: Path) -> Json:
-    from crsyncer.edges.store.offline import read_pending  # SQLite is not needed while the agent answers
+    from crsyncer.adapters.store.offline import read_pending  # SQLite is not needed while the agent answers
 
     if not (directory / "state.db").exists():
         return {"pending": []}

@@ -7,7 +7,7 @@ import click
 
 from crsyncer.cli.shared import as_json_option, chosen_state_dir, order, settings_options, show_json
 from crsyncer.core.model import Json
-from crsyncer.core.words import plain
+from crsyncer.core.text import plain
 
 _POLL_SECONDS = 0.2
 

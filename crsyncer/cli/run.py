@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
+from crsyncer.adapters.config import load
 from crsyncer.cli import logs
 from crsyncer.cli.shared import settings_options
-from crsyncer.edges.config import load
 from crsyncer.errors import SyncError
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
+from crsyncer.adapters.config import state_dir as chosen
+from crsyncer.adapters.control import ask
 from crsyncer.cli.status import REQUEST
-from crsyncer.edges.config import state_dir as chosen
-from crsyncer.edges.control import ask
 
 _FLAGS = {"CRSYNCER_STATE_DIR": "--state-dir", "CRSYNCER_CONFIG": "--config"}
 _directory = click.option(

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 import click
 
+from crsyncer.adapters.config import OPTIONS, Option, state_dir
+from crsyncer.adapters.control import ask
 from crsyncer.core.model import Json
-from crsyncer.core.words import plain
-from crsyncer.edges.config import OPTIONS, Option, state_dir
-from crsyncer.edges.control import ask
+from crsyncer.core.text import plain
 from crsyncer.errors import ConfigError, Locked, SyncError, Unsure
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -79,7 +79,7 @@ def order(directory: Path, **request: Any) -> Json:
     """What the agent of a state directory answers to an order; raises SyncError where none runs."""
 
     def nobody() -> Json:
-        from crsyncer.edges.store.statedir import Lock
+        from crsyncer.adapters.store.statedir import Lock
 
         lock = Lock(directory)
         lock.peek()

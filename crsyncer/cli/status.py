@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from crsyncer import __version__
-from crsyncer.cli.screen import render
 from crsyncer.cli.shared import ask_or, chosen_state_dir, settings_options
+from crsyncer.console.report import OutboxFacts, StoredFacts, StoredKind, StoreFacts, exit_code, stopped_document
+from crsyncer.console.screen import render
 from crsyncer.core.model import Json, Side
-from crsyncer.core.report import OutboxFacts, StoredFacts, StoredKind, StoreFacts, exit_code, stopped_document
 from crsyncer.errors import StoreError
 
 REQUEST = {"command": "status"}
@@ -72,7 +72,7 @@ def _show(content: Json, *, as_json: bool, indent: int | None) -> None:
 
 def _stored(directory: Path) -> tuple[Json | None, StoredFacts]:
     """The last document that the agent saved and what the store holds; raises Locked while an agent owns it."""
-    from crsyncer.edges.store.offline import read_offline  # SQLite is not needed while the agent answers
+    from crsyncer.adapters.store.offline import read_offline  # SQLite is not needed while the agent answers
 
     path = directory / "state.db"
     if not os.path.exists(path):

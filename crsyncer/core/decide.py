@@ -15,7 +15,7 @@ from crsyncer.core.actions import (
     Update,
     Why,
 )
-from crsyncer.core.model import Gap, Pending, Record, Side, Sighting, View
+from crsyncer.core.model import Gap, Observation, Pending, Record, Side, View
 from crsyncer.core.policy import Policy
 
 _NAME_TAKEN = Hold(
@@ -31,8 +31,8 @@ _ODD_STATUS = Hold(
 
 
 def decide(
-    upstream: Sighting,
-    downstream: Sighting,
+    upstream: Observation,
+    downstream: Observation,
     policy: Policy,
     record: Record,
     *,

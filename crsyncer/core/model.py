@@ -81,7 +81,7 @@ class View:
     stamp: Stamp | None = None
 
 
-Sighting = View | Gap
+Observation = View | Gap
 
 
 @dataclass(frozen=True, slots=True)

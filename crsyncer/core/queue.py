@@ -103,7 +103,7 @@ class WorkQueue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """The worker is finished with the key."""
+        """The reconciler is finished with the key."""
         self._processing.pop(key, None)
         if key in self._dirty:
             self._enter(key)

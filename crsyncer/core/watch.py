@@ -1,6 +1,6 @@
 """List and watch as a state machine: what an answer, a line or an end means, and what to do next (S9.1, S9.2, S8.2).
 
-Holds no connection and no clock: the reflector in `loop` carries answers in and does what comes out.
+Holds no connection and no clock: the informer in `loop` carries answers in and does what comes out.
 """
 
 import json

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from crsyncer.edges.control import ask
+from crsyncer.adapters.control import ask
 from crsyncer.errors import SyncError
 from crsyncer.sandbox.errors import SandboxError
 from crsyncer.sandbox.process import spawn

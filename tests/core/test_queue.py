@@ -1,4 +1,4 @@
-"""The queue of keys against a simple model of it: one worker a key, nothing lost, the best first."""
+"""The queue of keys against a simple model of it: one reconciler a key, nothing lost, the best first."""
 
 import math
 from dataclasses import dataclass, field
@@ -186,7 +186,7 @@ def test_S9_5_a_key_that_changes_while_it_is_worked_on_is_looked_at_again_after_
     assert (queue.pop(0.0), len(queue)) == (None, 0)
 
 
-def test_a_key_whose_time_comes_while_it_is_worked_on_waits_for_its_worker():
+def test_a_key_whose_time_comes_while_it_is_worked_on_waits_for_its_reconciler():
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a", Priority.SPEC)
     queue.pop(0.0)

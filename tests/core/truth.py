@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from crsyncer.core.actions import Agreed, Create, Delete, Hold, HoldReason, Seed, SendStatus, Update, Why
-from crsyncer.core.model import Gap, Json, Pending, Record, Side, Sighting, View
+from crsyncer.core.model import Gap, Json, Observation, Pending, Record, Side, View
 from crsyncer.core.policy import OURS, Policy
 from crsyncer.core.project import digest, view_of
 from tests.core.builders import copy_of, goal, policy
@@ -289,7 +289,7 @@ def _upstream_object(status: Any = None, **changes) -> Json:
 
 
 @cache
-def upstream_sight(case_upstream: str, status: str, source: Side, mode: str) -> Sighting:
+def upstream_sight(case_upstream: str, status: str, source: Side, mode: str) -> Observation:
     if case_upstream in (UNSEEN, ABSENT):
         return Gap(case_upstream)
     raw = _upstream_object(status_of(status, mode))
@@ -299,7 +299,7 @@ def upstream_sight(case_upstream: str, status: str, source: Side, mode: str) -> 
 
 
 @cache
-def downstream_sight(sighting: str, stamp: str, content: str, status: str, source: Side, mode: str) -> Sighting:
+def downstream_sight(sighting: str, stamp: str, content: str, status: str, source: Side, mode: str) -> Observation:
     if sighting in (UNSEEN, ABSENT):
         return Gap(sighting)
     policy_ = kind(source, mode, False, False, True)
@@ -348,7 +348,7 @@ def row_of(pending: str, mode: str) -> Pending | None:
     return Pending(seq=1, upstream_uid=uid, digest=digest_of(name, mode), value=None, since=0.0)
 
 
-def build(case: Case) -> tuple[Sighting, Sighting, Policy, Record, Pending | None]:
+def build(case: Case) -> tuple[Observation, Observation, Policy, Record, Pending | None]:
     """The arguments of `decide`."""
     return (
         upstream_sight(case.upstream, case.upstream_status, case.source, case.mode),

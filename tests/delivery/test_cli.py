@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from crsyncer import __version__
-from crsyncer.edges.config import OPTIONS
+from crsyncer.adapters.config import OPTIONS
 from tests.delivery.command_line import CLI, crsyncer, environment, write_kubeconfig
 
 HEAVY = ["kubernetes", "aiohttp", "asyncio", "yaml", "sqlite3", "prometheus_client", "watchfiles"]

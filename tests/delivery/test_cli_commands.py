@@ -8,9 +8,9 @@ import click
 import pytest
 
 import crsyncer
+from crsyncer.adapters.store.statedir import Lock
 from crsyncer.cli.main import crsyncer as group
 from crsyncer.cli.shared import order, table
-from crsyncer.edges.store.statedir import Lock
 from crsyncer.errors import SyncError, Unsure
 from tests.delivery.command_line import crsyncer as run
 

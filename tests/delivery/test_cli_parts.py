@@ -7,10 +7,10 @@ from io import StringIO
 import click
 import pytest
 
+from crsyncer.adapters.store.statedir import Lock
 from crsyncer.cli import logs
 from crsyncer.cli.shared import explain, first_cause
 from crsyncer.cli.status import look
-from crsyncer.edges.store.statedir import Lock
 from crsyncer.errors import ConfigError, Locked, Never, Unsure
 
 

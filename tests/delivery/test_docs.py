@@ -9,10 +9,11 @@ from typing import Any
 import click
 import pytest
 
+from crsyncer.adapters.config import OPTIONS
+from crsyncer.adapters.metrics import Metrics
 from crsyncer.cli.main import crsyncer
-from crsyncer.core import policy, project, report
-from crsyncer.edges.config import OPTIONS
-from crsyncer.edges.metrics import Metrics
+from crsyncer.console import report
+from crsyncer.core import policy, project
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -117,7 +118,7 @@ def test_exit_codes_and_health_are_those_of_the_code():
 
 
 def test_the_states_of_kinds_are_those_of_the_code():
-    source = ast.parse((ROOT / "crsyncer/core/report.py").read_text())
+    source = ast.parse((ROOT / "crsyncer/console/report.py").read_text())
     [facts] = [n for n in source.body if isinstance(n, ast.ClassDef) and n.name == "KindFacts"]
     [docs] = [
         after.value.value

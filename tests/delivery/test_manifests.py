@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from crsyncer.adapters.config import load
 from crsyncer.core import calls
-from crsyncer.edges.config import load
 from crsyncer.sandbox.agent import AgentProcess
 from crsyncer.sandbox.api import Api, ApiError
 from crsyncer.sandbox.resource import CRD, Resource

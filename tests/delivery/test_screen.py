@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from crsyncer.cli.screen import WIDTH, render
+from crsyncer.console.report import OutboxFacts, StoredFacts, StoreFacts, document, stopped_document
+from crsyncer.console.screen import WIDTH, render
 from crsyncer.core.model import Side
-from crsyncer.core.report import OutboxFacts, StoredFacts, StoreFacts, document, stopped_document
-from crsyncer.core.words import count, duration, rfc3339
-from tests.core.report_kit import NOW, STORED, facts, hold, kind, side
+from crsyncer.core.text import count, duration, rfc3339
+from tests.console.report_kit import NOW, STORED, facts, hold, kind, side
 
 HEALTHY_SCREEN = """\
 HEALTHY: robot-1 is in sync with the cloud: 1 kind, 12 objects; nothing waits.

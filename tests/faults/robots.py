@@ -13,17 +13,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from crsyncer.adapters.kube import Exchange, KubeCluster
 from crsyncer.core import calls
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Key, Loaded, Side
 from crsyncer.core.policy import Policy, read_policy
 from crsyncer.core.watch import EventType
-from crsyncer.edges.kube import Exchange, KubeCluster
-from crsyncer.loop.fence import Fence
-from crsyncer.loop.listwatch import Phase
-from crsyncer.loop.mirror import Mirror
-from crsyncer.loop.reflector import Reflector
-from crsyncer.loop.side import SideLink
+from crsyncer.engine.cache import Cache
+from crsyncer.engine.informer import Informer
+from crsyncer.runtime.connection import Connection
+from crsyncer.runtime.listwatch import Phase
+from crsyncer.runtime.resume_check import ResumeCheck
 from tests.model.disk import Disk, Memory
 from tests.model.life import Tally
 from tests.system.bed import eventually, some_at_a_time
@@ -53,7 +53,7 @@ class Robot:
         self._policy = policy
         store = Memory(Disk(), Immortal(), random.Random())
         tally = Tally()
-        self.link = SideLink(
+        self.link = Connection(
             Side.CLOUD,
             cluster=cluster,
             store=store,
@@ -62,12 +62,12 @@ class Robot:
             crds=lambda: (policy.resource,),
             clock=time.time,
         )
-        self.reflector = Reflector(
+        self.reflector = Informer(
             self.link,
-            fence=Fence(self.link, store=store),
+            resume_check=ResumeCheck(self.link, store=store),
             policy=policy,
             namespace="",
-            mirror=Mirror(policy, store=store, loaded=Loaded(), clock=time.time),
+            cache=Cache(policy, store=store, loaded=Loaded(), clock=time.time),
             observer=tally,
             watch_timeout=_WATCH_TIMEOUT,
             changed=self._changed,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.edges.kube_server import TOKEN, always, answer, hostile, make_certificates, write_config
+from tests.adapters.kube_server import TOKEN, always, answer, hostile, make_certificates, write_config
 from tests.system.bed import Bed
 from tests.system.conftest import MakeBed
 from tests.system.flow import begun, flows

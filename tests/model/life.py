@@ -1,4 +1,4 @@
-"""One life of the agent: the real nerves on hands that obey the world, from start to stop, or to a sudden end."""
+"""One life of the agent: the real engine on adapters that obey the world, from start to stop, or to a sudden end."""
 
 import asyncio
 import logging
@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Protocol
 
+from crsyncer.console.collect import hold_facts, kind_facts, outbox_facts, side_facts
+from crsyncer.console.control import ControlCommands
+from crsyncer.console.report import Facts, StoreFacts, document
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Side
-from crsyncer.core.report import Facts, StoreFacts, document
-from crsyncer.loop.nerves import Nerves
-from crsyncer.loop.survey import hold_facts, kind_facts, outbox_facts, side_facts
+from crsyncer.engine.engine import Engine
 from crsyncer.ports import Reply
 from tests.model.api_server import ApiServer
 from tests.model.connection import Connection, Signal
@@ -121,7 +122,7 @@ class Life:
         self._since = clock()
         self.store = Memory(disk, self, chance)
         self._hands = {side: Hand(side, self, perform) for side in Side}
-        self.nerves = Nerves(
+        self.engine = Engine(
             {side: Connection(servers[side], weather[side], signals[side], self._hands[side]) for side in Side},
             store=self.store,
             observer=self.tally,
@@ -133,7 +134,8 @@ class Life:
             noticed=lambda: None,
             boot=boot,
         )
-        self.task = asyncio.get_running_loop().create_task(self.nerves.run())
+        self.commands = ControlCommands(self.engine.kinds, self.engine.context)
+        self.task = asyncio.get_running_loop().create_task(self.engine.run())
 
     def step(self) -> None:
         """Something happens of which a crash may be the next thing."""
@@ -159,22 +161,22 @@ class Life:
 
     def document(self) -> dict[str, object]:
         """What `crsyncer status --json` would say."""
-        nerves = self.nerves
-        rows = nerves.catalog.rows
+        engine = self.engine
+        rows = engine.kinds.rows
         facts = Facts(
             version="0",
             robot=ROBOT,
             pid=1,
             since=self._since,
-            sides={side: side_facts(link) for side, link in nerves.links.items()},
+            sides={side: side_facts(connection) for side, connection in engine.connections.items()},
             store=StoreFacts("memory"),
             kinds=tuple(
-                kind_facts(row, links=nerves.links, dispatchers=nerves.dispatchers, holds=nerves.holds)
+                kind_facts(row, connections=engine.connections, dispatchers=engine.dispatchers, holds=engine.holds)
                 for row in rows.values()
             ),
-            holds=tuple(hold_facts(nerves.holds, nerves.links)),
+            holds=tuple(hold_facts(engine.holds, engine.connections)),
             outbox=outbox_facts(rows),
-            ready=nerves.catalog.begun,
+            ready=engine.kinds.begun,
         )
         return document(facts, self._clock())
 

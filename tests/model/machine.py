@@ -283,10 +283,10 @@ class Machine:
         """A human lets everything go on, and accepts clusters that are not those of before."""
         if self.world.life is None:
             return
-        nerves = self.world.life.nerves
+        engine = self.world.life.engine
         for side in Side:
             self._order({"command": "release", "id": str(side)})
-        for group in nerves.holds.groups():
+        for group in engine.holds.groups():
             self.checker.released.add(group.resource)
             if group.reason == "Manual":
                 self.checker.manual.pop(group.resource, None)
@@ -300,7 +300,7 @@ class Machine:
 
         async def ask() -> bool:
             try:
-                await life.nerves.orders.answer(request)
+                await life.commands.answer(request)
             except SyncError:
                 return False
             return True

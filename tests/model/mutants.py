@@ -13,17 +13,17 @@ from typing import Any, cast
 
 from crsyncer.core import answers, calls, decide, guard, project, watch
 from crsyncer.core.queue import WorkQueue
-from crsyncer.loop.brake import DeletionBrake
-from crsyncer.loop.custody import Custody
-from crsyncer.loop.definition import Definition
-from crsyncer.loop.dispatch import Dispatcher
-from crsyncer.loop.listwatch import ListWatch
-from crsyncer.loop.mirror import Mirror
-from crsyncer.loop.outbox import Outbox
-from crsyncer.loop.reflector import Reflector
-from crsyncer.loop.restore import Restore
-from crsyncer.loop.side import SideLink
-from crsyncer.loop.vanishing import Vanishing
+from crsyncer.engine.cache import Cache
+from crsyncer.engine.deletion_check import DeletionCheck
+from crsyncer.engine.deletion_holds import DeletionHolds
+from crsyncer.engine.informer import Informer
+from crsyncer.engine.kind_alive import KindAlive
+from crsyncer.engine.missing_kind import MissingKind
+from crsyncer.engine.outbox import Outbox
+from crsyncer.engine.restores import Restores
+from crsyncer.runtime.connection import Connection
+from crsyncer.runtime.dispatcher import Dispatcher
+from crsyncer.runtime.listwatch import ListWatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ MUTANTS = (
     ),
     Mutant(
         "an older event overwrites a newer one",
-        Mirror.saw,
+        Cache.saw,
         "if known is not None and newer(known.resource_version, view.resource_version):",
         "if False:",
         noticed_by="S4_4_a",
@@ -85,8 +85,8 @@ MUTANTS = (
     ),
     Mutant(
         "a deletion leaves no tombstone",
-        Mirror.lost,
-        "self.entomb(key, Tombstone(view.uid, self._clock()))",
+        Cache.lost,
+        "self.add_tombstone(key, Tombstone(view.uid, self._clock()))",
         "pass",
         noticed_by="S7_1_a",
     ),
@@ -99,7 +99,7 @@ MUTANTS = (
     ),
     Mutant(
         "what holds every deletion is ignored",
-        Custody.standing,
+        DeletionHolds.standing,
         "return next(",
         "return None and next(",
         noticed_by="S5_5_a_human",
@@ -127,7 +127,7 @@ MUTANTS = (
     ),
     Mutant(
         "a kind that is gone does not matter",
-        DeletionBrake._verify,
+        DeletionCheck._verify,
         "if self.kind_missing or alive is Alive.OTHER:",
         "if False:",
         noticed_by="S5_5_a_kind_that_is_deleted",
@@ -141,21 +141,21 @@ MUTANTS = (
     ),
     Mutant(
         "what a kind came back without is not asked",
-        Vanishing._replaced,
+        MissingKind._replaced,
         "self.begin()",
         "pass",
         noticed_by="S5_5_a_kind_that_was_made_anew_with_half",
     ),
     Mutant(
         "another cluster's kind is taken for one that was made anew",
-        Definition._ask_crd,
+        KindAlive._ask_crd,
         "await self._meet_again(uid)",
         "pass",
         noticed_by="S8_3_a_cloud",
     ),
     Mutant(
         "that a kind is another is never accepted",
-        Definition._ask_crd,
+        KindAlive._ask_crd,
         'self._remember("")',
         "pass",
         noticed_by="S5_5_a_kind_that_was_made_anew_with_all",
@@ -163,7 +163,7 @@ MUTANTS = (
     Mutant("an error is taken as done", answers.judge, "return Unsure(message)", "return None", noticed_by="S10_what"),
     Mutant(
         "a lost reply is taken as done",
-        SideLink.request,
+        Connection.request,
         "raise\n",
         'return Reply(200, {"metadata": {"uid": "a lie"}})\n',
         noticed_by="S10_a_create",
@@ -184,8 +184,8 @@ MUTANTS = (
     ),
     Mutant(
         "a restored cluster holds nothing back",
-        Restore.begin,
-        "self._custody.engage(RESTORED)",
+        Restores.begin,
+        "self._deletion_holds.engage(RESTORED)",
         "pass",
         noticed_by="S8_3_what",
     ),
@@ -223,9 +223,9 @@ MUTANTS = (
     ),
     Mutant(
         "where a list ended is not remembered with it",
-        Reflector.moved,
-        "self._mirror.set_cursor(self.side, self.namespace, cursor)",
-        'self._mirror.set_cursor(self.side, self.namespace, cursor and replace(cursor, resource_version="1"))',
+        Informer.moved,
+        "self._cache.set_cursor(self.side, self.namespace, cursor)",
+        'self._cache.set_cursor(self.side, self.namespace, cursor and replace(cursor, resource_version="1"))',
         noticed_by="S7_1",
     ),
     Mutant(

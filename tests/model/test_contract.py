@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from crsyncer.adapters.kube import KubeCluster
+from crsyncer.adapters.store.store import SqliteStore
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Record, Side, Tombstone
-from crsyncer.edges.kube import KubeCluster
-from crsyncer.edges.store.store import SqliteStore
 from crsyncer.ports import Reply, Store
 from crsyncer.sandbox.sandbox import Sandbox
-from tests.edges.store_kit import GOALS, body, cursor, key, pending, view
+from tests.adapters.store_kit import GOALS, body, cursor, key, pending, view
 from tests.model.connection import Connection
 from tests.model.contract import Script
 from tests.model.disk import Disk, Memory

@@ -34,7 +34,7 @@ def redefine(world: World, *names: str) -> None:
 
 
 @contextmanager
-def out_of_sight(world: World, how: str) -> Iterator[None]:
+def out_of_observe(world: World, how: str) -> Iterator[None]:
     """What happens inside, the agent does not see."""
     if how == "cut":
         world.cut("cloud")
@@ -57,7 +57,7 @@ def holds(world: World) -> list[tuple[str, int]]:
 def test_S5_5_a_kind_that_was_made_anew_out_of_sight_costs_no_copy(world: World, how: str, compacted: bool) -> None:
     world.cloud.create("b", spec={"x": 1})
     world.settle()
-    with out_of_sight(world, how):
+    with out_of_observe(world, how):
         redefine(world, "b")
         if compacted:
             world.cloud.compact()
@@ -88,7 +88,7 @@ def test_S5_5_a_kind_that_was_made_anew_with_half_of_its_objects_keeps_the_other
     for name in ("b", "c", "d"):
         world.cloud.create(name, spec={"x": 1})
     world.settle()
-    with out_of_sight(world, how):
+    with out_of_observe(world, how):
         redefine(world, "a", "b")
     world.pass_time(600)
     assert holds(world) == [("KindMissing", 2)]
@@ -97,7 +97,7 @@ def test_S5_5_a_kind_that_was_made_anew_with_half_of_its_objects_keeps_the_other
 
 @pytest.mark.parametrize("how", ["cut", "down"])
 def test_S5_5_a_kind_that_was_made_anew_with_all_its_objects_holds_nothing_later(world: World, how: str) -> None:
-    with out_of_sight(world, how):
+    with out_of_observe(world, how):
         redefine(world, "a")
     world.settle()
     assert (holds(world), copy(world)["spec"]) == ([], {"x": 2})
@@ -162,7 +162,7 @@ def test_S8_3_a_cloud_that_was_built_anew_while_a_deletion_is_asked_about_is_no_
             world.pass_time(200)
             assert world.status()["sides"]["cloud"]["state"] == "identity-changed"
             assert world.life is not None
-            world.clock.run(world.life.nerves.orders.answer({"command": "release", "id": "cloud"}))
+            world.clock.run(world.life.commands.answer({"command": "release", "id": "cloud"}))
             world.pass_time(200)
             assert "a" in world.robot.objects()
             assert {reason for reason, _ in holds(world)} == {"Restored"}

@@ -130,17 +130,17 @@ class World:
         life = self.life
         if life is None:
             return True
-        nerves = life.nerves
-        pairs = [row.pair for row in nerves.catalog.rows.values() if row.pair is not None]
-        if len(pairs) < len(self.kinds) or not all(link.up.is_set() for link in nerves.links.values()):
+        engine = life.engine
+        running = [row.kind for row in engine.kinds.rows.values() if row.kind is not None]
+        if len(running) < len(self.kinds) or not all(link.up.is_set() for link in engine.connections.values()):
             return False
-        for pair in pairs:
-            resource = pair.policy.resource
-            if any(d.active(resource) for d in nerves.dispatchers.values()):
+        for kind in running:
+            resource = kind.policy.resource
+            if any(d.active(resource) for d in engine.dispatchers.values()):
                 return False
-            for reflector in pair.reflectors:
-                newest = self.planes[reflector.side].newest(pair.policy.plural)
-                if int(reflector.cursor() or 0) < newest:
+            for informer in kind.informers:
+                newest = self.planes[informer.side].newest(kind.policy.plural)
+                if int(informer.cursor() or 0) < newest:
                     return False
         return True
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from crsyncer.core.actions import Update
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.project import APPLIED
-from crsyncer.core.words import plain
+from crsyncer.core.text import plain
 from tests.model.api_server import CRDS
 from tests.model.plane import GROUP, NAMESPACE, Plane
 from tests.model.storage import Snapshot
@@ -115,16 +115,16 @@ class Story:
 
     def _release(self, hold: str) -> None:
         assert self._world.life is not None, "nobody is there to take orders"
-        self._world.clock.run(self._world.life.nerves.orders.answer({"command": "release", "id": hold}))
+        self._world.clock.run(self._world.life.commands.answer({"command": "release", "id": hold}))
         self._world.pass_time(1)
 
     def _witness(self, write: Write) -> None:
         """Remember why, as long as it is true."""
         assert self._world.life is not None
-        row = self._world.life.nerves.catalog.rows.get(write.resource)
-        if row is None or row.pair is None or write.side is not row.pair.policy.downstream:
+        row = self._world.life.engine.kinds.rows.get(write.resource)
+        if row is None or row.kind is None or write.side is not row.kind.policy.downstream:
             return
-        action = row.pair.worker.plan(Key(NAMESPACE, write.name)).content
+        action = row.kind.reconciler.plan(Key(NAMESPACE, write.name)).content
         why = getattr(action, "why", None)
         if why is not None and not (isinstance(action, Update) and why == "changed"):
             self._why[id(write)] = str(why)

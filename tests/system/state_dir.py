@@ -8,8 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
+from crsyncer.adapters.store.offline import OfflineState, read_object, read_offline
 from crsyncer.core.model import Key
-from crsyncer.edges.store.offline import OfflineState, read_object, read_offline
 from crsyncer.errors import StoreError
 from tests.system.asked import lists
 from tests.system.bed import Bed, eventually, writes

@@ -4,7 +4,7 @@ import asyncio
 import time
 from typing import Any
 
-from crsyncer.core.words import unix
+from crsyncer.core.text import unix
 from tests.system.asked import full_list
 from tests.system.bed import LABEL, ROBOT, Bed, SideBed, eventually
 from tests.system.commands import ask, one_hold, run, until_held

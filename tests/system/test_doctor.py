@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from crsyncer.core.words import unix
+from crsyncer.core.text import unix
 from tests.system.bed import ROBOT, SYNCER, Bed
 from tests.system.commands import access
 from tests.system.conftest import MakeBed

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from crsyncer.adapters.store.store import SqliteStore
 from crsyncer.core.calls import PARTIAL_LIST
 from crsyncer.core.model import Side
-from crsyncer.edges.store.store import SqliteStore
 from crsyncer.sandbox.link import Link
 from tests.system.asked import deletes, lists, watches
 from tests.system.bed import Bed, eventually, writes

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from crsyncer.sandbox.agent import AgentProcess
-from tests.edges.store_kit import as_schema_1_had_it, break_bodies
+from tests.adapters.store_kit import as_schema_1_had_it, break_bodies
 from tests.system.asked import full_list, lists
 from tests.system.bed import Bed, eventually, writes
 from tests.system.crowd import copied, report_all, shown_all

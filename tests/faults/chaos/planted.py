@@ -11,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from crsyncer.adapters.store.store import SqliteStore
 from crsyncer.cli.main import main
-from crsyncer.core.model import Gap, Key, Side, Sighting, View
-from crsyncer.edges.store.store import SqliteStore
-from crsyncer.loop.brake import DeletionBrake
-from crsyncer.loop.mirror import Mirror
-from crsyncer.loop.outbox import Outbox
+from crsyncer.core.model import Gap, Key, Observation, Side, View
+from crsyncer.engine.cache import Cache
+from crsyncer.engine.deletion_check import DeletionCheck
+from crsyncer.engine.outbox import Outbox
 
 _LATE_SECONDS = 5.0
 
@@ -26,9 +26,9 @@ def status_for_anybody() -> None:
     send = Outbox.send
 
     async def careless(self: Outbox, key: Key, failures: int) -> bool:
-        row, upstream = self._mirror.pending.get(key), self._mirror.sight(Side.CLOUD, key)
+        row, upstream = self._cache.pending.get(key), self._cache.observe(Side.CLOUD, key)
         if row is not None and isinstance(upstream, View):
-            self._mirror.set_pending(key, replace(row, upstream_uid=upstream.uid))
+            self._cache.set_pending(key, replace(row, upstream_uid=upstream.uid))
         return await send(self, key, failures)
 
     _plant(Outbox, "send", careless)
@@ -39,7 +39,7 @@ def acknowledged_by_key() -> None:
     acknowledge = Outbox._acknowledge
 
     def careless(self: Outbox, key: Key, row: Any, **said: str) -> None:
-        acknowledge(self, key, self._mirror.pending.get(key) or row, **said)
+        acknowledge(self, key, self._cache.pending.get(key) or row, **said)
 
     _plant(Outbox, "_acknowledge", careless)
 
@@ -56,17 +56,17 @@ def cursor_ahead() -> None:
 
 def unseen_is_gone() -> None:
     """What cannot be seen is taken for deleted, and nobody looks twice."""
-    sight = Mirror.sight
+    sight = Cache.observe
 
-    def careless(self: Mirror, side: Side, key: Key) -> Sighting:
+    def careless(self: Cache, side: Side, key: Key) -> Observation:
         seen = sight(self, side, key)
         return Gap.ABSENT if seen is Gap.UNSEEN else seen
 
-    async def rash(_self: DeletionBrake, _key: Key) -> None:
+    async def rash(_self: DeletionCheck, _key: Key) -> None:
         return None
 
-    _plant(Mirror, "sight", careless)
-    _plant(DeletionBrake, "check", rash)
+    _plant(Cache, "observe", careless)
+    _plant(DeletionCheck, "check", rash)
 
 
 def _plant(owner: type, name: str, function: Callable[..., Any]) -> None:

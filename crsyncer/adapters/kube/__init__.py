@@ -1,0 +1,11 @@
+"""The API server: HTTP, TLS, credentials and bytes. Knows nothing of syncing, and no other room may know any of this.
+
+`client` sends requests, `stream` reads watches, `transport` makes sockets and names their failures, `kubeconfig` and
+`credentials` make the login and keep it fresh, and `loader`, a process of its own, asks plug-ins through the
+Kubernetes library. `visit` and `certificates` are the doctor's.
+"""
+
+from crsyncer.adapters.kube.client import KubeCluster
+from crsyncer.adapters.kube.transport import Exchange
+
+__all__ = ["Exchange", "KubeCluster"]

@@ -1,0 +1,216 @@
+"""Sockets that notice a dead peer, TLS as strict as kubectl's, and plain words for what goes wrong on them."""
+
+import errno
+import os
+import socket
+import ssl
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+from crsyncer.adapters.kube.resumption import ResumingContext
+from crsyncer.core.text import NOT_YET_VALID
+from crsyncer.errors import ConfigError, Unsure
+
+CONNECT_TIMEOUT = 20.0
+"""Seconds for TCP and TLS together: sixteen handshakes at a time take 16 kbit/s for most of it."""
+_KEEPALIVE = (("SO_KEEPALIVE", 1), ("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+_USER_TIMEOUT = 45_000
+"""Milliseconds that sent bytes may stay unacknowledged; with keep-alive, a silent cut is noticed within 60 s (S9.3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Some traffic with the API server, for counters.
+
+    `code` is the HTTP status, 0 where no answer came, and None for bytes of a running watch, which are no request.
+    The bytes are what went over this cluster's sockets (TLS included) since the previous exchange: their sum is
+    exact, the attribution to one of several concurrent requests is not.
+    """
+
+    verb: str
+    code: int | None
+    bytes_up: int
+    bytes_down: int
+    seconds: float
+
+
+@dataclass(slots=True)
+class Meter:
+    """Bytes that the sockets of one cluster have moved."""
+
+    up: int = 0
+    down: int = 0
+
+    def take(self) -> tuple[int, int]:
+        """What was counted since the last time."""
+        taken = self.up, self.down
+        self.up = self.down = 0
+        return taken
+
+
+class MeteredSocket(socket.socket):
+    """A TCP socket that counts. A subclass, because the event loop takes nothing but sockets."""
+
+    __slots__ = ("meter",)
+    meter: Meter
+
+    def send(self, data: Any, flags: int = 0, /) -> int:
+        """Count what the kernel took."""
+        sent = super().send(data, flags)
+        self.meter.up += sent
+        return sent
+
+    def recv(self, size: int, flags: int = 0, /) -> bytes:
+        """Count what came."""
+        data = super().recv(size, flags)
+        self.meter.down += len(data)
+        return data
+
+    def recv_into(self, buffer: Any, size: int = 0, flags: int = 0, /) -> int:
+        """Count what came."""
+        received = super().recv_into(buffer, size, flags)
+        self.meter.down += received
+        return received
+
+    def sendmsg(self, buffers: Any, *rest: Any) -> int:
+        """Count what the kernel took."""
+        sent = super().sendmsg(buffers, *rest)
+        self.meter.up += sent
+        return sent
+
+
+def open_socket(address: tuple[Any, ...], *, meter: Meter) -> socket.socket:
+    """An unconnected socket for an address of getaddrinfo() that will notice when its peer vanishes."""
+    made = MeteredSocket(*address[:3])
+    made.meter = meter
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for name, value in _KEEPALIVE:
+        if hasattr(socket, name):
+            level = socket.SOL_SOCKET if name.startswith("SO_") else socket.IPPROTO_TCP
+            made.setsockopt(level, getattr(socket, name), value)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _USER_TIMEOUT)
+    return made
+
+
+def tls_context(*, ca: str | None, certificate: str | None, key: str | None, verify: bool) -> ssl.SSLContext:
+    """TLS >= 1.2 that trusts exactly `ca` (PEM), or the machine's roots without one; raises ConfigError."""
+    context = ResumingContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        if ca:
+            context.load_verify_locations(cadata=ca)
+        else:
+            context.load_default_certs()
+    except (ssl.SSLError, ValueError):
+        raise ConfigError("certificate-authority is no PEM certificate", hint="check the kubeconfig's CA") from None
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    # As Go does, and so kubectl: any certificate of the bundle is an anchor, and the key identifiers that
+    # Python 3.13 began to insist on (many clusters' CAs have none) are not required.
+    context.verify_flags = (context.verify_flags | ssl.VERIFY_X509_PARTIAL_CHAIN) & ~ssl.VERIFY_X509_STRICT
+    if not verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if certificate and key:
+        with _secret_file(f"{certificate}\n{key}\n") as path:
+            try:
+                # Without the callback an encrypted key would ask on the terminal.
+                context.load_cert_chain(path, password=lambda: "")
+            except (ssl.SSLError, OSError, ValueError):
+                message = "client certificate and client key are no PEM pair that belongs together"
+                raise ConfigError(message, hint="an encrypted key cannot be used") from None
+    return context
+
+
+@contextmanager
+def _secret_file(text: str) -> Iterator[str]:
+    """A path to `text` for a library that reads nothing but files; on Linux in memory only."""
+    if sys.platform == "linux":
+        descriptor = os.memfd_create("crsyncer", os.MFD_CLOEXEC)
+        with open(descriptor, "w") as file:
+            file.write(text)
+            file.flush()
+            yield f"/proc/self/fd/{descriptor}"
+    else:
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write(text)
+            file.flush()
+            yield file.name
+
+
+_CERTIFICATE = {
+    9: (NOT_YET_VALID, "set this machine's clock"),
+    10: ("the server's certificate has expired", "check this machine's clock, then the server's certificate"),
+    62: ("the server's certificate is not for this host name", "check server and tls-server-name in the kubeconfig"),
+    64: ("the server's certificate is not for this IP address", "check server and tls-server-name in the kubeconfig"),
+}
+"""By X509_V_ERR_*; everything else is a chain that ends at no CA of ours."""
+
+_OS_ERROR = {
+    errno.ECONNREFUSED: ("connection refused", "is the API server running, and is the port right?"),
+    errno.ECONNRESET: ("connection reset", "the server or something on the way closed it"),
+    errno.EPIPE: ("connection reset", "the server or something on the way closed it"),
+    errno.ENETUNREACH: ("network unreachable", "this machine has no route to the server"),
+    errno.EHOSTUNREACH: ("host unreachable", "this machine has no route to the server"),
+    errno.ETIMEDOUT: ("the connection went dead", "packets vanish on the way"),
+    errno.EMFILE: ("too many open files", "raise the limit on open files (LimitNOFILE)"),
+}
+
+
+def unsure(error: BaseException, *, seconds: float) -> Unsure:
+    """The failure of one exchange in plain words. `seconds` is how long an answer was waited for.
+
+    The original is never chained by callers: aiohttp's errors carry request headers.
+    """
+    reason, hint = _explain(error, seconds=seconds)
+    return Unsure(reason, hint=hint)
+
+
+def _explain(error: BaseException, *, seconds: float) -> tuple[str, str]:
+    cause: BaseException | None = error
+    while cause is not None:
+        # aiohttp's wrappers claim to be SSL errors too, but only the cause inside them knows what happened.
+        if isinstance(cause, ssl.SSLCertVerificationError) and hasattr(cause, "verify_code"):
+            unknown = (
+                "the server's certificate is not signed by a CA that the kubeconfig trusts",
+                "wrong server, or its CA was rotated: fetch certificate-authority-data anew",
+            )
+            return _CERTIFICATE.get(cause.verify_code, unknown)
+        if isinstance(cause, ssl.SSLError) and not isinstance(cause, aiohttp.ClientError):
+            said = (cause.reason or "").lower().replace("_", " ")
+            if said in ("wrong version number", "record layer failure", "packet length too long", "http request"):
+                return "the server does not speak TLS on this port", "check the port in the kubeconfig"
+            return f"TLS failed: {said or 'connection closed'}", "client certificate, or a TLS version below 1.2?"
+        if isinstance(cause, OSError) and cause.errno in _OS_ERROR:
+            return _OS_ERROR[cause.errno]
+        cause = cause.__cause__ or getattr(cause, "os_error", None)
+    match error:
+        case aiohttp.ClientConnectorDNSError():
+            return "the server's name does not resolve", "check DNS, the network and the kubeconfig's server"
+        case aiohttp.ConnectionTimeoutError():
+            return (
+                f"no connection within {min(seconds, CONNECT_TIMEOUT):g} s",
+                "packets vanish on the way, or a firewall drops them",
+            )
+        case aiohttp.SocketTimeoutError():
+            return f"nothing came for {seconds:g} s", "the server, or something on the way, hangs"
+        case TimeoutError():
+            return f"no answer within {seconds:g} s", "the server, or something on the way, hangs"
+        case aiohttp.ServerDisconnectedError():
+            return "the server closed the connection without an answer", "is it restarting?"
+        case aiohttp.ContentTypeError() | aiohttp.ClientPayloadError():
+            return "the answer was cut off or garbled", "the server or something on the way closed the connection"
+        case aiohttp.ClientHttpProxyError():
+            return f"the proxy refused with status {error.status}", "check proxy-url and HTTPS_PROXY"
+        case aiohttp.ClientResponseError():
+            return "the answer is not HTTP", "check the port in the kubeconfig"
+        case OSError() if error.strerror:
+            return error.strerror.lower(), ""
+        case _:
+            return f"no connection ({type(error).__name__})", ""

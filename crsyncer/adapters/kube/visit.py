@@ -1,0 +1,141 @@
+"""One API server as the doctor sees it: the login's papers, the server's certificate, and single requests."""
+
+import asyncio
+import socket
+import ssl
+import threading
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from crsyncer.adapters.kube.certificates import Span, span, spans, token_span
+from crsyncer.adapters.kube.client import KubeCluster
+from crsyncer.adapters.kube.credentials import Credentials, Login
+from crsyncer.adapters.kube.transport import CONNECT_TIMEOUT, unsure
+from crsyncer.core.calls import Call
+from crsyncer.core.findings import Papers, Term
+from crsyncer.errors import Unsure
+from crsyncer.ports import Reply
+
+
+class KubeVisit:
+    """One context of a kubeconfig, and the server behind it. Made by `enter`, closed by `aclose`."""
+
+    def __init__(self, credentials: Credentials) -> None:
+        self._config = credentials.login.config
+        self._tls = credentials.login.tls
+        self._cluster = KubeCluster(credentials)
+        self.papers = _papers(credentials.login)
+
+    @classmethod
+    async def enter(cls, kubeconfig: Path | None, context: str) -> "KubeVisit":
+        """Load the login, and ask its plug-in if it has one; raises ConfigError."""
+        return cls(await Credentials.load(kubeconfig, context=context or None))
+
+    async def resolve(self) -> None:
+        """Look the server's name up; raises Unsure where it has no address.
+
+        In a thread that nobody waits for: a lookup without a network takes longer than a person waits, and the
+        event loop's own threads would keep the process from ending.
+        """
+        url = urlsplit(self._config.server)
+        if self._config.proxy is not None:
+            return  # the proxy does it
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[OSError | None] = loop.create_future()
+
+        def answer(error: OSError | None) -> None:
+            if not done.done():
+                done.set_result(error)
+
+        def look_up() -> None:
+            found = None
+            try:
+                socket.getaddrinfo(url.hostname, url.port or 443, type=socket.SOCK_STREAM)
+            except OSError as error:
+                found = error
+            with suppress(RuntimeError):  # nobody waits any more
+                loop.call_soon_threadsafe(answer, found)
+
+        threading.Thread(target=look_up, daemon=True).start()
+        if await done is not None:
+            raise Unsure(
+                f"the server's name {url.hostname} does not resolve",
+                hint="check DNS, the network and the kubeconfig's server",
+            )
+
+    async def certificate(self) -> Term | None:
+        """The server's certificate as it shows it, and whether we trust it. Raises Unsure.
+
+        None behind a proxy. Nothing but handshakes are made, and no credential but a client certificate is sent, and
+        that only to a server that we trust.
+        """
+        config = self._config
+        if config.proxy is not None:
+            return None
+        blind = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        blind.check_hostname = False
+        blind.verify_mode = ssl.CERT_NONE
+        try:
+            found = span(await self._handshake(blind))
+        except OSError as error:
+            raise unsure(error, seconds=CONNECT_TIMEOUT) from None
+        try:
+            await self._handshake(self._tls)
+        except ssl.SSLCertVerificationError as error:
+            why = unsure(error, seconds=CONNECT_TIMEOUT)
+            return Term("server-certificate", *found, objection=str(why), remedy=why.hint)
+        except OSError:
+            pass  # whatever it is, it is not about the certificate, and the requests will meet it too
+        return _term("server-certificate", found)
+
+    async def _handshake(self, context: ssl.SSLContext) -> bytes:
+        """The server's certificate, as DER; raises OSError."""
+        url = urlsplit(self._config.server)
+        name = self._config.server_name or url.hostname
+        _, writer = await asyncio.open_connection(url.hostname, url.port or 443, ssl=context, server_hostname=name)
+        try:
+            return writer.get_extra_info("ssl_object").getpeercert(binary_form=True) or b""
+        finally:
+            writer.transport.abort()
+
+    async def request(self, call: Call) -> Reply:
+        """Send one request; raises Unsure."""
+        return await self._cluster.request(call)
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self._cluster.close()
+
+
+def _papers(login: Login) -> Papers:
+    config = login.config
+    renewed = config.helper is not None or config.token_file is not None
+    terms = []
+    if config.ca:
+        # Any certificate of a bundle will do, so the one that lasts longest counts.
+        longest = max(spans(config.ca), key=lambda found: found[1] or 0.0, default=(None, None))
+        terms.append(_term("ca", longest))
+    if login.identity[2]:
+        terms.append(_term("client-certificate", *spans(login.identity[2])[:1], renewed=config.helper is not None))
+    scheme, _, token = (login.authorization.text if login.authorization else "").partition(" ")
+    if scheme == "Bearer" and (found := token_span(token)) is not None:
+        terms.append(_term("token", found, renewed=renewed))
+    return Papers(config.server, _means(login), config.verify, tuple(terms))
+
+
+def _term(name: str, found: Span = (None, None), *, renewed: bool = False) -> Term:
+    return Term(name, found[0], found[1], renewed)
+
+
+def _means(login: Login) -> str:
+    config, parts = login.config, []
+    if config.helper is not None:
+        parts.append("an exec plug-in or auth-provider, which answered")
+    elif login.identity[2]:
+        parts.append("a client certificate")
+    if config.token_file is not None:
+        parts.append(f"the token in {config.token_file}")
+    elif login.authorization is not None and config.helper is None:
+        parts.append("a token" if login.authorization.text.startswith("Bearer ") else "user name and password")
+    return " and ".join(parts) or "nothing"

@@ -1,0 +1,327 @@
+"""The store's thread: it owns the connection, and turns what is put into group commits (S6.1, S6.5).
+
+A thread of its own, not a task: what was put is on disk in time even while the event loop is busy or being cancelled,
+and asyncio never waits for the disk.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import sqlite3
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from crsyncer.adapters.store import rows
+from crsyncer.adapters.store.codec import CLOUD, ROBOT, Copy, Place, Row
+from crsyncer.adapters.store.database import Opened
+from crsyncer.core.model import Loaded
+from crsyncer.errors import StoreError, SyncError
+
+GROUP_SECONDS = 0.235
+"""From the first put to its commit: with the commit itself, durable within 250 ms (S6.3)."""
+RETRY_SECONDS = (0.25, 10.0)
+"""First and longest delay before the disk is tried again."""
+SILENT_SECONDS = 5.0
+"""After so long in one piece of work the disk counts as one that refuses."""
+LAST_SECONDS = 4.0
+"""How long stopping waits for the disk: the agent has 10 s for everything."""
+_FULL = 2_000
+"""Rows at which the buffer is committed at once, so that a first list of many objects does not pile up in memory."""
+_RECENT = 256
+_RECENT_BYTES = 4 << 20
+_NEVER = float("inf")
+
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class Committer:
+    """A buffer in front of a database. The newest put to a place wins, and all puts are committed in one piece.
+
+    While the disk refuses, the refused batch stays in front of newer puts, cursors included, and is tried again.
+    """
+
+    def __init__(self, *, on_trouble: Callable[[str | None], None], on_commit: Callable[[float], None]) -> None:
+        """`on_trouble` is called in the event loop, `on_commit` in the thread, with seconds."""
+        self.commits = 0
+        self._refusal: str | None = None
+        self._busy_since = _NEVER
+        self._on_trouble = on_trouble
+        self._on_commit = on_commit
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.Thread(target=self._run, name="crsyncer-store", daemon=True)
+        self._opened: Opened | None = None
+        self._retry = RETRY_SECONDS[0]
+        self._fault = os.environ.get("CRSYNCER_FAULT", "")
+        # Everything below is shared by loop and thread, and touched under _wake.
+        self._wake = threading.Condition()
+        self._buffer, self._flying = rows.Batch(), rows.Batch()
+        self._due = _NEVER
+        self._jobs: deque[Callable[[], None]] = deque()
+        self._waiters: list[asyncio.Future[None]] = []
+        self._recent = Recent()
+        self._closing = False
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the disk does not take what was put; None while it does, as far as is known."""
+        if time.monotonic() - self._busy_since > SILENT_SECONDS:
+            return f"the disk has not answered for more than {SILENT_SECONDS:.0f} s"
+        return self._refusal
+
+    async def start(self, open_: Callable[[], Opened]) -> Opened:
+        """Start the thread and open the database in it; raises what `open_` raises."""
+
+        def begin() -> Opened:
+            self._opened = opened = open_()
+            if opened.thaw is not None:
+                with self._wake:
+                    self._refusal, self._due = opened.refusal, time.monotonic() + self._retry
+                self._later(self._on_trouble, opened.refusal)
+            return opened
+
+        self._thread.start()
+        return await self._do(begin)
+
+    def put(self, place: Place, row: Row | None) -> None:
+        """Write a row, or remove it, with the next commit."""
+        with self._wake:
+            self._buffer.rows[place] = row
+            self._touch()
+
+    def forget(self, resource: str, *, keep_outbox: bool) -> None:
+        """Forget a kind with the next commit, and what was put of it before."""
+        with self._wake:
+            self._buffer.forget(resource, keep_outbox=keep_outbox)
+            self._touch()
+
+    async def flush(self) -> None:
+        """Return when everything put so far is on disk, or after the disk has refused it and that was reported."""
+        with self._wake:
+            if self._closing or self.trouble is not None or not (self._buffer or self._flying):
+                return
+            waiter: asyncio.Future[None] = self._loop.create_future()
+            self._waiters.append(waiter)
+            self._due = 0.0
+            self._wake.notify()
+        while not waiter.done() and self.trouble is None:
+            await asyncio.wait([waiter], timeout=1.0)
+
+    async def copy(self, place: Place) -> Copy | None:
+        """The newest copy put at a place; raises sqlite3.Error."""
+        with self._wake:
+            known, row = self._in_memory(place)
+        if not known:
+            row = await self._do(lambda: self._read(place))
+        return row if isinstance(row, Copy) else None
+
+    async def load(self, resource: str) -> tuple[Loaded, list[Place]]:
+        """A kind, what is not yet on disk included, and which rows of it were damaged; raises sqlite3.Error."""
+        return await self._do(lambda: self._load(resource))
+
+    async def stop(self) -> bool:
+        """Commit what is left, fold the WAL into the database and end the thread; False where the disk is silent.
+
+        The thread is then still at it, and dies with the process.
+        """
+        with self._wake:
+            self._closing = True
+            self._wake.notify()
+        await asyncio.to_thread(self._thread.join, LAST_SECONDS)
+        return not self._thread.is_alive()
+
+    def _touch(self) -> None:
+        if len(self._buffer.rows) >= _FULL and self._refusal is None and self._due > 0:
+            self._due = 0.0
+            self._wake.notify()
+        elif self._due == _NEVER:
+            self._due = time.monotonic() + GROUP_SECONDS
+            self._wake.notify()
+
+    def _in_memory(self, place: Place) -> tuple[bool, Row | None]:
+        """Whether memory knows what is at a place, and what."""
+        for batch in (self._buffer, self._flying):
+            if place in batch.rows:
+                return True, batch.rows[place]
+            if batch.hides(place):
+                return True, None
+        recent = self._recent.get(place)
+        return recent is not None, recent
+
+    async def _do(self, work: Callable[[], T]) -> T:
+        """Let the thread do something between two commits; raises what it raises, StoreError once stopped."""
+        done: asyncio.Future[T] = self._loop.create_future()
+
+        def job() -> None:
+            try:
+                result = work()
+            except Exception as error:
+                self._later(_settle, done, None, error)
+            else:
+                self._later(_settle, done, result, None)
+
+        with self._wake:
+            if self._closing:
+                raise StoreError("the store is closed")
+            self._jobs.append(job)
+            self._wake.notify()
+        return await done
+
+    def _later(self, call: Callable[..., None], *args: Any) -> None:
+        """Call something in the event loop, if there still is one."""
+        try:
+            self._loop.call_soon_threadsafe(call, *args)
+        except RuntimeError:
+            _log.debug("the event loop was closed before the store")
+
+    # Below here, all runs in the thread.
+
+    def _run(self) -> None:
+        while True:
+            with self._wake:
+                while not (self._jobs or self._closing or time.monotonic() >= self._due):
+                    self._wake.wait(None if self._due == _NEVER else max(0.0, self._due - time.monotonic()))
+                job = self._jobs.popleft() if self._jobs and time.monotonic() < self._due else None
+                done = self._closing and not job
+            self._busy_since = time.monotonic()
+            (job or self._commit)()
+            self._busy_since = _NEVER
+            if done:
+                break
+        if self._opened is not None:
+            self._opened.close()
+
+    def _commit(self) -> None:
+        with self._wake:
+            batch, self._buffer = self._buffer, rows.Batch()
+            waiters, self._waiters = self._waiters, []
+            self._flying, self._due = batch, _NEVER
+        try:
+            if batch or self._refusal is not None:
+                self._write(batch)
+        except Exception as error:
+            self._refused(batch, error)
+        else:
+            self._accepted(batch)
+        for waiter in waiters:
+            self._later(_settle, waiter, None, None)
+
+    def _write(self, batch: rows.Batch) -> None:
+        if self._opened is None:
+            raise StoreError("the database is not open")
+        if self._opened.thaw is not None:
+            self._opened = self._opened.thaw(batch)
+        begin = time.perf_counter()
+        with self._opened.database.atomic():
+            rows.write(self._opened.database, batch)
+            self._fault_at("commit")
+        self._fault_at("committed")
+        self.commits += 1
+        self._on_commit(time.perf_counter() - begin)
+
+    def _fault_at(self, point: str) -> None:
+        """Die as if by `kill -9` where a test asked for it, before or after the n-th commit."""
+        if self._fault == f"{point}:{self.commits + 1}":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def _accepted(self, batch: rows.Batch) -> None:
+        with self._wake:
+            self._recent.update(batch)
+            self._flying = rows.Batch()
+            recovered = self._refusal is not None
+            if recovered:
+                self._refusal, self._retry = None, RETRY_SECONDS[0]
+        if recovered:
+            self._later(self._on_trouble, None)
+
+    def _refused(self, batch: rows.Batch, error: Exception) -> None:
+        with self._wake:
+            batch.absorb(self._buffer)
+            self._buffer, self._flying = batch, rows.Batch()
+            self._due, self._retry = time.monotonic() + self._retry, min(2 * self._retry, RETRY_SECONDS[1])
+            said = str(error) if isinstance(error, SyncError) else f"cannot write the state: {error}"
+            message, known = said, self._refusal
+            self._refusal = message
+        if not isinstance(error, sqlite3.Error | OSError | SyncError):
+            _log.error("a defect keeps the state from being written", exc_info=error)
+        if message != known:
+            self._later(self._on_trouble, message)
+
+    def _read(self, place: Place) -> Copy | None:
+        copy = rows.read_copy(self._connection(), place)
+        with self._wake:
+            if copy is not None:
+                self._recent.add(place, copy)
+        return copy
+
+    def _load(self, resource: str) -> tuple[Loaded, list[Place]]:
+        loading = rows.Loading()
+        for place, sealed in rows.read_kind(self._connection(), resource):
+            loading.take(place, sealed)
+        with self._wake:
+            pending = rows.Batch(dict(self._buffer.rows), dict(self._buffer.forgotten))
+        loading.overlay(pending, resource)
+        return loading.finish(), loading.damaged
+
+    def _connection(self) -> sqlite3.Connection:
+        if self._opened is None:
+            raise StoreError("the database is not open")
+        connection: sqlite3.Connection = self._opened.database.conn
+        return connection
+
+
+class Recent:
+    """The copies that were last written or read, bounded in number and bytes. Only the thread adds, in disk order."""
+
+    __slots__ = ("_bytes", "_copies")
+
+    def __init__(self) -> None:
+        self._copies: OrderedDict[Place, Copy] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, place: Place) -> Copy | None:
+        """A copy, which then counts as used just now."""
+        copy = self._copies.get(place)
+        if copy is not None:
+            self._copies.move_to_end(place)
+        return copy
+
+    def add(self, place: Place, copy: Copy) -> None:
+        """Keep a copy, at the cost of the one that was not used for longest."""
+        self._drop(place)
+        self._copies[place] = copy
+        self._bytes += _size(copy)
+        while len(self._copies) > _RECENT or self._bytes > _RECENT_BYTES:
+            self._drop(next(iter(self._copies)))
+
+    def update(self, batch: rows.Batch) -> None:
+        """Follow a batch that was written."""
+        for place in [place for place in self._copies if batch.hides(place)] if batch.forgotten else []:
+            self._drop(place)
+        for place, row in batch.rows.items():
+            if isinstance(row, Copy):
+                self.add(place, row)
+            elif place[0] in (CLOUD, ROBOT):
+                self._drop(place)
+
+    def _drop(self, place: Place) -> None:
+        copy = self._copies.pop(place, None)
+        if copy is not None:
+            self._bytes -= _size(copy)
+
+
+def _size(copy: Copy) -> int:
+    return len(copy.view) + len(copy.status) + len(copy.rest)
+
+
+def _settle(future: "asyncio.Future[Any]", result: Any, error: Exception | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)

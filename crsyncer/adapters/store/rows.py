@@ -1,0 +1,247 @@
+# ruff: noqa: S608 - the names of tables and columns are constants of this file
+"""The tables: how a buffer becomes one transaction, and rows what they were. Runs in the store's thread."""
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from sqlite3 import Connection
+from typing import Any
+
+from sqlite_utils import Database
+
+from crsyncer.adapters.store import codec
+from crsyncer.adapters.store.codec import CLOUD, CURSORS, META, OUTBOX, RECORD, ROBOT, TOMBSTONES, Copy, Due, Place, Row
+from crsyncer.core.model import Key, Loaded, Side
+
+Where = tuple[str, str, str]
+"""Resource, namespace, name."""
+
+_KEY = ("resource", "namespace", "name")
+_WHERE = "resource = ? AND namespace = ? AND name = ?"
+_COLUMNS = ("cloud", "cloud_status", "cloud_rest", "robot", "robot_status", "robot_rest", "record")
+_FIND = f"SELECT id, {', '.join(_COLUMNS)} FROM objects WHERE {_WHERE}"
+_UPDATE = f"UPDATE objects SET {', '.join(f'{name} = ?' for name in _COLUMNS)} WHERE id = ?"
+_INSERT = f"INSERT INTO objects (resource, namespace, name, {', '.join(_COLUMNS)}) VALUES ({', '.join('?' * 10)})"
+_FIRST_COLUMN = {CLOUD: 0, ROBOT: 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Writes that belong into one transaction; of several to one place, the newest."""
+
+    rows: dict[Place, Row | None] = field(default_factory=dict)
+    forgotten: dict[str, bool] = field(default_factory=dict)
+    """Kinds to be forgotten before the rows are written, and whether their outbox stays."""
+
+    def forget(self, resource: str, *, keep_outbox: bool) -> None:
+        """Forget a kind, with what was put of it so far."""
+        for place in [place for place in self.rows if _is_of(place, resource, keep_outbox=keep_outbox)]:
+            del self.rows[place]
+        self.forgotten[resource] = keep_outbox and self.forgotten.get(resource, True)
+
+    def absorb(self, newer: "Batch") -> None:
+        """Add what was put later."""
+        for resource, keep_outbox in newer.forgotten.items():
+            self.forget(resource, keep_outbox=keep_outbox)
+        self.rows.update(newer.rows)
+
+    def hides(self, place: Place) -> bool:
+        """Whether what is on disk at a place does not count any more, though no row replaces it."""
+        keep_outbox = self.forgotten.get(place[1])
+        return keep_outbox is not None and _is_of(place, place[1], keep_outbox=keep_outbox)
+
+    def __bool__(self) -> bool:
+        return bool(self.rows or self.forgotten)
+
+
+def _is_of(place: Place, resource: str, *, keep_outbox: bool) -> bool:
+    return place[1] == resource and place[0] != META and not (keep_outbox and place[0] == OUTBOX)
+
+
+def write(database: Database, batch: Batch) -> None:
+    """Write a batch, inside a transaction that the caller opened."""
+    connection = database.conn
+    for resource, keep_outbox in batch.forgotten.items():
+        _forget(connection, resource, keep_outbox=keep_outbox)
+    objects: dict[Where, dict[str, Row | None]] = {}
+    tables: dict[str, dict[Where, Row | None]] = {}
+    for place, row in batch.rows.items():
+        part, key = place[0], place[1:]
+        if part in (CLOUD, ROBOT, RECORD):
+            objects.setdefault(key, {})[part] = row
+        else:
+            tables.setdefault(part, {})[key] = row
+    for key, parts in objects.items():
+        _write_object(connection, key, parts)
+    for table, rows in tables.items():
+        _write_table(database, table, rows)
+
+
+def _write_object(connection: Connection, key: Where, parts: dict[str, Row | None]) -> None:
+    found = connection.execute(_FIND, key).fetchone()
+    identifier, *old = found or (None, *(None for _ in _COLUMNS))
+    new = list(old)
+    rests: dict[str, bytes | None] = {}
+    for part, row in parts.items():
+        if part == RECORD:
+            new[6] = row
+            continue
+        at = _FIRST_COLUMN[part]
+        if isinstance(row, Copy):
+            new[at : at + 3] = row.view, codec.pack(row.status), row.digest
+            if old[at + 2] != row.digest:
+                rests[part] = zlib.compress(row.rest, 1)
+        else:
+            new[at : at + 3] = None, None, None
+            rests[part] = None
+    if identifier is None:
+        if not any(new):
+            return
+        identifier = connection.execute(_INSERT, (*key, *new)).lastrowid
+    elif not any(new):
+        connection.execute("DELETE FROM objects WHERE id = ?", (identifier,))
+    elif new != old:
+        connection.execute(_UPDATE, (*new, identifier))
+    for part, rest in rests.items():
+        at = _rest_id(identifier, part)
+        if rest is None:
+            connection.execute("DELETE FROM rests WHERE id = ?", (at,))
+        else:
+            connection.execute("INSERT OR REPLACE INTO rests VALUES (?, ?)", (at, rest))
+
+
+def _rest_id(identifier: int, part: str) -> int:
+    return 2 * identifier + (part == ROBOT)
+
+
+def _write_table(database: Database, table: str, rows: dict[Where, Row | None]) -> None:
+    gone = [key for key, row in rows.items() if row is None]
+    database.conn.executemany(f"DELETE FROM {table} WHERE {_WHERE}", gone)
+    kept = [dict(zip(_KEY, key, strict=True)) | _columns(row) for key, row in rows.items() if row is not None]
+    if kept:
+        database[table].upsert_all(kept, pk=_KEY)
+
+
+def _columns(row: Row) -> dict[str, Any]:
+    if isinstance(row, Due):
+        return {"since": row.since, "dead": int(row.dead), "row": codec.pack(row.text)}
+    return {"row": row}
+
+
+def _forget(connection: Connection, resource: str, *, keep_outbox: bool) -> None:
+    ids = "SELECT {} FROM objects WHERE resource = ?"
+    for expression in ("2 * id", "2 * id + 1"):
+        connection.execute(f"DELETE FROM rests WHERE id IN ({ids.format(expression)})", (resource,))
+    for table in ("objects", TOMBSTONES, CURSORS, *(() if keep_outbox else (OUTBOX,))):
+        connection.execute(f"DELETE FROM {table} WHERE resource = ?", (resource,))
+
+
+def read_copy(connection: Connection, place: Place) -> Copy | None:
+    """An object's body; None when there is none, or none that can be trusted."""
+    part, *key = place
+    row = connection.execute(
+        f"SELECT {part}, {part}_status, {part}_rest, id FROM objects WHERE {_WHERE}", key
+    ).fetchone()
+    if row is None or row[0] is None:
+        return None
+    rest = connection.execute("SELECT body FROM rests WHERE id = ?", (_rest_id(row[3], part),)).fetchone()
+    try:
+        body = zlib.decompress(rest[0])
+        if codec.rest_digest(body, place) != row[2]:
+            return None
+        return Copy(row[0], codec.unpack(row[1]), body, row[2])
+    except (TypeError, ValueError, zlib.error):
+        return None
+
+
+def read_meta(connection: Connection) -> dict[str, str]:
+    """The sealed small values, by name."""
+    return dict(connection.execute(f"SELECT name, row FROM {META}"))
+
+
+def read_kind(connection: Connection, resource: str) -> Iterator[tuple[Place, str]]:
+    """Sealed rows of a kind."""
+    for table in (CURSORS, TOMBSTONES, OUTBOX):
+        for namespace, name, row in connection.execute(
+            f"SELECT namespace, name, row FROM {table} WHERE resource = ?", (resource,)
+        ):
+            yield (table, resource, namespace, name), row if isinstance(row, str) else codec.unpack(row)
+    query = "SELECT namespace, name, cloud, robot, record FROM objects WHERE resource = ?"
+    for namespace, name, *parts in connection.execute(query, (resource,)):
+        for part, text in zip((CLOUD, ROBOT, RECORD), parts, strict=True):
+            if text is not None:
+                yield (part, resource, namespace, name), text
+
+
+class Loading:
+    """Puts a kind together, from the disk and then from what is still in memory."""
+
+    __slots__ = ("_keys", "_pool", "damaged", "loaded")
+
+    def __init__(self) -> None:
+        self.loaded = Loaded()
+        self.damaged: list[Place] = []
+        self._pool: dict[Any, Any] = {}
+        self._keys: dict[tuple[str, str], Key] = {}
+
+    def take(self, place: Place, sealed: str) -> None:
+        """Add a row; one that is damaged is left out and named."""
+        try:
+            self._decode(place, codec.unseal(sealed, place))
+        except (TypeError, ValueError, IndexError):
+            self.damaged.append(place)
+
+    def drop(self, place: Place) -> None:
+        """Take a row out again."""
+        part, _, namespace, name = place
+        if part == CURSORS:
+            self.loaded.cursors.pop((Side(name), namespace), None)
+        else:
+            self._rows(part).pop(Key(namespace, name), None)
+
+    def overlay(self, batch: Batch, resource: str) -> None:
+        """Add what is not yet on disk."""
+        if resource in batch.forgotten:
+            pending = self.loaded.pending if batch.forgotten[resource] else {}
+            self.loaded = Loaded(pending=pending)
+        for place, row in batch.rows.items():
+            if place[1] != resource or place[0] == META:
+                continue
+            if row is None:
+                self.drop(place)
+            else:
+                self.take(place, row if isinstance(row, str) else row.view if isinstance(row, Copy) else row.text)
+
+    def finish(self) -> Loaded:
+        """The kind. Where a sighting was lost its side's cursors go too: a gap must be listed anew, not be believed."""
+        for side in {Side(place[0]) for place in self.damaged if place[0] in (CLOUD, ROBOT)}:
+            for scope in [scope for scope in self.loaded.cursors if scope[0] is side]:
+                del self.loaded.cursors[scope]
+        return self.loaded
+
+    def _rows(self, part: str) -> dict[Key, Any]:
+        if part in (CLOUD, ROBOT):
+            return self.loaded.views[Side(part)]
+        loaded: dict[str, dict[Key, Any]] = {
+            RECORD: self.loaded.records,
+            OUTBOX: self.loaded.pending,
+            TOMBSTONES: self.loaded.tombstones,
+        }
+        return loaded[part]
+
+    def _decode(self, place: Place, text: str) -> None:
+        part, _, namespace, name = place
+        if part == CURSORS:
+            self.loaded.cursors[Side(name), namespace] = codec.load_cursor(text)
+            return
+        key = self._keys.get((namespace, name))
+        if key is None:
+            key = self._keys[namespace, name] = Key(self._pool.setdefault(namespace, namespace), name)
+        if part in (CLOUD, ROBOT):
+            self.loaded.views[Side(part)][key] = codec.load_view(text, self._pool)
+        elif part == RECORD:
+            self.loaded.records[key] = codec.load_record(text, self._pool)
+        elif part == OUTBOX:
+            self.loaded.pending[key] = codec.load_pending(text)
+        else:
+            self.loaded.tombstones[key] = codec.load_tombstone(text)

@@ -1,0 +1,212 @@
+"""The state on disk: SQLite behind a buffer (S6). This file speaks the model's words; the thread that owns the disk
+is in `committer`, what a row looks like in `codec` and `rows`, what a broken file meets in `database`.
+"""
+
+import asyncio
+import json
+import logging
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+from crsyncer.adapters.store import codec
+from crsyncer.adapters.store.codec import CURSORS, META, OUTBOX, RECORD, TOMBSTONES, Due, Place
+from crsyncer.adapters.store.committer import Committer
+from crsyncer.adapters.store.database import Opened
+from crsyncer.adapters.store.frozen import open_or_freeze
+from crsyncer.adapters.store.statedir import COMPANIONS, Lock, prepare
+from crsyncer.core.model import Cursor, Json, Key, Loaded, Pending, Record, Side, Tombstone, View
+from crsyncer.errors import Locked, StoreError
+
+_LOCK_SECONDS = 0.5
+"""How long somebody who only reads, such as `crsyncer status`, may hold us up at start."""
+
+_log = logging.getLogger(__name__)
+
+
+class SqliteStore:
+    """Implements ports.Store. Made by `open`; whoever does not `close` it loses the last 250 ms.
+
+    `on_trouble` is called in the event loop with what is wrong when the disk refuses, and with None when it has
+    taken everything again. `on_commit` is called in the store's thread with the seconds that a commit took.
+    """
+
+    def __init__(self, path: Path, lock: Lock, on_trouble: Callable[[str | None], None] | None) -> None:
+        """`open` makes stores."""
+        self.path = path
+        self.notes: list[str] = []
+        """What happened when it was opened, and what turned out to be damaged since."""
+        self.schema = 0
+        self.on_commit: Callable[[float], None] | None = None
+        self._on_trouble = on_trouble
+        self._lock = lock
+        self._rebuilt = False
+        self._meta: dict[str, Any] = {}
+        self._committer = Committer(on_trouble=self._tell, on_commit=self._sample)
+
+    @classmethod
+    async def open(
+        cls,
+        directory: Path,
+        *,
+        clock: Callable[[], float] = time.time,
+        on_trouble: Callable[[str | None], None] | None = None,
+    ) -> Self:
+        """Take the state directory and load the database, rebuilding it where it cannot be used; see `notes`.
+
+        Where the disk refuses to be written, what can be read is loaded and the rest kept in memory; see `trouble`.
+        Raises Locked when another process has the directory, StoreError when it cannot be used safely.
+        """
+        path = prepare(directory)
+        lock = await _acquired(Lock(directory))
+        store = cls(path, lock, on_trouble)
+        try:
+            opened = await store._committer.start(lambda: open_or_freeze(path, lock=lock, clock=clock))
+            store._begin(opened)
+        except BaseException:
+            await store.close()
+            raise
+        return store
+
+    @property
+    def trouble(self) -> str | None:
+        """What is wrong with the disk now, also where it only keeps silent, which `on_trouble` is not called for."""
+        return self._committer.trouble
+
+    @property
+    def state(self) -> str:
+        """`degraded` while the disk refuses, `rebuilt` when the database had to be made anew at start, else `ok`."""
+        if self.trouble is not None:
+            return "degraded"
+        return "rebuilt" if self._rebuilt else "ok"
+
+    @property
+    def bytes(self) -> int:
+        """What the database takes on disk."""
+        files = [self.path.with_name(self.path.name + companion) for companion in COMPANIONS]
+        return sum(file.stat().st_size for file in files if file.exists())
+
+    @property
+    def commits(self) -> int:
+        """How many transactions were written since `open`."""
+        return self._committer.commits
+
+    async def load(self, resource: str) -> Loaded:
+        """Everything known about one kind, what is not yet on disk included; raises StoreError.
+
+        A row whose checksum does not fit is left out and noted; with a sighting, that side's cursors are left out
+        too, so that the gap is listed anew instead of being taken for an absence.
+        """
+        try:
+            loaded, damaged = await self._committer.load(resource)
+        except sqlite3.Error as error:
+            raise StoreError(f"cannot read {self.path}: {error}", hint="check the disk, then restart") from error
+        self.notes.extend(f"damaged, to be listed anew: {place}" for place in damaged)
+        return loaded
+
+    async def body(self, side: Side, resource: str, key: Key) -> Json | None:
+        """The newest stored copy, which the caller may change; None where there is none that can be read."""
+        place = (side.value, resource, key.namespace, key.name)
+        try:
+            copy = await self._committer.copy(place)
+            return None if copy is None else codec.load_body(copy.status, copy.rest, place)
+        except (sqlite3.Error, TypeError, ValueError) as error:
+            _log.warning("cannot read the copy of %s %s on side %s: %s", resource, key, side, error)
+            return None
+
+    def put_copy(self, side: Side, resource: str, key: Key, view: View, body: Json) -> None:
+        """Remember an object as seen on a side. The body is encoded at once, so the caller may change it later."""
+        place = (side.value, resource, key.namespace, key.name)
+        self._committer.put(place, codec.dump_copy(view, body, place))
+
+    def drop_copy(self, side: Side, resource: str, key: Key) -> None:
+        """Forget an object."""
+        self._committer.put((side.value, resource, key.namespace, key.name), None)
+
+    def put_cursor(self, side: Side, resource: str, namespace: str, cursor: Cursor | None) -> None:
+        """Move a cursor, in the same transaction as everything put before; None forgets it."""
+        self._put_text(
+            (CURSORS, resource, namespace, side.value), None if cursor is None else codec.dump_cursor(cursor)
+        )
+
+    def put_record(self, resource: str, key: Key, record: Record | None) -> None:
+        """Remember (or forget) what was agreed on a pair."""
+        self._put_text(
+            (RECORD, resource, key.namespace, key.name), None if record is None else codec.dump_record(record)
+        )
+
+    def put_pending(self, resource: str, key: Key, pending: Pending | None) -> None:
+        """Set (or remove) the outbox row of an object; comparing `seq` before a removal is the caller's duty."""
+        place = (OUTBOX, resource, key.namespace, key.name)
+        due = None
+        if pending is not None:
+            due = Due(codec.seal(codec.dump_pending(pending), place), pending.since, pending.dead)
+        self._committer.put(place, due)
+
+    def put_tombstone(self, resource: str, key: Key, tombstone: Tombstone | None) -> None:
+        """Record upstream's deletion, or that it has been carried out."""
+        place = (TOMBSTONES, resource, key.namespace, key.name)
+        self._put_text(place, None if tombstone is None else codec.dump_tombstone(tombstone))
+
+    def forget_kind(self, resource: str, *, keep_outbox: bool = True) -> None:
+        """Drop copies, cursors, records and tombstones of a kind that is not ours any more."""
+        self._committer.forget(resource, keep_outbox=keep_outbox)
+
+    def get_meta(self, name: str) -> Any:
+        """A small JSON value; None when it was never set."""
+        return self._meta.get(name)
+
+    def put_meta(self, name: str, value: Any) -> None:
+        """Set a small JSON value."""
+        text = codec.dump(value)
+        self._meta[name] = json.loads(text)
+        self._put_text((META, "", "", name), text)
+
+    async def durable(self) -> None:
+        """Return when everything put so far is on disk, or when the store has reported that the disk refuses it."""
+        await self._committer.flush()
+
+    async def close(self) -> None:
+        """Write what is left, fold the WAL into the database, and give the directory up. Puts after it are lost.
+
+        A disk that does not answer is not waited for; the directory then stays ours until the process ends.
+        """
+        if await self._committer.stop():
+            self._lock.release()
+        else:
+            _log.error("the disk does not answer: what it did not take is forgotten, and collected at the next start")
+
+    def _begin(self, opened: Opened) -> None:
+        self.notes.extend(opened.notes)
+        self.schema, self._rebuilt = opened.schema, opened.rebuilt
+        for name, sealed in opened.meta.items():
+            try:
+                self._meta[name] = json.loads(codec.unseal(sealed, (META, "", "", name)))
+            except (TypeError, ValueError):
+                self.notes.append(f"damaged, taken as never set: {name}")
+
+    def _put_text(self, place: Place, text: str | None) -> None:
+        self._committer.put(place, None if text is None else codec.seal(text, place))
+
+    def _tell(self, message: str | None) -> None:
+        if self._on_trouble is not None:
+            self._on_trouble(message)
+
+    def _sample(self, seconds: float) -> None:
+        if self.on_commit is not None:
+            self.on_commit(seconds)
+
+
+async def _acquired(lock: Lock) -> Lock:
+    until = time.monotonic() + _LOCK_SECONDS
+    while True:
+        try:
+            lock.acquire()
+        except Locked:
+            if time.monotonic() > until:
+                raise
+            await asyncio.sleep(0.05)
+        else:
+            return lock

@@ -1,0 +1,286 @@
+"""What an operator may order of a running agent: a request from the control socket in, an answer out."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from crsyncer.console.collect import group_facts, kind_facts
+from crsyncer.console.explain import ObjectFacts, Refused, explain
+from crsyncer.console.report import kind_row
+from crsyncer.console.target import find_key, find_resource
+from crsyncer.core.model import Json, Key, Side
+from crsyncer.core.text import rfc3339
+from crsyncer.engine.deletion_holds import DELETION_HOLDS
+from crsyncer.engine.kind import Kind
+from crsyncer.engine.kinds import KindEntry, Kinds
+from crsyncer.engine.reconciler import CONTENT, STATUS, EngineContext
+from crsyncer.errors import SyncError
+from crsyncer.runtime.connection import Connection, ConnectionState
+from crsyncer.runtime.dispatcher import Job
+
+_CHANGES = ("hold", "release", "retry", "drop")
+_LIST = "crsyncer pending list shows what is"
+_RESYNC_SECONDS = 600.0
+_LAST_WRITES_SECONDS = 10.0
+_POLL_SECONDS = 0.05
+
+
+@dataclass(slots=True)
+class _Resync:
+    """A resync that was ordered, for whoever asks how far it is."""
+
+    kinds: dict[str, Kind]
+    tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+
+
+class ControlCommands:
+    """Answers requests such as `{"command": "release", "id": "h1"}`."""
+
+    def __init__(self, kinds: Kinds, context: EngineContext) -> None:
+        self._kinds = kinds
+        self._connections = context.connections
+        self._dispatchers = context.dispatchers
+        self._holds = context.holds
+        self._store = context.store
+        self._clock = context.clock
+        self._resyncs: list[_Resync] = []
+
+    async def answer(self, request: Json) -> Json:
+        """Carry an order out, durably. Raises SyncError for what cannot be done, or is not known."""
+        given = {name: str(value) for name, value in request.items() if isinstance(value, str | int)}
+        resource, name = given.get("resource", ""), given.get("name", "")
+        match given.get("command"):
+            case "hold":
+                answer = self._hold(resource)
+            case "release":
+                answer = self._release(given.get("id", ""))
+            case "pending":
+                answer = {"pending": list(self._pending())}
+            case "retry":
+                answer = self._retry(resource, name)
+            case "drop":
+                answer = self._drop(resource, name, confirmed=request.get("confirmed") is True)
+            case "resync":
+                answer = self._resync(resource)
+            case "progress":
+                answer = self._progress(given.get("resync", ""))
+            case "explain":
+                answer = await self._explain(resource, name)
+            case unknown:
+                raise SyncError(f"the agent does not know the command {unknown!r}", hint="is it of another version?")
+        if given["command"] in _CHANGES:
+            await self._store.durable()
+        return answer
+
+    # Holds
+
+    def _hold(self, resource: str) -> Json:
+        kind = self._running_kind(resource)
+        kind.hold_all()
+        group = next(g for g in self._holds.groups(kind.policy.resource) if g.standing)
+        return {"id": group.id, "resource": group.resource, "reason": group.reason}
+
+    def _release(self, hold_id: str) -> Json:
+        if hold_id in list(Side):
+            return self._accept(self._connections[Side(hold_id)])
+        group = next((g for g in self._holds.groups() if g.id == hold_id), None)
+        if group is None:
+            raise SyncError(f"there is no hold {hold_id}", hint="crsyncer holds list shows those there are")
+        if group.reason not in DELETION_HOLDS:
+            raise SyncError(
+                f"{hold_id} ({group.reason}) cannot be released: {group.message}",
+                hint=f"it ends by itself: {group_facts(group).hint}",
+            )
+        kind = self._running_kind(group.resource)
+        self._holds.release(hold_id)
+        kind.release(group.reason, group.keys)
+        return {"id": hold_id, "resource": group.resource, "reason": group.reason, "objects": len(group.keys)}
+
+    def _accept(self, connection: Connection) -> Json:
+        if connection.state is not ConnectionState.IDENTITY_CHANGED:
+            raise SyncError(
+                f"nothing of the {connection.side} is held: it is {connection.state}",
+                hint="crsyncer holds list shows what is",
+            )
+        connection.accept_identity()
+        return {"id": str(connection.side), "resource": "", "reason": "IdentityChanged", "objects": 0}
+
+    # The outbox
+
+    def _pending(self) -> Iterator[Json]:
+        for kind in self._running_kinds(""):
+            policy = kind.policy
+            for key, row in kind.cache.pending.items():
+                yield {
+                    **_named(policy.resource, key, what="status", to=policy.upstream),
+                    "since": rfc3339(row.since),
+                    "attempts": row.attempts,
+                    "error": row.error or None,
+                    "dead": row.dead,
+                    "nextTry": rfc3339(self._next_try(kind, STATUS, key)),
+                }
+            for key, refusal in kind.reconciler.refused.items():
+                yield {
+                    **_named(policy.resource, key, what="content", to=policy.downstream),
+                    "since": None,
+                    "attempts": None,
+                    "error": refusal.message,
+                    "dead": True,
+                    "nextTry": rfc3339(self._next_try(kind, CONTENT, key)),
+                }
+
+    def _retry(self, resource: str, name: str) -> Json:
+        revived = []
+        for kind in self._running_kinds(resource):
+            rows = kind.cache.pending
+            letters = {*kind.reconciler.refused, *(key for key, row in rows.items() if row.dead or name)}
+            for key in [find_key(name, letters)] if name else sorted(letters):
+                if key not in letters:
+                    raise SyncError(f"nothing of {key} of {kind.policy.resource} is pending", hint=_LIST)
+                kind.retry(key)
+                revived.append(_named(kind.policy.resource, key))
+        return {"revived": revived}
+
+    def _drop(self, resource: str, name: str, *, confirmed: bool) -> Json:
+        kind = self._running_kind(resource)
+        key = find_key(name, {*kind.cache.pending, *kind.reconciler.refused})
+        row = kind.cache.pending.get(key)
+        if row is None and key in kind.reconciler.refused:
+            raise SyncError(
+                f"the {kind.policy.downstream} refuses the content of {key}, and that is nothing to be dropped",
+                hint=f"correct or delete the object in the {kind.policy.upstream}",
+            )
+        if row is None or not row.dead:
+            raise SyncError(f"{key} of {kind.policy.resource} is no dead letter", hint=_LIST)
+        if confirmed:
+            kind.reconciler.outbox.drop(key)
+            kind.reconciler.look(key)
+        lost = {"status": row.value, "since": rfc3339(row.since), "refusal": row.error, "to": str(kind.policy.upstream)}
+        return {**_named(kind.policy.resource, key), "dropped": confirmed, **lost}
+
+    # Resync
+
+    def _resync(self, resource: str) -> Json:
+        kinds = {kind.policy.resource: kind for kind in self._running_kinds(resource)}
+        run = _Resync(kinds)
+        for name, kind in kinds.items():
+            run.tasks[name] = asyncio.ensure_future(self._run_resync(kind))
+        self._resyncs.append(run)
+        return self._progress(str(len(self._resyncs) - 1))
+
+    async def _run_resync(self, kind: Kind) -> None:
+        async with asyncio.timeout(_RESYNC_SECONDS):
+            await kind.relist("resync", *Side)
+            kind.verify()
+            # What differs is also written by the time that it is done, unless other things keep the kind busy.
+            patience = _LAST_WRITES_SECONDS
+            while kind.reconciler.unverified or (patience > 0 and self._busy(kind)):
+                await asyncio.sleep(_POLL_SECONDS)
+                patience -= 0 if kind.reconciler.unverified else _POLL_SECONDS
+
+    def _busy(self, kind: Kind) -> bool:
+        return any(dispatcher.active(kind.policy.resource) for dispatcher in self._dispatchers.values())
+
+    def _progress(self, number: str) -> Json:
+        if not number.isdigit() or int(number) >= len(self._resyncs):
+            raise SyncError("the agent has started over since: everything is listed anew anyway")
+        run = self._resyncs[int(number)]
+        return {"resync": int(number), "kinds": [self._kind_progress(name, run) for name in sorted(run.kinds)]}
+
+    def _kind_progress(self, resource: str, run: _Resync) -> Json:
+        kind, task = run.kinds[resource], run.tasks[resource]
+        objects = {side.value: len(kind.cache.views[side]) for side in Side}
+        content = {"resource": resource, "state": "listing", "message": None, "objects": objects, "left": None}
+        row = self._kinds.rows.get(resource)
+        trouble = None
+        if not task.done():
+            down = [
+                connection
+                for connection in self._connections.values()
+                if connection.state is not ConnectionState.CONNECTED
+            ]
+            if row is None or row.kind is not kind:
+                trouble = "the kind has started over since, and is listed anew anyway"
+            elif down:
+                trouble = f"the {down[0].side} is {down[0].state}"
+            if trouble is not None:
+                task.cancel()
+        elif task.cancelled():
+            trouble = "it was given up"
+        elif (error := task.exception()) is not None:
+            trouble = str(error) or "it took too long"
+        if trouble is not None:
+            return content | {"state": "failed", "message": trouble}
+        if task.done():
+            return content | {"state": "done", "left": 0}
+        return content | (
+            {"state": "comparing", "left": len(kind.reconciler.unverified)} if kind.reconciler.unverified else {}
+        )
+
+    # Explain
+
+    async def _explain(self, resource: str, name: str) -> Json:
+        rows = self._kinds.rows
+        resource = find_resource(resource, rows)
+        row = rows.get(resource)
+        if row is None or row.kind is None:
+            key = find_key(name, ())
+            document = None if row is None else self._describe(row)
+            return explain(ObjectFacts(resource, key, kind=document, known=tuple(sorted(rows))))
+        kind, cache = row.kind, row.kind.cache
+        key = find_key(name, cache.known_keys(), namespaced=kind.policy.namespaced)
+        bodies = {side: await self._store.body(side, resource, key) for side in Side}
+        refusal = kind.reconciler.refused.get(key)
+        facts = ObjectFacts(
+            resource,
+            key,
+            kind=self._describe(row),
+            policy=kind.policy,
+            namespaces=self._kinds.namespaces,
+            connections={side: connection.state.value for side, connection in self._connections.items()},
+            observations={side: cache.observe(side, key) for side in Side},
+            bodies={side: body for side, body in bodies.items() if body is not None},
+            plan=kind.reconciler.plan(key),
+            record=cache.record(key),
+            pending=cache.pending.get(key),
+            tombstone=cache.tombstones.get(key),
+            holds=tuple(group_facts(group) for group in self._holds.groups(resource) if key in group.keys),
+            content=Refused(refusal.message, self._next_try(kind, CONTENT, key)) if refusal is not None else Refused(),
+            next_status=self._next_try(kind, STATUS, key),
+        )
+        return explain(facts)
+
+    # What an order is about
+
+    def _describe(self, row: KindEntry) -> Json:
+        return kind_row(
+            kind_facts(row, connections=self._connections, dispatchers=self._dispatchers, holds=self._holds)
+        )
+
+    def _running_kind(self, resource: str) -> Kind:
+        rows = self._kinds.rows
+        row = rows.get(find_resource(resource, rows))
+        if row is None:
+            raise SyncError(
+                f"{resource} is not synced: no CRD of that name on the robot is annotated",
+                hint=f"synced are: {', '.join(sorted(rows)) or 'none'}",
+            )
+        if row.kind is None:
+            state = row.trouble.state if row.trouble is not None else "starting"
+            raise SyncError(f"{resource} is not synced at the moment: {state}", hint="crsyncer status says why")
+        return row.kind
+
+    def _running_kinds(self, resource: str) -> list[Kind]:
+        """One kind, or ("") all that are synced."""
+        if resource:
+            return [self._running_kind(resource)]
+        return [row.kind for row in self._kinds.rows.values() if row.kind is not None]
+
+    def _next_try(self, kind: Kind, half: str, key: Key) -> float | None:
+        side = kind.policy.downstream if half == CONTENT else kind.policy.upstream
+        seconds = self._dispatchers[side].next_try(Job(kind.policy.resource, half, key))
+        return None if seconds is None else self._clock() + seconds
+
+
+def _named(resource: str, key: Key, **more: str) -> Json:
+    return {"resource": resource, "namespace": key.namespace, "name": key.name, **more}

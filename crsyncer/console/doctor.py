@@ -1,0 +1,246 @@
+"""Asks both sides everything that the doctor wants to know, at the same time and within a deadline."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeVar
+
+from crsyncer.console import lister
+from crsyncer.console.doctor_report import (
+    Check,
+    Mark,
+    disagreement,
+    judge_access,
+    judge_annotations,
+    judge_clock,
+    judge_kind,
+    judge_term,
+)
+from crsyncer.core import calls
+from crsyncer.core.access import OWN_NEEDS, Need, needs
+from crsyncer.core.calls import Call
+from crsyncer.core.findings import Papers, Term
+from crsyncer.core.model import Json, Side
+from crsyncer.core.policy import Policy, read_policy
+from crsyncer.engine.negotiation import Disagreement, negotiate, provisional
+from crsyncer.errors import ConfigError, NotAllowed, SyncError, Unsure
+from crsyncer.ports import Reply
+
+_LOGIN_SECONDS = 10.0
+_ANSWER_SECONDS = 4.0
+
+Result = TypeVar("Result")
+
+
+class Visit(Protocol):
+    """One side whose login is loaded."""
+
+    papers: Papers
+
+    async def resolve(self) -> None:
+        """Look the server's name up; raises Unsure where it has no address."""
+        ...
+
+    async def certificate(self) -> Term | None:
+        """The certificate that the server shows; None where it cannot be seen. Raises Unsure."""
+        ...
+
+    async def request(self, call: Call) -> Reply:
+        """Send one request; raises Unsure."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        ...
+
+
+Enter = Callable[[], Awaitable[Visit]]
+"""Loads the login of a side; raises ConfigError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What both sides' checks are about. `clock` is Unix time, in seconds."""
+
+    robot: str
+    namespaces: Sequence[str]
+    clock: Callable[[], float]
+    crds: "asyncio.Future[list[Json] | None]" = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+    """The robot's: its half reads them, the cloud's waits for them; None: they could not be read."""
+
+
+async def examine(doors: Mapping[Side, Enter], subject: Subject, *, seconds: float) -> list[Check]:
+    """Every check of both sides, the cloud's first; a side that is dead or slow takes nothing from the other.
+
+    Changes nothing anywhere. What is not answered within `seconds` is not waited for.
+    """
+    deadline = asyncio.get_running_loop().time() + seconds
+    checks: dict[Side, list[Check]] = {side: [] for side in Side}
+    async with asyncio.TaskGroup() as tasks:
+        for side, enter in doors.items():
+            tasks.create_task(_examine_side(side, enter, subject, checks=checks[side], deadline=deadline))
+    return [check for side in Side for check in checks[side]]
+
+
+async def _examine_side(side: Side, enter: Enter, subject: Subject, *, checks: list[Check], deadline: float) -> None:
+    try:
+        async with asyncio.timeout_at(deadline):
+            visit = await _login(side, enter, checks)
+            if visit is not None:
+                async with aclosing(visit):
+                    tour = _Tour(side, visit, subject, checks=checks)
+                    if await tour.server():
+                        await tour.kinds()
+    except TimeoutError:
+        hint = "the side is slow: try again"
+        checks.append(Check("time", Mark.UNKNOWN, "not everything was answered in time", hint, side))
+    finally:
+        if side is Side.ROBOT and not subject.crds.done():
+            subject.crds.set_result(None)
+
+
+async def _login(side: Side, enter: Enter, checks: list[Check]) -> Visit | None:
+    def add(state: Mark, message: str, hint: str = "") -> None:
+        checks.append(Check("login", state, message, hint, side))
+
+    try:
+        async with asyncio.timeout(_LOGIN_SECONDS):
+            visit = await enter()
+    except ConfigError as error:
+        add(Mark.FAIL, str(error), error.hint)
+        return None
+    except TimeoutError:
+        add(Mark.FAIL, f"its exec plug-in or auth-provider gave nothing within {_LOGIN_SECONDS:g} s", "run it by hand")
+        return None
+    papers = visit.papers
+    if papers.verified:
+        add(Mark.OK, f"{papers.server}, by {papers.means}")
+    else:
+        message = f"{papers.server}, by {papers.means}: anybody may pose as the server"
+        add(Mark.WARN, message, "put the CA into the kubeconfig, and unset CRSYNCER_ALLOW_INSECURE_TLS")
+    return visit
+
+
+class _Tour:
+    """The questions to one side that lets us in, and what came of them in `checks`."""
+
+    def __init__(self, side: Side, visit: Visit, subject: Subject, *, checks: list[Check]) -> None:
+        self._side = side
+        self._visit = visit
+        self._subject = subject
+        self._checks = checks
+
+    def _add(self, name: str, state: Mark, message: str, hint: str = "", *, health: str = "") -> None:
+        self._checks.append(Check(name, state, message, hint, self._side, health=health))
+
+    async def server(self) -> bool:
+        """Whether it answers; with the dates of all certificates, which may be why it does not."""
+        certificate: Term | BaseException | None = None
+        answer: Reply | BaseException
+        before = self._subject.clock()
+        try:
+            await _within(self._visit.resolve())
+            certificate, answer = await asyncio.gather(
+                _within(self._visit.certificate()), lister.knock(self._ask), return_exceptions=True
+            )
+        except Unsure as error:
+            answer = error
+        now = self._subject.clock()
+        terms = [*self._visit.papers.terms, *([certificate] if isinstance(certificate, Term) else [])]
+        self._checks += [judge_term(term, self._side, now) for term in terms]
+        match answer:
+            case NotAllowed():
+                self._add("server", Mark.FAIL, str(answer), answer.hint)
+                return False
+            case SyncError():
+                # The connection may be down for hours, and the agent waits for it: that is no mistake in the set-up.
+                health = "offline" if self._side is Side.CLOUD else "degraded"
+                self._add("server", Mark.FAIL, f"does not answer: {answer}", answer.hint, health=health)
+                return False
+            case BaseException():
+                raise answer
+        version = answer.body.get("gitVersion") if answer.status == 200 else None
+        said = f"Kubernetes {version}" if version else f"answers, though its version only with {answer.status}"
+        self._add("server", Mark.OK, said)
+        self._checks.append(judge_clock(_ahead(answer, (before + now) / 2), self._side))
+        return True
+
+    async def kinds(self) -> None:
+        """The CRDs and their annotations on the robot; what each kind needs on this side."""
+        try:
+            if self._side is Side.ROBOT:
+                self._subject.crds.set_result(await lister.crds(self._ask))
+            crds = await asyncio.shield(self._subject.crds)
+        except SyncError as error:
+            self._add("annotations", Mark.FAIL, f"the CRDs cannot be listed: {error}", error.hint)
+            return
+        if crds is None:
+            self._add("kind", Mark.UNKNOWN, "which kinds are synced is said by the robot's CRDs", "see the robot")
+            return
+        policies = [policy for crd in crds if (policy := read_policy(crd, self._subject.robot)) and not policy.problem]
+        work = [self._kind(policy) for policy in policies]
+        if self._side is Side.ROBOT:
+            self._checks += judge_annotations(crds, self._subject.robot)
+            work.insert(0, self._access(OWN_NEEDS))
+        for found in await asyncio.gather(*work):
+            self._checks += found
+
+    async def _kind(self, policy: Policy) -> list[Check]:
+        try:
+            terms = await negotiate(policy, self._ask) if self._side is Side.CLOUD else provisional(policy)
+            if isinstance(terms, Disagreement):
+                return [disagreement(policy, terms.state, terms.message)]
+            scoped = next(iter(self._subject.namespaces), "") if terms.namespaced else ""
+            reply = await self._ask(calls.revision(terms, scoped))
+            while reply.status == 429:  # a CRD has just been changed, say: that means wait, not gone (S9.1)
+                await asyncio.sleep(reply.retry_after or 1.0)
+                reply = await self._ask(calls.revision(terms, scoped))
+        except SyncError as error:
+            return [Check("kind", Mark.UNKNOWN, str(error), error.hint or "try again", self._side, policy.resource)]
+        said = str(reply.body.get("message") or reply.text)[:200]
+        kind = judge_kind(terms, self._side, status=reply.status, said=said)
+        if reply.status == 404:
+            return [kind]
+        return [kind, *await self._access(needs(terms, self._side), resource=policy.resource)]
+
+    async def _access(self, needed: Sequence[Need], *, resource: str = "") -> list[Check]:
+        answers = await asyncio.gather(*(self._allowed(need) for need in needed))
+        return [judge_access(dict(zip(needed, answers, strict=True)), self._side, resource=resource)]
+
+    async def _allowed(self, need: Need) -> bool | None:
+        """Whether one of the acts is allowed wherever it has to be; None where nobody says."""
+        answers: list[bool | None] = []
+        for act in need.acts:
+            places = self._subject.namespaces or ("",)
+            everywhere = [await self._review(calls.access_review(act, place)) for place in places]
+            if all(everywhere):
+                return True
+            answers.append(None if None in everywhere else False)
+        return None if None in answers else False
+
+    async def _review(self, call: Call) -> bool | None:
+        try:
+            reply = await self._ask(call)
+        except SyncError:
+            return None
+        status = reply.body.get("status") or {}
+        return bool(status.get("allowed")) if reply.status == 201 else None
+
+    async def _ask(self, call: Call) -> Reply:
+        return await self._visit.request(replace(call, timeout=_ANSWER_SECONDS))
+
+
+async def _within(work: Coroutine[Any, Any, Result]) -> Result:
+    try:
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            return await work
+    except TimeoutError:
+        raise Unsure(f"no answer within {_ANSWER_SECONDS:g} s", hint="packets vanish on the way, or DNS does") from None
+
+
+def _ahead(reply: Reply, now: float) -> float | None:
+    """By how many seconds we are ahead of the server, whose Date header has whole ones."""
+    return None if reply.date is None else now - (reply.date + 0.5)

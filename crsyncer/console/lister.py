@@ -1,0 +1,59 @@
+"""Lists once what the agent keeps listed and watched, for commands that look at the clusters themselves."""
+
+from collections.abc import AsyncIterator
+
+from crsyncer.core import calls
+from crsyncer.core.answers import judge
+from crsyncer.core.model import Json
+from crsyncer.core.policy import Policy, read_policy
+from crsyncer.core.watch import listed_at
+from crsyncer.engine.negotiation import Ask
+from crsyncer.errors import NotAllowed, Unsure
+from crsyncer.ports import Reply
+
+
+async def objects(ask: Ask, path: str, selector: str, *, page: int = calls.PAGE) -> AsyncIterator[Json]:
+    """Every object of a collection, page by page; raises the SyncError that the answer means."""
+    resume = ""
+    while True:
+        reply = await ask(calls.list_page(path, selector, limit=page, resume=resume))
+        if reply.status == 410:
+            raise Unsure(
+                "the list went stale between two pages", hint="the connection is slow, or the cluster busy: try again"
+            )
+        if (error := judge(reply.status, reply.body, text=reply.text)) is not None:
+            raise error
+        if not listed_at(reply.body):
+            raise Unsure("a list was asked for, and the answer is none", hint="what answers at this address?")
+        for raw in reply.body["items"] or []:
+            yield raw
+        resume = reply.body["metadata"].get("continue") or ""
+        if not resume:
+            return
+
+
+async def crds(ask: Ask) -> list[Json]:
+    """The robot's CRDs that are there to stay, by name and without their schemas; raises SyncError."""
+    found = []
+    async for raw in objects(ask, calls.CRDS, "", page=calls.CRD_PAGE):
+        if "deletionTimestamp" not in raw["metadata"]:
+            for version in raw["spec"]["versions"]:
+                version.pop("schema", None)
+            found.append(raw)
+    return sorted(found, key=lambda crd: str(crd["metadata"]["name"]))
+
+
+async def annotated(ask: Ask, robot: str) -> list[Policy]:
+    """The kinds that the robot's CRDs ask for, wrongly annotated ones too; raises SyncError."""
+    return [policy for crd in await crds(ask) if (policy := read_policy(crd, robot)) is not None]
+
+
+async def knock(ask: Ask) -> Reply:
+    """The answer of a side that answers to us; raises the SyncError that says what is wrong. A 403 is an answer."""
+    reply = await ask(calls.VERSION)
+    error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
+    if reply.status == 401:
+        raise NotAllowed("the credential is refused (401)", status=401, hint="renew the token or certificate")
+    if isinstance(error, Unsure):
+        raise error
+    return reply

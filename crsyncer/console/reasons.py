@@ -1,0 +1,289 @@
+"""The judgement over a status document: its health, and each reason with what the operator can do about it."""
+
+from collections.abc import Iterable, Iterator
+
+from crsyncer.core.model import Json, Side
+from crsyncer.core.text import NOT_YET_VALID, count, duration, rfc3339, unix
+from crsyncer.core.twins import Twin
+
+_HEALTHS = ("attention", "degraded", "offline", "healthy")
+"""Worst first; a document is as healthy as its worst reason."""
+_ORDER = (
+    "AgentStopped",
+    "IdentityChanged",
+    "DuplicateInstance",
+    "CloudUnauthorized",
+    "RobotUnauthorized",
+    "Restored",
+    "Manual",
+    "MassDeletion",
+    "KindMissing",
+    "Misconfigured",
+    "ConfigRejected",
+    "VersionMismatch",
+    "Forbidden",
+    "NameTaken",
+    "Contested",
+    "StatusNotAnObject",
+    "DeadLetters",
+    "StateDegraded",
+    "ClockSuspect",
+    "RobotOffline",
+    "Starting",
+    "NotListed",
+    "NotWatched",
+    "Backlog",
+    "CloudOffline",
+)
+"""Among reasons for the same health, the most important first; codes that are not here come last."""
+_BACKLOG = 120.0
+"""Seconds that a status may wait while the cloud answers, before somebody should know."""
+_CLOCKS = 60
+"""Seconds by which clocks may differ: a second is lost in each answer, and tokens and certificates are as generous."""
+_SOUND = ("ok", "rebuilt", "missing")
+"""States of the store that need nothing more to be said: a rebuilt one only cost a relist."""
+
+_Reason = tuple[str, str, str, str]
+"""The health it means, code, message, hint."""
+
+_HOLDS = {
+    "MassDeletion": (
+        "{count} of {resource} held: more at once than looks like intent",
+        "if they were meant: crsyncer holds release {id}; if not: put the objects back, and the hold ends",
+    ),
+    "Manual": (
+        "{resource}: every deletion is held by hand ({count} so far)",
+        "to let them happen again: crsyncer holds release {id}",
+    ),
+    "Restored": (
+        "{count} of {resource} held: the other side has gone back to an older state",
+        "put back what the restored side lost; to delete the copies after all: crsyncer holds release {id}",
+    ),
+    "KindMissing": (
+        "{count} of {resource} held: the kind itself has vanished upstream",
+        "put the CRD and its objects back, and the hold ends; to delete the copies after all:"
+        " crsyncer holds release {id}",
+    ),
+    "NameTaken": (
+        "{resource}: a name is taken by an object that is not a copy of ours",
+        "rename or delete the object that has the name; crsyncer holds list names it",
+    ),
+    "Contested": (
+        "{resource}: somebody else keeps changing what upstream owns",
+        "find the other writer and stop it (crsyncer explain {resource} NAME shows what differs), or annotate the CRD"
+        " with drift: keep",
+    ),
+    "StatusNotAnObject": (
+        "{resource}: a status that is not an object is not sent",
+        "mend the controller that writes it; crsyncer holds list names the object",
+    ),
+    "IdentityChanged": (
+        "the {id} is another cluster than before",
+        "if the cluster was rebuilt on purpose: crsyncer holds release {id}; if not: correct the kubeconfig",
+    ),
+}
+
+_KINDS = {
+    "misconfigured": (
+        "Misconfigured",
+        "its annotations cannot be followed",
+        "correct the annotations of the CRD on the robot; until then the kind is not synced",
+    ),
+    "version-mismatch": (
+        "VersionMismatch",
+        "the two sides serve no common version",
+        "serve one version of the CRD on both sides",
+    ),
+    "forbidden": (
+        "Forbidden",
+        "the agent's account may not use it",
+        "grant the account list and watch, and the writes of its side; it is tried again by itself",
+    ),
+    "kind-missing": (
+        "KindMissing",
+        "a side does not serve it",
+        "install the CRD on the side that lacks it; nothing was deleted, and it is tried again",
+    ),
+}
+
+
+def hold_hint(reason: str, hold: str, resource: str = "") -> str:
+    """What to do about a hold whose maker had nothing better to say."""
+    return _HOLDS[reason][1].format(id=hold, resource=resource)
+
+
+def worst(healths: Iterable[str]) -> str:
+    """The health of a whole whose parts are in these."""
+    return min(healths, key=_HEALTHS.index, default="healthy")
+
+
+def kind_hint(state: str) -> str:
+    """What to do about a kind in one of the states in which it is not synced."""
+    return _KINDS[state][2]
+
+
+def judge(
+    content: Json,
+    *,
+    now: float,
+    ready: bool = True,
+    config_error: str | None = None,
+    store_message: str | None = None,
+    twin: Twin | None = None,
+) -> Json:
+    """The document with `health` and `reasons` filled in, the most important reason first."""
+    found = [*_of_kinds(content), *_of_holds(content), *_of_rest(content, config_error, store_message)]
+    if twin is not None:
+        found.append(_of_twin(content, twin))
+    if content["agent"]["state"] == "stopped":
+        found.append(_of_stop(content))
+    else:
+        found += [*_of_clocks(content), *_of_connections(content, now), *_of_progress(content, now, ready)]
+    found.sort(
+        key=lambda reason: (_HEALTHS.index(reason[0]), _ORDER.index(reason[1]) if reason[1] in _ORDER else len(_ORDER))
+    )
+    reasons = [{"code": code, "message": message, "hint": hint} for _, code, message, hint in found]
+    return content | {"health": found[0][0] if found else "healthy", "reasons": reasons}
+
+
+def _of_twin(content: Json, twin: Twin) -> _Reason:
+    what = f"{twin.name} wrote {twin.resource} {twin.key} in the cloud at {rfc3339(twin.time)}"
+    hint = (
+        "is a disk copied, or an old robot still running? Give the other one a --robot-name, account and state"
+        " directory of its own, or stop it; this is over 10 minutes after its last write"
+    )
+    return "attention", "DuplicateInstance", f"another agent acts as {content['robot'] or 'this robot'}: {what}", hint
+
+
+def _of_stop(content: Json) -> _Reason:
+    hint = (
+        f"no agent has used {content['store']['path']} yet: is this the right --state-dir?"
+        if content["store"]["state"] == "missing"
+        else "systemctl start crsyncer (or crsyncer run); its log says why it ended"
+    )
+    return "attention", "AgentStopped", "the agent is not running: nothing is synced until it is started", hint
+
+
+def _of_clocks(content: Json) -> Iterator[_Reason]:
+    hint = "set this machine's clock (timedatectl status says whether it follows a time server); tried again by itself"
+    for side in Side:
+        known = content["sides"][side]
+        if known["state"] != "connected":
+            if known["error"] == NOT_YET_VALID:
+                message = f"this machine's clock is behind: to it the {side}'s certificate is not valid yet"
+                yield "degraded", "ClockSuspect", message, hint
+                return
+            continue
+        offset = known["clockOffsetSeconds"] or 0
+        if abs(offset) > _CLOCKS:
+            word = "behind" if offset > 0 else "ahead of"
+            message = f"this machine's clock is {duration(abs(offset))} {word} that of the {side}'s API server"
+            yield "degraded", "ClockSuspect", message, hint
+            return  # one clock that is wrong is wrong on both sides
+
+
+def _of_connections(content: Json, now: float) -> Iterator[_Reason]:
+    for side in Side:
+        known = content["sides"][side]
+        error = f" ({known['error']})" if known["error"] else ""
+        match known["state"]:
+            case "offline":
+                silent = (
+                    f"has not answered for {duration(now - unix(known['lastOk']))}"
+                    if known["lastOk"]
+                    else f"has never answered, for {duration(now - unix(known['since']))}"
+                )
+                if side is Side.CLOUD:
+                    way = known["hint"] or "it goes on when the network is back"
+                    hint = f"nothing is lost, and it is tried again by itself; {way}"
+                    yield "offline", "CloudOffline", f"the cloud {silent}; the robot goes on alone", hint
+                else:
+                    way = known["hint"] or "is the robot's API server up?"
+                    hint = f"{way} (systemctl status k3s); it is tried again by itself"
+                    yield "degraded", "RobotOffline", f"the robot's own API server {silent}", hint
+            case "unauthorized":
+                yield (
+                    "attention",
+                    "CloudUnauthorized" if side is Side.CLOUD else "RobotUnauthorized",
+                    f"the {side}'s API server refuses the agent's credential{error}",
+                    f"renew the credential in the {side}'s kubeconfig; it is read again by itself",
+                )
+            case "identity-changed":
+                hints = [hold["hint"] for hold in content["holds"] if hold["id"] == side]
+                yield (
+                    "attention",
+                    "IdentityChanged",
+                    f"the {side} at {known['server']} is another cluster than before: nothing is exchanged with it",
+                    hints[0] if hints else hold_hint("IdentityChanged", side),
+                )
+
+
+def _of_kinds(content: Json) -> Iterator[_Reason]:
+    for kind in content["kinds"]:
+        if kind["state"] in _KINDS:
+            code, message, hint = _KINDS[kind["state"]]
+            # A missing kind heals when it comes back; deletions that were held for it wait for a human.
+            health = "degraded" if code == "KindMissing" and not kind["held"] else "attention"
+            yield health, code, f"{kind['resource']}: {kind['message'] or message}", hint
+        elif kind["state"] == "held" and not any(hold["resource"] == kind["resource"] for hold in content["holds"]):
+            yield "attention", "Held", f"{kind['resource']}: {kind['message'] or 'held back'}", "crsyncer holds list"
+
+
+def _of_holds(content: Json) -> Iterator[_Reason]:
+    changed = any(side["state"] == "identity-changed" for side in content["sides"].values())
+    for hold in content["holds"]:
+        if changed and hold["reason"] == "IdentityChanged":
+            continue  # said once, with the side
+        message = _HOLDS[hold["reason"]][0].format(
+            count=count(hold["objects"], "deletion"), **{name: hold[name] for name in ("id", "resource")}
+        )
+        yield "attention", hold["reason"], message, hold["hint"]
+
+
+def _of_rest(content: Json, config_error: str | None, store_message: str | None) -> Iterator[_Reason]:
+    if dead := content["outbox"]["deadLetters"]:
+        yield (
+            "attention",
+            "DeadLetters",
+            f"{count(dead, 'write')} refused for good: tried again hourly, and at the next change",
+            "crsyncer pending list says which and why; correct the object or the schema, then: crsyncer pending retry",
+        )
+    if config_error is not None:
+        yield (
+            "attention",
+            "ConfigRejected",
+            f"the new configuration is not used, the old one stays in force: {config_error}",
+            "correct it; it is read again when it changes",
+        )
+    store = content["store"]
+    why = f": {store_message}" if store_message else ""
+    if store["state"] == "unreadable":
+        hint = "look as the agent's user, or as root; a broken store is set aside when the agent starts"
+        yield "degraded", "StateDegraded", f"the store cannot be read{why}", hint
+    elif store["state"] not in _SOUND:
+        hint = f"is the disk of {store['path']} full, read-only or broken? Syncing goes on from memory"
+        yield "degraded", "StateDegraded", f"the store is {store['state']}{why}", hint
+
+
+def _of_progress(content: Json, now: float, ready: bool) -> Iterator[_Reason]:
+    states = {side: content["sides"][side]["state"] for side in Side}
+    connecting = [side for side in Side if states[side] == "connecting"]
+    if connecting or (not ready and states[Side.ROBOT] == "connected"):
+        what = f"connecting to the {' and the '.join(connecting)}" if connecting else "reading the robot's CRDs"
+        yield "degraded", "Starting", f"the agent is {what}", "wait a moment"
+    if set(states.values()) != {"connected"}:
+        return  # what follows from a missing side is not said a second time
+    for kind in content["kinds"]:
+        unlisted = None in kind["objects"].values()
+        if kind["state"] == "waiting" and not unlisted:
+            message = f"{kind['resource']}: a side does not tell of its changes: {kind['message'] or 'no reason given'}"
+            yield "degraded", "NotWatched", message, "it is tried again by itself; if it stays, see the agent's log"
+        elif kind["state"] in ("listing", "waiting") and unlisted:
+            message = f"{kind['resource']}: {kind['message'] or 'not listed on both sides yet'}"
+            yield "degraded", "NotListed", message, "wait a moment; if it stays, see the agent's log"
+    outbox = content["outbox"]
+    waited = min(outbox["oldestSeconds"] or 0, now - unix(content["sides"][Side.CLOUD]["since"]))
+    if waited > _BACKLOG and not outbox["deadLetters"]:
+        oldest = duration(outbox["oldestSeconds"])
+        message = f"{count(outbox['depth'], 'status')} waiting though the cloud answers, the oldest for {oldest}"
+        yield "degraded", "Backlog", message, "crsyncer pending list says what each was answered"

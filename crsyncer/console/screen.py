@@ -1,0 +1,130 @@
+"""The status document as one screen of text, for somebody who was woken up by it."""
+
+from collections.abc import Iterator
+from textwrap import wrap
+
+from crsyncer.core.model import Json, Side
+from crsyncer.core.text import count, duration, plain, unix
+
+WIDTH = 100
+_MOST_KINDS = 20
+_MOST_REASONS = 6
+_MOST_HOLDS = 6
+
+
+def render(content: Json, now: float) -> str:
+    """One screen, at most 100 columns wide; `now` is Unix time, in seconds. The first word is the verdict."""
+    blocks = [
+        [*_wrapped(_headline(content))],
+        [*_sides(content, now)],
+        [*_kinds(content)],
+        [*_holds(content, now)],
+        [*_advice(content)],
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def _headline(content: Json) -> str:
+    reasons, outbox = content["reasons"], content["outbox"]
+    depth = outbox["depth"]
+    waiting = f"{count(depth, 'status')} {'waits' if depth == 1 else 'wait'}" if depth else "nothing waits"
+    if content["agent"]["state"] == "stopped":
+        return f"STOPPED: the agent is not running, so nothing is synced; {waiting} in its store."
+    first = reasons[0]["message"] if reasons else ""
+    more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+    match content["health"]:
+        case "attention":
+            return f"ATTENTION: a human is needed: {first}{more}."
+        case "degraded":
+            return f"DEGRADED: {first}{more}; this is tried again by itself."
+        case "offline":
+            return f"OFFLINE: {first}, {waiting}, nothing is lost."
+    if not content["kinds"]:
+        return "HEALTHY: both sides answer, but no CRD on the robot is annotated to be synced."
+    objects = sum(kind["objects"][Side.ROBOT] or 0 for kind in content["kinds"])
+    return (
+        f"HEALTHY: {content['robot'] or 'this robot'} is in sync with the cloud:"
+        f" {count(len(content['kinds']), 'kind')}, {count(objects, 'object')}; {waiting}."
+    )
+
+
+def _sides(content: Json, now: float) -> Iterator[str]:
+    agent, outbox, store = content["agent"], content["outbox"], content["store"]
+    since = f" for {_ago(agent['since'], now)}" if agent["since"] else ""
+    pid = f", pid {agent['pid']}" if agent["pid"] else ""
+    robot = f", robot {content['robot']}" if content["robot"] else ""
+    yield _cut(f"agent   {agent['state']}{since}{pid}, crsyncer {content['version']}{robot}")
+    for side in Side:
+        known = content["sides"][side]
+        if agent["state"] == "stopped":
+            parts = [f"unknown, last answer {_ago(known['lastOk'], now)} ago" if known["lastOk"] else "unknown"]
+        else:
+            parts = [f"{known['state']} for {_ago(known['since'], now)}"]
+            if known["state"] != "connected":
+                parts.append(f"last answer {_ago(known['lastOk'], now)} ago" if known["lastOk"] else "never answered")
+            if known["reconnects"]:
+                parts.append(count(known["reconnects"], "reconnect"))
+        yield _cut(f"{side:<8}{', '.join(parts)}  {known['server']}".rstrip())
+        if known["error"] and agent["state"] == "running":
+            yield _cut(f"        {known['error']}")
+    oldest = f", the oldest for {duration(outbox['oldestSeconds'])}" if outbox["oldestSeconds"] is not None else ""
+    dead = f", {count(outbox['deadLetters'], 'dead letter')}" if outbox["deadLetters"] else ""
+    yield _cut(f"outbox  {count(outbox['depth'], 'status')} waiting{oldest}{dead}")
+    yield _cut(f"store   {store['state']}, {store['bytes'] / 1024:,.0f} KiB, {store['path']}")
+
+
+def _kinds(content: Json) -> Iterator[str]:
+    # Whatever is not as it should be comes first, for the screen may end before the list does.
+    kinds = sorted(content["kinds"], key=lambda kind: (kind["state"] == "syncing", kind["resource"]))
+    if not kinds:
+        return
+    shown = kinds[:_MOST_KINDS]
+    width = min(44, max(4, *(len(kind["resource"]) for kind in shown)))
+    yield f"{'KIND':<{width}}  {'FROM':<5}  {'STATE':<16} {'CLOUD':>6} {'ROBOT':>6} {'WAITING':>8} {'HELD':>5}"
+    for kind in shown:
+        sides = [kind["objects"][side] for side in Side]
+        cloud, robot = ("-" if number is None else str(number) for number in sides)
+        waiting = kind["pending"]["spec"] + kind["pending"]["status"]
+        name = _cut(kind["resource"], width)
+        source = _cut(kind["specSource"], 5)
+        yield f"{name:<{width}}  {source:<5}  {kind['state']:<16} {cloud:>6} {robot:>6} {waiting:>8} {kind['held']:>5}"
+        if kind["message"] and content["agent"]["state"] == "running":
+            yield _cut(f"    {kind['message']}")
+    if rest := len(kinds) - len(shown):
+        yield f"and {rest} more"
+
+
+def _holds(content: Json, now: float) -> Iterator[str]:
+    holds = content["holds"]
+    if holds:
+        yield "HELD FOR A HUMAN"
+    for hold in holds[:_MOST_HOLDS]:
+        # What is held on a whole side is of no kind.
+        what = f": {count(hold['objects'], 'object')} of {hold['resource']}" if hold["resource"] else ""
+        yield _cut(f"{hold['id']}  {hold['reason']}{what}, for {_ago(hold['since'], now)}")
+    if len(holds) > _MOST_HOLDS:
+        yield f"and {len(holds) - _MOST_HOLDS} more: crsyncer holds list"
+
+
+def _advice(content: Json) -> Iterator[str]:
+    reasons = content["reasons"]
+    if reasons:
+        yield "WHAT TO DO"
+    for number, reason in enumerate(reasons[:_MOST_REASONS], 1):
+        yield from _wrapped(f"{number}. {reason['message']}", "   ")
+        yield from _wrapped(f"   -> {reason['hint']}", "      ")
+    if len(reasons) > _MOST_REASONS:
+        yield f"and {len(reasons) - _MOST_REASONS} more: crsyncer status --json"
+
+
+def _ago(time: str, now: float) -> str:
+    return duration(now - unix(time))
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    return wrap(plain(text), WIDTH, subsequent_indent=indent, max_lines=4, placeholder=" …")
+
+
+def _cut(text: str, width: int = WIDTH) -> str:
+    text = plain(text)
+    return text if len(text) <= width else f"{text[: width - 1]}…"

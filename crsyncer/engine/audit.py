@@ -1,0 +1,51 @@
+"""Compares, now and then, what is known of a kind with what both sides have, beside live traffic (S4.8)."""
+
+import asyncio
+import logging
+import random
+
+from crsyncer.core.queue import Priority
+from crsyncer.engine.cache import Cache
+from crsyncer.engine.reconciler import Reconciler
+from crsyncer.engine.relists import Relists
+from crsyncer.errors import SyncError
+from crsyncer.runtime.listwatch import Phase
+
+log = logging.getLogger(__name__)
+
+
+class Auditor:
+    """Audits one kind. `interval` is in seconds, more or less."""
+
+    def __init__(self, reconciler: Reconciler, *, cache: Cache, relists: Relists, interval: float) -> None:
+        self._reconciler = reconciler
+        self._cache = cache
+        self._relists = relists
+        self._interval = interval
+
+    async def run(self) -> None:
+        """Audit at times that differ from kind to kind and robot to robot, forever."""
+        while True:
+            await asyncio.sleep(self._interval * random.uniform(0.5, 1.5))  # noqa: S311
+            try:
+                await self._audit()
+            except SyncError as error:
+                log.info("%s: not audited this time: %s", self._cache.policy.resource, error)
+
+    def verify(self, priority: Priority | None = None) -> None:
+        """Compare every object, upstream's statuses too."""
+        self._reconciler.unverified |= set(self._cache.views[self._cache.policy.downstream])
+        for key in self._cache.known_keys():
+            self._reconciler.look(key, priority)
+
+    async def _audit(self) -> None:
+        """Compare what is known with what both sides have, and then the sides, after everything else there is to do.
+
+        Live changes do not notice: a digest is taken beside the watch, and a list only where that shows something
+        else. Raises SyncError when a side did not answer.
+        """
+        for informer in self._relists.informers:
+            if informer.listwatch.phase is Phase.WATCHING and not await informer.agrees():
+                log.warning("%s %s is not what the watch has shown", informer.side, self._cache.policy.resource)
+                await informer.listwatch.fresh_list("audit")
+        self.verify(Priority.AUDIT)

@@ -1,0 +1,264 @@
+"""What is known of one kind on both sides, and remembered of each pair. Memory holds digests, disk the bodies."""
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+from typing import Any
+
+from crsyncer.core.model import Cursor, Gap, Json, Key, Loaded, Observation, Pending, Record, Side, Tombstone, View
+from crsyncer.core.policy import Policy
+from crsyncer.core.project import touched, view_of
+from crsyncer.ports import Store
+from crsyncer.runtime.sink import Coverage
+
+_GENERATIONS = 16
+_DISTRUSTED = "0"
+"""Instead of the resourceVersion of what a side has to show again."""
+
+
+class Cache:
+    """Sightings, records, outbox rows and tombstones of one kind. Every change is put into the store at once."""
+
+    def __init__(self, policy: Policy, *, store: Store, loaded: Loaded, clock: Callable[[], float]) -> None:
+        self.policy = policy
+        self.views = loaded.views
+        self.records = loaded.records
+        self.pending = loaded.pending
+        self.tombstones = loaded.tombstones
+        self.cursors = loaded.cursors
+        self.departed: set[Key] = set()
+        """Copies whose end was heard of since they were last written: an answer that is still to come is older."""
+        self._unshown: dict[Key, str] = {}
+        """Versions of upstream's objects that acknowledged our statuses, and that upstream has not shown since."""
+        self._coverage: dict[tuple[Side, str], Coverage] = {}
+        self._store = store
+        self._resource = policy.resource
+        self._clock = clock
+        self._former: dict[Key, str] = {}
+        """Which version of a copy was known when downstream turned out to have gone back, until it is seen again."""
+        self._seq = max((row.seq for row in self.pending.values()), default=0)
+
+    def confine(self, namespaces: Collection[str]) -> None:
+        """Forget what is in none of these namespaces ("": all), where no status waits: nothing is heard of it any more.
+
+        Positions in other namespaces are forgotten, too: they would be behind what is seen from now on.
+        """
+        for side, namespace in [place for place in self.cursors if place[1] not in namespaces]:
+            self.set_cursor(side, namespace, None)
+        for side in Side if "" not in namespaces else ():
+            for key in [key for key in self.views[side] if key.namespace not in namespaces and key not in self.pending]:
+                del self.views[side][key]
+                self._store.drop_copy(side, self._resource, key)
+
+    def observe(self, side: Side, key: Key) -> Observation:
+        """What is known of an object on a side. Upstream, a resumed watch is no proof of absence; a tombstone is."""
+        view = self.views[side].get(key)
+        if view is not None:
+            return view
+        upstream = side is self.policy.upstream
+        if upstream and self._buried(key):
+            return Gap.ABSENT
+        coverage = self.coverage(side, key.namespace)
+        known = coverage is Coverage.COMPLETE or (coverage is Coverage.RESUMED and not upstream)
+        return Gap.ABSENT if known else Gap.UNSEEN
+
+    def _buried(self, key: Key) -> bool:
+        """Whether a tombstone says that the copy's object is gone.
+
+        In an older database that was put back it may be about the object before this one: a copy of that one is gone.
+        """
+        tombstone, copy = self.tombstones.get(key), self.views[self.policy.downstream].get(key)
+        if tombstone is None or copy is None or copy.stamp is None:
+            return tombstone is not None
+        return tombstone.upstream_uid in ("", copy.stamp.upstream_uid)
+
+    def coverage(self, side: Side, namespace: str) -> Coverage:
+        """What a missing object of a namespace means on a side."""
+        everywhere = self._coverage.get((side, ""), Coverage.NONE)
+        return everywhere if everywhere is not Coverage.NONE else self._coverage.get((side, namespace), Coverage.NONE)
+
+    def cover(self, side: Side, namespace: str, coverage: Coverage) -> None:
+        """A list, a resumed watch or a lost connection has changed what a missing object means."""
+        self._coverage[side, namespace] = coverage
+
+    def record(self, key: Key) -> Record:
+        """What is remembered of a pair."""
+        return self.records.get(key, _EMPTY)
+
+    def record_of(self, key: Key, upstream_uid: str) -> Record:
+        """What is remembered of a pair as long as upstream is this very object; a fresh record otherwise."""
+        record = self.record(key)
+        return record if record.upstream_uid == upstream_uid else Record(upstream_uid=upstream_uid)
+
+    def remember(self, key: Key, record: Record) -> None:
+        """Replace what is remembered of a pair."""
+        if record != self.records.get(key):
+            self.records[key] = record
+            self._store.put_record(self._resource, key, record)
+
+    def known_keys(self) -> Iterable[Key]:
+        """Every key that either side, the outbox or a tombstone knows."""
+        return {*self.views[Side.CLOUD], *self.views[Side.ROBOT], *self.pending, *self.tombstones}
+
+    def saw(self, side: Side, key: Key, raw: Json) -> bool:
+        """An event, a list or a write's answer shows an object; False when it is older than what is known."""
+        view = view_of(raw, self.policy, side)
+        known = self.views[side].get(key)
+        if known is not None and newer(known.resource_version, view.resource_version):
+            return False
+        if known == view:
+            return False
+        self.views[side][key] = view
+        self._store.put_copy(side, self._resource, key, view, raw)
+        if side is self.policy.upstream:
+            if not newer(self._unshown.get(key, ""), view.resource_version):
+                self._unshown.pop(key, None)
+            self._upstream_seen(key, view)
+        else:
+            former = self._former.pop(key, "")
+            if known is not None and (known.uid != view.uid or newer(former, view.resource_version)):
+                self._another_copy(key)
+            self.note_generation(key, view)
+        return True
+
+    def lost(self, side: Side, key: Key) -> None:
+        """An object is gone from a side, for certain."""
+        view = self.views[side].pop(key, None)
+        self._store.drop_copy(side, self._resource, key)
+        if side is self.policy.upstream:
+            self._unshown.pop(key, None)
+            if view is not None:
+                self.add_tombstone(key, Tombstone(view.uid, self._clock()))
+        else:
+            self.departed.add(key)
+            self._another_copy(key)
+
+    def _another_copy(self, key: Key) -> None:
+        """The copy that had a status is gone, or was before it had one: that there is none now says nothing (S4.3).
+
+        The next one counts its generations anew, too (S4.7); a status of the old one that still waits needs its own.
+        """
+        record = self.records.get(key)
+        if record is not None:
+            kept = record.generations if key in self.pending else ()
+            self.remember(key, replace(record, had_status=False, generations=kept))
+
+    def add_tombstone(self, key: Key, tombstone: Tombstone | None) -> None:
+        """Record upstream's deletion, or that there is nothing left of it to carry out."""
+        if tombstone != self.tombstones.get(key):
+            self._store.put_tombstone(self._resource, key, tombstone)
+            if tombstone is None:
+                del self.tombstones[key]
+            else:
+                self.tombstones[key] = tombstone
+
+    def tidy(self, key: Key) -> None:
+        """Forget a pair of which nothing is left on either side."""
+        if any(self.observe(side, key) is not Gap.ABSENT for side in Side):
+            return
+        self.departed.discard(key)
+        self.add_tombstone(key, None)
+        self.set_pending(key, None)
+        if self.records.pop(key, None) is not None:
+            self._store.put_record(self._resource, key, None)
+
+    def set_pending(self, key: Key, row: Pending | None) -> None:
+        """Set or remove the outbox row of an object."""
+        if row is None:
+            if self.pending.pop(key, None) is None:
+                return
+        else:
+            self.pending[key] = row
+        self._store.put_pending(self._resource, key, row)
+
+    def next_seq(self) -> int:
+        """A number that no earlier row of the outbox has."""
+        self._seq += 1
+        return self._seq
+
+    def set_cursor(self, side: Side, namespace: str, cursor: Cursor | None) -> None:
+        """Move a cursor behind everything that was seen before."""
+        if cursor is None:
+            self.cursors.pop((side, namespace), None)
+        else:
+            self.cursors[side, namespace] = cursor
+        self._store.put_cursor(side, self._resource, namespace, cursor)
+
+    async def status_written(self, key: Key, *, metadata: Json, value: Any) -> None:
+        """Upstream has acknowledged a status, with these metadata: show it at once, its echo may take a while.
+
+        The body has to follow, for a copy that is made again meanwhile starts with the status in it (S4.4). What else
+        has happened to the object before is still to come, and the new version must not be taken for known without it:
+        no digest would show the difference (S9.4).
+        """
+        side = self.policy.upstream
+        body = await self._store.body(side, self._resource, key)
+        view = self.views[side].get(key)
+        version = str(metadata.get("resourceVersion") or "")
+        if view is None or not newer(version, view.resource_version):
+            return
+        known = body is not None and body["metadata"]["resourceVersion"] == view.resource_version
+        if body is None or not known or self.policy.subtree is not None or touched(body["metadata"], metadata):
+            self._unshown[key] = version
+            return
+        body["metadata"]["resourceVersion"] = version
+        body["status"] = value
+        if value is None:
+            del body["status"]
+        self.views[side][key] = view_of(body, self.policy, side)
+        self._store.put_copy(side, self._resource, key, self.views[side][key], body)
+
+    def is_behind(self, key: Key) -> bool:
+        """Whether upstream has acknowledged a status of ours that what is known of it does not show."""
+        return key in self._unshown
+
+    def newest(self, side: Side) -> int:
+        """The highest resourceVersion that is known of a side's objects; 0: of none."""
+        versions = (view.resource_version for view in self.views[side].values())
+        return max((int(version) for version in versions if version.isdigit()), default=0)
+
+    def distrust(self, side: Side) -> None:
+        """The side may have gone back in time: any version it shows from now on is newer than what we know (S8.3)."""
+        if side is self.policy.upstream:
+            self._unshown.clear()
+        for key, view in self.views[side].items():
+            if side is self.policy.downstream and view.resource_version != _DISTRUSTED:
+                self._former[key] = view.resource_version
+            self.views[side][key] = replace(view, resource_version=_DISTRUSTED)
+
+    def _upstream_seen(self, key: Key, view: View) -> None:
+        self.add_tombstone(key, None)
+        record = self.records.get(key)
+        if record is not None and record.sent_version == view.resource_version and record.upstream_uid == view.uid:
+            # The echo of our own write shows what upstream's schema made of the status (S4.9).
+            self.remember(key, replace(record, accepted=view.status))
+
+    def note_generation(self, key: Key, view: View) -> None:
+        """Remember which upstream generation this downstream generation has the content of (S4.7)."""
+        upstream = self.views[self.policy.upstream].get(key)
+        if not self.policy.map_generation or upstream is None or view.stamp is None:
+            return
+        record = self.record_of(key, upstream.uid)
+        admitted = record.admitted if record.applied == upstream.content else upstream.content
+        if view.stamp.digest != upstream.content or view.content not in (upstream.content, admitted):
+            return
+        known = tuple(pair for pair in record.generations if pair[0] != view.generation)
+        missed = (view.generation, 0) in record.generations  # a status went up without it: it has to go again
+        self.remember(
+            key,
+            replace(
+                record,
+                generations=(*known, (view.generation, upstream.generation))[-_GENERATIONS:],
+                sent="" if missed else record.sent,
+            ),
+        )
+
+
+_EMPTY = Record()
+
+
+def newer(one: str, other: str) -> bool:
+    """Whether a resourceVersion is newer than another of the same cluster.
+
+    etcd and kine number their revisions with growing integers; anything else is never called newer.
+    """
+    return one.isdigit() and other.isdigit() and int(one) > int(other)

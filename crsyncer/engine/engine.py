@@ -1,0 +1,90 @@
+"""The two-cluster engine, put together: connections, dispatchers and the kinds that are synced."""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+
+from crsyncer.core.calls import Call
+from crsyncer.core.guard import Holds
+from crsyncer.core.model import Side
+from crsyncer.core.twins import Twins
+from crsyncer.engine.deletion_holds import ISSUED
+from crsyncer.engine.kinds import Kinds
+from crsyncer.engine.reconciler import EngineContext
+from crsyncer.ports import Cluster, Observer, Store
+from crsyncer.runtime.connection import Connection
+from crsyncer.runtime.dispatcher import Dispatcher, Job
+from crsyncer.runtime.resume_check import ResumeCheck
+
+
+class Engine:
+    """The same wherever the hands lead: to two API servers and a disk, or to a world that was made up.
+
+    `clock` is Unix time in seconds, `watch_timeout` and `audit_interval` are in seconds; `noticed` is called when there
+    is news for `status`; `boot` names this boot of the robot, "" where it is not known; `name` is the agent's, as API
+    servers note it.
+    """
+
+    def __init__(
+        self,
+        clusters: Mapping[Side, Cluster],
+        *,
+        store: Store,
+        observer: Observer,
+        robot: str,
+        namespaces: Sequence[str],
+        watch_timeout: int,
+        audit_interval: float,
+        clock: Callable[[], float],
+        noticed: Callable[[], None],
+        boot: str = "",
+        name: str = "crsyncer",
+    ) -> None:
+        self.holds = Holds(store.get_meta(ISSUED) or 0)
+        self.twins = Twins(name)
+        self.connections = {
+            side: Connection(
+                side,
+                cluster=clusters[side],
+                store=store,
+                observer=observer,
+                probe=partial(self._probe, side),
+                crds=self._crds,
+                clock=clock,
+                boot=boot if side is Side.ROBOT else "",
+            )
+            for side in Side
+        }
+        resume_checks = {side: ResumeCheck(connection, store=store) for side, connection in self.connections.items()}
+        self.dispatchers = {side: Dispatcher(connection, self._work) for side, connection in self.connections.items()}
+        self.context = EngineContext(
+            connections=self.connections,
+            resume_checks=resume_checks,
+            dispatchers=self.dispatchers,
+            store=store,
+            observer=observer,
+            holds=self.holds,
+            twins=self.twins,
+            clock=clock,
+            watch_timeout=watch_timeout,
+            audit_interval=audit_interval,
+            noticed=noticed,
+        )
+        self.kinds = Kinds(self.context, robot=robot, namespaces=namespaces)
+
+    async def run(self) -> None:
+        """Keep both sides in agreement, forever."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.kinds.run())
+            for side in Side:
+                tasks.create_task(self.connections[side].run())
+                tasks.create_task(self.dispatchers[side].run())
+
+    def _probe(self, side: Side) -> Sequence[Call]:
+        return self.kinds.probe(side)
+
+    def _crds(self) -> Collection[str]:
+        return self.kinds.rows
+
+    async def _work(self, job: Job) -> None:
+        await self.kinds.work(job)

@@ -1,0 +1,267 @@
+"""One kind in sync: its two reflected sides, its reconciler, and what happens when one of its objects changes."""
+
+import asyncio
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from crsyncer.core.actions import HoldReason
+from crsyncer.core.decide import decide
+from crsyncer.core.model import Gap, Json, Key, Loaded, Side
+from crsyncer.core.policy import Policy
+from crsyncer.core.project import stamp_of, status_value
+from crsyncer.core.queue import Priority
+from crsyncer.core.watch import EventType
+from crsyncer.engine.audit import Auditor
+from crsyncer.engine.cache import Cache
+from crsyncer.engine.deletion_check import DeletionCheck
+from crsyncer.engine.deletion_holds import MANUAL, DeletionHolds
+from crsyncer.engine.informer import Informer, Rewind
+from crsyncer.engine.missing_kind import MissingKind
+from crsyncer.engine.reconciler import CHECK, CONTENT, EngineContext, Reconciler
+from crsyncer.engine.relists import Relists
+from crsyncer.engine.restores import Restores
+from crsyncer.runtime.dispatcher import Job
+from crsyncer.runtime.sink import Coverage
+
+log = logging.getLogger(__name__)
+
+_HEARING_SECONDS = 0.25
+
+
+class Kind:
+    """Keeps the objects of one kind in agreement. `run` reflects both sides; the dispatchers call its reconciler."""
+
+    def __init__(self, policy: Policy, *, namespaces: Sequence[str], context: EngineContext, loaded: Loaded) -> None:
+        self.policy = policy
+        if any(cursor.selector != policy.projection for cursor in loaded.cursors.values()):
+            # Another robot name, subtree or direction: what is stored would be taken for absences, or other statuses.
+            context.store.forget_kind(policy.resource, keep_outbox=False)
+            loaded = Loaded()
+        self.cache = Cache(policy, store=context.store, loaded=loaded, clock=context.clock)
+        places = namespaces if namespaces and policy.namespaced else [""]
+        self.cache.confine(places)
+        self._context = context
+        self._up = context.connections[policy.upstream]
+        self._down = context.connections[policy.downstream]
+        self._deletion_holds = DeletionHolds(self.cache, store=context.store, holds=context.holds, clock=context.clock)
+        self._relists = Relists(self.cache)
+        self._missing_kind = MissingKind(
+            self._up, cache=self.cache, deletion_holds=self._deletion_holds, relists=self._relists, store=context.store
+        )
+        self._deletion_check = DeletionCheck(
+            self._up,
+            resource=policy.resource,
+            kind_alive=self._missing_kind.kind_alive,
+            deletion_holds=self._deletion_holds,
+            copies=lambda: len(self.cache.views[policy.downstream]),
+            relisted=lambda: self.relist("verify", policy.upstream),
+            present=self._present,
+            noticed=context.noticed,
+        )
+        self.reconciler = Reconciler(
+            policy,
+            cache=self.cache,
+            context=context,
+            deletion_check=self._deletion_check,
+            deletion_holds=self._deletion_holds,
+            settled=self._settled,
+        )
+        self._restore = Restores(
+            self.reconciler,
+            cache=self.cache,
+            deletion_holds=self._deletion_holds,
+            relists=self._relists,
+            holds=context.holds,
+        )
+        self._auditor = Auditor(
+            self.reconciler, cache=self.cache, relists=self._relists, interval=context.audit_interval
+        )
+        self.informers = self._relists.informers
+        self.informers += [
+            Informer(
+                context.connections[side],
+                resume_check=context.resume_checks[side],
+                policy=policy,
+                namespace=namespace,
+                cache=self.cache,
+                observer=context.observer,
+                watch_timeout=context.watch_timeout,
+                changed=self._changed,
+                overheard=self._overheard,
+                covered=self._covered,
+                went_back=self._went_back,
+                phase_changed=self._phase_changed,
+            )
+            for side in Side
+            for namespace in places
+        ]
+        for side in Side:
+            if any(r.cursor() is None for r in self.on(side)):
+                self._restore.mistrust(side)
+
+    @property
+    def kind_missing(self) -> bool:
+        """Whether upstream has stopped serving the kind, or is about to (S5.5)."""
+        return self._deletion_check.kind_missing or self._deletion_holds.vanished
+
+    def on(self, side: Side) -> list[Informer]:
+        """The informers of one side."""
+        return self._relists.on(side)
+
+    async def run(self) -> None:
+        """Reflect both sides, forever."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._deletion_check.run())
+            tasks.create_task(self._missing_kind.kind_alive.run())
+            for informer in self.informers:
+                tasks.create_task(informer.listwatch.run())
+            tasks.create_task(self._auditor.run())
+
+    def revive(self) -> None:
+        """The CRD has changed, or a human asks: what was refused is tried again at once."""
+        self.reconciler.refused.clear()
+        for key in self.cache.known_keys():
+            self.reconciler.look(key)
+
+    def hold_all(self) -> None:
+        """A human holds back every deletion."""
+        self._deletion_holds.engage(MANUAL)
+        self._context.noticed()
+
+    def release(self, reason: HoldReason, keys: set[Key]) -> None:
+        """A human lets go on what is held for a reason."""
+        self._deletion_holds.release(reason, keys)
+        for key in keys:
+            self.reconciler.look(key)
+        self._context.noticed()
+
+    def retry(self, key: Key) -> None:
+        """A human asks: what was refused of an object is tried again at once."""
+        self.reconciler.refused.pop(key, None)
+        self.reconciler.outbox.revive(key)
+        self.reconciler.look(key)
+
+    async def relist(self, reason: str, *sides: Side) -> None:
+        """Return after a fresh, consistent list of these sides; raises as `ListWatch.fresh_list` does."""
+        await self._relists.fresh(reason, *sides)
+
+    def resend(self) -> None:
+        """The cloud is spoken to in another way than before: what it has of our statuses is an open question (S4.6)."""
+        for key, record in list(self.cache.records.items()):
+            self.cache.remember(key, replace(record, sent=""))
+            self.reconciler.look(key)
+
+    def verify(self) -> None:
+        """Compare every object, upstream's statuses too (S4.8)."""
+        self._auditor.verify()
+
+    def vanished(self) -> None:
+        """The kind that upstream serves now is not the one that it served before."""
+        self._missing_kind.begin()
+
+    # What the informers report
+
+    def _changed(self, side: Side, key: Key, event_type: EventType, raw: Json | None) -> None:
+        job = Job(self.policy.resource, CONTENT, key)
+        gone = event_type is EventType.DELETED
+        if side is self.policy.downstream:
+            plan = self.reconciler.plan(key)
+            if plan.status is not None and raw is not None:
+                # In the same transaction as the copy and the cursor: nothing can come between (S6.1).
+                self.reconciler.take(key, plan.status, status_value(raw, self.policy))
+        else:
+            copy = self.cache.views[self.policy.downstream].get(key)
+            stamp = None if copy is None else copy.stamp
+            if raw is not None and stamp is not None and stamp.upstream_uid != raw["metadata"]["uid"]:
+                self._missing_kind.kind_alive.doubt()  # its successor may have come with the kind's
+            self.reconciler.arrived.setdefault(job, asyncio.get_running_loop().time())
+            if key in self.cache.pending:
+                # What was refused before may be taken now (S10).
+                self.reconciler.queue_status(key, self.reconciler.outbox.priority(key))
+        if gone:
+            self.cache.lost(side, key)
+            self._deletion_holds.forget(key)
+            if side is Side.CLOUD:
+                self._context.twins.forget(self.policy.resource, key)
+        self._context.dispatchers[self.policy.downstream].add(
+            job, Priority.DELETION if gone else self.reconciler.priority(key)
+        )
+        if gone and side is self.policy.upstream and not self._down.up.is_set():
+            # The copy is out of reach: ask now whether it may be deleted, the cloud may be gone when it is back.
+            self._context.dispatchers[self.policy.upstream].add(job._replace(half=CHECK), Priority.DELETION)
+
+    def _overheard(self, side: Side, key: Key, raw: Json, live: bool) -> None:
+        """Who else writes what is this robot's alone has its identity, too. (Every robot writes an unfiltered kind.)"""
+        policy, context = self.policy, self._context
+        stamp = stamp_of(raw)
+        signed = policy.upstream is Side.ROBOT and stamp is not None and stamp.robot == policy.robot
+        if side is not Side.CLOUD or not (signed or (policy.upstream is Side.CLOUD and policy.filtered)):
+            return
+        known, met = live and key in self.cache.views[side], context.connections[side].met
+        if context.twins.saw(policy.resource, key, raw, known=known, met=met, now=context.clock()):
+            log.warning("another agent acts as %s: it wrote %s %s", policy.robot, policy.resource, key)
+            context.noticed()
+
+    def _covered(self, side: Side, namespace: str) -> None:
+        if side is self.policy.downstream:
+            self._missing_kind.check()
+            self._confirm_outbox()
+            if self._relists.complete(side):
+                self.reconciler.refused.clear()  # a change of the CRD has it listed anew, and may change what it takes
+        else:
+            if self._relists.complete(side):
+                self._missing_kind.kind_alive.doubt()
+            if self._up.up.is_set():
+                # What has happened meanwhile arrives now, oldest first: hear it out, for deletions go first (S7.2).
+                self._context.dispatchers[self.policy.downstream].pause(_HEARING_SECONDS)
+        self._missing_kind.covered(side)
+        self._restore.covered(side)
+        everywhere = self._relists.complete(side)
+        for key in self.cache.known_keys() if everywhere else self._affected(side, namespace):
+            self.reconciler.look(key)
+        self._restore.end()
+
+    def _affected(self, side: Side, namespace: str) -> Iterator[Key]:
+        """What there may be something else to do about, or to say of, since a side is covered otherwise there.
+
+        Where nothing is heard any more, an object that was seen is known as before, and one that was absent is unseen.
+        A copy is made again without waiting for its last status to go first (S5.2).
+        """
+        lost = self.cache.coverage(side, namespace) is Coverage.NONE
+        for key in self.cache.known_keys():
+            as_before = lost and key in self.cache.views[side] and key not in self.cache.pending
+            if namespace in ("", key.namespace) and not as_before:
+                yield key
+
+    def _confirm_outbox(self) -> None:
+        """What waited when the agent stopped is sent when every copy has been seen: the store may be an older one."""
+        downstream = self.policy.downstream
+        if self._relists.complete(downstream):
+            self.reconciler.outbox.confirm()
+        elif self.reconciler.outbox.doubtful and Coverage.NONE not in self._relists.coverages(downstream):
+            self._relists.want(downstream, "outbox")
+
+    def _went_back(self, side: Side, how: Rewind) -> None:
+        self._restore.begin(side, how)
+        if side is self.policy.upstream:
+            self._missing_kind.kind_alive.forget()  # now that what the side lost is held for another reason
+
+    def _phase_changed(self) -> None:
+        self._missing_kind.check()
+        self._context.noticed()
+
+    def _present(self, key: Key) -> bool:
+        view = self.cache.views[self.policy.upstream].get(key)
+        return view is not None and not view.terminating
+
+    def _settled(self, key: Key) -> None:
+        """A copy without upstream looks like an orphan, but a resumed watch is no proof: one list, for all of them."""
+        self._restore.settled(key)
+        down = self.cache.views[self.policy.downstream].get(key)
+        if down is None or self.cache.observe(self.policy.upstream, key) is not Gap.UNSEEN:
+            return
+        resumed = self.cache.coverage(self.policy.upstream, key.namespace) is Coverage.RESUMED
+        gone = decide(Gap.ABSENT, down, self.policy, self.cache.record(key))
+        if resumed and gone.content is not None:
+            self._relists.want(self.policy.upstream, "orphan")

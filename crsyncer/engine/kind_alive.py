@@ -1,0 +1,138 @@
+"""Whether a kind is alive upstream, and still the one whose objects our copies are of (S5.5a)."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from crsyncer.core import calls
+from crsyncer.core.calls import Call
+from crsyncer.core.guard import Alive, alive_by, crd_alive, kind_alive
+from crsyncer.core.model import Side
+from crsyncer.core.policy import Policy
+from crsyncer.core.queue import backoff
+from crsyncer.errors import SyncError, Unsure
+from crsyncer.ports import Reply, Store
+from crsyncer.runtime.connection import Connection
+from crsyncer.runtime.single_flight import SingleFlight
+
+log = logging.getLogger(__name__)
+
+_PAUSE_SECONDS = 0.25
+_PROBE_SECONDS = 20.0
+_FIRST_RETRY_SECONDS = 5.0
+_LAST_RETRY_SECONDS = 300.0
+
+
+class KindAlive:
+    """What defines one kind upstream: discovery, and the cloud's CRD where it may be read.
+
+    A CRD that was deleted and made anew out of sight is alive, and its collection is empty: discovery and lists say
+    what they would say had somebody deleted every object. Only the CRD's uid tells the difference, so it is remembered
+    from list to list. Where it may not be read there is nothing that could tell, and what remains is that many
+    deletions are verified (S5.5b). The robot's own CRDs are watched (`engine/kinds.py`), and not asked for here.
+
+    `replaced()` is called when the kind is found to be another; it has to have upstream listed.
+    """
+
+    def __init__(self, connection: Connection, *, policy: Policy, store: Store, replaced: Callable[[], None]) -> None:
+        self._connection = connection
+        self._policy = policy
+        self._store = store
+        self._replaced = replaced
+        self._name = f"crd:{connection.side}:{policy.resource}"
+        self._readable = connection.side is Side.CLOUD
+        """Whether the CRD was ours to read when it was last asked for, or may be."""
+        self._patience = 0.0
+        """Event loop time, in seconds, before which upstream does not want to be asked again."""
+        self._due = asyncio.Event()
+        self._crd = SingleFlight(self._ask_crd, pause=_PAUSE_SECONDS)
+        self._discovery = SingleFlight(self._ask_discovery, pause=_PAUSE_SECONDS)
+
+    async def alive(self) -> Alive:
+        """What upstream says now; raises Unsure when it did not answer."""
+        if not self._readable:
+            return await self._discovery.answer()
+        served, crd = await asyncio.gather(self._discovery.answer(), self._crd.answer())
+        return alive_by(served, crd)
+
+    def doubt(self) -> None:
+        """What upstream shows may be by another CRD than before: find out, soon."""
+        if self._connection.side is Side.CLOUD:
+            self._due.set()
+
+    def forget(self) -> None:
+        """Upstream's CRD may be another, and what is lost with the one before is held for a reason that is known."""
+        self._remember("")
+
+    async def run(self) -> None:
+        """Find out by which CRD upstream serves the kind, whenever that is in question, forever."""
+        failures = 0
+        while True:
+            await self._due.wait()
+            await self._connection.up.wait()
+            self._due.clear()
+            try:
+                await self._crd.answer()
+            except SyncError as error:
+                log.info(
+                    "%s: the CRD of the %s is not known yet: %s", self._policy.resource, self._connection.side, error
+                )
+                self._due.set()
+                await asyncio.sleep(backoff(failures, first=_FIRST_RETRY_SECONDS, last=_LAST_RETRY_SECONDS))
+                failures += 1
+            else:
+                failures = 0
+
+    async def _ask_crd(self) -> Alive | None:
+        uid = self._uid()
+        reply = await self._ask(calls.crd(self._policy.resource))
+        alive = crd_alive(reply.status, reply.body, uid)
+        self._readable = alive is not None
+        if alive is Alive.OTHER:
+            await self._meet_again(uid)
+            log.warning("%s: the CRD of the %s was made anew", self._policy.resource, self._connection.side)
+            self._replaced()
+            self._remember("")
+            self._due.set()
+        elif alive is Alive.YES and not uid:
+            alive = await self._discovery.answer()  # only this tells of the scope, which a CRD never changes
+            if alive in (Alive.YES, Alive.UNKNOWN):
+                self._remember(str(reply.body["metadata"]["uid"]))
+        return alive
+
+    async def _meet_again(self, uid: str) -> None:
+        """Another cluster has another CRD, too: then it is not the kind that is another. Raises Unsure."""
+        try:
+            async with asyncio.timeout(_PROBE_SECONDS):
+                await self._connection.verified(since=asyncio.get_running_loop().time())
+        except TimeoutError:
+            raise Unsure(f"the {self._connection.side} may be another cluster") from None
+        if self._uid() != uid:
+            raise Unsure(f"the {self._connection.side} went back in time, or is another cluster")
+
+    async def _ask_discovery(self) -> Alive:
+        reply = await self._ask(calls.discovery(self._policy, self._policy.version))
+        return kind_alive(reply.status, reply.body, self._policy)
+
+    async def _ask(self, call: Call) -> Reply:
+        if not self._connection.up.is_set():
+            raise Unsure(
+                f"the {self._connection.side} is {self._connection.state}"
+            )  # another cluster would answer (S8.3)
+        loop = asyncio.get_running_loop()
+        if loop.time() < self._patience:
+            raise Unsure(f"the {self._connection.side} has asked for patience")
+        reply = await self._connection.request(call)
+        if reply.status >= 500 or reply.status == 429:
+            self._patience = loop.time() + (reply.retry_after or 0.0)
+            raise Unsure(f"the {self._connection.side} answered {reply.status}")
+        return reply
+
+    def _uid(self) -> str:
+        """The uid of the CRD whose objects our copies are of, if it is known of this very cluster; else empty."""
+        cluster, uid = self._store.get_meta(self._name) or ("", "")
+        return str(uid) if cluster == self._connection.known_as else ""
+
+    def _remember(self, uid: str) -> None:
+        if uid != self._uid():
+            self._store.put_meta(self._name, [self._connection.known_as, uid])

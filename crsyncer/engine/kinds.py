@@ -1,0 +1,338 @@
+"""Watches the robot's CRDs and keeps one kind running for each kind that they ask for (S1)."""
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+from crsyncer.core import calls
+from crsyncer.core.model import Edition, Json, Side
+from crsyncer.core.policy import SPEC_SOURCE, Policy, read_policy
+from crsyncer.core.queue import backoff
+from crsyncer.core.watch import Anchor, EventType
+from crsyncer.engine.kind import Kind
+from crsyncer.engine.negotiation import Disagreement, negotiate, provisional, with_terms
+from crsyncer.engine.reconciler import EngineContext
+from crsyncer.errors import Unsure
+from crsyncer.runtime.dispatcher import Job
+from crsyncer.runtime.listwatch import ListWatch, Phase
+from crsyncer.runtime.sink import Coverage
+
+log = logging.getLogger(__name__)
+
+_SCHEMA_SECONDS = 3.0
+_FIRST_RETRY_SECONDS = 1.0
+_LAST_RETRY_SECONDS = 60.0
+_LOST = (Phase.MISSING, Phase.FORBIDDEN)
+
+
+class KindEntry:
+    """One annotated CRD, also a wrongly annotated one."""
+
+    def __init__(self, policy: Policy, schema: object, *, source: str, uid: str) -> None:
+        self.policy = policy
+        """As annotated; `kind.policy` has the version that was agreed on."""
+        self.uid = uid
+        self.source = source
+        """The annotation's text, whatever it is."""
+        self.schema = schema
+        self.kind: Kind | None = None
+        self.trouble: Disagreement | None = Disagreement("misconfigured", policy.problem) if policy.problem else None
+        self.task: asyncio.Task[None] | None = None
+        self.poke = asyncio.Event()
+
+
+class Kinds:
+    """The kinds that are synced. A change of a CRD restarts only that kind, and only when it matters (S1.1)."""
+
+    def __init__(self, context: EngineContext, *, robot: str, namespaces: Sequence[str]) -> None:
+        self.rows: dict[str, KindEntry] = {}
+        self.begun = False
+        """Whether the robot's CRDs have been listed, and what is stored of their kinds has been read."""
+        self._context = replace(context, noticed=self._noticed)
+        self._notice = context.noticed
+        self._robot = robot
+        self.namespaces = tuple(namespaces)
+        self._listed: set[str] = set()
+        self._known = False
+        self._versions: dict[str, tuple[int, str]] = {}
+        """resourceVersion and uid of every CRD, annotated or not."""
+        self._version: str | None = None
+        self._identity: str | None = None
+        self._tasks = asyncio.TaskGroup()
+        self._listwatch = ListWatch(
+            context.connections[Side.ROBOT],
+            self,
+            resume_check=context.resume_checks[Side.ROBOT],
+            path=calls.CRDS,
+            selector="",
+            page=calls.CRD_PAGE,
+            single=None,
+            watch_timeout=context.watch_timeout,
+        )
+
+    async def run(self) -> None:
+        """Watch CRDs and keep their kinds running, forever."""
+        async with self._tasks:
+            self._tasks.create_task(self._listwatch.run())
+
+    async def work(self, job: Job) -> None:
+        """Have a kind look at one of its objects."""
+        row = self.rows.get(job.resource)
+        if row is not None and row.kind is not None:
+            await row.kind.reconciler.work(job)
+
+    def probe(self, side: Side) -> list[calls.Call]:
+        """What tells most of a side for least: the lists of kinds with something to resume, then what all may ask.
+
+        Kinds that were missing or forbidden are asked for only where there are no others: one may be back by now.
+        """
+        running = [row.kind for row in self.rows.values() if row.kind is not None]
+        known = [kind for kind in running if all(r.cursor() is not None for r in kind.on(side))]
+        well = [kind for kind in known if all(r.listwatch.phase not in _LOST for r in kind.on(side))]
+        namespace = next(iter(self.namespaces), "")
+        lists = [calls.revision(kind.policy, namespace if kind.policy.namespaced else "") for kind in well or known]
+        return [*lists, calls.VERSION if side is Side.CLOUD else calls.CRD_REVISION]
+
+    # The sink of the CRDs' list-watch
+
+    def cursor(self) -> str | None:
+        """Kept in memory only: the CRDs are few, and on the robot itself."""
+        return self._version if self._identity == self._context.connections[Side.ROBOT].known_as else None
+
+    def newest(self) -> int:
+        """CRDs are never written."""
+        return 0
+
+    def moved(self, resource_version: str | None) -> None:
+        """Remember up to where the CRDs are known."""
+        self._version = resource_version
+        self._identity = self._context.connections[Side.ROBOT].known_as
+
+    def anchor(self) -> Anchor | None:
+        """The newest CRD: they are all remembered by their versions."""
+        newest = max(self._versions.values(), default=None)
+        return Anchor(calls.CRDS, "", newest[1], str(newest[0])) if newest is not None else None
+
+    def copies(self) -> int:
+        """None is kept."""
+        return 0
+
+    def relisted(self, reason: str) -> None:
+        """Not counted: `status` counts the kinds' lists."""
+
+    def listing(self) -> None:
+        """Remember from here on what the list shows."""
+        self._listed = set()
+        self._versions.clear()
+
+    def has(self, edition: Edition, listed_at: str) -> bool:  # noqa: ARG002
+        """Never asked: nothing is kept."""
+        return False
+
+    def item(self, raw: Json, listed_at: str) -> None:  # noqa: ARG002
+        """A CRD, new or known."""
+        name = str(raw["metadata"]["name"])
+        self._listed.add(name)
+        self._note(name, raw)
+        self._show(name, raw)
+
+    def listed(self, resource_version: str) -> None:  # noqa: ARG002
+        """CRDs that the list does not show are gone."""
+        for name in [n for n in self.rows if n not in self._listed]:
+            self._remove(name)
+        self._known = True
+        self._tell()
+
+    def event(self, event_type: EventType, raw: Json) -> None:
+        """A CRD has changed."""
+        name = str(raw["metadata"]["name"])
+        if event_type is EventType.DELETED:
+            self._versions.pop(name, None)
+            self._remove(name)
+        else:
+            self._note(name, raw)
+            self._show(name, raw)
+
+    def resumed(self) -> None:
+        """Nothing to count: `status` counts the kinds' watches."""
+
+    def covers(self, coverage: Coverage) -> None:
+        """Kinds stay as they are while the CRDs are out of sight."""
+
+    def went_back(self) -> None:
+        """The list that follows shows every CRD as it is now."""
+
+    def rebooted(self) -> bool:
+        """The cursor is of this process, and so of this boot."""
+        return False
+
+    def noticed(self) -> None:
+        """The phase of this watch is not shown."""
+
+    # The kinds
+
+    def _note(self, name: str, raw: Json) -> None:
+        version = str(raw["metadata"]["resourceVersion"])
+        if version.isdigit():
+            self._versions[name] = int(version), str(raw["metadata"]["uid"])
+
+    def _show(self, name: str, raw: Json) -> None:
+        dying = "deletionTimestamp" in raw["metadata"]
+        policy = None if dying else read_policy(raw, self._robot)
+        row = self.rows.get(name)
+        if policy is None:
+            if row is not None:
+                self._remove(name)
+            return
+        schema = raw["metadata"].get("generation")
+        if row is not None and row.policy == policy:
+            if row.schema != schema and row.kind is not None:
+                row.kind.revive()
+                # The API server itself hears of the new schema only now: what it still refused by the old one.
+                asyncio.get_running_loop().call_later(_SCHEMA_SECONDS, row.kind.revive)
+            row.schema = schema
+            return
+        old = row.task if row is not None else None
+        if old is not None:
+            old.cancel()
+        source = raw["metadata"]["annotations"][SPEC_SOURCE]
+        row = self.rows[name] = KindEntry(policy, schema, source=source, uid=str(raw["metadata"]["uid"]))
+        if row.trouble is not None:
+            log.warning("%s is not synced: %s", name, row.trouble.message)
+            self._context.holds.clear(name)
+        else:
+            row.task = self._tasks.create_task(self._live(row, after=old))
+        self._tell()
+
+    def _remove(self, name: str) -> None:
+        """The kind stops; its copies stay as they are (S1.8)."""
+        row = self.rows.pop(name, None)
+        if row is not None:
+            log.info("%s is not synced any more", name)
+            self._context.holds.clear(name)
+            if row.task is not None:
+                row.task.cancel()
+            self._tell()
+
+    async def _live(self, row: KindEntry, *, after: asyncio.Task[None] | None) -> None:
+        """One kind's life: run under the terms that are known, ask the cloud for better ones when there is reason."""
+        if after is not None:
+            await asyncio.wait([after])
+        policy, confirmed = self._stored_terms(row.policy)
+        failures = doubts = 0
+        renegotiated = False
+        running: asyncio.Task[None] | None = None
+        try:
+            while True:
+                if policy is None:
+                    policy = provisional(row.policy)
+                if running is None and row.trouble is None:
+                    running = await self._start(row, policy)
+                    if renegotiated and row.kind is not None:
+                        row.kind.resend()
+                await self._reason_to_ask(row, known=doubts if confirmed else -1)
+                await asyncio.sleep(self._patience(failures) if failures else 0)
+                doubts = self._doubts(row)
+                try:
+                    answer = await negotiate(row.policy, self._context.connections[Side.CLOUD].request)
+                except Unsure:
+                    failures += 1
+                    confirmed = False
+                    continue
+                confirmed = True
+                failures = failures + 1 if isinstance(answer, Disagreement) or self._missing(row) else 0
+                if answer != policy or row.trouble is not None:
+                    await self._stop(row, running)
+                    running, doubts, renegotiated = None, 0, True
+                row.trouble = answer if isinstance(answer, Disagreement) else None
+                if isinstance(answer, Disagreement):
+                    confirmed = False
+                else:
+                    policy = answer
+                    self._context.store.put_meta(f"terms:{policy.resource}", _terms(policy))
+                self._tell()
+        finally:
+            await self._stop(row, running)
+
+    async def _start(self, row: KindEntry, policy: Policy) -> asyncio.Task[None]:
+        loaded = await self._context.store.load(policy.resource)
+        row.kind = Kind(policy, namespaces=self.namespaces, context=self._context, loaded=loaded)
+        known_as = f"crd:{policy.resource}"
+        if policy.upstream is Side.ROBOT and self._context.store.get_meta(known_as) not in (None, row.uid):
+            row.kind.vanished()  # made anew: what it lacks went with the CRD before it (S5.5)
+        self._context.store.put_meta(known_as, row.uid)
+        log.info("%s %s is synced, spec from the %s", policy.resource, policy.version, policy.upstream)
+        self._tell()
+        return self._tasks.create_task(row.kind.run())
+
+    async def _stop(self, row: KindEntry, running: asyncio.Task[None] | None) -> None:
+        await _cancel(running)
+        row.kind = None
+        for dispatcher in self._context.dispatchers.values():
+            dispatcher.forget(row.policy.resource)
+
+    async def _reason_to_ask(self, row: KindEntry, *, known: int) -> None:
+        """Return when the cloud is connected, and there are more doubts than are known, or the kind is missing."""
+        while True:
+            await self._context.connections[Side.CLOUD].up.wait()
+            if self._doubts(row) > known or self._missing(row):
+                return
+            row.poke.clear()
+            await row.poke.wait()
+
+    def _doubts(self, row: KindEntry) -> int:
+        """How often there was reason to think that the cloud's CRD has changed, which nothing tells."""
+        if row.kind is None:
+            return 0
+        outbox = row.kind.reconciler.outbox.suspicions if row.policy.upstream is Side.CLOUD else 0
+        return outbox + sum(r.expiries for r in row.kind.on(Side.CLOUD))
+
+    def _missing(self, row: KindEntry) -> bool:
+        watches = row.kind.on(Side.CLOUD) if row.kind is not None else []
+        return any(r.listwatch.phase is Phase.MISSING for r in watches)
+
+    def _patience(self, failures: int) -> float:
+        return random.uniform(0.5, 1.0) * backoff(failures, first=_FIRST_RETRY_SECONDS, last=_LAST_RETRY_SECONDS)  # noqa: S311
+
+    def _stored_terms(self, policy: Policy) -> tuple[Policy | None, bool]:
+        """What was agreed on before, if the robot's CRD still offers it, and whether nothing else was on offer then."""
+        known = self._context.store.get_meta(f"terms:{policy.resource}")
+        if not known or known["version"] not in [v.name for v in policy.versions if v.served]:
+            return None, False
+        terms = with_terms(policy, known["version"], cloud_status=known["cloudStatus"])
+        return terms, known.get("offer") == _offer(policy)
+
+    def _tell(self) -> None:
+        if self._known and all(row.kind is not None or row.trouble is not None for row in self.rows.values()):
+            self.begun = True
+        self._notice()
+
+    def _noticed(self) -> None:
+        for row in self.rows.values():
+            row.poke.set()
+            for informer in row.kind.informers if row.kind is not None else ():
+                upstream = informer.side is row.policy.upstream
+                missing = row.kind is not None and row.kind.kind_missing and upstream
+                if missing or informer.listwatch.phase is Phase.MISSING:
+                    self._context.connections[informer.side].witnessed(row.policy.resource)
+        self._tell()
+
+
+def _terms(policy: Policy) -> Json:
+    cloud_status = policy.status_endpoint[Side.CLOUD]
+    return {"version": policy.version, "cloudStatus": cloud_status, "offer": _offer(policy)}
+
+
+def _offer(policy: Policy) -> Json:
+    """Among which versions of the robot's CRD was chosen."""
+    return {v.name: [v.served, v.storage] for v in policy.versions}
+
+
+async def _cancel(task: asyncio.Task[None] | None) -> None:
+    if task is not None:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task

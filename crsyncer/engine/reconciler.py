@@ -1,0 +1,379 @@
+"""Looks at one half of one object at a time, decides, and does what must be done."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from crsyncer.core.actions import Agreed, Create, Delete, Hold, Plan, Seed, SendStatus, StatusAction, Update, Why
+from crsyncer.core.answers import REFUSALS_BEFORE_DEAD, TOO_LARGE
+from crsyncer.core.decide import decide, is_ahead
+from crsyncer.core.guard import DriftBrake, Holds
+from crsyncer.core.model import Gap, Key, Side
+from crsyncer.core.policy import Policy
+from crsyncer.core.project import status_value
+from crsyncer.core.queue import Priority
+from crsyncer.core.twins import Twins
+from crsyncer.engine.cache import Cache
+from crsyncer.engine.deletion_check import DeletionCheck
+from crsyncer.engine.deletion_holds import DeletionHolds
+from crsyncer.engine.outbox import Outbox
+from crsyncer.engine.writer import Writer
+from crsyncer.errors import Never, NotAllowed, Refused, SyncError, Throttled
+from crsyncer.ports import Observer, Store
+from crsyncer.runtime.connection import Connection
+from crsyncer.runtime.dispatcher import Dispatcher, Job
+from crsyncer.runtime.resume_check import ResumeCheck
+from crsyncer.runtime.sink import Coverage
+
+log = logging.getLogger(__name__)
+
+CONTENT, STATUS, CHECK = "content", "status", "check"
+_DEAD_RETRY_SECONDS = 3600.0
+_TAKEN_RETRY_SECONDS = 15.0
+_DENIED_RETRY_SECONDS = 1.0
+_VERBS = {Create: "create", Update: "update", Delete: "delete"}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What downstream said to which upstream content; tried again at `until` (event loop time, seconds)."""
+
+    content: str
+    message: str
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class EngineContext:
+    """What all kinds share. `clock` is Unix time in seconds, `watch_timeout` a watch's length in seconds,
+    `audit_interval` the seconds between two audits of a kind, more or less.
+    """
+
+    connections: dict[Side, Connection]
+    resume_checks: dict[Side, ResumeCheck]
+    dispatchers: dict[Side, Dispatcher]
+    store: Store
+    observer: Observer
+    holds: Holds
+    twins: Twins
+    clock: Callable[[], float]
+    watch_timeout: int
+    audit_interval: float
+    noticed: Callable[[], None]
+
+
+class Reconciler:
+    """Works on the objects of one kind; its jobs are handed out by the dispatchers.
+
+    `deletion_check` and `deletion_holds` keep deletions back; `settled(key)` is told of every pair that agrees or
+    cannot be judged.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        cache: Cache,
+        context: EngineContext,
+        deletion_check: DeletionCheck,
+        deletion_holds: DeletionHolds,
+        settled: Callable[[Key], None],
+    ) -> None:
+        self.policy = policy
+        self.cache = cache
+        self.refused: dict[Key, Refusal] = {}
+        """Copies that downstream refuses for good (S3.6)."""
+        self.denied: dict[Job, str] = {}
+        """What the credential may not write, until it may, or nothing is left to be written."""
+        self.creating: set[Key] = set()
+        """Copies that may exist already, unseen."""
+        self.unverified: set[Key] = set()
+        """Copies that are to be compared with upstream whatever is remembered of them (S4.8)."""
+        self.arrived: dict[Job, float] = {}
+        """When what is to be looked at was heard of, in event loop time, seconds."""
+        self._context = context
+        self._up = context.connections[policy.upstream]
+        self.outbox = Outbox(self._up, policy=policy, cache=cache, store=context.store, clock=context.clock)
+        self._executor = Writer(context.connections[policy.downstream], policy=policy, cache=cache, store=context.store)
+        self._drift = DriftBrake()
+        self._deletion_holds = deletion_holds
+        self._deletion_check = deletion_check
+        self._settled = settled
+        self._halves = {CONTENT: self._content, STATUS: self._status, CHECK: self._check_ahead}
+
+    # What is to be looked at
+
+    def look(self, key: Key, priority: Priority | None = None) -> None:
+        """Have both halves of a pair looked at."""
+        job = Job(self.policy.resource, CONTENT, key)
+        content = priority if priority is not None else self.priority(key)
+        self._context.dispatchers[self.policy.downstream].add(job, content)
+        # A status is queued by its priority at reconnect (S7.2); a key keeps the best priority that it ever had.
+        if key in self.cache.pending and self._up.up.is_set():
+            self.queue_status(key, self.outbox.priority(key))
+
+    def priority(self, key: Key) -> Priority:
+        """Deletions, then changes, then new objects (S7.2)."""
+        if key in self.cache.tombstones:
+            return Priority.DELETION
+        return Priority.SPEC if key in self.cache.views[self.policy.downstream] else Priority.CREATION
+
+    def queue_status(self, key: Key, priority: Priority) -> None:
+        self._context.dispatchers[self.policy.upstream].add(Job(self.policy.resource, STATUS, key), priority)
+
+    # Looking at it
+
+    async def work(self, job: Job) -> None:
+        """Look at one half of one pair, and do what must be done."""
+        try:
+            verb = await self._halves[job.half](job)
+        except SyncError as error:
+            self._failed(job, error)
+            return
+        except Exception:
+            # A defect that one object meets must not stop the others; it is logged whole, and met again later.
+            log.exception("%s %s: the %s could not be looked at", self.policy.resource, job.key, job.half)
+            self._dispatcher(job).failed(job)
+            return
+        dispatcher = self._dispatcher(job)
+        dispatcher.succeeded(job)
+        self._denied(job, None)
+        if verb is None:
+            self._context.observer.noop()
+            self.arrived.pop(job, None)
+            return
+        side = self.policy.downstream if job.half == CONTENT else self.policy.upstream
+        self._context.observer.write(side, self.policy.resource, verb, "done")
+        arrived = self.arrived.pop(job, None)
+        if arrived is not None:
+            seconds = asyncio.get_running_loop().time() - arrived
+            self._context.observer.latency("spec" if job.half == CONTENT else "status", seconds)
+        if job.half == CONTENT and verb != "delete":
+            dispatcher.add(job, Priority.SPEC)  # a write may be followed by another: a create by its status
+
+    def plan(self, key: Key) -> Plan:
+        """What would have to be done for an object now."""
+        up, down = self.policy.upstream, self.policy.downstream
+        observations = self.cache.observe(up, key), self.cache.observe(down, key)
+        row = self.cache.pending.get(key)
+        return decide(*observations, self.policy, self.cache.record(key), pending=row, verify=key in self.unverified)
+
+    async def _content(self, job: Job) -> str | None:
+        """Bring the copy in line; the verb of the write that was made, None when there was no need."""
+        key = job.key
+        plan = self.plan(key)
+        if plan.status is not None:
+            await self._recall_status(key, plan.status)
+        self.unverified.discard(key)
+        action = plan.content
+        if action is None:
+            self.refused.pop(key, None)
+            self.cache.tidy(key)
+            self._settled(key)
+            self._unhold(key, plan.status)
+            return None
+        if isinstance(action, Create | Update) and (refused := self._still_refused(key)) > 0:
+            self._dispatcher(job).later(job, refused)
+            return None
+        if isinstance(action, Update) and self._is_ahead(key):
+            return None
+        if isinstance(action, Create) and self._status_first(key):
+            return None
+        if isinstance(action, Create | Seed) and self.cache.is_behind(key) and self._up.up.is_set():
+            raise Refused("upstream is about to show a newer status")
+        hold = await self._brakes(job, action)
+        if hold is None and not isinstance(action, Hold):
+            if isinstance(action, Create):
+                self.creating.add(key)
+            try:
+                hold = await self._executor.perform(key, action)
+            finally:
+                self.creating.discard(key)
+            if hold is not None:
+                # What has the name is out of our sight: no event will tell that it is gone.
+                self._dispatcher(job).later(job, _TAKEN_RETRY_SECONDS)
+        if hold is not None:
+            self._hold(key, hold)
+            return None
+        if isinstance(action, Update) and action.why is Why.DRIFT:
+            self._drift.reverted(key, asyncio.get_running_loop().time())
+        self._unhold(key, plan.status)
+        return _VERBS.get(type(action), "status")
+
+    async def _brakes(self, job: Job, action: Any) -> Hold | None:
+        """What keeps an action from being done, if anything."""
+        key = job.key
+        match action:
+            case Hold():
+                return action
+            case Delete(why=why):
+                # It acts on a recorded tombstone (S6.1), and nothing may come between the brakes and the deletion.
+                await self._context.store.durable()
+                if self.plan(key).content != action:
+                    raise Refused("something has changed since")
+                hold = self._deletion_holds.standing()
+                return hold if hold is not None or why is Why.REPLACED else await self._check(key)
+            case Update(why=Why.DRIFT):
+                wait = self._drift.wait(key, asyncio.get_running_loop().time())
+                if wait > 0:
+                    self._dispatcher(job).later(job, wait)
+                    return await self._executor.contested(key)
+        return None
+
+    async def _check(self, key: Key) -> Hold | None:
+        """Whether a copy may be deleted, asked once: what was let pass or held stays so (S5.5).
+
+        A held deletion goes on when a human says so or the object comes back.
+        """
+        hold = self._deletion_holds.held(key)
+        if hold is not None or self._deletion_holds.passed(key):
+            return hold
+        return await self._deletion_check.check(key)
+
+    async def _check_ahead(self, job: Job) -> None:
+        """Have a deletion checked whose copy is out of reach."""
+        # A copy whose creation was cut off is not known, but may be there.
+        there = self.cache.observe(self.policy.downstream, job.key) is not Gap.ABSENT
+        if job.key in self.cache.tombstones and there:
+            hold = await self._check(job.key)
+            if hold is not None:
+                self._hold(job.key, hold)
+
+    def _still_refused(self, key: Key) -> float:
+        """For how many seconds there is no use in trying, after downstream has refused this very content (S3.6)."""
+        refusal = self.refused.get(key)
+        upstream = self.cache.views[self.policy.upstream].get(key)
+        if refusal is None or upstream is None or refusal.content != upstream.content:
+            return 0.0
+        return max(0.0, refusal.until - asyncio.get_running_loop().time())
+
+    def _is_ahead(self, key: Key) -> bool:
+        """Whether a copy may be newer than the upstream that we know, while upstream itself cannot be asked."""
+        up, down = (self.cache.views[side].get(key) for side in (self.policy.upstream, self.policy.downstream))
+        if up is None or down is None:
+            return False
+        unheard = self.cache.coverage(self.policy.upstream, key.namespace) is Coverage.NONE
+        return unheard and is_ahead(up, down, self.cache.record(key))
+
+    def _status_first(self, key: Key) -> bool:
+        """Whether a vanished copy's last status should reach upstream before the copy is made again (S5.2)."""
+        row = self.cache.pending.get(key)
+        if self.outbox.doubts(key):
+            return True  # nor is a copy started with it
+        if row is None or row.dead or not self._up.up.is_set():
+            return False
+        if row.attempts and not self.outbox.lacks_proof(key):
+            return False
+        if self.cache.observe(self.policy.upstream, key) is Gap.UNSEEN:
+            return False
+        self.queue_status(key, Priority.FINAL_STATUS)
+        return True
+
+    # Status
+
+    def take(self, key: Key, action: StatusAction, value: Any) -> None:
+        match action:
+            case SendStatus():
+                priority = self.outbox.take(key, action, value)
+                if priority is not None:
+                    job = Job(self.policy.resource, STATUS, key)
+                    self.arrived.setdefault(job, asyncio.get_running_loop().time())
+                    if (
+                        self._up.up.is_set()
+                    ):  # else `look` queues it, by what it is worth when the connection is back (S7.2)
+                        self.queue_status(key, priority)
+            case Agreed():
+                self.outbox.agree(key, action)
+            case Hold():
+                self._hold(key, action)
+
+    async def _recall_status(self, key: Key, action: StatusAction) -> None:
+        """Take a status whose event has passed: its value is in the store."""
+        value = None
+        if isinstance(action, SendStatus) and action.digest:
+            body = await self._context.store.body(self.policy.downstream, self.policy.resource, key)
+            view = self.cache.views[self.policy.downstream].get(key)
+            if body is None or view is None or view.status != action.digest:
+                return
+            value = status_value(body, self.policy)
+        self.take(key, action, value)
+
+    async def _status(self, job: Job) -> str | None:
+        suspicions = self.outbox.suspicions
+        try:
+            sent = await self.outbox.send(job.key, self._dispatcher(job).failures(job))
+        finally:
+            if self.outbox.suspicions > suspicions:
+                self._context.noticed()
+        self._status_tried(job.key)
+        if job.key in self.cache.pending and sent:
+            self.queue_status(job.key, self.outbox.priority(job.key))
+        return "status" if sent else None
+
+    def _status_tried(self, key: Key) -> None:
+        """A vanished copy may have been waiting for its last status to go first (S5.2)."""
+        if self.cache.observe(self.policy.downstream, key) is Gap.ABSENT:
+            content = Job(self.policy.resource, CONTENT, key)
+            self._context.dispatchers[self.policy.downstream].add(content, Priority.SPEC)
+
+    # Failures and holds
+
+    def _failed(self, job: Job, error: SyncError) -> None:
+        """It did not happen, or nobody knows (S10): say so once, and decide when to look again."""
+        side = self.policy.downstream if job.half == CONTENT else self.policy.upstream
+        dispatcher = self._dispatcher(job)
+        if TOO_LARGE in str(error) and dispatcher.failures(job) + 1 >= REFUSALS_BEFORE_DEAD:
+            error = Never(str(error))
+        result = type(error).__name__.lower()
+        verb = "status" if job.half == STATUS else "content"
+        self._context.observer.write(side, self.policy.resource, verb, result)
+        level = logging.DEBUG if isinstance(error, Refused) else logging.WARNING
+        log.log(level, "%s %s %s: %s: %s", side, self.policy.resource, job.key, result, error)
+        match error:
+            case Never():
+                self._dead(job, error)
+                dispatcher.later(job, _DEAD_RETRY_SECONDS)
+            case Throttled(retry_after=seconds):
+                dispatcher.slow_down(seconds)
+                dispatcher.later(job, seconds)
+            case NotAllowed(status=status):
+                self._denied(job, str(error) if status == 403 else None)
+                dispatcher.failed(job, least=_DENIED_RETRY_SECONDS)
+            case _:
+                dispatcher.failed(job)
+        if job.half == STATUS:
+            if not isinstance(error, Never):
+                self.outbox.tried(job.key, error)
+            self._status_tried(job.key)
+
+    def _dead(self, job: Job, error: SyncError) -> None:
+        if job.half == STATUS:
+            self.outbox.mark_dead(job.key, error)
+            return
+        upstream = self.cache.views[self.policy.upstream].get(job.key)
+        until = asyncio.get_running_loop().time() + _DEAD_RETRY_SECONDS
+        self.refused[job.key] = Refusal(upstream.content if upstream else "", str(error), until)
+        self._context.noticed()
+
+    def _hold(self, key: Key, hold: Hold) -> None:
+        if self._deletion_holds.hold(key, hold):
+            log.warning("%s %s is held: %s: %s", self.policy.resource, key, hold.reason, hold.message)
+            self._context.noticed()
+
+    def _unhold(self, key: Key, status: StatusAction | None) -> None:
+        """What held the content is over; a status that is held for its own sake (S4.5) stays so."""
+        self._deletion_holds.unhold(key, kept=status.reason if isinstance(status, Hold) else None)
+
+    def _denied(self, job: Job, message: str | None) -> None:
+        if message is None:
+            if self.denied.pop(job, None) is not None:
+                self._context.noticed()
+        elif self.denied.get(job) != message:
+            self.denied[job] = message
+            self._context.noticed()
+
+    def _dispatcher(self, job: Job) -> Dispatcher:
+        side = self.policy.downstream if job.half == CONTENT else self.policy.upstream
+        return self._context.dispatchers[side]

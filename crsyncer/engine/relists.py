@@ -1,0 +1,55 @@
+"""The reflected collections of one kind: what they cover, and the lists of them that somebody needs."""
+
+import asyncio
+import logging
+
+from crsyncer.core.model import Side
+from crsyncer.engine.cache import Cache
+from crsyncer.engine.informer import Informer
+from crsyncer.errors import SyncError
+from crsyncer.runtime.sink import Coverage
+
+log = logging.getLogger(__name__)
+
+
+class Relists:
+    """Both sides' informers: one of each, or one of each namespace. Whoever makes them puts them in."""
+
+    def __init__(self, cache: Cache) -> None:
+        self.informers: list[Informer] = []
+        self._cache = cache
+        self._running: dict[Side, asyncio.Task[None]] = {}
+
+    def on(self, side: Side) -> list[Informer]:
+        """The informers of one side."""
+        return [r for r in self.informers if r.side is side]
+
+    def coverages(self, side: Side) -> set[Coverage]:
+        """What a missing object may mean on a side, over its namespaces."""
+        return {self._cache.coverage(side, r.namespace) for r in self.on(side)}
+
+    def complete(self, side: Side) -> bool:
+        """Whether all of a side has been listed."""
+        return self.coverages(side) == {Coverage.COMPLETE}
+
+    async def fresh(self, reason: str, *sides: Side) -> None:
+        """Return after a fresh, consistent list of these sides; raises as `ListWatch.fresh_list` does."""
+        await asyncio.gather(*(r.listwatch.fresh_list(reason) for r in self.informers if r.side in sides))
+
+    def want(self, side: Side, reason: str, *, anew: bool = False) -> None:
+        """A resumed watch does not tell what is absent, or when it is up to date: have a list tell, one at a time.
+
+        `anew`: one that has begun already is not good enough.
+        """
+        running = self._running.get(side)
+        if running is not None and anew:
+            running.cancel()
+        if running is None or running.done() or anew:
+            self._running[side] = asyncio.ensure_future(self._try(side, reason))
+
+    async def _try(self, side: Side, reason: str) -> None:
+        try:
+            await self.fresh(reason, side)
+        except SyncError as error:
+            resource = self._cache.policy.resource
+            log.info("%s: the %s cannot be listed yet (%s): %s", resource, side, reason, error)

@@ -1,0 +1,381 @@
+"""The connection to one cluster: one state machine for all kinds, one probe while it is down (S9.1, S8.1, S8.2)."""
+
+import asyncio
+import contextlib
+import logging
+import math
+import random
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from enum import StrEnum
+from typing import TypeVar
+
+from crsyncer.core import calls
+from crsyncer.core.answers import shown
+from crsyncer.core.calls import PARTIAL, Call
+from crsyncer.core.identity import KUBE_SYSTEM, SERVER, Evidence, evidence_in, merged, name_of, same_cluster
+from crsyncer.core.identity import crd as crd_evidence
+from crsyncer.core.identity import crds as known_crds
+from crsyncer.core.model import Side
+from crsyncer.core.pace import Pace
+from crsyncer.core.queue import backoff
+from crsyncer.core.watch import probe_pause
+from crsyncer.errors import SyncError, Throttled, Unsure
+from crsyncer.ports import Cluster, Observer, Reply, Store
+from crsyncer.runtime.probe import Probe, refusal, refuses
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+_UNAUTHORIZED_RETRY_SECONDS = 15.0
+"""A new credential is usually on its way; where the kubeconfig does not tell of it, only asking does."""
+_NOTE_SECONDS = 60.0
+_SILENCE_SECONDS = 35.0
+"""A side that has said nothing for so long is asked, so that a dead connection is noticed within a minute."""
+_WORD_SECONDS = 1.0
+"""A probe without an answer says nothing of a side that has answered somebody else so long after it began."""
+_FRESH_SECONDS = 2.0
+"""Less than it takes to restore a cluster: the probe that has just found the side says what another one would."""
+_FIRST_PAUSE_SECONDS = 1.0
+_LAST_PAUSE_SECONDS = 8.0
+"""Between probes of a side that is there, and does not tell where it stands."""
+_KUBE_SYSTEM = Call("get", "GET", "/api/v1/namespaces/kube-system", accept=PARTIAL, timeout=20.0)
+
+
+class ConnectionState(StrEnum):
+    """What `status` says of a side."""
+
+    CONNECTING = "connecting"
+    CONNECTED = "connected"
+    OFFLINE = "offline"
+    UNAUTHORIZED = "unauthorized"
+    IDENTITY_CHANGED = "identity-changed"
+
+
+class Connection:
+    """One side's state, which everybody who talks to it waits for and reports trouble to.
+
+    `probe` returns the questions of an Probe: the cheapest consistent lists at hand, and a general one; `crds` the
+    kinds that are synced; `clock` is Unix time in seconds; `boot` names the boot of the machine that the side runs on,
+    "" where that is not ours to know (S8.4).
+    """
+
+    def __init__(
+        self,
+        side: Side,
+        *,
+        cluster: Cluster,
+        store: Store,
+        observer: Observer,
+        probe: Callable[[], Sequence[Call]],
+        crds: Callable[[], Collection[str]],
+        clock: Callable[[], float],
+        boot: str = "",
+    ) -> None:
+        self.side = side
+        self.boot = boot
+        self.cluster = cluster
+        self.state = ConnectionState.CONNECTING
+        self.since = clock()
+        self.last_ok: float | None = store.get_meta(f"last-ok:{side}")
+        """When the side last answered well, to this agent or an earlier one."""
+        self.error: str | None = None
+        self.hint = ""
+        self.reconnects = 0
+        self.known_as: str | None = store.get_meta(f"identity:{side}")
+        """What the cluster was called when it was first met: cursors carry it, whatever is learned later (S6.2)."""
+        self.revision = 0
+        """The cluster's resourceVersion at the last probe that could say; 0 when none can."""
+        self.met = math.inf
+        """When we met the server, by its own clock (Unix time, seconds)."""
+        self.pace = Pace()
+        """How many writes at a time the side takes."""
+        self._under_way = 0
+        self.up = asyncio.Event()
+        self.down = asyncio.Event()
+        self._store = store
+        self._observer = observer
+        self._probe = probe
+        self._inquiry = Probe(self._ask)
+        self._told = True
+        """Whether the last probe told all that there is to know; if not, who needs to know waits for the next."""
+        self._crds = crds
+        self._clock = clock
+        self._doubt = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._evidence = f"evidence:{side}"
+        self._known: Evidence = store.get_meta(self._evidence) or evidence_in(self.known_as)
+        self._found: Evidence = {}
+        self._asked: set[str] = set()
+        """The CRDs that have been asked for their uids."""
+        self._strange = True
+        self._answered = False
+        self._noted_at = self._heard_at = 0.0
+        """Event loop time, in seconds: the clock on the wall may jump."""
+        self._proof = (-math.inf, -math.inf)
+        """When the last probe that found the side connected began and ended, in event loop time."""
+        self._was_connected = False
+        self._patience = 0.0
+        self._asking: list[tuple[float, asyncio.Future[None]]] = []
+        """Who waits for a probe that began after which time."""
+
+    async def run(self) -> None:
+        """Connect, and stay so: forever."""
+        loop = asyncio.get_running_loop()
+        failures, lost_at = 0, loop.time()
+        while True:
+            if await self._try():
+                failures = 0 if self._told else failures + 1
+                if failures:
+                    longest = backoff(failures - 1, first=_FIRST_PAUSE_SECONDS, last=_LAST_PAUSE_SECONDS)
+                    await asyncio.sleep(self._patience + random.uniform(0, longest))  # noqa: S311
+                await self._until_doubt()
+                lost_at = loop.time()
+                continue
+            longest = probe_pause(outage=loop.time() - lost_at, failures=failures, answered=self._answered)
+            if self.state is ConnectionState.UNAUTHORIZED:
+                longest = min(longest, _UNAUTHORIZED_RETRY_SECONDS)
+            pause = random.uniform(0, longest)  # noqa: S311
+            failures += 1
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._hurry.wait(), self._patience + pause)
+            self._hurry.clear()
+
+    @property
+    def identity(self) -> str | None:
+        """The strongest evidence of which cluster it is; None until it was met."""
+        return name_of(self._known) if self._known else None
+
+    def heard(self) -> None:
+        """The side has answered something."""
+        self.last_ok = self._clock()
+        self._heard_at = asyncio.get_running_loop().time()
+        if self._heard_at > self._noted_at + _NOTE_SECONDS:
+            self._note()
+
+    def doubt(self, reason: str) -> None:
+        """Somebody's request went unanswered: find out whether it is the side."""
+        log.debug("%s: in doubt: %s", self.side, reason)
+        self._strange = True
+        self._doubt.set()
+
+    async def verified(self, *, since: float) -> None:
+        """Return when a probe that began after `since` has just found the side connected (S8.2).
+
+        `since` is event loop time, in seconds.
+        """
+        loop = asyncio.get_running_loop()
+        began, ended = self._proof
+        # At start the probe may have been one that says nothing about the revision: that of a kind does.
+        told = self.up.is_set() and self.revision > 0
+        if told and began >= since and loop.time() - ended < _FRESH_SECONDS:
+            return
+        answer: asyncio.Future[None] = loop.create_future()
+        self._asking.append((since, answer))
+        self._doubt.set()
+        await answer
+
+    async def while_up(self, work: Awaitable[T]) -> T:
+        """What the work comes to; raises Unsure as soon as the side is down, or it might wait for as long as that."""
+        task, lost = asyncio.ensure_future(work), asyncio.ensure_future(self.down.wait())
+        try:
+            await asyncio.wait({task, lost}, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                raise Unsure(f"the {self.side} is {self.state}")
+            return task.result()
+        finally:
+            task.cancel()
+            lost.cancel()
+
+    async def request(self, call: Call) -> Reply:
+        """Send a request; a missing answer makes the side find out, and is raised as Unsure."""
+        loop = asyncio.get_running_loop()
+        began, writes = loop.time(), call.method != "GET"
+        self._under_way += writes
+        try:
+            reply = await self.cluster.request(call)
+        except Unsure as error:
+            self.doubt(str(error))
+            raise
+        finally:
+            self._under_way -= writes
+        if writes and not refuses(reply):
+            asked, now = f"{call.verb} {calls.kind_of(call)}", loop.time()
+            self.pace.answered(asked, now - began, under_way=self._under_way + 1, now=now)
+        if reply.status in (401, 502, 503, 504):
+            self.doubt(str(reply.body.get("message") or f"answered {reply.status}"))
+        else:
+            self.heard()
+        return reply
+
+    def accept_identity(self) -> None:
+        """A human says that the cluster is the right one: its identity becomes the known one (S8.3)."""
+        if self.state is ConnectionState.IDENTITY_CHANGED:
+            self._name(name_of(self._found))
+            self._know(self._found)
+            self._hurry.set()
+
+    def witnessed(self, resource: str) -> None:
+        """A kind was seen to be missing: its CRD may come back as another, and the cluster is the same."""
+        evidence = crd_evidence(resource)
+        if evidence in self._known:
+            self._know({name: uid for name, uid in self._known.items() if name != evidence})
+
+    async def _until_doubt(self) -> None:
+        loop = asyncio.get_running_loop()
+        while (patience := self._heard_at + _SILENCE_SECONDS - loop.time()) > 0:
+            try:
+                await asyncio.wait_for(self._doubt.wait(), patience)
+            except TimeoutError:
+                continue
+            return
+
+    async def _try(self) -> bool:
+        """One probe; the state afterwards is the truth as far as it is known."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        self._doubt.clear()  # whatever was doubted before this probe, it answers
+        try:
+            if not await self._probe_once():
+                return False
+        except SyncError as error:
+            busy = isinstance(error, Throttled)  # an answer: whoever was connected stays so (S9.1)
+            slow = not self._answered and self._heard_at > began + _WORD_SECONDS  # or full, and not down
+            if self.up.is_set() and (busy or slow):
+                log.debug("%s: %s: %s", self.side, "busy" if busy else "slow", error)
+                self._told = not busy
+                if busy or self._asking:
+                    self._doubt.set()
+                return True
+            self._down(ConnectionState.OFFLINE, str(error) or "no answer", error.hint)
+            return False
+        if not self._told:
+            if self._asking:
+                self._doubt.set()
+            return True
+        self._proof = (began, loop.time())
+        for since, answer in self._asking:
+            if since <= began and not answer.done():
+                answer.set_result(None)
+        self._asking = [asking for asking in self._asking if not asking[1].done()]
+        return True
+
+    async def _probe_once(self) -> bool:
+        """Whether it is there, and the cluster that it was. Raises Unsure when it did not answer, or not well."""
+        self._patience = 0.0
+        reply, self._told = await self._inquiry.put(self._probe())
+        if reply.status == 401:
+            self._answered = True
+            self._down(
+                ConnectionState.UNAUTHORIZED, "the credential is refused (401)", "renew the token or certificate"
+            )
+            return False
+        if self._told:
+            self.revision = _revision(reply)
+        found = await self._current_evidence()
+        self.heard()
+        if not same_cluster(self._known, found):
+            self._down(
+                ConnectionState.IDENTITY_CHANGED,
+                f"this is another cluster than before ({name_of(found)}, was {self.identity})",
+                "point the kubeconfig back, or accept the new cluster with: crsyncer holds release " + str(self.side),
+            )
+            return False
+        if self.known_as is None:
+            self._name(name_of(found))
+        self._know(merged(self._known, found))
+        if not self._was_connected:
+            self.met = self._clock() if reply.date is None else reply.date
+        self._connected()
+        return True
+
+    async def _ask(self, call: Call) -> Reply:
+        self._answered = False
+        reply = await self.cluster.request(call)
+        if reply.status == 401 and self.cluster.refresh_credentials():
+            reply = await self.cluster.request(call)
+        self._answered = refuses(reply)
+        self._patience = max(self._patience, (reply.retry_after or 0.0) if self._answered else 0.0)
+        return reply
+
+    async def _current_evidence(self) -> Evidence:
+        """Asked on every connect and after every doubt: whoever answers now may be somebody else."""
+        unasked = KUBE_SYSTEM not in self._found and not self._asked.issuperset(self._crds())
+        if self.state is not ConnectionState.CONNECTED or self._strange or unasked:
+            self._found = await self._read_evidence()
+            self._strange = False
+        return self._found
+
+    async def _read_evidence(self) -> Evidence:
+        """The uid of kube-system; where that does not tell, those of CRDs: of known ones until one is as it was."""
+        found = {SERVER: self.cluster.fallback_identity}
+        reply = await self._look(_KUBE_SYSTEM)
+        if reply.status == 200:
+            found[KUBE_SYSTEM] = str(shown(reply.body)["uid"])
+            if KUBE_SYSTEM in self._known or not known_crds(self._known):
+                return found
+        elif reply.status == 404 and reply.body and KUBE_SYSTEM in self._known:
+            # A server answers before it has made its namespaces: with them comes what tells who it is.
+            raise Unsure("the cluster has no namespace kube-system yet", hint="is it just being set up, or restored?")
+        self._asked = set(self._crds())
+        known = known_crds(self._known)
+        proven = False
+        for resource in sorted(self._asked | known, key=lambda name: (name not in known, name)):
+            if proven and resource in known:
+                continue
+            reply = await self._look(calls.crd(resource))
+            if reply.status == 200:
+                uid = found[crd_evidence(resource)] = str(shown(reply.body)["uid"])
+                proven = proven or self._known.get(crd_evidence(resource)) == uid
+            elif reply.status != 404:
+                break  # not ours to read, and every further question costs a slow connection as much
+        return found
+
+    async def _look(self, call: Call) -> Reply:
+        reply = await self._ask(call)
+        if refuses(reply):
+            raise refusal(reply)
+        return reply
+
+    def _name(self, name: str) -> None:
+        self.known_as = name
+        self._store.put_meta(f"identity:{self.side}", name)
+
+    def _know(self, evidence: Evidence) -> None:
+        if evidence != self._known:
+            self._known = evidence
+            self._store.put_meta(self._evidence, dict(evidence))
+
+    def _connected(self) -> None:
+        if self.state is ConnectionState.CONNECTED:
+            return
+        if self._was_connected:
+            self.reconnects += 1
+            self.pace = Pace()  # the line may be another one
+            self._observer.reconnect(self.side, str(self.state))
+        self._was_connected = True
+        self._set(ConnectionState.CONNECTED, None, "")
+        self.down.clear()
+        self.up.set()
+
+    def _note(self) -> None:
+        """Have a later agent know when the side last answered."""
+        self._noted_at = self._heard_at
+        self._store.put_meta(f"last-ok:{self.side}", self.last_ok)
+
+    def _down(self, state: ConnectionState, error: str, hint: str) -> None:
+        if self._heard_at > self._noted_at:
+            self._note()
+        self.up.clear()
+        self.down.set()
+        self._set(state, error, hint)
+
+    def _set(self, state: ConnectionState, error: str | None, hint: str) -> None:
+        if state is not self.state:
+            self.since = self._clock()
+            log.info("%s is %s%s", self.side, state, f": {error}" if error else "")
+        self.state, self.error, self.hint = state, error, hint
+
+
+def _revision(reply: Reply) -> int:
+    text = str((reply.body.get("metadata") or {}).get("resourceVersion") or "")
+    return int(text) if text.isdigit() else 0

@@ -1,0 +1,159 @@
+"""Hands the work of one side to tasks: by priority, a bounded number at a time, only while the side is connected."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Hashable
+from typing import NamedTuple
+
+from crsyncer.core.model import Key
+from crsyncer.core.pace import MOST
+from crsyncer.core.queue import Priority, WorkQueue
+from crsyncer.runtime.connection import Connection
+
+_AGAIN = 8
+"""Places of a kind that jobs may have which have failed before. An object that is stuck gives its place back when its
+request times out; without the others' half, so many of them would have their kind wait for that again and again."""
+_CROWDED_SECONDS = 0.25
+
+
+class Job(NamedTuple):
+    """One look at one object: its content (written downstream) or its status (written upstream)."""
+
+    resource: str
+    half: str
+    key: Key
+
+
+class Dispatcher:
+    """Runs the jobs that write to one side: as many quick ones at a time as its pace says, and 16 of any one kind.
+
+    Work that takes longer than the line explains gives its place to others, and a kind with nothing under way may
+    always begin: what is stuck never delays the rest (S9.5).
+    The number of a kind's jobs is bounded and not their time: a slow connection needs its time, and what a request may
+    have done is known only when it is over.
+    """
+
+    def __init__(self, connection: Connection, work: Callable[[Job], Awaitable[None]]) -> None:
+        self._connection = connection
+        self._work = work
+        self._queue: WorkQueue[Job] = WorkQueue(lambda job: job.resource)
+        self._wake = asyncio.Event()
+        self._busy: Counter[Hashable] = Counter()
+        self._again: Counter[str] = Counter()
+        self._quick = 0
+        self._patience = 0.0
+        """Event loop time, in seconds, before which the side wants no further request."""
+
+    def add(self, job: Job, priority: Priority) -> None:
+        """Something happened: look as soon as possible."""
+        self._queue.add(job, priority)
+        self._wake.set()
+
+    def later(self, job: Job, seconds: float) -> None:
+        """Look again after a time, jittered by up to a fifth."""
+        delay = seconds * random.uniform(1.0, 1.2)  # noqa: S311
+        self._queue.add_at(job, asyncio.get_running_loop().time() + delay)
+        self._wake.set()
+
+    def failed(self, job: Job, *, least: float = 0.0) -> None:
+        """Look again after an exponential back-off, and not before `least` seconds."""
+        delay = max(least, self._queue.failed(job))
+        self.later(job, delay)
+
+    def succeeded(self, job: Job) -> None:
+        """The next failure is the first again."""
+        self._queue.succeeded(job)
+
+    def failures(self, job: Job) -> int:
+        """How often the job has failed in a row."""
+        return self._queue.failures(job)
+
+    def slow_down(self, seconds: float) -> None:
+        """The side asks for patience: nothing for so long, and then one at a time until one succeeds."""
+        self._connection.pace.refused()
+        self.pause(seconds * random.uniform(1.0, 1.2))  # noqa: S311
+
+    def pause(self, seconds: float) -> None:
+        """Begin nothing for so long."""
+        self._patience = max(self._patience, asyncio.get_running_loop().time() + seconds)
+
+    def forget(self, resource: str) -> None:
+        """A kind has stopped: what waits for it is nobody's work any more."""
+        self._queue.drop(lambda job: job.resource == resource)
+
+    def waiting(self, resource: str, half: str, *, but: Collection[Key] = ()) -> int:
+        """How many objects of a kind are still to be looked at, some aside."""
+        return self._queue.count(lambda job: job.resource == resource and job.half == half and job.key not in but)
+
+    def active(self, resource: str) -> int:
+        """How many objects of a kind are being looked at, or about to be."""
+        return self._queue.count(lambda job: job.resource == resource, due=False)
+
+    def next_try(self, job: Job) -> float | None:
+        """In how many seconds a job that waits for its time is done again; None when it does not wait."""
+        due = self._queue.due(job)
+        return None if due is None else max(0.0, due - asyncio.get_running_loop().time())
+
+    async def run(self) -> None:
+        """Dispatch, forever."""
+        loop = asyncio.get_running_loop()
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                await self._connection.up.wait()
+                self._wake.clear()
+                while self._connection.up.is_set() and loop.time() >= self._patience:
+                    job = self._queue.pop(loop.time(), self._free)
+                    if job is None:
+                        break
+                    again = self._queue.failures(job) > 0
+                    if again and self._again[job.resource] >= _AGAIN:
+                        self._queue.add_at(job, loop.time() + _CROWDED_SECONDS)
+                        self._queue.done(job)
+                        continue
+                    self._busy[job.resource] += 1
+                    self._again[job.resource] += again
+                    self._quick += 1
+                    tasks.create_task(self._do(job, again=again))
+                due = self._queue.next_due()
+                if loop.time() < self._patience:
+                    due = max(self._patience, due or 0.0)
+                try:
+                    await asyncio.wait_for(self._wake.wait(), None if due is None else max(0.0, due - loop.time()))
+                except TimeoutError:
+                    continue
+
+    def _free(self, resource: Hashable) -> bool:
+        """Whether a kind may begin one more job."""
+        if self._quick < self._connection.pace.limit:
+            return self._busy[resource] < MOST
+        return self._busy[resource] == 0 and self._connection.pace.limit > 1  # one at a time is one of any kind
+
+    async def _do(self, job: Job, *, again: bool) -> None:
+        place = _Place(self._leave)
+        handle = asyncio.get_running_loop().call_later(self._connection.pace.slow, place.give)
+        try:
+            await self._work(job)
+        finally:
+            handle.cancel()
+            place.give()
+            self._busy[job.resource] -= 1
+            self._again[job.resource] -= again
+            self._queue.done(job)
+            self._wake.set()
+
+    def _leave(self) -> None:
+        self._quick -= 1
+        self._wake.set()
+
+
+class _Place:
+    """A place among the quick ones, given back once: when the job ends, or when it turns out to be slow."""
+
+    def __init__(self, leave: Callable[[], None]) -> None:
+        self._leave: Callable[[], None] | None = leave
+
+    def give(self) -> None:
+        if self._leave is not None:
+            self._leave()
+            self._leave = None

@@ -1,0 +1,352 @@
+"""Lists and watches one collection: carries answers to core.watch and obeys (S9.1, S9.2, S8.2)."""
+
+import asyncio
+import contextlib
+import logging
+import math
+import random
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any, cast
+
+from crsyncer.core import calls
+from crsyncer.core.calls import Call
+from crsyncer.core.model import Key
+from crsyncer.core.queue import backoff
+from crsyncer.core.watch import (
+    Anchor,
+    Denied,
+    Emit,
+    Haste,
+    History,
+    Lost,
+    Missing,
+    Moved,
+    Proof,
+    Relist,
+    Rewatch,
+    Step,
+    read_answer,
+    read_line,
+)
+from crsyncer.errors import Refused, Unsure
+from crsyncer.runtime.connection import Connection
+from crsyncer.runtime.relister import Relister
+from crsyncer.runtime.resume_check import ResumeCheck, nothing
+from crsyncer.runtime.sink import Coverage, Sink
+
+log = logging.getLogger(__name__)
+
+_GRACE_SECONDS = 15
+_FIRST_RETRY_SECONDS = 1.0
+_LAST_RETRY_SECONDS = 60.0
+_LAST_PLEA_SECONDS = 30.0
+"""The same where a kind is not served or not allowed: whoever has just mended that is watching."""
+_SPREAD_SECONDS = 5.0
+"""Over how long the robots of a cloud spread a list that all of them need: a live change waits half of it."""
+_STEADY_SECONDS = 1.0
+"""A watch that stood for so long has worked, also when there was nothing to say."""
+_EVERYBODYS = ("expired", "unproven", "restored")
+"""Reasons that come from the server, and so to all its clients at the same time."""
+_LEARN_SECONDS = 5.0
+_IN_DOUBT = ("unproven", "unverified")
+"""Reasons that say nothing against the cursor, only that nothing speaks for it."""
+
+
+class Phase(StrEnum):
+    """Where a list-watch stands, for `status`."""
+
+    WAITING = "waiting"
+    LISTING = "listing"
+    WATCHING = "watching"
+    MISSING = "missing"
+    FORBIDDEN = "forbidden"
+
+
+class ListWatch:
+    """Keeps a sink true, forever. `watch_timeout` is in seconds, for one watch; `single` is as of Relister."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        sink: Sink,
+        *,
+        resume_check: ResumeCheck,
+        path: str,
+        selector: str,
+        page: int,
+        single: Callable[[Key], Call] | None,
+        watch_timeout: int,
+    ) -> None:
+        self.connection = connection
+        self.relister = Relister(connection, sink, path=path, selector=selector, page=page, single=single)
+        self.phase = Phase.WAITING
+        self.message = ""
+        self._sink = sink
+        self._path = path
+        self._selector = selector
+        self._resume_check = resume_check
+        self._watch_timeout = watch_timeout
+        self._haste = Haste()
+        self._opened_at = math.inf
+        """When the watch of this round was opened, in event loop time."""
+        self._ended_at = 0.0
+        """When the last round ended, in event loop time: whatever answers later may be somebody else."""
+        self._failures = 0
+        self._reason = "first"
+        self._unsure = True
+        """Whether the cluster may have gone back in time since the last list or watch."""
+        self._cut_short = False
+        """Whether the last watch was ended before its time: the next may be answered by another server."""
+        self._just_listed = False
+        """Whether the cursor comes from a list that no watch has followed yet."""
+        self._anchor: Anchor | None = None
+        """The newest object known when the cluster came into doubt: who has the same history shows it again."""
+        self._window = ""
+        """What the server remembers that the next list will be of, where its history is not proven."""
+        self._wanted = False
+        """Whether somebody waits for a list that the cursor does not need."""
+        self._interrupt = asyncio.Event()
+        self._awaiting: list[asyncio.Future[None]] = []
+
+    async def fresh_list(self, reason: str) -> None:
+        """Return when a consistent list that began after this call has been delivered.
+
+        Raises Unsure when the side did not answer, Refused when the collection is not served or may not be listed.
+        """
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._awaiting.append(done)
+        self._reason = reason
+        self._interrupt.set()
+        await done
+
+    async def run(self) -> None:
+        """List and watch, forever."""
+        loop = asyncio.get_running_loop()
+        self._anchor = self._sink.anchor()
+        while True:
+            await self.connection.up.wait()
+            self._opened_at = math.inf
+            step = await self._until_down()
+            self._ended_at = loop.time()
+            if self._ended_at - self._opened_at >= _STEADY_SECONDS:
+                self._failures = 0
+            if not isinstance(step, Rewatch):
+                self._sink.covers(Coverage.NONE)
+                self._unsure = True
+            if self._anchor is None and (self._unsure or self._cut_short):
+                self._anchor = self._sink.anchor()  # now: what comes next may be of another history
+            if isinstance(step, Lost | Missing | Denied):
+                self._settle(step)
+            await self._obey(step)
+
+    async def _until_down(self) -> Step:
+        """One round, given up when the side turns out to be down: a watch on a dead connection would never say so."""
+        tasks: list[asyncio.Future[Any]] = [
+            asyncio.ensure_future(self._round()),
+            asyncio.ensure_future(self.connection.down.wait()),
+            asyncio.ensure_future(self._interrupt.wait()),
+        ]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if tasks[0] in done:
+                return cast("Step", tasks[0].result())
+            return (
+                Lost(f"the {self.connection.side} is {self.connection.state}")
+                if tasks[1] in done
+                else Relist(self._reason)
+            )
+        except Unsure as error:
+            return Lost(str(error))
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _settle(self, step: Step | None) -> None:
+        """Answer those who wait for a fresh list: None, it is there; else why it is not."""
+        waiting, self._awaiting = self._awaiting, []
+        for done in waiting:
+            if done.done():
+                continue
+            match step:
+                case None:
+                    done.set_result(None)
+                case Missing() | Denied():
+                    done.set_exception(Refused(f"the {self.connection.side} does not list {self._path}"))
+                case _:
+                    done.set_exception(Unsure(f"the {self.connection.side} did not answer"))
+
+    async def _obey(self, step: Step) -> None:
+        match step:
+            case Relist(reason=reason):
+                self._reason = reason
+                if self._interrupt.is_set() or reason in _IN_DOUBT:
+                    self._wanted = True  # the cursor stays: should the list fail, its turn comes again
+                else:
+                    self._sink.moved(None)
+                if not self._interrupt.is_set() and self._failures == 0 and reason in _EVERYBODYS:
+                    await self._pause(random.uniform(0.0, _SPREAD_SECONDS))  # noqa: S311
+                if not self._interrupt.is_set():
+                    await self._back_off(self._failures > 0)
+                self._interrupt.clear()
+            case Rewatch(pause=pause):
+                await asyncio.sleep(pause * random.uniform(1.0, 1.5))  # noqa: S311 - never earlier than asked for
+            case Lost(reason=reason):
+                log.info("%s: watch of %s lost: %s", self.connection.side, self._path, reason)
+                self._set(Phase.WAITING, reason)
+                self.connection.doubt(reason)
+                if not self.connection.down.is_set():  # else the side says when it is time to go on
+                    await self._back_off(self._failures > 0)
+            case Missing():
+                self._set(Phase.MISSING, f"the {self.connection.side} does not serve {self._path}")
+                await self._back_off(True, last=_LAST_PLEA_SECONDS)
+            case Denied(status=401, message=message):
+                self._set(Phase.WAITING, message)
+                self.connection.doubt(message)
+                await self._back_off(True)
+            case Denied(message=message):
+                self._set(Phase.FORBIDDEN, message)
+                self.connection.cluster.refresh_credentials()
+                await self._back_off(True, last=_LAST_PLEA_SECONDS)
+
+    async def _round(self) -> Step:
+        # Whoever waits for a list goes on waiting where the server only asked for patience.
+        wanted, self._wanted = self._wanted or bool(self._awaiting), False
+        version = None if wanted else self._sink.cursor()
+        resumed = version is not None and not self._just_listed
+        if version is not None and (self._unsure or self._cut_short):
+            objection = await self._objection()
+            if objection is not None:
+                return objection
+        if version is None:
+            known = bool(self._window)
+            answer = await self._list()
+            if not isinstance(answer, str):
+                return answer
+            version = answer
+            if not known and self._sink.anchor() is None:
+                await self._learn_window()
+        return await self._watch(version, resumed=resumed)
+
+    async def _objection(self) -> Step | None:
+        """What speaks against going on from the cursor; a watch would not say (S8.2). None: nothing."""
+        # What is written while a probe is on its way may be newer than its answer: only what was known before counts.
+        known = self._known()
+        await self.connection.verified(since=self._ended_at)
+        if self.connection.revision < known:
+            await self.connection.verified(
+                since=asyncio.get_running_loop().time()
+            )  # the last probe may be the older one
+        if self.connection.revision == 0:
+            return Relist("unverified")
+        if self.connection.revision < known:
+            return self._restored()
+        proof = await self._resume_check.ask(self._anchor or nothing(self._path, self._selector))
+        match proof:
+            case Proof(history=History.SAME):
+                return self._rebooted()
+            case Proof(history=History.OTHER):
+                return self._restored()
+            case Proof(window=window):
+                known = self._resume_check.accepts(self._path, window)
+                self._window = "" if known else window
+                return self._rebooted() or (None if known else Relist("unproven"))
+            case _:
+                return proof
+
+    def _known(self) -> int:
+        """Up to which revision this history is known: a consistent answer is never older."""
+        cursor = self._sink.cursor() or ""
+        return max(int(cursor) if cursor.isdigit() else 0, self._sink.newest())
+
+    async def _learn_window(self) -> None:
+        """A collection in which nothing happens has no other proof than this, when it is to be resumed some day."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LEARN_SECONDS):
+                answer = await self._resume_check.ask(nothing(self._path, self._selector))
+                if isinstance(answer, Proof):
+                    self._resume_check.accept(self._path, answer.window)
+
+    def _rebooted(self) -> Relist | None:
+        return Relist("rebooted") if self._sink.rebooted() else None
+
+    def _restored(self) -> Relist:
+        self._sink.went_back()
+        return Relist("restored")
+
+    async def _list(self) -> str | Step:
+        self._set(Phase.LISTING, "")
+        self._sink.relisted(self._reason)
+        known = self._known()
+        version = await self.relister.deliver()
+        if not isinstance(version, str):
+            return version
+        if version.isdigit() and int(version) < known:
+            return self._restored()  # since it was last asked, or by a list that nothing else came before
+        self._sink.listed(version)
+        self._sink.moved(version)
+        self._just_listed = True
+        self._resume_check.accept(self._path, self._window)
+        self._window = ""
+        self._anchor = None
+        self._unsure = self._cut_short = False
+        self._sink.covers(Coverage.COMPLETE)
+        self._settle(None)
+        return version
+
+    async def _watch(self, version: str, *, resumed: bool) -> Step:
+        seconds = round(self._watch_timeout * random.uniform(0.8, 1.6))  # noqa: S311
+        call = calls.watch(self._path, self._selector, resource_version=version, timeout_seconds=seconds)
+        started = asyncio.get_running_loop().time()
+        events = 0
+        async with self.connection.cluster.watch(call, read_timeout=seconds + _GRACE_SECONDS) as stream:
+            if stream.reply is not None:
+                reply = stream.reply
+                return read_answer(reply.status, reply.body, retry_after=reply.retry_after)
+            self._watching(resumed=resumed)
+            async for line in stream.lines():
+                self.connection.heard()
+                event = read_line(line)
+                match event:
+                    case Moved(resource_version=version):
+                        self._sink.moved(version)
+                    case Emit(type=event_type, raw=raw, resource_version=version):
+                        self._sink.event(event_type, raw)
+                        self._sink.moved(version)
+                        events += 1
+                    case _:
+                        return event
+                self._failures = 0
+        lived = asyncio.get_running_loop().time() - started
+        if lived < seconds - 1:
+            self._cut_short = True
+            self.connection.doubt("a watch was ended before its time")
+        return self._haste.ended(lived_seconds=lived, events=events)
+
+    def _watching(self, *, resumed: bool) -> None:
+        self._opened_at = asyncio.get_running_loop().time()
+        self.connection.heard()
+        if resumed:
+            self._sink.resumed()
+        if self._unsure:  # also where the connection was lost between a list and its first watch
+            self._sink.covers(Coverage.RESUMED)
+        self._anchor = None
+        self._unsure = self._cut_short = self._just_listed = False
+        self._set(Phase.WATCHING, "")
+
+    def _set(self, phase: Phase, message: str) -> None:
+        if (phase, message) != (self.phase, self.message):
+            self.phase, self.message = phase, message
+            self._sink.noticed()
+
+    async def _back_off(self, needed: bool, *, last: float = _LAST_RETRY_SECONDS) -> None:
+        if needed:
+            seconds = backoff(self._failures, first=_FIRST_RETRY_SECONDS, last=last)
+            await self._pause(seconds * random.uniform(0.5, 1.0))  # noqa: S311
+        self._failures += 1
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, unless somebody wants a fresh list: whoever asks for one has a reason to."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._interrupt.wait(), seconds)

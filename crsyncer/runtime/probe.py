@@ -1,0 +1,74 @@
+"""Asks a side where it stands, in few requests: what ails one kind says nothing of the side (S8.2, S9.5)."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from crsyncer.core.calls import Call
+from crsyncer.errors import Throttled, Unsure
+from crsyncer.ports import Reply
+
+_KINDS = 3
+"""How many kinds are asked at most at a time; the next time others have their turn."""
+
+
+class Probe:
+    """Chooses what a probe asks. `ask` sends one question; it raises Unsure when there was no answer.
+
+    One kind can fail alone: its storage is made anew after an edit of its CRD (429), its conversion webhook is down
+    (500), its CRD is gone (404), its list hangs. So where a kind does not tell, the general question says whether
+    anybody is there, and another kind where that is.
+    """
+
+    def __init__(self, ask: Callable[[Call], Awaitable[Reply]]) -> None:
+        self._ask = ask
+        self._turn = 0
+        """Which kind is asked first: the one that has told before."""
+        self._wary = False
+        """Whether kinds have failed lately: then the general question comes first, and alone while it fails too."""
+
+    async def put(self, questions: Sequence[Call]) -> tuple[Reply, bool]:
+        """What the side answers, and whether it is all that it can tell at present.
+
+        The last of the questions is the general one, which everybody is answered; the others are of a kind each.
+        Raises Throttled when the side asks for patience, Unsure when it does not answer, or not well.
+        """
+        *kinds, general = questions
+        first = self._turn % len(kinds) if kinds else 0
+        turns = (kinds[first:] + kinds[:first])[:_KINDS]
+        order = [general, *turns] if self._wary or not turns else [turns[0], general, *turns[1:]]
+        met: Reply | None = None
+        failed: Reply | None = None
+        for call in order:
+            of_a_kind = call is not general
+            self._turn += of_a_kind  # also after silence the next one is asked
+            reply = await self._ask(call)
+            if reply.status == 401:
+                return reply, True
+            if reply.status == 200 and (of_a_kind or not kinds or _tells(reply)):
+                self._turn -= of_a_kind
+                self._wary = False
+                return reply, True
+            self._wary = True
+            if refuses(reply):
+                if not of_a_kind:
+                    raise refusal(reply)
+                failed = failed or reply
+            elif of_a_kind or not kinds or reply.status == 200:
+                met = met or reply
+        if met is None:
+            raise refusal(failed or reply)
+        return met, failed is None
+
+
+def refuses(reply: Reply) -> bool:
+    """Whether a server is there, and cannot or will not say more at present."""
+    return reply.status >= 500 or reply.status == 429 or 300 <= reply.status < 400  # a login page elsewhere
+
+
+def refusal(reply: Reply) -> Unsure:
+    """Such an answer as an error."""
+    message = str(reply.body.get("message") or reply.text or f"answered {reply.status}")
+    return Throttled(message, retry_after=reply.retry_after or 0.0) if reply.status == 429 else Unsure(message)
+
+
+def _tells(reply: Reply) -> bool:
+    return bool((reply.body.get("metadata") or {}).get("resourceVersion"))

@@ -1,0 +1,93 @@
+"""Proves, before a watch goes on where it stopped, that a cluster's history is still the one that we know (S8.2).
+
+A restored cluster that has been written to since may have overtaken our cursor: its revision looks right, and a watch
+from the cursor says nothing of what happened in the new history before it (measured). So the newest object that the
+watch had shown is asked for again, by a watch from right before its resourceVersion: the same history begins with that
+very object, and another cannot, for it has something else, or nothing, at that revision.
+
+Each kind asks for an object of its own, which it had seen when its watch ended. What others have seen since, or what
+was written since, may be of the new history, and would prove that one. The question costs 1.2 KB, whatever the number
+of objects (measured), and a connection.
+"""
+
+import asyncio
+
+from crsyncer.core import calls
+from crsyncer.core.watch import Anchor, History, Lost, Proof, Step, read_answer, read_replay, unproven
+from crsyncer.errors import Unsure
+from crsyncer.ports import Store
+from crsyncer.runtime.connection import Connection
+
+_PATIENCE_SECONDS = 20.0
+_WINDOWS = 4
+"""How many API servers behind one address are told apart."""
+
+
+def nothing(path: str, selector: str) -> Anchor:
+    """Stands for a collection in which nothing was seen: a server has forgotten its beginning, and says since when."""
+    return Anchor(path, selector, uid="", resource_version="2")
+
+
+class ResumeCheck:
+    """Asks one side to prove its history.
+
+    Where the server has forgotten the anchor, nothing is proven, and the kind has to be listed: a digest. What the
+    server then says it remembers is noted (`accept`), so that a quiet kind is listed once for each start of an API
+    server, and not for each flap of the connection (`accepts`): a restore comes with a start.
+    """
+
+    def __init__(self, connection: Connection, *, store: Store) -> None:
+        self._connection = connection
+        self._store = store
+
+    async def ask(self, anchor: Anchor) -> Proof | Step:
+        """Whether the history is that of an object, or of `nothing`; or the step to take when that was not answered.
+
+        Asks twice before silence is taken for an answer: a server that starts may need a moment to catch up. The second
+        time it has longer than it takes to reach it: one that ends every watch at once, as it shuts down, seems to have
+        had its time where the connection is slow.
+        """
+        for seconds in calls.REPLAY_SECONDS:
+            try:
+                answer = await self._replay(anchor, seconds)
+            except Unsure as error:
+                return Lost(str(error))
+            if answer is not None:
+                break
+        found = answer or Proof(History.OTHER)
+        return Proof(History.UNKNOWN) if not anchor.uid and isinstance(found, Proof) and not found.window else found
+
+    def accepts(self, path: str, window: str) -> bool:
+        """Whether a collection has been listed since the server that remembers just this much was started."""
+        return bool(window) and window in self._windows(path)
+
+    def accept(self, path: str, window: str) -> None:
+        """A collection has been listed, of a server that remembers just this much."""
+        if window and not self.accepts(path, window):
+            self._store.put_meta(self._name(path), [*self._windows(path), window][-_WINDOWS:])
+
+    def _windows(self, path: str) -> list[str]:
+        return list(self._store.get_meta(self._name(path)) or ())
+
+    def _name(self, path: str) -> str:
+        return f"windows:{self._connection.side}:{path}"
+
+    async def _replay(self, anchor: Anchor, seconds: int) -> Proof | Step | None:
+        """What the server repeats; None: it had its time, and repeated nothing."""
+        loop = asyncio.get_running_loop()
+        before = str(int(anchor.resource_version) - 1)
+        call = calls.replay(anchor.path, anchor.selector, before=before, seconds=seconds)
+        started = loop.time()
+        async with self._connection.cluster.watch(call, read_timeout=_PATIENCE_SECONDS) as stream:
+            if stream.reply is not None:
+                reply = stream.reply
+                return unproven(read_answer(reply.status, reply.body, retry_after=reply.retry_after))
+            async for line in stream.lines():
+                self._connection.heard()
+                found = read_replay(line, anchor)
+                if found is not None:
+                    return found
+        # The events come in order, and before the end: a slow line makes this later, but not otherwise.
+        if loop.time() - started < seconds * 0.9:
+            return Lost("a watch was ended before its time")
+        return None

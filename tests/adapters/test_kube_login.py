@@ -1,0 +1,216 @@
+"""Logging in to an API server: what a kubeconfig may hold, and what is refused."""
+
+import base64
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from crsyncer.adapters.kube import KubeCluster, kubeconfig
+from tests.adapters.kube_server import (
+    GET,
+    TOKEN,
+    Certificates,
+    connected,
+    hostile,
+    only,
+    refused,
+    write_config,
+)
+
+
+def encoded(path: Path) -> str:
+    return base64.b64encode(path.read_bytes()).decode()
+
+
+# --- what a kubeconfig may hold
+
+
+async def test_files_may_be_relative_to_the_kubeconfig_and_data_inline(
+    certificates: Certificates, pair: tuple[Path, Path], tmp_path: Path
+) -> None:
+    client = certificates.issue("client")
+    for source, name in ((certificates.ca, "ca"), (client[0], "crt"), (client[1], "key")):
+        (tmp_path / name).write_bytes(source.read_bytes())
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    async with hostile(only(TOKEN), pair=pair, client_ca=certificates.ca) as server:
+        files = {"client-certificate": "crt", "client-key": "key", "tokenFile": "token", "token": "the-file-wins"}
+        config = write_config(tmp_path / "config", server=server.url, ca=Path("ca"), user=files)
+        async with connected(config) as cluster:
+            assert (await cluster.request(GET)).body == {"token": TOKEN}
+        data = {
+            "client-certificate-data": encoded(client[0]),
+            "client-key-data": encoded(client[1]),
+            "token": TOKEN,
+        }
+        inline = {"certificate-authority-data": encoded(certificates.ca)}
+        config = write_config(tmp_path / "config", server=server.url, ca=None, user=data, **inline)
+        async with connected(config) as cluster:
+            assert (await cluster.request(GET)).body == {"token": TOKEN}
+
+
+async def test_the_context_is_the_named_one_else_the_current_one(tmp_path: Path) -> None:
+    config = write_config(tmp_path / "config", server="https://one/", ca=None, user={"token": TOKEN})
+    document = yaml.safe_load(config.read_text())
+    document["clusters"].append({"name": "k2", "cluster": {"server": "https://two:6443/apis/core.kubernetes/"}})
+    document["contexts"].append({"name": "c2", "context": {"cluster": "k2"}})
+    config.write_text(yaml.safe_dump(document))
+    async with connected(config) as one, connected(config, context="c2") as two:
+        assert (one.server, two.server) == ("https://one", "https://two:6443/apis/core.kubernetes")
+        assert one.fallback_identity != two.fallback_identity
+    assert "no context is named 'c3'" in str(await refused(config, context="c3"))
+
+
+async def test_a_user_and_password_are_sent_as_basic(
+    certificates: Certificates, pair: tuple[Path, Path], tmp_path: Path
+) -> None:
+    async with hostile(only(), pair=pair) as server:
+        user = {"username": "u", "password": "p"}
+        config = write_config(tmp_path / "config", server=server.url, ca=certificates.ca, user=user)
+        async with connected(config) as cluster:
+            await cluster.request(GET)
+        assert server.requests[0].headers["authorization"] == "Basic " + base64.b64encode(b"u:p").decode()
+
+
+async def test_in_a_pod_it_is_the_account_of_the_pod(
+    certificates: Certificates, pair: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kubeconfig, "SERVICE_ACCOUNT", tmp_path)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    assert "in-cluster account" in str(await refused(None))
+    (tmp_path / "ca.crt").write_bytes(certificates.ca.read_bytes())
+    assert "token file" in str(await refused(None))
+    (tmp_path / "token").write_text(TOKEN)
+    async with hostile(only(TOKEN), pair=pair) as server:
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(server.port))
+        cluster = await KubeCluster.connect(None, context=None, observe=None)
+        assert (await cluster.request(GET)).status == 200
+        await cluster.close()
+
+
+async def test_outside_a_pod_it_is_the_file_of_k3s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    monkeypatch.setattr(kubeconfig, "K3S", tmp_path / "k3s.yaml")
+    assert "no kubeconfig" in str(await refused(None))
+    write_config(tmp_path / "k3s.yaml", server="https://127.0.0.1:6443", ca=None, user={"token": TOKEN})
+    cluster = await KubeCluster.connect(None, context=None, observe=None)
+    assert cluster.server == "https://127.0.0.1:6443"
+    await cluster.close()
+
+
+@pytest.mark.parametrize(
+    ("environment", "about", "server", "expected"),
+    [
+        ({"HTTPS_PROXY": "http://proxy:3128"}, {}, "https://cloud.example.com", "http://proxy:3128"),
+        ({"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": ".example.com"}, {}, "https://cloud.example.com", None),
+        ({"HTTPS_PROXY": "http://proxy:3128"}, {}, "https://127.0.0.1:6443", None),
+        ({"HTTPS_PROXY": "http://proxy:3128"}, {"proxy-url": "http://u:p@own:1"}, "https://[::1]", "http://u:p@own:1"),
+        ({}, {}, "https://cloud.example.com", None),
+    ],
+)
+def test_the_proxy_is_the_one_that_kubectl_would_use(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    environment: dict[str, str],
+    about: dict[str, str],
+    server: str,
+    expected: str | None,
+) -> None:
+    for name in list(os.environ):
+        if name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    path = write_config(tmp_path / "config", server=server, ca=None, user={}, **about)
+    found = kubeconfig.read_kubeconfig(path, context=None)
+    assert (found.proxy and found.proxy.text) == expected
+    assert "u:p" not in repr(found)
+
+
+# --- what is refused, and how it is said
+
+
+@pytest.mark.parametrize(
+    ("server", "user", "cluster", "words"),
+    [
+        ("http://one", {}, {}, "not an https:// URL"),
+        ("one:6443", {}, {}, "not an https:// URL"),
+        ("https://:1", {}, {}, "not an https:// URL"),
+        ("https://one:99999", {}, {}, "not an https:// URL"),
+        (7, {}, {}, "not an https:// URL"),
+        ("https://u:p@one", {}, {}, "more than host, port and path"),
+        ("https://one?x=1", {}, {}, "more than host, port and path"),
+        ("https://one", {"token": TOKEN, "as": "root"}, {}, "impersonates"),
+        ("https://one", {"auth-provider": {"name": "azure"}}, {}, "auth-provider is not supported"),
+        ("https://one", {"exec": {"args": [TOKEN]}}, {}, "no command"),
+        ("https://one", {"token": f"{TOKEN}\r\nX: y"}, {}, "characters that no token has"),
+        ("https://one", {"tokenFile": "nowhere"}, {}, "nowhere: missing"),
+        ("https://one", {"client-certificate": "nowhere"}, {}, "nowhere: no such file"),
+        ("https://one", {"client-key-data": base64.b64encode(TOKEN.encode()).decode()}, {}, "not both there"),
+        ("https://one", {"client-key-data": TOKEN + "=x"}, {}, "client-key is not PEM"),
+        ("https://one", {}, {"certificate-authority-data": "eA=="}, "no PEM certificate"),
+        ("https://one", {}, {"insecure-skip-tls-verify": True}, "insecure-skip-tls-verify"),
+        ("https://one", {}, {"proxy-url": "socks5://x"}, "proxy"),
+    ],
+)
+async def test_what_would_be_unsafe_or_cannot_work_is_refused_in_one_line(
+    tmp_path: Path, server: Any, user: dict[str, Any], cluster: dict[str, Any], words: str
+) -> None:
+    config = write_config(tmp_path / "config", server=server, ca=None, user=user, **cluster)
+    error = await refused(config)
+    assert words in str(error)
+    assert str(tmp_path) in str(error)
+    assert error.hint
+
+
+async def test_a_file_that_is_no_kubeconfig_is_refused_without_quoting_it(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    assert str(await refused(config)) == f"kubeconfig {config}: no such file or directory"
+    for text, words in (
+        (f"users:\n- {TOKEN}: [\n", "not YAML (line "),
+        (f"- {TOKEN}", "not a mapping"),
+        (f"token: {TOKEN}", "no current-context"),
+        (f"current-context: x\ncontexts: {TOKEN}", "no context is named 'x'"),
+        ("current-context: x\ncontexts: [{name: x, context: {cluster: y}}]", "no cluster is named 'y'"),
+    ):
+        config.write_text(text)
+        assert words in str(await refused(config))
+    config.write_bytes(b"\xff\xfe\x00")
+    await refused(config)
+
+
+async def test_a_key_that_is_encrypted_or_of_another_certificate_is_refused(
+    certificates: Certificates, pair: tuple[Path, Path], tmp_path: Path
+) -> None:
+    user = {"client-certificate": str(pair[0]), "client-key": str(certificates.issue("client")[1])}
+    config = write_config(tmp_path / "config", server="https://one", ca=certificates.ca, user=user)
+    assert "no PEM pair" in str(await refused(config))
+
+
+async def test_tls_without_verification_takes_an_explicit_wish_and_is_reported(
+    pair: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("CRSYNCER_ALLOW_INSECURE_TLS", "1")
+    async with hostile(only(TOKEN), pair=pair) as server:
+        about = {"insecure-skip-tls-verify": True}
+        config = write_config(tmp_path / "config", server=server.url, ca=None, user={"token": TOKEN}, **about)
+        async with connected(config) as cluster:
+            assert (await cluster.request(GET)).status == 200
+    assert "NOT verified" in caplog.text
+
+
+async def test_keys_are_never_written_to_a_file(
+    certificates: Certificates, pair: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    before = stat.S_IMODE(scratch.stat().st_mode), scratch.stat().st_mtime_ns
+    user = {"client-certificate-data": encoded(pair[0]), "client-key-data": encoded(pair[1])}
+    config = write_config(tmp_path / "config", server="https://one", ca=certificates.ca, user=user)
+    async with connected(config):
+        pass
+    assert (stat.S_IMODE(scratch.stat().st_mode), scratch.stat().st_mtime_ns) == before

@@ -1,0 +1,225 @@
+"""The store and files that are broken, foreign, of another version or held by another program (faults 45, 47)."""
+
+import random
+import sqlite3
+import stat
+from contextlib import closing
+
+import pytest
+
+from crsyncer.adapters.store import database, migrations
+from crsyncer.adapters.store.store import SqliteStore
+from crsyncer.core.model import Loaded, Side, Tombstone
+from crsyncer.errors import StoreError
+from tests.adapters.store_kit import (
+    COMPANIONS,
+    GOALS,
+    as_schema_1_had_it,
+    body,
+    break_bodies,
+    crash,
+    cursor,
+    key,
+    known,
+    lay_out,
+    pending,
+    report_status,
+)
+
+
+@pytest.fixture
+async def crashed(tmp_path):
+    return await crash(tmp_path / "original")
+
+
+def damage(files: dict[str, bytes], seed: int) -> dict[str, bytes]:
+    seeded = random.Random(seed)
+    main, wal = bytearray(files[""]), bytearray(files["-wal"])
+    if seed % 3 == 0:
+        main, wal = bytearray(files["closed"]), bytearray()
+    target = wal if wal and seed % 2 else main
+    match seed % 7:
+        case 0:
+            del target[seeded.randrange(len(target)) :]
+        case 1:
+            main[: seeded.choice([16, 100, 2048])] = bytes(seeded.choice([16, 100, 2048]))
+        case 2:
+            wal.clear()
+        case 3:
+            main[:] = seeded.randbytes(seeded.randrange(1, 9000))
+        case 4:
+            begin = seeded.randrange(len(target))
+            target[begin : begin + 700] = bytes(len(target[begin : begin + 700]))
+        case _:
+            for _ in range(seeded.choice([1, 1, 3, 30])):
+                target[seeded.randrange(len(target))] ^= 1 << seeded.randrange(8)
+    return {"": bytes(main)} | ({"-wal": bytes(wal)} if wal else {})
+
+
+@pytest.mark.fault_45
+async def test_fault_45_a_broken_database_is_used_whole_or_set_aside_whole(tmp_path, crashed):
+    states = {"ok": 0, "rebuilt": 0}
+    for seed in range(98):
+        files = damage(crashed, seed)
+        directory = lay_out(tmp_path / str(seed), files)
+        store = await SqliteStore.open(directory, clock=lambda: 1_800_000_000)
+        loaded = await store.load(GOALS)
+        for side in Side:  # a side whose cursor is believed has lost nothing
+            if found := loaded.cursors.get((side, "")):
+                expected = known(int(found.resource_version))
+                assert loaded.views[side] == expected.views[side], seed
+                for at in expected.views[side]:
+                    stored = await store.body(side, GOALS, at)
+                    assert stored in (None, body(int(at.name[5:]), int(found.resource_version), side=side))
+        for at, row in loaded.pending.items():
+            assert row in (pending(int(at.name[5:]), 1), pending(int(at.name[5:]), 2))
+        states[store.state] += 1
+        if store.state == "rebuilt":
+            assert not loaded.cursors
+            for suffix, content in files.items():
+                aside = directory / f"state.db.broken-20270115T080000Z{suffix}"
+                if suffix or "-wal" not in files:  # SQLite may have folded what is good of the WAL into the other
+                    assert aside.read_bytes() == content
+        report_status(store, 1, 9)
+        await store.close()
+    assert min(states.values()) > 15
+
+
+@pytest.mark.fault_45
+async def test_fault_45_what_is_readable_of_a_broken_database_is_saved(tmp_path, crashed):
+    directory = lay_out(tmp_path / "state", {"": crashed["closed"]})
+    break_bodies(directory / "state.db")
+    store = await SqliteStore.open(directory)
+    loaded = await store.load(GOALS)
+    assert loaded.pending == {key(number): pending(number, 2) for number in range(12)}
+    assert loaded.tombstones == {key(99): Tombstone("u", 1.0)}
+    assert len(loaded.records) == 12
+    assert (loaded.views, loaded.cursors) == (Loaded().views, {})
+    assert store.state == "rebuilt"
+    assert "12 outbox" in store.notes[1]
+    await store.close()
+
+
+@pytest.mark.fault_47
+@pytest.mark.parametrize(("number", "saved"), [(0, 0), (1, 12)])
+async def test_fault_47_a_newer_database_is_set_aside_and_a_foreign_one_is_not_even_read(
+    tmp_path, crashed, number, saved
+):
+    directory = lay_out(tmp_path / "state", {"": crashed["closed"]})
+    with closing(sqlite3.connect(directory / "state.db", isolation_level=None)) as changed:
+        changed.execute(("PRAGMA application_id = 77", "PRAGMA user_version = 9")[number])
+    store = await SqliteStore.open(directory)
+    assert len((await store.load(GOALS)).pending) == saved
+    assert store.state == "rebuilt"
+    assert ("another program", "newer crsyncer (schema 9)")[number] in store.notes[0]
+    await store.close()
+
+
+@pytest.mark.fault_45
+async def test_a_wal_without_its_database_is_set_aside(tmp_path, crashed):
+    directory = lay_out(tmp_path / "state", {"-wal": crashed["-wal"]})
+    store = await SqliteStore.open(directory)
+    assert store.state == "rebuilt"
+    assert [path.name[-4:] for path in directory.glob("*.broken-*")] == ["-wal"]
+    await store.close()
+
+
+@pytest.mark.fault_45
+@pytest.mark.parametrize("what", ["nothing", "text", "another program's database"])
+async def test_S6_5_what_is_not_ours_is_set_aside_whoever_may_read_it(tmp_path, crashed, what):
+    """Ours is refused when others may read it; somebody else's file has nothing of ours to hide."""
+    directory = lay_out(tmp_path / "state", {"-wal": crashed["-wal"]})
+    path = directory / "state.db"
+    if what == "another program's database":
+        with closing(sqlite3.connect(path)) as other:
+            other.execute("CREATE TABLE goals (name)")
+    else:
+        path.write_text("" if what == "nothing" else "no database\n" * 500)
+    for found in directory.iterdir():
+        found.chmod(0o644)
+    store = await SqliteStore.open(directory)
+    assert store.state == "rebuilt"
+    report_status(store, 1, 1)
+    await store.durable()
+    assert list(directory.glob("*.broken-*"))
+    assert {stat.S_IMODE(file.stat().st_mode) for file in directory.iterdir()} == {0o600}
+    await store.close()
+
+
+@pytest.mark.fault_45
+async def test_a_directory_in_the_place_of_the_database_is_refused_with_the_remedy(tmp_path):
+    (tmp_path / "state" / "state.db").mkdir(parents=True)
+    with pytest.raises(StoreError, match="not a regular file") as refused:
+        await SqliteStore.open(tmp_path / "state")
+    assert "move it away" in refused.value.hint
+    assert not list((tmp_path / "state").glob("*.broken-*"))
+
+
+async def test_broken_databases_do_not_pile_up(tmp_path):
+    for day in range(5):
+        directory = tmp_path / "state"
+        directory.mkdir(exist_ok=True)
+        for suffix in COMPANIONS:
+            (directory / f"state.db{suffix}").write_bytes(b"x" * 5000)
+            (directory / f"state.db{suffix}").chmod(0o600)
+        store = await SqliteStore.open(directory, clock=lambda day=day: day * 86400.0)  # type: ignore[misc]
+        await store.close()
+    names = sorted(path.name for path in directory.glob("*.broken-*"))
+    assert names == [f"state.db.broken-1970010{day}T000000Z{suffix}" for day in (3, 4, 5) for suffix in COMPANIONS]
+
+
+async def test_a_database_that_another_program_holds_open_is_not_taken_for_broken(tmp_path, crashed):
+    directory = lay_out(tmp_path / "state", {"": crashed["closed"]})
+    with closing(sqlite3.connect(directory / "state.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match="locked") as refused:
+            database.open_database(directory / "state.db", now=0.0, patience=0.01)
+        assert refused.value.hint
+    assert not list(directory.glob("*.broken-*"))
+
+
+@pytest.mark.fault_47
+def test_fault_47_an_older_database_is_migrated_step_by_step(tmp_path):
+    def another(db):
+        db["cursors"].add_column("note", str)
+
+    def failing(db):
+        db["cursors"].drop()
+        raise sqlite3.OperationalError("no such thing")
+
+    path = tmp_path / "state.db"
+    known = len(migrations.STEPS)
+    old = database.open_database(path, now=0.0)
+    with old.database.atomic():
+        old.database["meta"].insert({"resource": "", "namespace": "", "name": "a", "row": "kept"})
+    old.close()
+    new = database.open_database(path, now=0.0, steps=(*migrations.STEPS, another))
+    assert (new.schema, new.rebuilt, new.notes) == (
+        known + 1,
+        False,
+        [f"state.db was migrated from schema {known} to {known + 1}"],
+    )
+    assert "note" in new.database["cursors"].columns_dict
+    assert new.meta == {"a": "kept"}
+    with pytest.raises(sqlite3.OperationalError, match="no such thing"):
+        migrations.migrate(new.database, (*migrations.STEPS, another, failing))
+    assert new.database["cursors"].exists()
+    assert new.database.execute("PRAGMA user_version").fetchone() == (known + 1,)
+    new.close()
+
+
+@pytest.mark.fault_47
+async def test_fault_47_the_first_schema_is_migrated_without_a_relist(tmp_path, crashed):
+    directory = lay_out(tmp_path / "state", {"": crashed["closed"]})
+    as_schema_1_had_it(directory / "state.db")
+    with closing(sqlite3.connect(directory / "state.db", isolation_level=None)) as damaged:
+        damaged.execute("UPDATE objects SET robot = 'x' || robot WHERE name = 'goal-3'")
+    store = await SqliteStore.open(directory)
+    assert (store.state, store.notes) == ("ok", [f"state.db was migrated from schema 1 to {len(migrations.STEPS)}"])
+    loaded, expected = await store.load(GOALS), known(2)
+    assert loaded.views[Side.CLOUD] == expected.views[Side.CLOUD]
+    assert loaded.cursors == {(Side.CLOUD, ""): cursor(2)}  # what was damaged stays damaged, and is listed anew
+    del expected.views[Side.ROBOT][key(3)]
+    assert loaded.views[Side.ROBOT] == expected.views[Side.ROBOT]
+    assert await store.body(Side.ROBOT, GOALS, key(1)) == body(1, 2)
+    await store.close()

@@ -1,0 +1,59 @@
+"""What the doctor finds of the state directory and its disk, without touching either."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from crsyncer.adapters.store.examine import look_at_disk, look_at_store
+from crsyncer.adapters.store.statedir import Lock
+from crsyncer.adapters.store.store import SqliteStore
+from crsyncer.errors import Locked
+from tests.adapters.store_kit import report_status
+
+SHM = Path("/dev/shm")
+
+
+def test_a_directory_that_is_not_there_yet_is_judged_by_where_it_will_be(tmp_path: Path) -> None:
+    facts = look_at_disk(tmp_path / "not" / "there")
+    assert (facts.path, facts.writable, facts.objection) == (str(tmp_path), True, "")
+    assert facts.free == os.statvfs(tmp_path).f_bavail * os.statvfs(tmp_path).f_frsize
+    assert facts.kind
+    assert look_at_store(tmp_path / "not" / "there").state == "missing"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not os.path.ismount(SHM), reason="no /dev/shm here, the one tmpfs that needs no mount")
+def test_the_file_system_is_the_innermost_one() -> None:
+    assert look_at_disk(SHM / "crsyncer-is-not-there").kind == "tmpfs"
+
+
+async def test_what_the_agent_would_refuse_is_said_with_its_hint(tmp_path: Path) -> None:
+    await (await SqliteStore.open(tmp_path / "real")).close()
+    (tmp_path / "link").symlink_to("real")
+    facts = look_at_disk(tmp_path / "link")
+    assert "is a symlink" in facts.objection
+    assert facts.remedy
+    (tmp_path / "real" / "state.db").chmod(0o644)
+    assert "may be read by others" in look_at_disk(tmp_path / "real").objection
+
+
+async def test_a_sound_store_a_used_one_and_broken_ones_are_told_apart(tmp_path: Path) -> None:
+    store = await SqliteStore.open(tmp_path)
+    for number in range(20):
+        report_status(store, number, 1)
+    with pytest.raises(Locked):
+        look_at_store(tmp_path)
+    await store.close()
+    found = look_at_store(tmp_path)
+    assert (found.state, found.bytes > 0, found.schema > 0) == ("ok", True, True)
+    whole = (tmp_path / "state.db").read_bytes()
+    (tmp_path / "state.db").write_bytes(whole[:6000] + bytes(len(whole) - 6000))
+    assert look_at_store(tmp_path).state == "broken"
+    (tmp_path / "state.db").write_bytes(b"nonsense" * 1000)
+    assert (look_at_store(tmp_path).state, "not a database" in look_at_store(tmp_path).message) == ("broken", True)
+    (tmp_path / "state.db").rename(tmp_path / "state.db-wal")
+    assert look_at_store(tmp_path).message == "its main file is missing"
+    lock = Lock(tmp_path)
+    lock.acquire()  # nobody has been left holding it
+    lock.release()

@@ -1,0 +1,278 @@
+"""The status document: every key, and every reason with its health."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from crsyncer.console.reasons import kind_hint
+from crsyncer.console.report import OutboxFacts, StoredFacts, StoreFacts, document, exit_code, stopped_document
+from crsyncer.console.screen import render
+from crsyncer.core.actions import HoldReason
+from crsyncer.core.model import Key, Side
+from crsyncer.core.text import NOT_YET_VALID
+from crsyncer.core.twins import Twin
+from tests.console.report_kit import GOALS, NOW, STORED, facts, hold, kind, side
+
+CONTRACT = json.loads("""
+{"schema": "crsyncer.status/v1", "version": "0.1.0", "robot": "robot-1",
+ "agent": {"state": "running", "pid": 812, "since": "2026-11-21T08:00:00Z"},
+ "health": "healthy", "reasons": [{"code": "CloudOffline", "message": "...", "hint": "..."}],
+ "sides": {"cloud": {"state": "connected", "since": "...", "lastOk": "...", "server": "https://...", "identity": "...",
+                     "reconnects": 0, "error": null, "hint": null, "clockOffsetSeconds": null},
+           "robot": {"state": "connected", "since": "...", "lastOk": "...", "server": "https://...", "identity": "...",
+                     "reconnects": 0, "error": null, "hint": null, "clockOffsetSeconds": null}},
+ "kinds": [{"resource": "goals.lab.example.com", "version": "v1", "scope": "Namespaced", "specSource": "cloud",
+            "filterByRobotName": true, "statusSubtree": null, "state": "syncing", "message": null,
+            "objects": {"cloud": 12, "robot": 12}, "cursor": {"cloud": "1234", "robot": "987"},
+            "relists": {"cloud": 1, "robot": 1}, "resumes": {"cloud": 0, "robot": 0},
+            "pending": {"spec": 0, "status": 0}, "held": 0}],
+ "outbox": {"depth": 0, "oldestSeconds": null, "deadLetters": 0},
+ "holds": [{"id": "h1", "resource": "goals.lab.example.com", "reason": "MassDeletion", "objects": 215, "since": "...",
+            "hint": "...", "message": "...", "names": ["default/a"]}],
+ "writes": {"cloud": {"create": 0, "update": 0, "delete": 0, "status": 0},
+            "robot": {"create": 12, "update": 0, "delete": 0, "status": 0}},
+ "store": {"path": "...", "bytes": 65536, "schema": 1, "state": "ok"}}
+""")
+"""The example in the interface: the contract, and what was added to it."""
+
+
+def shape(value):
+    """Keys only: of a list, those of its first item; of anything else, nothing."""
+    if isinstance(value, dict):
+        return {key: shape(item) for key, item in value.items()}
+    return [shape(value[0])] if isinstance(value, list) and value else None
+
+
+def codes(content):
+    return [reason["code"] for reason in content["reasons"]]
+
+
+def test_a_document_has_exactly_the_keys_of_the_contract():
+    full = document(facts(cloud=side("offline"), holds=(hold(),)), NOW)
+    assert shape(full) == shape(CONTRACT)
+
+
+def test_a_healthy_document_says_what_was_put_in():
+    content = document(facts(), NOW)
+    assert (content["health"], content["reasons"], exit_code(content)) == ("healthy", [], 0)
+    assert content["agent"] == {"state": "running", "pid": 812, "since": "2026-11-21T07:00:00Z"}
+    assert content["kinds"] == CONTRACT["kinds"]
+    assert content["writes"] == CONTRACT["writes"]
+    assert content["sides"]["cloud"]["lastOk"] == "2026-11-21T07:59:58Z"
+
+
+def test_the_document_survives_json():
+    content = document(facts(holds=(hold(),)), NOW)
+    assert json.loads(json.dumps(content)) == content
+
+
+def test_kinds_are_in_alphabetical_order():
+    content = document(facts(kinds=(kind("b.example.com"), kind("a.example.com"))), NOW)
+    assert [row["resource"] for row in content["kinds"]] == ["a.example.com", "b.example.com"]
+
+
+IDENTITY_HOLD = hold("IdentityChanged", id="cloud", resource="", objects=0, hint="release it")
+REASONS = {
+    "cloud offline": ("offline", "CloudOffline", "not answered for 2 s", facts(cloud=side("offline"))),
+    "cloud never reached": ("offline", "CloudOffline", "never answered", facts(cloud=side("offline", last_ok=None))),
+    "robot offline": ("degraded", "RobotOffline", "own API server", facts(robot=side("offline"))),
+    "cloud refuses us": ("attention", "CloudUnauthorized", "(401)", facts(cloud=side("unauthorized", error="401"))),
+    "robot refuses us": ("attention", "RobotUnauthorized", "credential", facts(robot=side("unauthorized"))),
+    "another cluster": ("attention", "IdentityChanged", "another cluster", facts(cloud=side("identity-changed"))),
+    "misconfigured": ("attention", "Misconfigured", "odd", facts(kinds=(kind(state="misconfigured", message="odd"),))),
+    "version mismatch": ("attention", "VersionMismatch", GOALS, facts(kinds=(kind(state="version-mismatch"),))),
+    "forbidden": ("attention", "Forbidden", GOALS, facts(kinds=(kind(state="forbidden"),))),
+    "kind missing": ("degraded", "KindMissing", GOALS, facts(kinds=(kind(state="kind-missing"),))),
+    "deletions of a missing kind": (
+        "attention", "KindMissing", GOALS,
+        facts(kinds=(kind(state="kind-missing", held=3),)),
+    ),
+    "kind held": ("attention", "Held", "held back", facts(kinds=(kind(state="held"),))),
+    "mass deletion": ("attention", "MassDeletion", "215 deletions", facts(holds=(hold(),))),
+    "restored": ("attention", "Restored", "1 deletion of", facts(holds=(hold("Restored", objects=1),))),
+    "held by hand": ("attention", "Manual", "215 deletions so far", facts(holds=(hold("Manual"),))),
+    "name taken": ("attention", "NameTaken", GOALS, facts(holds=(hold("NameTaken"),))),
+    "contested": ("attention", "Contested", GOALS, facts(holds=(hold("Contested"),))),
+    "odd status": (
+        "attention", "StatusNotAnObject", f"{GOALS}: a status that is not an object is not sent",
+        facts(holds=(hold("StatusNotAnObject"),)),
+    ),
+    "dead letters": ("attention", "DeadLetters", "2 writes", facts(outbox=OutboxFacts(2, NOW - 900, 2))),
+    "config rejected": ("attention", "ConfigRejected", "c.yaml:3", facts(config_error="c.yaml:3: nope")),
+    "a twin": (
+        "attention", "DuplicateInstance", f"crsyncer-00000002 wrote {GOALS} default/a in the cloud at 2026",
+        facts(twin=Twin("crsyncer-00000002", GOALS, Key("default", "a"), NOW, NOW + 600)),
+    ),
+    "disk refuses": (
+        "degraded", "StateDegraded", "disk full",
+        facts(store=StoreFacts("/state", 1, 1, "degraded", "disk full")),
+    ),
+    "disk refuses mutely": ("degraded", "StateDegraded", "degraded", facts(store=StoreFacts("/s", 1, 1, "degraded"))),
+    "a clock in 1970": (
+        "degraded", "ClockSuspect", "20778 d 8 h behind that of the cloud",
+        facts(cloud=side(clock_offset=NOW), robot=side(clock_offset=NOW)),
+    ),
+    "a clock that is fast": ("degraded", "ClockSuspect", "1 min 1 s ahead", facts(robot=side(clock_offset=-61.0))),
+    "starting": ("degraded", "Starting", "CRDs", facts(ready=False)),
+    "connecting": ("degraded", "Starting", "to the cloud", facts(cloud=side("connecting"))),
+    "not listed": (
+        "degraded", "NotListed", GOALS,
+        facts(kinds=(kind(state="waiting", objects={Side.CLOUD: None, Side.ROBOT: 1}),)),
+    ),
+    "not watched": (
+        "degraded", "NotWatched", f"{GOALS}: a side does not tell of its changes: answered 500",
+        facts(kinds=(kind(state="waiting", message="answered 500"),)),
+    ),
+    "backlog": ("degraded", "Backlog", "15 min", facts(outbox=OutboxFacts(2, NOW - 900))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_each_trouble_has_its_health_its_words_and_a_hint(name):
+    health, code, words, given = REASONS[name]
+    content = document(given, NOW)
+    assert (content["health"], codes(content)) == (health, [code])
+    assert words in content["reasons"][0]["message"]
+    assert content["reasons"][0]["hint"]
+    assert exit_code(content) == {"degraded": 10, "offline": 11, "attention": 12}[health]
+
+
+@pytest.mark.parametrize("name", Side)
+def test_what_to_do_about_a_side_that_is_offline_is_what_came_with_the_error_and_not_always_the_network(name):
+    content = document(facts(**{name: side("offline", error="not signed", hint="fetch the CA anew")}), NOW)
+    assert "fetch the CA anew" in content["reasons"][0]["hint"]
+    assert content["sides"][name]["hint"] == "fetch the CA anew"
+
+
+def test_whatever_is_held_can_be_said():
+    assert {code for health, code, *_ in REASONS.values() if health == "attention"} >= set(map(str, HoldReason))
+
+
+QUIET = {
+    "clocks that differ a little": facts(cloud=side(clock_offset=60.0), robot=side(clock_offset=-1.2)),
+    "a relist of a kind that is known": facts(kinds=(kind(state="listing"),)),
+    "a rebuilt store": facts(store=StoreFacts("/s", 1, 1, "rebuilt")),
+    "a full outbox just after the cloud came back": facts(
+        cloud=side(since=NOW - 5), outbox=OutboxFacts(40, NOW - 9000)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_what_is_no_trouble_is_not_reported(name):
+    assert document(QUIET[name], NOW)["health"] == "healthy"
+
+
+def test_a_changed_identity_and_its_hold_are_one_reason():
+    content = document(facts(cloud=side("identity-changed"), holds=(IDENTITY_HOLD,)), NOW)
+    assert codes(content) == ["IdentityChanged"]
+    assert content["reasons"][0]["hint"] == "release it"
+    assert "cloud  IdentityChanged, for 5 min" in render(content, NOW).splitlines()
+
+
+def test_a_held_kind_is_explained_by_its_hold():
+    assert codes(document(facts(kinds=(kind(state="held", held=215),), holds=(hold(),)), NOW)) == ["MassDeletion"]
+
+
+def test_a_certificate_that_is_not_valid_yet_is_a_matter_of_the_clock():
+    content = document(facts(cloud=side("offline", error=NOT_YET_VALID)), NOW)
+    assert codes(content) == ["ClockSuspect", "CloudOffline"]
+    assert "clock" in content["reasons"][0]["hint"]
+
+
+def test_a_human_is_called_also_when_the_cloud_is_away():
+    content = document(facts(cloud=side("offline"), holds=(hold(),)), NOW)
+    assert (content["health"], codes(content)) == ("attention", ["MassDeletion", "CloudOffline"])
+
+
+def test_what_follows_from_a_lost_cloud_is_not_said_again():
+    waiting = kind(state="waiting", objects={Side.CLOUD: None, Side.ROBOT: None})
+    content = document(facts(cloud=side("offline"), kinds=(waiting,), outbox=OutboxFacts(2, NOW - 900)), NOW)
+    assert (content["health"], codes(content)) == ("offline", ["CloudOffline"])
+
+
+def test_an_agent_without_its_robot_is_not_said_to_be_starting():
+    assert codes(document(facts(robot=side("offline"), ready=False), NOW)) == ["RobotOffline"]
+
+
+def test_a_failure_outranks_a_lost_cloud():
+    content = document(facts(cloud=side("offline"), robot=side("offline")), NOW)
+    assert (content["health"], codes(content)) == ("degraded", ["RobotOffline", "CloudOffline"])
+
+
+def test_the_most_important_reason_comes_first():
+    content = document(
+        facts(
+            cloud=side("unauthorized"),
+            kinds=(kind(state="misconfigured"),),
+            holds=(hold("StatusNotAnObject"), hold()),
+            outbox=OutboxFacts(1, NOW, 1),
+        ),
+        NOW,
+    )
+    assert codes(content) == ["CloudUnauthorized", "MassDeletion", "Misconfigured", "StatusNotAnObject", "DeadLetters"]
+
+
+def test_hints_of_holds_name_the_hold():
+    content = document(facts(holds=(hold(id="h7"), hold(id="h8", hint="mine"))), NOW)
+    first, second = content["holds"]
+    assert "crsyncer holds release h7" in first["hint"]
+    assert second["hint"] == "mine"
+
+
+def test_a_stopped_agent_is_described_from_its_last_document_and_its_store():
+    last = document(facts(holds=(hold(),)), NOW - 90)
+    content = stopped_document(last, STORED, NOW, version="9")
+    assert shape(content) == shape(CONTRACT)
+    assert exit_code(content) == 13
+    assert content["agent"] == {"state": "stopped", "pid": None, "since": "2026-11-21T07:59:30Z"}
+    assert codes(content) == ["AgentStopped", "MassDeletion"]
+    assert content["robot"] == "robot-1"
+    assert content["version"] == "0.1.0"
+    assert content["outbox"] == {"depth": 3, "oldestSeconds": 60, "deadLetters": 0}
+    [row] = content["kinds"]
+    assert (row["state"], row["message"]) == ("waiting", "unknown since the agent stopped")
+    assert row["objects"] == {"cloud": 9, "robot": 8}
+    assert row["cursor"] == {"cloud": "77", "robot": None}
+    assert row["pending"] == {"spec": 0, "status": 3}
+    assert content["sides"]["cloud"]["state"] == "offline"
+    assert content["sides"]["cloud"]["error"] == "unknown since the agent stopped"
+    assert content["sides"]["cloud"]["lastOk"] == last["sides"]["cloud"]["lastOk"]
+
+
+@pytest.mark.parametrize("saved", [None, {}, {"schema": "crsyncer.status/v0", "robot": "other"}])
+def test_a_stopped_agent_without_a_usable_document_still_has_every_key(saved):
+    content = stopped_document(saved, STORED, NOW, version="9")
+    without_holds = CONTRACT | {"holds": []}
+    assert shape(content) == shape(without_holds)
+    assert (content["version"], content["robot"], content["holds"]) == ("9", "", [])
+    assert content["kinds"][0]["resource"] == GOALS
+
+
+def test_a_stopped_agent_shows_no_kind_that_is_not_synced_any_more_unless_something_of_it_waits():
+    gone = {"gone.example.com": replace(STORED.kinds[GOALS], pending_status=0), "owed.example.com": STORED.kinds[GOALS]}
+    content = stopped_document(document(facts(), NOW), replace(STORED, kinds=STORED.kinds | gone), NOW, version="9")
+    assert [row["resource"] for row in content["kinds"]] == [GOALS, "owed.example.com"]
+
+
+def test_a_stopped_agent_keeps_what_only_a_human_can_mend():
+    last = document(facts(kinds=(kind(state="misconfigured", message="no"),)), NOW - 90)
+    content = stopped_document(last, replace(STORED, kinds={}), NOW, version="9")
+    assert codes(content) == ["AgentStopped", "Misconfigured"]
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"), [("missing", ["AgentStopped"]), ("unreadable", ["AgentStopped", "StateDegraded"])]
+)
+def test_a_store_that_is_not_there_or_closed_is_said(state, expected):
+    stored = StoredFacts(StoreFacts("/state/state.db", state=state))
+    content = stopped_document(None, stored, NOW, version="9")
+    assert codes(content) == expected
+    assert exit_code(content) == 13
+
+
+def test_what_to_do_about_a_kind_is_the_same_wherever_it_is_said():
+    content = document(facts(kinds=(kind(state="forbidden"),)), NOW)
+    [reason] = [each for each in content["reasons"] if each["code"] == "Forbidden"]
+    assert reason["hint"] == kind_hint("forbidden")
