@@ -12,7 +12,7 @@ from crsyncer.sandbox.faults import Fault, Injection, Request
 from crsyncer.sandbox.http1 import answer
 from crsyncer.sandbox.inspector import Inspector
 from crsyncer.sandbox.plane import Plane
-from crsyncer.sandbox.ports import free_ports
+from crsyncer.sandbox.ports import free_ports, give_back
 from crsyncer.sandbox.wire import Wire, connect
 
 
@@ -25,9 +25,9 @@ class Link:
     """
 
     def __init__(self, plane: Plane, *, http: bool = True, impostor: Plane | None = None) -> None:
-        (port,) = free_ports(1)
+        (self.port,) = free_ports(1)
         self.plane = plane
-        self.server = f"https://127.0.0.1:{port}"
+        self.server = f"https://127.0.0.1:{self.port}"
         self._inspector: Inspector | None = None
         if http:
             shown = impostor or plane
@@ -37,7 +37,7 @@ class Link:
             client_tls = ssl.create_default_context(cafile=str(plane.ca_file))
             client_tls.set_alpn_protocols(["http/1.1"])
             self._inspector = Inspector(plane.port, server_tls=server_tls, client_tls=client_tls)
-        self._wire = Wire(port, dial=self._inspector.dial if self._inspector else lambda: connect(plane.port))
+        self._wire = Wire(self.port, dial=self._inspector.dial if self._inspector else lambda: connect(plane.port))
 
     async def __aenter__(self) -> "Link":
         self._wire.open()
@@ -49,6 +49,7 @@ class Link:
         await self._wire.close()
         if self._inspector is not None:
             await self._inspector.close()
+        give_back(self.port)
 
     def kubeconfig(
         self, path: Path, *, token: str | None = None, token_file: Path | None = None, namespace: str | None = None

@@ -1,33 +1,55 @@
-"""Ports that stay ours."""
+"""Ports that stay ours, also while nobody listens on them."""
 
+import os
 import random
 import socket
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from crsyncer.sandbox.errors import SandboxError
 
 _LOWEST = 20000
+_HOST = "127.0.0.1"
+_reserved: dict[int, int] = {}
+"""Port -> the file descriptor that reserves it."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that nobody listens on, all different.
+    """Reserve ports of 127.0.0.1 that nobody listens on, until `give_back` or the end of this process.
 
-    They are below the kernel's ephemeral range: out of that, an outgoing connection can take the port of a plane while
-    the plane is down for a restart. Random, so that two sandboxes at a time hardly meet. Raises SandboxError.
+    No sandbox of any process on this machine is given them meanwhile: a plane that is down for a restart, or a link
+    that is cut, keeps its port. They are below the kernel's ephemeral range, so no outgoing connection takes them
+    either. Raises SandboxError.
     """
     highest = 32768
     with suppress(OSError, ValueError, IndexError):
         highest = min(highest, int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0]))
     candidates = range(min(_LOWEST, highest // 2), highest)
-    with ExitStack() as taken:
-        found: list[int] = []
-        for port in random.sample(candidates, min(len(candidates), 1000)):
-            listener = taken.enter_context(socket.socket())
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            with suppress(OSError):
-                listener.bind(("127.0.0.1", port))
-                found.append(port)
-            if len(found) == count:
-                return found
-    raise SandboxError("no free port on 127.0.0.1")
+    found: list[int] = []
+    for port in random.sample(candidates, len(candidates)):
+        if len(found) == count:
+            return found
+        if reserve(port):
+            found.append(port)
+    give_back(*found)
+    raise SandboxError("no free port on 127.0.0.1", hint="end some of the sandboxes that run on this machine")
+
+
+def reserve(port: int) -> bool:
+    """Reserve one port; False when it is another's. A UDP socket of that number is what other processes see."""
+    with socket.socket(type=socket.SOCK_DGRAM) as reservation, socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            reservation.bind((_HOST, port))
+            listener.bind((_HOST, port))
+        except OSError:
+            return False
+        _reserved[port] = reservation.detach()
+    return True
+
+
+def give_back(*ports: int) -> None:
+    """End the reservation of ports, of those that have one."""
+    for port in ports:
+        if port in _reserved:
+            os.close(_reserved.pop(port))

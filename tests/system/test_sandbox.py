@@ -21,6 +21,7 @@ from crsyncer.sandbox import binaries, process
 from crsyncer.sandbox.api import Api, ApiError, crd
 from crsyncer.sandbox.errors import SandboxError
 from crsyncer.sandbox.plane import Plane
+from crsyncer.sandbox.ports import free_ports, give_back
 from crsyncer.sandbox.resource import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, NAMESPACE, Resource
 from crsyncer.sandbox.sandbox import Sandbox
 
@@ -180,7 +181,22 @@ def test_a_kubeconfig_is_private_and_works_with_kubectl(sandbox, robot, tmp_path
     assert "namespace/kube-system" in shown.stdout
 
 
-# Programs and processes
+# Programs, processes and ports
+
+
+def test_a_port_is_reserved_for_one_process_until_it_is_given_back():
+    script = "import sys; from crsyncer.sandbox.ports import reserve; print(reserve(int(sys.argv[1])))"
+
+    def reserved_elsewhere(port: int) -> str:
+        asked = [sys.executable, "-c", script, str(port)]
+        return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+
+    mine, other = free_ports(2)
+    assert reserved_elsewhere(mine) == "False"
+    give_back(mine)
+    assert reserved_elsewhere(mine) == "True"
+    assert reserved_elsewhere(other) == "False"
+    give_back(other)
 
 
 def _runs(child: process.Process, program: str) -> bool:
