@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from crsyncer.sandbox.api import Api, ApiError
-from crsyncer.sandbox.link import Link
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.resource import CRD
 from crsyncer.sandbox.sandbox import Sandbox
 from tests.disk import Disk
 from tests.faults.rows import ROWS
+from tests.link.link import Link
 
 _LOG_LINES = 60
 

@@ -17,8 +17,8 @@ from crsyncer.sandbox.agent import AgentProcess
 from crsyncer.sandbox.api import Api
 from crsyncer.sandbox.binaries import cache_directory
 from crsyncer.sandbox.errors import SandboxError
-from crsyncer.sandbox.link import Link
 from crsyncer.sandbox.process import Process
+from crsyncer.sandbox.relay import Relay
 from crsyncer.sandbox.sandbox import Sandbox
 from crsyncer.sandbox.story import Story, tell
 from crsyncer.sandbox.story_kinds import OWN, Kind, load
@@ -70,7 +70,7 @@ async def _perform(story: Story, sandbox: Sandbox, kinds: list[Kind], wishes: Wi
             apis[side] = await stack.enter_async_context(
                 Api(plane.server, ca_file=plane.ca_file, token=plane.admin_token)
             )
-        link = await stack.enter_async_context(Link(sandbox.cloud))
+        link = await stack.enter_async_context(Relay(sandbox.cloud))
         home = _home(sandbox)
         agent = AgentProcess(
             home,

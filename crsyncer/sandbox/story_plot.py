@@ -10,7 +10,7 @@ from typing import Any
 from crsyncer.core.model import Side
 from crsyncer.sandbox.agent import AgentProcess
 from crsyncer.sandbox.api import Api
-from crsyncer.sandbox.link import Link
+from crsyncer.sandbox.relay import Relay
 from crsyncer.sandbox.story import Seen, Story
 from crsyncer.sandbox.story_kinds import Json, Kind, content
 
@@ -21,7 +21,7 @@ class Plot:
     """One telling. People and controllers act on the API servers themselves; only the agent uses the link."""
 
     def __init__(
-        self, story: Story, kinds: list[Kind], apis: Mapping[Side, Api], *, link: Link, agent: AgentProcess
+        self, story: Story, kinds: list[Kind], apis: Mapping[Side, Api], *, link: Relay, agent: AgentProcess
     ) -> None:
         self._story = story
         self._kinds = kinds
@@ -157,7 +157,7 @@ class Plot:
         await self._status(11)
 
     async def _restore(self) -> None:
-        self._link.restore()
+        await self._link.restore()
         self._story.says("link", "connections are relayed again")
 
         async def gone(kind: Kind) -> Seen:

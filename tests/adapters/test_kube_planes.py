@@ -15,9 +15,9 @@ from crsyncer.adapters.kube.transport import Meter, open_socket
 from crsyncer.core.calls import JSON_PATCH, PARTIAL, Call
 from crsyncer.errors import Unsure
 from crsyncer.ports import Cluster, Reply
-from crsyncer.sandbox.link import Link
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.sandbox import Sandbox
+from tests.link.link import Link
 
 STATUS_SCHEMA = {
     "type": "object",

@@ -16,9 +16,9 @@ from typing import Any
 
 from crsyncer.sandbox.agent import AgentProcess
 from crsyncer.sandbox.api import Api
-from crsyncer.sandbox.link import Link
 from crsyncer.sandbox.resource import Resource
 from crsyncer.sandbox.sandbox import Sandbox
+from tests.link.link import Link
 from tests.system.bed import crd
 
 _TICKS = os.sysconf("SC_CLK_TCK")

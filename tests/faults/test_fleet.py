@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 
 from crsyncer.sandbox.api import Api
-from crsyncer.sandbox.link import Link
 from crsyncer.sandbox.plane import Plane
+from tests.link.link import Link
 from tests.system.bed import LABEL, crd, eventually, some_at_a_time
 
 ROBOTS = 1000

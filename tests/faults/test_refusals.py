@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from crsyncer.sandbox.api import Api
-from crsyncer.sandbox.faults import Request
-from crsyncer.sandbox.link import Link
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.resource import CLUSTER_ROLE
+from tests.link.faults import Request
+from tests.link.link import Link
 from tests.system.asked import deletes, refusal, status_writes
 from tests.system.bed import LABEL, ROBOT, Bed, crd, eventually, writes
 from tests.system.commands import edit, reloaded, run

@@ -11,9 +11,9 @@ import pytest
 
 from crsyncer.sandbox.agent import AgentProcess
 from crsyncer.sandbox.api import Api
-from crsyncer.sandbox.link import Link
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.sandbox import Sandbox
+from tests.link.link import Link
 from tests.system.bed import LABEL, ROBOT, Bed, SideBed, eventually
 from tests.system.conftest import MakeBed
 from tests.system.kinds import account

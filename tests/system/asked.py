@@ -6,8 +6,8 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from crsyncer.core import calls
-from crsyncer.sandbox.faults import Injection, Request
-from crsyncer.sandbox.link import Link
+from tests.link.faults import Injection, Request
+from tests.link.link import Link
 from tests.system.bed import eventually
 
 REPLAY = f"watch=true&resourceVersion=[0-9]+&timeoutSeconds=({'|'.join(map(str, calls.REPLAY_SECONDS))})$"

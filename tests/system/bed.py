@@ -10,9 +10,9 @@ from typing import Any
 
 from crsyncer.sandbox.agent import AgentProcess
 from crsyncer.sandbox.api import Api
-from crsyncer.sandbox.link import Link
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.resource import Resource
+from tests.link.link import Link
 
 SYNCER = "cr-syncer.cloudrobotics.com/"
 OURS = "crsyncer.cloudrobotics.com/"

@@ -9,8 +9,8 @@ import pytest
 
 from crsyncer.sandbox.agent import AgentProcess
 from crsyncer.sandbox.api import Api
-from crsyncer.sandbox.link import Link
 from crsyncer.sandbox.resource import Resource
+from tests.link.link import Link
 from tests.system.bed import ROBOT, Bed, SideBed, crd
 from tests.system.kinds import account, account_name, forbid_discovery, rules
 

@@ -9,8 +9,8 @@ import yaml
 
 from crsyncer.sandbox.agent import AgentProcess
 from crsyncer.sandbox.api import Api
-from crsyncer.sandbox.link import Link
 from crsyncer.sandbox.resource import Resource
+from tests.link.link import Link
 from tests.system.bed import LABEL, ROBOT, SYNCER, SideBed
 
 CHECKOUT = Path(__file__).parents[2]

@@ -7,8 +7,8 @@ from typing import Any
 
 from crsyncer.core import calls
 from crsyncer.sandbox.api import Api
-from crsyncer.sandbox.link import Link
 from crsyncer.sandbox.resource import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CRD, Resource
+from tests.link.link import Link
 from tests.system.bed import SECONDS, SYNCER, Bed, SideBed, crd, eventually
 
 FILTER = "filter-by-robot-name"

@@ -6,7 +6,7 @@ import json
 import secrets
 from typing import Any
 
-from crsyncer.sandbox.faults import Request
+from tests.link.faults import Request
 from tests.system.bed import SECONDS, Bed, SideBed, eventually
 
 UID = "crsyncer.cloudrobotics.com/upstream-uid"

@@ -8,7 +8,7 @@ import pytest
 
 from crsyncer.sandbox.agent import AgentProcess
 from crsyncer.sandbox.api import Api
-from crsyncer.sandbox.link import Link
+from tests.link.link import Link
 from tests.system.bed import LABEL, ROBOT, eventually, writes
 from tests.system.fleet import EXAMPLES, PREDECESSORS, Fleet, Kind, crds, kinds
 from tests.system.roles import UID

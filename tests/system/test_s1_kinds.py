@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from crsyncer.sandbox.link import Link
 from crsyncer.sandbox.resource import CRD, NAMESPACE
+from tests.link.link import Link
 from tests.system.asked import refusal
 from tests.system.bed import LABEL, ROBOT, Bed, crd, eventually, writes
 from tests.system.conftest import MakeBed

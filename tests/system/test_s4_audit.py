@@ -7,7 +7,7 @@ import pytest
 from crsyncer.adapters.store.store import SqliteStore
 from crsyncer.core.calls import PARTIAL_LIST
 from crsyncer.core.model import Side
-from crsyncer.sandbox.link import Link
+from tests.link.link import Link
 from tests.system.asked import deletes, lists, watches
 from tests.system.bed import Bed, eventually, writes
 from tests.system.conftest import MakeBed

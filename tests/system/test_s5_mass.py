@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from crsyncer.core import calls
-from crsyncer.sandbox.faults import Request
+from tests.link.faults import Request
 from tests.system.asked import full_list, hit, lists
 from tests.system.bed import Bed, eventually
 from tests.system.commands import ask, one_hold, run, until_held

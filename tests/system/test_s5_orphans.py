@@ -5,9 +5,9 @@ import asyncio
 from crsyncer.sandbox.agent import AgentProcess
 from crsyncer.sandbox.api import Api
 from crsyncer.sandbox.datastore import etcd
-from crsyncer.sandbox.link import Link
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.sandbox import Sandbox
+from tests.link.link import Link
 from tests.system.asked import deletes
 from tests.system.bed import LABEL, OURS, Bed, SideBed, crd
 from tests.system.conftest import MakeBed

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from crsyncer.sandbox.faults import Injection
+from tests.link.faults import Injection
 from tests.system.asked import deletes
 from tests.system.bed import Bed, History, SideBed, eventually
 from tests.system.conftest import MakeBed

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from crsyncer.sandbox.faults import Injection, Request
-from crsyncer.sandbox.link import Link
 from crsyncer.sandbox.resource import NAMESPACE
+from tests.link.faults import Injection, Request
+from tests.link.link import Link
 from tests.system.asked import REPLAY, full_list, hit, lists, refusal, watches
 from tests.system.bed import Bed, SideBed, memory
 from tests.system.flow import begun, flows

@@ -7,8 +7,8 @@ from urllib.parse import parse_qs
 import pytest
 
 from crsyncer.core.calls import PARTIAL_LIST
-from crsyncer.sandbox.faults import Request
-from crsyncer.sandbox.link import Link
+from tests.link.faults import Request
+from tests.link.link import Link
 from tests.system.asked import deletes, lists
 from tests.system.bed import LABEL, ROBOT, Bed, SideBed, eventually, writes
 from tests.system.conftest import MakeBed

@@ -2,7 +2,9 @@
 
 import asyncio
 import errno
+import http.client
 import socket
+import ssl
 import sys
 import time
 
@@ -12,10 +14,10 @@ import yaml
 
 from crsyncer.sandbox.api import Api, ApiError
 from crsyncer.sandbox.errors import SandboxError
-from crsyncer.sandbox.http1 import Body
-from crsyncer.sandbox.link import Link
 from crsyncer.sandbox.resource import CONFIG_MAP
-from crsyncer.sandbox.wire import connect
+from tests.link.http1 import Body
+from tests.link.link import Link
+from tests.link.wire import connect
 
 GONE = (aiohttp.ClientError, ConnectionError)
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -46,6 +48,14 @@ async def test_a_link_shows_requests_and_counts_bytes(cloud_link, cloud_api):
     cloud_link.clear()
     assert (cloud_link.requests, cloud_link.bytes_up, cloud_link.bytes_down, cloud_link.connects) == ([], 0, 0, 0)
     await cloud_api.delete(made)
+
+
+async def test_a_link_goes_on_while_the_test_blocks_its_own_event_loop(cloud_link):
+    context = ssl.create_default_context(cafile=str(cloud_link.plane.ca_file))
+    client = http.client.HTTPSConnection("127.0.0.1", cloud_link.port, timeout=30, context=context)
+    client.request("GET", "/readyz", headers={"Authorization": f"Bearer {cloud_link.plane.admin_token}"})
+    assert client.getresponse().status == 200
+    client.close()
 
 
 async def test_a_plain_link_relays_without_looking(robot, tmp_path):

@@ -5,9 +5,9 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from crsyncer.sandbox.faults import Injection
-from crsyncer.sandbox.link import Link
 from crsyncer.sandbox.resource import NAMESPACE
+from tests.link.faults import Injection
+from tests.link.link import Link
 from tests.system.bed import Bed, SideBed
 
 KUBE_SYSTEM_PATH = "^/api/v1/namespaces/kube-system$"

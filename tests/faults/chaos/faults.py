@@ -12,10 +12,10 @@ from contextlib import suppress
 from crsyncer.sandbox.agent import AgentProcess
 from crsyncer.sandbox.api import Api
 from crsyncer.sandbox.errors import SandboxError
-from crsyncer.sandbox.faults import Injection, Request
-from crsyncer.sandbox.link import Link
 from crsyncer.sandbox.resource import CRD
 from tests.faults.chaos.kinds import GROUP, KINDS
+from tests.link.faults import Injection, Request
+from tests.link.link import Link
 
 _OBJECTS = GROUP.replace(".", r"\.")
 _REASONS = {500: "InternalError", 503: "ServiceUnavailable", 429: "TooManyRequests", 409: "Conflict"}

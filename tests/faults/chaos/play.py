@@ -14,7 +14,6 @@ import aiohttp
 
 from crsyncer.sandbox.agent import AgentProcess
 from crsyncer.sandbox.api import Api
-from crsyncer.sandbox.link import Link
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.ports import free_ports
 from crsyncer.sandbox.resource import CRD
@@ -25,6 +24,7 @@ from tests.faults.chaos.kinds import GROUP, KINDS, SIDES
 from tests.faults.chaos.recorder import Recorder
 from tests.faults.chaos.schedule import Step
 from tests.faults.chaos.writers import Writers
+from tests.link.link import Link
 from tests.system.bed import ROBOT, eventually, memory
 
 ROOT = Path(__file__).parents[3]

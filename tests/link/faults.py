@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from tests.link.thread import LoopThread
+
 
 @dataclass(slots=True)
 class Request:
@@ -56,6 +58,8 @@ class Injection:
 
     fault: Fault
     pattern: re.Pattern[str]
+    thread: LoopThread
+    """The link's, which meets the requests."""
     method: str | None = None
     when: Callable[[Request], bool] | None = None
     times: int | None = None
@@ -69,6 +73,10 @@ class Injection:
 
     def remove(self) -> None:
         """No further request is hit; those that are stalled end in a closed connection."""
+        if self.thread.running:
+            self.thread.run(self._remove())
+
+    async def _remove(self) -> None:
         self.removed.set()
 
     def matches(self, request: Request) -> bool:

@@ -5,9 +5,9 @@ import socket
 import ssl
 import time
 
-from crsyncer.sandbox.faults import Fault, Injection, Request
-from crsyncer.sandbox.http1 import Body, Head, parse_head
-from crsyncer.sandbox.stream import PATIENCE, Stream, accept_tls
+from tests.link.faults import Fault, Injection, Request
+from tests.link.http1 import Body, Head, parse_head
+from tests.link.stream import PATIENCE, Stream, accept_tls
 
 _KEPT_BODY = 64 * 1024
 _KEPT_BODIES = 32 * 1024 * 1024

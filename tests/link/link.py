@@ -8,12 +8,13 @@ from types import TracebackType
 from typing import Any
 
 from crsyncer.sandbox.errors import SandboxError
-from crsyncer.sandbox.faults import Fault, Injection, Request
-from crsyncer.sandbox.http1 import answer
-from crsyncer.sandbox.inspector import Inspector
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.ports import free_ports, give_back
-from crsyncer.sandbox.wire import Wire, connect
+from tests.link.faults import Fault, Injection, Request
+from tests.link.http1 import answer
+from tests.link.inspector import Inspector
+from tests.link.thread import LoopThread
+from tests.link.wire import Wire, connect
 
 
 class Link:
@@ -21,13 +22,15 @@ class Link:
 
     `http=True` ends TLS with the plane's certificate, so that requests can be seen and tampered with; `http=False` is
     a plain TCP relay, cheaper, for benchmarks. `impostor` is a plane whose certificate is shown instead: a wrong CA.
-    All methods but the context manager's are plain functions, act at once, and belong into the event loop's thread.
+    It runs in a thread of its own, so that a test that computes or blocks does not slow the agent's network. Methods
+    may be called from any other thread, and have acted when they return.
     """
 
     def __init__(self, plane: Plane, *, http: bool = True, impostor: Plane | None = None) -> None:
         (self.port,) = free_ports(1)
         self.plane = plane
         self.server = f"https://127.0.0.1:{self.port}"
+        self._thread = LoopThread("link")
         self._inspector: Inspector | None = None
         if http:
             shown = impostor or plane
@@ -40,15 +43,17 @@ class Link:
         self._wire = Wire(self.port, dial=self._inspector.dial if self._inspector else lambda: connect(plane.port))
 
     async def __aenter__(self) -> "Link":
-        self._wire.open()
+        self._thread.start()
+        self.restore()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._wire.close()
+        self.cut()
         if self._inspector is not None:
-            await self._inspector.close()
+            self._thread.run(self._inspector.close())
+        self._thread.stop()
         give_back(self.port)
 
     def kubeconfig(
@@ -59,18 +64,18 @@ class Link:
 
     def cut(self) -> None:
         """Reset every connection and refuse new ones, until `restore`."""
-        self._wire.cut()
+        self._thread.run(self._wire.cut())
 
     def half_open(self) -> None:
         """Packets vanish, until `restore`: connections stay open and silent, new ones are not even refused.
 
         On Linux they vanish before TCP sees them, so the agent's kernel gets no acknowledgement either.
         """
-        self._wire.freeze()
+        self._thread.run(self._wire.freeze())
 
     def restore(self) -> None:
         """Relay again. Connections that were half open end in a reset. Injections and delays stay."""
-        self._wire.open()
+        self._thread.run(self._wire.open())
 
     def delay(self, seconds: float, *, loss: float = 0.0) -> None:
         """Every byte is late by so much, in each direction; 0 ends it for new connections.
@@ -98,12 +103,14 @@ class Link:
         """Answer requests in the plane's place: all, or the next `times`.
 
         The pattern is searched in path and query. A `body` that is a mapping is sent as JSON. `after_request`: the
-        plane carries the request out all the same. The latest injection that matches a request wins.
+        plane carries the request out all the same. The latest injection that matches a request wins. `when` is called
+        in the link's thread.
         """
         return self._add(
             Injection(
                 Fault.ANSWER,
                 re.compile(path_regex),
+                self._thread,
                 method=method,
                 when=when,
                 times=times,
@@ -131,6 +138,7 @@ class Link:
             Injection(
                 Fault.HANG_UP if hang_up else Fault.STALL,
                 re.compile(path_regex),
+                self._thread,
                 method=method,
                 when=when,
                 times=times,
@@ -143,7 +151,9 @@ class Link:
     ) -> Injection:
         """Cut the plane's answer after so many bytes of its body, as on the wire: sizes of chunks count as well."""
         pattern = re.compile(path_regex)
-        return self._add(Injection(Fault.TRUNCATE, pattern, method=method, times=times, after_bytes=after_bytes))
+        return self._add(
+            Injection(Fault.TRUNCATE, pattern, self._thread, method=method, times=times, after_bytes=after_bytes)
+        )
 
     @property
     def requests(self) -> list[Request]:
@@ -172,9 +182,7 @@ class Link:
 
     def clear(self) -> None:
         """Forget the requests and start counting anew; injections stay."""
-        self._wire.bytes_up = self._wire.bytes_down = self._wire.connects = 0
-        if self._inspector is not None:
-            self._inspector.clear()
+        self._thread.run(self._clear())
 
     def heal(self) -> None:
         """Remove every injection, delay and limit, and relay again."""
@@ -185,6 +193,11 @@ class Link:
                 injection.remove()
             self._inspector.injections.clear()
         self.restore()
+
+    async def _clear(self) -> None:
+        self._wire.bytes_up = self._wire.bytes_down = self._wire.connects = 0
+        if self._inspector is not None:
+            self._inspector.clear()
 
     def _add(self, injection: Injection) -> Injection:
         if self._inspector is None:

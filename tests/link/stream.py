@@ -6,7 +6,7 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
-from crsyncer.sandbox.http1 import HEAD_END, Body
+from tests.link.http1 import HEAD_END, Body
 
 CHUNK = 65536
 PATIENCE = 3600.0  # seconds for a TLS handshake; a plane that is stopped or slow is for the client to judge

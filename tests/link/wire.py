@@ -21,7 +21,7 @@ Dial = Callable[[], Awaitable[socket.socket]]
 class Wire:
     """Relays each connection to `port` over a socket that `dial` opens. Used inside one running event loop.
 
-    The faults are immediate: when `cut` returns, connecting is refused.
+    When `cut` has returned, connecting is refused and every connection is closed.
     """
 
     def __init__(self, port: int, *, dial: Dial) -> None:
@@ -37,7 +37,7 @@ class Wire:
         """The part of all pieces that is lost once, and so is late by another round trip, with all that follows it."""
         self._free = {True: 0.0, False: 0.0}
         """When the line is free again, up and down, in event loop time."""
-        self._chance = random.Random(1)  # noqa: S311 - the same losses each time
+        self._chance = random.Random(1)
         self._dial = dial
         self._listener: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
@@ -49,11 +49,11 @@ class Wire:
         """Open now."""
         return len(self._pairs)
 
-    def open(self) -> None:
+    async def open(self) -> None:
         """Listen and relay; what was frozen is dropped, as by a peer that has forgotten it."""
         if self._listener is not None and not self._frozen:
             return
-        self.cut()
+        await self.cut()
         listener = socket.socket()
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((_HOST, self.port))
@@ -62,7 +62,7 @@ class Wire:
         self._listener = listener
         self._accepting = asyncio.ensure_future(self._accept(listener))
 
-    def cut(self) -> None:
+    async def cut(self) -> None:
         """Refuse connections and reset those that are open."""
         self._frozen = False
         if self._accepting is not None:
@@ -71,13 +71,13 @@ class Wire:
         if self._listener is not None:
             _close(self._listener)
             self._listener = None
-        for task, pair in list(self._pairs.items()):
+        pairs, self._pairs = self._pairs, {}
+        for task, pair in pairs.items():
             pair.reset()
             task.cancel()
-            if task.done():  # frozen before
-                del self._pairs[task]
+        await asyncio.gather(*pairs, return_exceptions=True)
 
-    def freeze(self) -> None:
+    async def freeze(self) -> None:
         """Packets vanish: nothing is read, acknowledged, written, closed or accepted, until `open` or `cut`."""
         if self._listener is None or self._frozen:
             return
@@ -90,12 +90,6 @@ class Wire:
             _drop_packets(pair.client)
             pair.hold = True  # its sockets stay open when its task ends
             task.cancel()
-
-    async def close(self) -> None:
-        """Cut, and wait until every task has ended."""
-        tasks = list(self._pairs)
-        self.cut()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _accept(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -114,7 +108,7 @@ class Wire:
             task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        pair = self._pairs.get(task)  # None: the wire was closed meanwhile
+        pair = self._pairs.get(task)  # None: the wire was cut meanwhile
         if pair is not None and not pair.hold:
             del self._pairs[task]
 
