@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from crsyncer.adapters.config import load
+from crsyncer.adapters.memory import return_freed_memory
 from crsyncer.cli import logs
 from crsyncer.cli.shared import settings_options
 from crsyncer.errors import SyncError
@@ -25,6 +26,7 @@ def run(**flags: Any) -> int:
 
     SIGTERM and SIGINT stop it within 10 seconds, exit code 0. SIGHUP loads configuration and credentials again.
     """
+    return_freed_memory()
     again = partial(load, flags, dict(os.environ))
     settings = again()
     # Until the agent handles these itself: a stop is a stop, and what a reload would read has only just been read.

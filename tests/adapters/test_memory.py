@@ -1,0 +1,27 @@
+"""The agent's own memory: what it frees goes back to the kernel, however it was started."""
+
+import platform
+from pathlib import Path
+
+import pytest
+
+from tests.bench.soak import working_agent
+
+_ARENA_BYTES = 64 << 20
+"""What glibc reserves for each arena but the first, on an address that is a multiple of it (HEAP_MAX_SIZE)."""
+
+
+def arenas(pid: int) -> int:
+    """How many arenas of glibc's allocator a process has beside the first, by the memory that they reserve."""
+    lines = [line.split() for line in Path(f"/proc/{pid}/maps").read_text().splitlines()]
+    spans = [(int(begin, 16), int(end, 16), line[1]) for line in lines for begin, end in [line[0].split("-")]]
+    starts = {begin for begin, _, rights in spans if rights == "rw-p" and begin % _ARENA_BYTES == 0}
+    ends = {end for _, end, rights in spans if rights == "---p"}
+    return len({begin for begin in starts if begin + _ARENA_BYTES in ends})
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc keeps an arena per thread")
+async def test_a_working_agent_has_one_arena_for_all_its_threads(tmp_path: Path) -> None:
+    async with working_agent(tmp_path, objects=20, rate=50.0) as (agent, _):
+        await agent.until(lambda status: bool(status["writes"]["cloud"]["status"] > 20))
+        assert arenas(agent.pid) == 0
