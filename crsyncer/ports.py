@@ -34,7 +34,10 @@ class Cluster(Protocol):
     """By how many seconds the server's clock was ahead of this machine's at its latest answer; None: it did not say."""
 
     async def request(self, call: Call) -> Reply:
-        """Send one request. Any HTTP answer is a Reply; raises Unsure when there was none."""
+        """Send one request. Any HTTP answer is a Reply; raises Unsure when there was none.
+
+        Raises NotAllowed as long as there has never been a credential to send.
+        """
         ...
 
     def watch(self, call: Call, *, read_timeout: float) -> AbstractAsyncContextManager["Stream"]:

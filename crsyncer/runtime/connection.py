@@ -19,7 +19,7 @@ from crsyncer.core.model import Side
 from crsyncer.core.pace import Pace
 from crsyncer.core.queue import backoff
 from crsyncer.core.watch import probe_pause
-from crsyncer.errors import SyncError, Throttled, Unsure
+from crsyncer.errors import NotAllowed, SyncError, Throttled, Unsure
 from crsyncer.ports import Cluster, Observer, Reply, Store
 from crsyncer.runtime.probe import Probe, refusal, refuses
 
@@ -237,6 +237,9 @@ class Connection:
         try:
             if not await self._probe_once():
                 return False
+        except NotAllowed as error:
+            self._down(ConnectionState.UNAUTHORIZED, str(error), error.hint)
+            return False
         except SyncError as error:
             busy = isinstance(error, Throttled)  # an answer: whoever was connected stays so (S9.1)
             slow = not self._answered and self._heard_at > began + _WORD_SECONDS  # or full, and not down

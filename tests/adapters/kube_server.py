@@ -15,7 +15,7 @@ import yaml
 
 from crsyncer.adapters.kube import KubeCluster
 from crsyncer.core.calls import Call
-from crsyncer.errors import ConfigError, Unsure
+from crsyncer.errors import ConfigError, NotAllowed, Unsure
 
 GET = Call("get", "GET", "/apis/g.example.com/v1/goals/x")
 TOKEN = "eyJhbGciOiJSUzI1NiJ9.the-secret-of-this-test.c2lnbmF0dXJl"
@@ -233,6 +233,20 @@ async def refused(path: Path | None, *, context: str | None = None) -> ConfigErr
     """How a kubeconfig is refused: in one line, and without its secrets."""
     with pytest.raises(ConfigError) as caught:
         await KubeCluster.connect(path, context=context, observe=None)
+    assert "\n" not in str(caught.value)
+    assert TOKEN not in f"{caught.value} {caught.value.hint}"
+    return caught.value
+
+
+async def without_credential(path: Path | None) -> NotAllowed:
+    """How a request fails that has no credential to send: in one line, and without secrets."""
+    cluster = await KubeCluster.connect(path, context=None, observe=None)
+    try:
+        with pytest.raises(NotAllowed) as caught:
+            await cluster.request(GET)
+    finally:
+        await cluster.close()
+    assert caught.value.status == 401
     assert "\n" not in str(caught.value)
     assert TOKEN not in f"{caught.value} {caught.value.hint}"
     return caught.value

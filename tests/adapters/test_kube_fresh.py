@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from crsyncer.adapters.kube import credentials
+from crsyncer.errors import NotAllowed
 from tests.adapters.kube_server import (
     GET,
     TOKEN,
@@ -22,9 +23,10 @@ from tests.adapters.kube_server import (
     hostile,
     make_certificates,
     only,
-    refused,
+    without_credential,
     write_config,
 )
+from tests.adapters.processes import ends
 
 
 def plugin(directory: Path, **status: Any) -> dict[str, Any]:
@@ -151,14 +153,31 @@ async def test_a_plugin_is_asked_again_before_its_token_expires(
 ) -> None:
     monkeypatch.setattr(credentials, "_PATIENCE", 0)
     soon = datetime.fromtimestamp(time.time() + 20, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    user = plugin(tmp_path, token="old", expirationTimestamp=soon)
+    user = plugin(tmp_path, token="new", expirationTimestamp=soon)
     config = write_config(tmp_path / "config", server=server.url, ca=certificates.ca, user=user)
     async with connected(config) as cluster:
+        assert (await cluster.request(GET)).status == 200
+        assert (tmp_path / "runs").read_text() == "x"
         plugin(tmp_path, token="new")
         for _ in range(3):
             assert (await cluster.request(GET)).status == 200
-        assert len(server.requests) == 3
+        assert len(server.requests) == 4
         assert (tmp_path / "runs").read_text() == "xx"
+
+
+async def test_a_plugin_that_failed_is_asked_again(
+    server: HostileServer, certificates: Certificates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = write_config(tmp_path / "config", server=server.url, ca=certificates.ca, user=plugin(tmp_path))
+    async with connected(config) as cluster:
+        for _ in range(2):  # though not at once
+            with pytest.raises(NotAllowed, match="neither a token nor a certificate"):
+                await cluster.request(GET)
+        assert (tmp_path / "runs").read_text() == "x"
+        plugin(tmp_path, token="new")
+        monkeypatch.setattr(credentials, "_PATIENCE", 0)
+        assert cluster.refresh_credentials()
+        assert (await cluster.request(GET)).status == 200
 
 
 async def test_a_plugin_is_asked_again_after_a_401_but_not_at_once(
@@ -209,7 +228,7 @@ async def test_a_plugin_that_fails_says_so_without_its_secrets(
     else:
         (tmp_path / "plugin").write_text(f"#!{sys.executable}\n{script}\n")
     config = write_config(tmp_path / "config", server="https://one", ca=None, user=user)
-    error = await refused(config)
+    error = await without_credential(config)
     assert words in str(error)
     assert error.hint == "ask us"
     assert TOKEN not in caplog.text
@@ -224,24 +243,11 @@ async def test_a_plugin_that_hangs_is_ended_with_everything_it_started(
     told = tmp_path / "pid"
     for seconds in (2, 4, 8, 16, 32, 64):  # what runs it takes a moment to begin, and on a busy machine several
         monkeypatch.setattr(credentials, "_HELPER_TIMEOUT", seconds)
-        assert f"gave nothing within {seconds} s" in str(await refused(config))
+        assert f"gave nothing within {seconds} s" in str(await without_credential(config))
         if told.exists():
             break
     pid = int(told.read_text())
-    assert _ends(pid)
-
-
-def _ends(pid: int) -> bool:
-    """Is a process over, or will be within 30 s? It is nobody's child any more, so it may linger as a zombie."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        try:
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                return True
-        except OSError:
-            return True
-        time.sleep(0.01)
-    return False
+    assert ends(pid)
 
 
 async def test_an_oidc_provider_gives_its_token(
@@ -255,4 +261,4 @@ async def test_an_oidc_provider_gives_its_token(
         assert (await cluster.request(GET)).body == {"token": token}
     user["auth-provider"]["config"] = {"id-token": TOKEN, "refresh-token": TOKEN}
     config = write_config(tmp_path / "config", server=server.url, ca=certificates.ca, user=user)
-    assert "auth-provider 'oidc' gave no token" in str(await refused(config))
+    assert "auth-provider 'oidc' gave no token" in str(await without_credential(config))

@@ -18,6 +18,7 @@ from tests.adapters.kube_server import (
     hostile,
     only,
     refused,
+    without_credential,
     write_config,
 )
 
@@ -82,7 +83,7 @@ async def test_in_a_pod_it_is_the_account_of_the_pod(
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
     assert "in-cluster account" in str(await refused(None))
     (tmp_path / "ca.crt").write_bytes(certificates.ca.read_bytes())
-    assert "token file" in str(await refused(None))
+    assert "token file" in str(await without_credential(None))
     (tmp_path / "token").write_text(TOKEN)
     async with hostile(only(TOKEN), pair=pair) as server:
         monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(server.port))
@@ -147,7 +148,6 @@ def test_the_proxy_is_the_one_that_kubectl_would_use(
         ("https://one", {"auth-provider": {"name": "azure"}}, {}, "auth-provider is not supported"),
         ("https://one", {"exec": {"args": [TOKEN]}}, {}, "no command"),
         ("https://one", {"token": f"{TOKEN}\r\nX: y"}, {}, "characters that no token has"),
-        ("https://one", {"tokenFile": "nowhere"}, {}, "nowhere: missing"),
         ("https://one", {"client-certificate": "nowhere"}, {}, "nowhere: no such file"),
         ("https://one", {"client-key-data": base64.b64encode(TOKEN.encode()).decode()}, {}, "not both there"),
         ("https://one", {"client-key-data": TOKEN + "=x"}, {}, "client-key is not PEM"),

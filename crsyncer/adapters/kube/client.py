@@ -81,15 +81,17 @@ class KubeCluster:
         name: str = "crsyncer",
         observe: Callable[[Exchange], None] | None,
     ) -> "KubeCluster":
-        """Load the login; nothing is sent to the server yet. Raises ConfigError, in one line without secrets.
+        """Check the kubeconfig's form; nobody is asked yet. Raises ConfigError, in one line without secrets.
 
         Without a kubeconfig it is the in-cluster account, and outside a pod k3s' own file. `name` is the client's: API
         servers note on an object who wrote what of it.
         """
-        return cls(await Credentials.load(kubeconfig, context=context), name=name, observe=observe)
+        return cls(Credentials(kubeconfig, context=context), name=name, observe=observe)
 
     async def request(self, call: Call) -> Reply:
         """Send one request; redirects are answers like any other. Raises Unsure, or Never for a body that is no JSON.
+
+        Raises NotAllowed as long as the kubeconfig's plug-in or token file has never given a credential.
 
         A GET is repeated once on a connection that turned out to be closed; nothing else is ever repeated, except
         after a 401 with credentials that have changed since.

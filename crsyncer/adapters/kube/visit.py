@@ -14,7 +14,7 @@ from crsyncer.adapters.kube.credentials import Credentials, Login
 from crsyncer.adapters.kube.transport import CONNECT_TIMEOUT, unsure
 from crsyncer.core.calls import Call
 from crsyncer.core.findings import Papers, Term
-from crsyncer.errors import Unsure
+from crsyncer.errors import ConfigError, NotAllowed, Unsure
 from crsyncer.ports import Reply
 
 
@@ -30,7 +30,12 @@ class KubeVisit:
     @classmethod
     async def enter(cls, kubeconfig: Path | None, context: str) -> "KubeVisit":
         """Load the login, and ask its plug-in if it has one; raises ConfigError."""
-        return cls(await Credentials.load(kubeconfig, context=context or None))
+        credentials = Credentials(kubeconfig, context=context or None)
+        try:
+            await credentials.current()
+        except NotAllowed as error:
+            raise ConfigError(str(error), hint=error.hint) from None
+        return cls(credentials)
 
     async def resolve(self) -> None:
         """Look the server's name up; raises Unsure where it has no address.

@@ -1,0 +1,79 @@
+"""The agent as a process: what the world may do to it at its start and at its end."""
+
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crsyncer.sandbox.agent import AgentProcess
+from tests.adapters.kube_server import TOKEN, write_config
+from tests.adapters.processes import ends
+
+Run = Callable[..., AbstractAsyncContextManager[AgentProcess]]
+NOWHERE = "https://127.0.0.1:1"
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Run:
+    """An agent between two kubeconfigs, whose clusters nobody serves unless the test does."""
+
+    @asynccontextmanager
+    async def running(
+        *, cloud: dict[str, Any] | None = None, server: str = NOWHERE, flags: tuple[str, ...] = (), **more: Any
+    ) -> AsyncIterator[AgentProcess]:
+        user = {"token": TOKEN}
+        made = AgentProcess(
+            tmp_path,
+            cloud_kubeconfig=write_config(tmp_path / "cloud", server=server, ca=None, user=cloud or user),
+            robot_kubeconfig=write_config(tmp_path / "robot", server=f"{NOWHERE}/robot", ca=None, user=user),
+            flags=flags,
+            **more,
+        )
+        await made.start()
+        try:
+            yield made
+        finally:
+            await made.kill()
+
+    return running
+
+
+def plugin(directory: Path, script: str) -> dict[str, Any]:
+    """A user of a kubeconfig whose exec plug-in is a Python script."""
+    program = directory / "plugin"
+    program.write_text(f"#!{sys.executable}\n{script}\n")
+    program.chmod(0o700)
+    return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(program), "installHint": "ask us"}}
+
+
+async def test_S7_1_a_plugin_that_fails_at_start_makes_its_side_unauthorized_and_the_agent_runs(
+    agent: Run, tmp_path: Path
+) -> None:
+    async with agent(cloud=plugin(tmp_path, "import sys; sys.exit('no network')")) as running:
+        status = await running.until(lambda status: status["sides"]["cloud"]["state"] == "unauthorized")
+        assert "no network" in status["sides"]["cloud"]["error"]
+        assert status["health"] == "attention"
+        assert await running.stop() == 0
+
+
+async def test_S7_1_a_plugin_that_hangs_at_start_keeps_the_agent_neither_from_running_nor_from_stopping(
+    agent: Run, tmp_path: Path
+) -> None:
+    pid = tmp_path / "pid"
+    script = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+    async with agent(cloud=plugin(tmp_path, script)) as running:
+        await running.until(lambda _: pid.exists() and pid.read_text() != "")
+        assert await running.stop() == 0
+    assert ends(int(pid.read_text()))
+
+
+async def test_S7_1_a_token_file_that_is_missing_at_start_is_used_when_it_comes(agent: Run, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    async with agent(cloud={"tokenFile": str(token)}) as running:
+        status = await running.until(lambda status: status["sides"]["cloud"]["state"] == "unauthorized")
+        assert str(token) in status["sides"]["cloud"]["error"]
+        token.write_text(TOKEN)
+        await running.until(lambda status: status["sides"]["cloud"]["state"] == "offline")
