@@ -12,7 +12,8 @@ import click
 
 from crsyncer.adapters.config import Settings, load
 from crsyncer.cli.clusters import CLUSTER_SETTINGS, logins, robot_name
-from crsyncer.cli.shared import as_json_option, explain, first_cause, settings_options, show_json
+from crsyncer.cli.output import output_options, show
+from crsyncer.cli.shared import explain, first_cause, settings_options
 from crsyncer.console.target import find_resource
 from crsyncer.core.model import Json, Side
 from crsyncer.core.text import plain
@@ -28,8 +29,8 @@ _TROUBLE = 2
 @click.command()
 @click.argument("resource", required=False, default="")
 @settings_options(*CLUSTER_SETTINGS)
-@as_json_option
-def diff(resource: str, as_json: bool, **flags: Any) -> int:
+@output_options
+def diff(resource: str, output: str, **flags: Any) -> int:
     """What differs between the two clusters now, as a unified diff: of all kinds, or of RESOURCE.
 
     Reads both clusters itself, needs no agent and changes nothing. --- is the cloud, +++ the robot, /dev/null a side
@@ -51,15 +52,14 @@ def diff(resource: str, as_json: bool, **flags: Any) -> int:
         # Not 1, which says that both sides were compared.
         explain(first_cause(error) if isinstance(error, BaseExceptionGroup) else error)
         return _TROUBLE
-    if as_json:
-        show_json(_document(found))
+    differing = [f"{kind.resource}/{each.key}" for kind in found for each in kind.differences]
+    lines = [line for kind in found for line in _unified(kind)] if output in ("text", "wide") else []
+    if lines or output not in ("text", "wide"):
+        show(_document(found), output, names=differing, text=lambda: "\n".join(lines))
     for kind in found:
-        if not as_json:
-            for line in _unified(kind):
-                click.echo(line)
         if kind.trouble is not None:
             explain(SyncError(f"{kind.resource}: {kind.trouble}", hint=kind.trouble.hint))
-    if not found and not as_json:
+    if not found and output in ("text", "wide"):
         click.echo("no CRD on the robot is annotated to be synced", err=True)
     if any(kind.trouble is not None for kind in found):
         return _TROUBLE
@@ -94,7 +94,7 @@ async def _compare(settings: Settings, robot: str, resource: str) -> "list[Compa
         except SyncError as error:
             raise SyncError(f"the robot's CRDs cannot be listed: {error}", hint=error.hint) from None
         if resource:
-            chosen = find_resource(resource, policies)
+            chosen = find_resource(resource, {name: policy.aliases for name, policy in policies.items()})
             if chosen not in policies:
                 known = ", ".join(policies) or "there is none"
                 raise SyncError(f"{resource} is no kind that the robot's CRDs ask for", hint=f"those are: {known}")

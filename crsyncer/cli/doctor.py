@@ -12,7 +12,8 @@ import click
 
 from crsyncer.adapters.config import Settings, load, origins
 from crsyncer.cli.clusters import CLUSTER_SETTINGS, logins, robot_name
-from crsyncer.cli.shared import as_json_option, ask_or, settings_options, show_json
+from crsyncer.cli.output import output_options, show
+from crsyncer.cli.shared import ask_or, settings_options
 from crsyncer.cli.status import REQUEST
 from crsyncer.console.doctor_report import Check, Mark, document, exit_code, judge_agent, judge_disk, judge_store
 from crsyncer.console.screen import WIDTH
@@ -29,8 +30,8 @@ _COLOURS = {Mark.OK: "green", Mark.WARN: "yellow", Mark.FAIL: "red", Mark.UNKNOW
 
 @click.command()
 @settings_options(*CLUSTER_SETTINGS)
-@as_json_option
-def doctor(as_json: bool, **flags: Any) -> int:
+@output_options
+def doctor(output: str, **flags: Any) -> int:
     """Is everything set up, and if not, what has to be done?
 
     Checks configuration, logins, both API servers, certificates and tokens (14 days before they end), clocks,
@@ -52,11 +53,8 @@ def doctor(as_json: bool, **flags: Any) -> int:
 
     sides = asyncio.run(_sides(settings, robot, seconds=_ALL_SECONDS - (time.monotonic() - began)))
     content = document([*own, *sides, *local], pid=pid)
-    if as_json:
-        show_json(content)
-    else:
-        for line in render(content):
-            click.echo(line)
+    names = ["/".join(filter(None, (check["side"], check["name"], check["resource"]))) for check in content["checks"]]
+    show(content, output, names=names, text=lambda: "\n".join(render(content)))
     return exit_code(content)
 
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import click
 
-from crsyncer.cli.shared import as_json_option, ask_or, chosen_state_dir, settings_options, show_json
+from crsyncer.cli.output import document, namespace_option, output_options, show
+from crsyncer.cli.shared import ask_or, chosen_state_dir, settings_options
 from crsyncer.cli.status import SAVED
 from crsyncer.console.explain import ObjectFacts, stored_policy
 from crsyncer.console.explain import explain as explained
 from crsyncer.console.report import HoldFacts
-from crsyncer.console.target import find_key, find_resource
+from crsyncer.console.target import find_key, find_resource, split_target
 from crsyncer.core.model import Gap, Json, Key, Loaded, Observation, Record, Side
 from crsyncer.core.policy import Policy
 from crsyncer.core.text import duration, plain, unix
@@ -25,23 +26,40 @@ _MOST_DIFFERENCES = 20
 
 @click.command()
 @click.argument("resource")
-@click.argument("name", metavar="[NAMESPACE/]NAME")
+@click.argument("name", metavar="[NAMESPACE/]NAME", required=False, default="")
+@namespace_option
 @settings_options("state_dir")
-@as_json_option
-def explain(resource: str, name: str, as_json: bool, **flags: Any) -> None:
+@output_options
+def explain(resource: str, name: str, namespace: str, output: str, **flags: Any) -> None:
     """Why is, or isn't, this object on the other side?
 
     Says rule by rule what was decided, what both sides have, what differs and what is pending. Without a running
-    agent it says what the store knows. RESOURCE is a CRD's name, such as goals.lab.example.com; where only one kind
-    has it, the plural will do. Without NAMESPACE it is the one object of that name, else the one in default.
+    agent it says what the store knows. RESOURCE is a kind in any spelling that kubectl takes: goals.lab.example.com,
+    goals, goal or a short name, and RESOURCE/NAME will do. Without a namespace it is the one object of that name,
+    else the one in default. -o wide shows both objects, too.
     """
+    resource, name = split_target(resource, name, namespace)
+    if not name:
+        raise click.UsageError("Missing argument '[NAMESPACE/]NAME'")
     directory = chosen_state_dir(flags)
     request = {"command": "explain", "resource": resource, "name": name}
     content = ask_or(directory, request, lambda: _stored(directory, resource, name))
-    if as_json:
-        show_json(content)
-    else:
-        click.echo(render(content, time.time()), nl=False)
+
+    def text() -> str:
+        return render(content, time.time()).rstrip("\n")
+
+    def wide() -> str:
+        blocks = [text()]
+        for side in Side:
+            lines = document(content["objects"][side], "yaml").splitlines()
+            blocks.append("\n".join([f"{side}:", *map(plain, lines)]))
+        return "\n\n".join(blocks)
+
+    show(content, output, names=[f"{content['resource']}/{_object_name(content)}"], text=text, wide=wide)
+
+
+def _object_name(content: Json) -> str:
+    return f"{content['namespace']}/{content['name']}" if content["namespace"] else str(content["name"])
 
 
 def _stored(directory: Path, resource: str, name: str) -> Json:
@@ -53,7 +71,7 @@ def _stored(directory: Path, resource: str, name: str) -> Json:
     meta = read_offline(directory).meta
     saved = meta.get(SAVED) or {"kinds": [], "robot": "", "holds": []}
     kinds = {kind["resource"]: kind for kind in saved["kinds"]}
-    resource = find_resource(resource, kinds)
+    resource = find_resource(resource, {name: kind.get("aliases", ()) for name, kind in kinds.items()})
     kind = kinds.get(resource)
     policy = stored_policy(kind, saved["robot"]) if kind is not None else None
     namespaced = policy is None or policy.namespaced
@@ -102,9 +120,8 @@ def _hold(hold: Json) -> HoldFacts:
 
 def render(content: Json, now: float) -> str:
     """An explanation as text; `now` is Unix time, in seconds. The first line is the answer."""
-    name = f"{content['namespace']}/{content['name']}" if content["namespace"] else content["name"]
     blocks = [
-        [f"{content['resource']} {name}: {content['state']}: {content['summary']}"],
+        [f"{content['resource']} {_object_name(content)}: {content['state']}: {content['summary']}"],
         [f"{side:<7}{_seen(content['objects'][side])}" for side in Side],
         [f"{_MARKS[step['ok']]}  {step['rule']:<5} {step['text']}" for step in content["steps"]],
         [*_unlike(content["differences"])],

@@ -21,6 +21,7 @@ _COMMANDS = {
     "resync": ("crsyncer.cli.resync:resync", "List both sides anew and compare everything, now."),
     "doctor": ("crsyncer.cli.doctor:doctor", "Is everything set up, and if not, what has to be done?"),
     "demo": ("crsyncer.cli.demo:demo", "Watch it work on two throw-away control planes on this machine."),
+    "version": ("crsyncer.cli.version:version", "Print the version."),
     "sandbox": ("crsyncer.cli.sandbox:sandbox", "Two throw-away control planes to play with."),
 }
 """Name: where the command is, and what the overview says about it."""

@@ -7,69 +7,95 @@ from typing import Any
 
 import click
 
-from crsyncer.cli.shared import as_json_option, ask_or, chosen_state_dir, order, settings_options, show_json, table
+from crsyncer.cli.output import confirmed, namespace_option, output_options, show, yes_option
+from crsyncer.cli.shared import ask_or, chosen_state_dir, order, settings_options
+from crsyncer.console.screen import table
+from crsyncer.console.target import split_target
 from crsyncer.core.model import Json
 from crsyncer.core.text import count, duration, plain, rfc3339, unix
+
+SCHEMA = "crsyncer.pending/v1"
 
 
 @click.group()
 def pending() -> None:
-    """What waits for the other side, since when, and how often it was tried.
+    """Show the outbox: what waits for the other side, since when, and how often it was tried.
 
     A dead letter is what was refused for good. It is tried again hourly, and when the object or its schema changes.
     """
 
 
 @pending.command("list")
+@namespace_option
 @settings_options("state_dir")
-@as_json_option
-def list_(as_json: bool, **flags: Any) -> int:
-    """The outbox, oldest first. Needs no running agent, which alone knows of copies that were refused."""
+@output_options
+def list_(namespace: str, output: str, **flags: Any) -> int:
+    """Show the outbox, oldest first. Needs no running agent, which alone knows of copies that were refused."""
     directory = chosen_state_dir(flags)
     content = ask_or(directory, {"command": "pending"}, lambda: _stored(directory))
     rows = sorted(content["pending"], key=lambda row: (row["since"] or "", row["resource"], row["name"]))
-    if as_json:
-        show_json({"pending": rows})
-        return 0
+    rows = [row for row in rows if namespace in ("", row["namespace"])]
+    names = [f"{row['resource']}/{_name(row)}" for row in rows]
+    show({"schema": SCHEMA, "pending": rows}, output, names=names, text=lambda: _list(rows))
+    return 0
+
+
+def _list(rows: list[Json]) -> str:
     if not rows:
-        click.echo("nothing is pending")
-        return 0
+        return "nothing is pending"
     now = time.time()
     heads = ("RESOURCE", "OBJECT", "WHAT", "FOR", "TRIED", "NEXT TRY", "LAST ANSWER")
-    click.echo(table(heads, [_cells(row, now) for row in rows]))
-    return 0
+    return table(heads, [_cells(row, now) for row in rows])
 
 
 @pending.command()
 @click.argument("resource", required=False, default="")
 @click.argument("name", metavar="[[NAMESPACE/]NAME]", required=False, default="")
+@namespace_option
 @settings_options("state_dir")
-def retry(resource: str, name: str, **flags: Any) -> None:
+@output_options
+def retry(resource: str, name: str, namespace: str, output: str, **flags: Any) -> None:
     """Try dead letters again now: all, those of a kind, or what is pending of one object."""
+    resource, name = split_target(resource, name, namespace)
     done = order(chosen_state_dir(flags), command="retry", resource=resource, name=name)["revived"]
-    if not done:
-        click.echo("there are no dead letters")
-        return
-    click.echo(f"{count(len(done), 'object')} tried again; crsyncer pending list shows what became of it")
+    text = f"{count(len(done), 'object')} tried again; crsyncer pending list shows what became of it"
+    names = [f"{row['resource']}/{_name(row)}" for row in done]
+    content = {"schema": "crsyncer.retry/v1", "revived": done}
+    show(content, output, names=names, text=lambda: text if done else "there are no dead letters")
 
 
 @pending.command()
 @click.argument("resource")
-@click.argument("name", metavar="[NAMESPACE/]NAME")
-@click.option("--yes", is_flag=True, help="Do it. Without this, it is only said what would be lost.")
+@click.argument("name", metavar="[NAMESPACE/]NAME", required=False, default="")
+@namespace_option
+@yes_option
 @settings_options("state_dir")
-def drop(resource: str, name: str, yes: bool, **flags: Any) -> int:
-    """Give a dead letter up: this status never reaches the other side. The next one is sent again."""
-    done = order(chosen_state_dir(flags), command="drop", resource=resource, name=name, confirmed=yes)
-    what = plain(f"{done['resource']} {_name(done)}")
-    if done["dropped"]:
-        click.echo(f"dropped: the status of {what}")
-        return 0
-    click.echo(f"this status of {what}, waiting since {done['since']}, would never reach the {done['to']}:")
-    click.echo(plain(json.dumps(done["status"], ensure_ascii=False)))
-    click.echo(plain(f"it was refused: {done['refusal']}"))
-    click.echo("hint: to drop it, say it again with --yes", err=True)
-    return 1
+@output_options
+def drop(resource: str, name: str, namespace: str, yes: bool, output: str, **flags: Any) -> int:
+    """Give a dead letter up: this status never reaches the other side. Shows what would be lost first, and asks.
+
+    Without a terminal and without --yes it only shows that. The object's next status is sent again.
+    """
+    resource, name = split_target(resource, name, namespace)
+    if not name:
+        raise click.UsageError("Missing argument '[NAMESPACE/]NAME'")
+    directory = chosen_state_dir(flags)
+    found = order(directory, command="drop", resource=resource, name=name, confirmed=False)
+    what = plain(f"{found['resource']} {_name(found)}")
+    if not yes:
+        lost = plain(json.dumps(found["status"], ensure_ascii=False))
+        click.echo(
+            f"this status of {what}, waiting since {found['since']}, would never reach the {found['to']}:\n{lost}\n"
+            + plain(f"it was refused: {found['refusal']}"),
+            err=output != "text",
+        )
+    if confirmed(f"drop the status of {what}?", yes=yes):
+        found = order(directory, command="drop", resource=found["resource"], name=_name(found), confirmed=True)
+    if found["dropped"] or output != "text":
+        names = [f"{found['resource']}/{_name(found)}"]
+        content = {"schema": "crsyncer.drop/v1", **found}
+        show(content, output, names=names, text=lambda: f"dropped: the status of {what}")
+    return 0
 
 
 def _stored(directory: Path) -> Json:

@@ -5,7 +5,8 @@ from typing import Any
 
 import click
 
-from crsyncer.cli.shared import as_json_option, chosen_state_dir, order, settings_options, show_json
+from crsyncer.cli.output import output_options, show
+from crsyncer.cli.shared import chosen_state_dir, order, settings_options
 from crsyncer.core.model import Json
 from crsyncer.core.text import plain
 
@@ -15,8 +16,8 @@ _POLL_SECONDS = 0.2
 @click.command()
 @click.argument("resource", required=False, default="")
 @settings_options("state_dir")
-@as_json_option
-def resync(resource: str, as_json: bool, **flags: Any) -> int:
+@output_options
+def resync(resource: str, output: str, **flags: Any) -> int:
     """List both sides anew and compare every object, statuses too: of all kinds, or of RESOURCE.
 
     Ends when everything was compared, and what differed was written. Exit code 1 when a kind could not be.
@@ -27,15 +28,16 @@ def resync(resource: str, as_json: bool, **flags: Any) -> int:
     while True:
         for kind in content["kinds"]:
             line = _line(kind)
-            if not as_json and said.get(kind["resource"]) != line:
+            if output in ("text", "wide") and said.get(kind["resource"]) != line:
                 said[kind["resource"]] = line
                 click.echo(line)
         if all(kind["state"] in ("done", "failed") for kind in content["kinds"]):
             break
         time.sleep(_POLL_SECONDS)
         content = order(directory, command="progress", resync=content["resync"])
-    if as_json:
-        show_json({"kinds": content["kinds"]})
+    if output not in ("text", "wide"):
+        names = [kind["resource"] for kind in content["kinds"]]
+        show({"schema": "crsyncer.resync/v1", "kinds": content["kinds"]}, output, names=names, text=str)
     elif not content["kinds"]:
         click.echo("no kind is synced at the moment; crsyncer status says why")
     return 1 if any(kind["state"] == "failed" for kind in content["kinds"]) else 0

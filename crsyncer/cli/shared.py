@@ -1,10 +1,9 @@
 """What several commands share: the options of the contract, and how an error is said."""
 
-import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -90,23 +89,6 @@ def order(directory: Path, **request: Any) -> Json:
         )
 
     return ask_or(directory, request, nobody)
-
-
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as what is in them; the last one is free."""
-    lines = [[plain(cell) for cell in row] for row in (heads, *rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
-    )
-
-
-as_json_option = click.option("--json", "as_json", is_flag=True, help="As one JSON object, for programs.")
-
-
-def show_json(content: Json) -> None:
-    """Print a document for programs, whatever the terminal's encoding."""
-    print(json.dumps(content, indent=2))
 
 
 def explain(error: BaseException) -> int:

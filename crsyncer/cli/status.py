@@ -1,6 +1,5 @@
 """`crsyncer status`: is my robot in sync, and if not, what do I do."""
 
-import json
 import os
 import sys
 import time
@@ -10,6 +9,7 @@ from typing import Any
 import click
 
 from crsyncer import __version__
+from crsyncer.cli.output import document, output_options
 from crsyncer.cli.shared import ask_or, chosen_state_dir, settings_options
 from crsyncer.console.report import OutboxFacts, StoredFacts, StoredKind, StoreFacts, exit_code, stopped_document
 from crsyncer.console.screen import render
@@ -25,9 +25,9 @@ _COLOURS = {"healthy": "green", "degraded": "yellow", "offline": "cyan", "attent
 
 @click.command()
 @settings_options("state_dir")
-@click.option("--json", "as_json", is_flag=True, help="The whole document (schema crsyncer.status/v1), for programs.")
-@click.option("--watch", is_flag=True, help="Look again every second until Ctrl-C; with --json, one line each time.")
-def status(as_json: bool, watch: bool, **flags: Any) -> int:
+@click.option("-w", "--watch", is_flag=True, help="Look again every second until Ctrl-C; with --json one line a time.")
+@output_options
+def status(output: str, watch: bool, **flags: Any) -> int:
     """Is my robot in sync, and if not, what do I do?
 
     Asks the running agent. When none is running, says what its store holds.
@@ -38,14 +38,14 @@ def status(as_json: bool, watch: bool, **flags: Any) -> int:
     directory = chosen_state_dir(flags)
     if not watch:
         content = look(directory)
-        _show(content, as_json=as_json, indent=2)
+        _show(content, output, indent=2)
         return exit_code(content)
     try:
         while True:
             content = look(directory)
-            if sys.stdout.isatty() and not as_json:
+            if sys.stdout.isatty() and output in ("text", "wide"):
                 click.clear()
-            _show(content, as_json=as_json, indent=None)
+            _show(content, output, indent=None)
             time.sleep(1.0)
     except KeyboardInterrupt:
         return 0
@@ -61,13 +61,18 @@ def look(directory: Path) -> Json:
     return ask_or(directory, REQUEST, stored)
 
 
-def _show(content: Json, *, as_json: bool, indent: int | None) -> None:
-    if as_json:
-        print(json.dumps(content, indent=indent), flush=True)
-        return
-    verdict, colon, rest = render(content, time.time()).partition(":")
-    # click leaves the colour out where nobody could see it.
-    click.echo(click.style(verdict, fg=_COLOURS[content["health"]], bold=True) + colon + rest)
+def _show(content: Json, output: str, *, indent: int | None) -> None:
+    match output:
+        case "json" | "yaml":
+            separator = "---\n" if output == "yaml" and indent is None else ""
+            print(separator + document(content, output, indent=indent), flush=True)
+        case "name":
+            print("\n".join(kind["resource"] for kind in content["kinds"]), flush=True)
+        case _:
+            screen = render(content, time.time(), wide=output == "wide")
+            verdict, colon, rest = screen.partition(":")
+            # click leaves the colour out where nobody could see it.
+            click.echo(click.style(verdict, fg=_COLOURS[content["health"]], bold=True) + colon + rest)
 
 
 def _stored(directory: Path) -> tuple[Json | None, StoredFacts]:

@@ -86,6 +86,7 @@ def kind_facts(
         subtree=policy.subtree,
         message=message,
         held=sum(len(g.keys) for g in groups),
+        aliases=policy.aliases,
     )
     return facts if kind is None else _with_counts(facts, kind, dispatchers)
 

@@ -53,7 +53,7 @@ class ControlCommands:
             case "hold":
                 answer = self._hold(resource)
             case "release":
-                answer = self._release(given.get("id", ""))
+                answer = self._release(given.get("id", ""), dry_run=request.get("dryRun") is True)
             case "pending":
                 answer = {"pending": list(self._pending())}
             case "retry":
@@ -80,9 +80,10 @@ class ControlCommands:
         group = next(g for g in self._holds.groups(kind.policy.resource) if g.standing)
         return {"id": group.id, "resource": group.resource, "reason": group.reason}
 
-    def _release(self, hold_id: str) -> Json:
+    def _release(self, hold_id: str, *, dry_run: bool) -> Json:
+        """Release a hold, or with `dry_run` only say what that means: the copies that will be deleted."""
         if hold_id in list(Side):
-            return self._accept(self._connections[Side(hold_id)])
+            return self._accept(self._connections[Side(hold_id)], dry_run=dry_run)
         group = next((g for g in self._holds.groups() if g.id == hold_id), None)
         if group is None:
             raise SyncError(f"there is no hold {hold_id}", hint="crsyncer holds list shows those there are")
@@ -92,18 +93,27 @@ class ControlCommands:
                 hint=f"it ends by itself: {group_facts(group).hint}",
             )
         kind = self._running_kind(group.resource)
-        self._holds.release(hold_id)
-        kind.release(group.reason, group.keys)
-        return {"id": hold_id, "resource": group.resource, "reason": group.reason, "objects": len(group.keys)}
+        answer = {
+            "id": hold_id,
+            "resource": group.resource,
+            "reason": group.reason,
+            "objects": len(group.keys),
+            "names": sorted(map(str, group.keys)) if dry_run else [],
+        }
+        if not dry_run:
+            self._holds.release(hold_id)
+            kind.release(group.reason, group.keys)
+        return answer
 
-    def _accept(self, connection: Connection) -> Json:
+    def _accept(self, connection: Connection, *, dry_run: bool) -> Json:
         if connection.state is not ConnectionState.IDENTITY_CHANGED:
             raise SyncError(
                 f"nothing of the {connection.side} is held: it is {connection.state}",
                 hint="crsyncer holds list shows what is",
             )
-        connection.accept_identity()
-        return {"id": str(connection.side), "resource": "", "reason": "IdentityChanged", "objects": 0}
+        if not dry_run:
+            connection.accept_identity()
+        return {"id": str(connection.side), "resource": "", "reason": "IdentityChanged", "objects": 0, "names": []}
 
     # The outbox
 
@@ -221,7 +231,7 @@ class ControlCommands:
 
     async def _explain(self, resource: str, name: str) -> Json:
         rows = self._kinds.rows
-        resource = find_resource(resource, rows)
+        resource = find_resource(resource, self._aliases())
         row = rows.get(resource)
         if row is None or row.kind is None:
             key = find_key(name, ())
@@ -257,9 +267,12 @@ class ControlCommands:
             kind_facts(row, connections=self._connections, dispatchers=self._dispatchers, holds=self._holds)
         )
 
+    def _aliases(self) -> dict[str, tuple[str, ...]]:
+        return {resource: row.policy.aliases for resource, row in self._kinds.rows.items()}
+
     def _running_kind(self, resource: str) -> Kind:
         rows = self._kinds.rows
-        row = rows.get(find_resource(resource, rows))
+        row = rows.get(find_resource(resource, self._aliases()))
         if row is None:
             raise SyncError(
                 f"{resource} is not synced: no CRD of that name on the robot is annotated",

@@ -66,6 +66,8 @@ class KindFacts:
     pending_spec: int = 0
     pending_status: int = 0
     held: int = 0
+    aliases: tuple[str, ...] = ()
+    """Its singular, kind and short names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +261,7 @@ def kind_row(facts: KindFacts) -> Json:
         "resumes": _by_side(facts.resumes),
         "pending": {"spec": facts.pending_spec, "status": facts.pending_status},
         "held": facts.held,
+        "aliases": list(facts.aliases),
     }
 
 

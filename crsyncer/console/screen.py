@@ -1,6 +1,6 @@
 """The status document as one screen of text, for somebody who was woken up by it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from crsyncer.core.model import Json, Side
@@ -10,18 +10,33 @@ WIDTH = 100
 _MOST_KINDS = 20
 _MOST_REASONS = 6
 _MOST_HOLDS = 6
+_COUNTS = ("cursor", "relists", "resumes")
+"""What is counted of a kind on each side, shown as CLOUD/ROBOT."""
 
 
-def render(content: Json, now: float) -> str:
-    """One screen, at most 100 columns wide; `now` is Unix time, in seconds. The first word is the verdict."""
+def render(content: Json, now: float, *, wide: bool = False) -> str:
+    """One screen, at most 100 columns wide; `now` is Unix time, in seconds. The first word is the verdict.
+
+    With `wide` a table of every kind follows, as wide as it is.
+    """
     blocks = [
         [*_wrapped(_headline(content))],
         [*_sides(content, now)],
         [*_kinds(content)],
         [*_holds(content, now)],
         [*_advice(content)],
+        [*_details(content)] if wide else [],
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as what is in them; the last one is free."""
+    lines = [[plain(cell) for cell in row] for row in (heads, *rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )
 
 
 def _headline(content: Json) -> str:
@@ -83,7 +98,7 @@ def _kinds(content: Json) -> Iterator[str]:
     yield f"{'KIND':<{width}}  {'FROM':<5}  {'STATE':<16} {'CLOUD':>6} {'ROBOT':>6} {'WAITING':>8} {'HELD':>5}"
     for kind in shown:
         sides = [kind["objects"][side] for side in Side]
-        cloud, robot = ("-" if number is None else str(number) for number in sides)
+        cloud, robot = map(_or_dash, sides)
         waiting = kind["pending"]["spec"] + kind["pending"]["status"]
         name = _cut(kind["resource"], width)
         source = _cut(kind["specSource"], 5)
@@ -92,6 +107,28 @@ def _kinds(content: Json) -> Iterator[str]:
             yield _cut(f"    {kind['message']}")
     if rest := len(kinds) - len(shown):
         yield f"and {rest} more"
+
+
+def _details(content: Json) -> Iterator[str]:
+    """What the screen leaves out of each kind."""
+    heads = ["KIND", "VERSION", "SCOPE", "FILTERED", "SUBTREE", "CURSOR", "RELISTS", "RESUMES"]
+    rows = [
+        [
+            kind["resource"],
+            kind["version"] or "-",
+            kind["scope"],
+            "yes" if kind["filterByRobotName"] else "no",
+            kind["statusSubtree"] or "-",
+            *("/".join(_or_dash(kind[what][side]) for side in Side) for what in _COUNTS),
+        ]
+        for kind in content["kinds"]
+    ]
+    if rows:
+        yield table(heads, rows)
+
+
+def _or_dash(value: object) -> str:
+    return "-" if value is None else str(value)
 
 
 def _holds(content: Json, now: float) -> Iterator[str]:

@@ -1,23 +1,42 @@
-"""Which kind and which object an operator means by RESOURCE and [NAMESPACE/]NAME."""
+"""Which kind and which object an operator means, in the spellings that kubectl takes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from crsyncer.core.model import Key
 from crsyncer.errors import SyncError
 
 
-def find_resource(text: str, known: Iterable[str]) -> str:
-    """The kind's full name, of which the plural will do where only one kind has it.
+def split_target(resource: str, name: str, namespace: str) -> tuple[str, str]:
+    """RESOURCE and [NAMESPACE/]NAME from `RESOURCE NAME` or `RESOURCE/NAME`; `namespace` is that of -n, if any.
 
-    Raises SyncError where several do.
+    Raises SyncError where the namespace is given twice and differs.
     """
-    kinds = sorted(known)
-    found = [kind for kind in kinds if kind.partition(".")[0] == text]
-    if text in kinds or not found:
+    if not name:
+        resource, _, name = resource.partition("/")
+    given, slash, bare = name.rpartition("/")
+    if namespace and slash and given != namespace:
+        raise SyncError(f"{name} is not in the namespace {namespace}", hint="give the namespace once")
+    return resource, f"{namespace}/{bare}" if namespace and bare else name
+
+
+def find_resource(text: str, known: Mapping[str, Sequence[str]]) -> str:
+    """The full name of the kind that `text` means: itself, or one of its `aliases`, with or without the group.
+
+    `known` has the aliases of each kind: plural, singular, kind and short names, in any case. A text that no kind
+    has is returned as it is. Raises SyncError where several kinds have it.
+    """
+    if text in known:
         return text
+    wanted = text.casefold()
+    found = []
+    for resource, aliases in known.items():
+        group = resource.partition(".")[2]
+        spellings = {alias.casefold() for alias in (resource.partition(".")[0], *aliases)}
+        if wanted in spellings or any(wanted == f"{spelling}.{group}" for spelling in spellings):
+            found.append(resource)
     if len(found) > 1:
-        raise SyncError(f"{text} may be {' or '.join(found)}", hint="give the whole name")
-    return found[0]
+        raise SyncError(f"{text} may be {' or '.join(sorted(found))}", hint="give the whole name")
+    return found[0] if found else text
 
 
 def find_key(text: str, known: Iterable[Key], *, namespaced: bool = True) -> Key:

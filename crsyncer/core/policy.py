@@ -52,6 +52,8 @@ class Policy:
     """Whether `/status` exists on a side; where not, status is part of the main resource (S4.6)."""
     problem: str = ""
     """Why the kind cannot be synced as annotated; empty when it can."""
+    aliases: tuple[str, ...] = field(default=(), compare=False)
+    """What else operators may call the kind: singular, kind and short names. Other names need no restart."""
 
     @property
     def resource(self) -> str:
@@ -131,7 +133,14 @@ def read_policy(crd: Json, robot: str) -> Policy | None:
         keep_drift=one_of(DRIFT, "revert", "keep"),
         keep_orphans=one_of(ORPHANS, "delete", "keep"),
         problem="; ".join(problems),
+        aliases=_aliases(spec["names"]),
     )
+
+
+def _aliases(names: Json) -> tuple[str, ...]:
+    """The names that kubectl takes for a kind besides its plural."""
+    found = (names.get("singular"), names["kind"], *(names.get("shortNames") or ()))
+    return tuple(dict.fromkeys(str(name) for name in found if name))
 
 
 def version_priority(name: str) -> tuple[int, int, int, str]:

@@ -7,7 +7,6 @@ import pytest
 from crsyncer.cli.explain import render
 from crsyncer.console.explain import ObjectFacts, Refused, explain, stored_policy
 from crsyncer.console.report import HoldFacts, kind_row
-from crsyncer.console.target import find_key, find_resource
 from crsyncer.core.actions import (
     NOTHING,
     Create,
@@ -21,7 +20,6 @@ from crsyncer.core.actions import (
 )
 from crsyncer.core.model import Gap, Key, Pending, Record, Side, Tombstone
 from crsyncer.core.project import view_of
-from crsyncer.errors import SyncError
 from tests.console.report_kit import GOALS, NOW, kind
 from tests.core.builders import ROBOT_NAME, copy_of, goal, policy
 
@@ -250,22 +248,3 @@ def test_the_policy_of_a_stopped_agent_is_read_from_its_last_document():
     )  # fmt: skip
     for useless in (kind(version=None), kind(state="misconfigured"), kind(state="version-mismatch")):
         assert stored_policy(kind_row(useless), ROBOT_NAME) is None
-
-
-def test_a_kind_may_be_named_by_its_plural_where_only_one_has_it():
-    known = ["goals.a.com", "goals.b.com", "maps.a.com"]
-    assert find_resource("maps", known) == "maps.a.com"
-    assert find_resource("goals.b.com", known) == "goals.b.com"
-    assert find_resource("other.a.com", known) == "other.a.com"
-    with pytest.raises(SyncError, match=r"goals may be goals\.a\.com or goals\.b\.com"):
-        find_resource("goals", known)
-
-
-def test_an_object_may_be_named_without_its_namespace_where_only_one_is_meant():
-    known = [Key("default", "a"), Key("x", "b"), Key("y", "a")]
-    assert find_key("x/a", known) == Key("x", "a")
-    assert find_key("b", known) == Key("x", "b")
-    assert find_key("c", known) == Key("default", "c")
-    assert find_key("c", known, namespaced=False) == Key("", "c")
-    with pytest.raises(SyncError, match="a may be default/a or y/a"):
-        find_key("a", known)

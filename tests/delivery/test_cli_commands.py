@@ -10,7 +10,8 @@ import pytest
 import crsyncer
 from crsyncer.adapters.store.statedir import Lock
 from crsyncer.cli.main import crsyncer as group
-from crsyncer.cli.shared import order, table
+from crsyncer.cli.shared import order
+from crsyncer.console.screen import table
 from crsyncer.errors import SyncError, Unsure
 from tests.delivery.command_line import crsyncer as run
 
@@ -42,7 +43,7 @@ def test_lists_need_no_agent_and_no_state(tmp_path, command, said):
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{said}\n", "")
     (tmp_path / "c.yaml").write_text(f"stateDir: {tmp_path / 'never'}\n")
     done = run(command, "list", "--json", "--config", tmp_path / "c.yaml")
-    assert (done.returncode, json.loads(done.stdout)) == (0, {command: []})
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"schema": f"crsyncer.{command}/v1", command: []})
     assert not (tmp_path / "never").exists()
 
 

@@ -54,14 +54,14 @@ async def test_a_cloud_that_was_built_anew_and_is_empty_deletes_nothing(bed: Bed
     (reason,) = status["reasons"]
     assert reason["code"] == "IdentityChanged"
     assert "crsyncer holds release cloud" in reason["hint"]
-    assert (await bed.agent.crsyncer("holds", "release", "cloud"))[0] == 0
+    assert (await bed.agent.crsyncer("holds", "release", "cloud", "--yes"))[0] == 0
     hold = await held(bed, 3)
     async with bed.stopped():
         pass
     assert await held(bed, 3) == hold
     assert await uids(bed) == copies
     assert writes(bed.robot.link) == []
-    await bed.agent.crsyncer("holds", "release", hold)
+    await bed.agent.crsyncer("holds", "release", hold, "--yes")
     for name in copies:
         await bed.robot.gone(name)
     await bed.agent.until(lambda status: status["health"] == "healthy")
@@ -74,14 +74,14 @@ async def test_a_cloud_that_was_built_anew_with_half_of_the_objects_replaces_not
     async with bed.stopped():
         await rebuild(bed, "a", "b")
     await bed.until_side("cloud", "identity-changed", seconds=SLOW)
-    await bed.agent.crsyncer("holds", "release", "cloud")
+    await bed.agent.crsyncer("holds", "release", "cloud", "--yes")
     hold = await held(bed, 3)  # two are other objects now, which is a deletion as well
     await bed.cloud.create("new", spec={"x": 1})
     await bed.robot.shows("new", spec={"x": 1})
     assert {name: uid for name, uid in (await uids(bed)).items() if name != "new"} == copies
     for name in ("a", "b"):
         assert "status" not in await bed.cloud.get(name), "the old objects' statuses are not theirs"
-    await bed.agent.crsyncer("holds", "release", hold)
+    await bed.agent.crsyncer("holds", "release", hold, "--yes")
     for name in ("a", "b"):
         await bed.robot.shows(name, spec={"x": 2}, seconds=SLOW)
     await bed.robot.gone("c")
@@ -110,7 +110,7 @@ async def test_a_cloud_that_was_built_anew_is_noticed_where_kube_system_cannot_b
         await rebuild(bed, *names)
         bed.robot.link.clear()
     await bed.until_side("cloud", "identity-changed", seconds=SLOW)
-    await bed.agent.crsyncer("holds", "release", "cloud")
+    await bed.agent.crsyncer("holds", "release", "cloud", "--yes")
     await held(bed, 3)
     assert await uids(bed) == copies
     assert writes(bed.robot.link) == []

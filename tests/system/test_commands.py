@@ -68,7 +68,9 @@ async def test_S5_5b_a_held_mass_deletion_is_carried_out_once_it_is_released_als
     # The agent is stopped before it can do what was released.
     bed.robot.link.cut()
     await bed.until_side("robot", "offline")
-    said = await run(bed, "holds", "release", hold["id"])
+    shown = await run(bed, "holds", "release", hold["id"])
+    assert all(f"default/{name}" in shown for name in kept)
+    said = await run(bed, "holds", "release", hold["id"], "--yes")
     assert f"{len(kept)} objects of {bed.resource}" in said
     async with bed.stopped(kill=True):
         bed.robot.link.restore()
@@ -100,7 +102,10 @@ async def test_S5_5_a_human_holds_back_the_deletions_of_a_kind_and_lets_them_go(
     assert (status["kinds"][0]["state"], status["health"]) == ("held", "attention")
     assert (await bed.robot.get("b"))["metadata"]["uid"] == replaced["metadata"]["uid"]
     assert await bed.robot.names() == {"a", "b", "c"}
-    await run(bed, "holds", "release", hold["id"])
+    shown = await run(bed, "holds", "release", hold["id"])  # without a terminal and --yes it is only shown
+    assert f"deletions of {bed.resource} are carried out again" in shown
+    assert (await one_hold(bed))["id"] == hold["id"]
+    await run(bed, "holds", "release", hold["id"], "--yes")
     await bed.robot.gone("a")
     await bed.robot.shows("b", spec={"x": 2})
     await bed.agent.until(lambda status: status["health"] == "healthy")
@@ -118,7 +123,7 @@ async def test_S5_5_who_releases_by_hand_leaves_the_rest_to_the_brake(bed: Bed):
     bed.cloud.link.inject("/goals", status=500, when=full_list)
     await asyncio.gather(*(bed.cloud.delete(name) for name in names))
     await until_held(bed, 8)
-    await run(bed, "holds", "release", (await one_hold(bed))["id"])
+    await run(bed, "holds", "release", (await one_hold(bed))["id"], "--yes")
     status = await bed.agent.until(lambda status: "MassDeletion" in [hold["reason"] for hold in status["holds"]])
     assert [hold["reason"] for hold in status["holds"]] == ["MassDeletion"]
     assert await bed.robot.names()
@@ -141,7 +146,7 @@ async def test_S8_3_another_cluster_is_accepted_by_hand_and_still_deletes_nothin
     hold = await one_hold(bed)
     assert (hold["id"], hold["reason"]) == ("cloud", "IdentityChanged")
     assert "crsyncer holds release cloud" in hold["hint"]
-    await run(bed, "holds", "release", "cloud")
+    await run(bed, "holds", "release", "cloud", "--yes")
     await bed.robot.shows("c", spec={"x": 1})
     await until_held(bed, 2)
     async with bed.stopped(kill=True):
@@ -152,7 +157,7 @@ async def test_S8_3_another_cluster_is_accepted_by_hand_and_still_deletes_nothin
     assert (await bed.robot.get("b"))["spec"] == {"x": 1}
     (restored,) = status["holds"]
     assert restored["reason"] == "Restored"
-    await run(bed, "holds", "release", restored["id"])
+    await run(bed, "holds", "release", restored["id"], "--yes")
     await bed.robot.gone("a")
     await bed.robot.shows("b", spec={"x": 2})
 
@@ -218,7 +223,7 @@ async def test_S10_a_dead_letter_is_listed_tried_again_and_given_up(make_bed: Ma
 
     await eventually(tried, what="the status is sent again at once")
     await bed.agent.until(lambda status: status["outbox"]["deadLetters"] == 1)
-    said = await run(bed, "pending", "drop", bed.resource, "a", code=1)
+    said = await run(bed, "pending", "drop", f"{bed.resource}/a")
     assert '{"phase": 1}' in said
     assert "--yes" in said
     assert "dropped" in await run(bed, "pending", "drop", bed.resource, "default/a", "--yes")

@@ -97,7 +97,7 @@ async def test_S5_5a_what_is_held_for_a_missing_kind_can_be_let_go_for_good(bed:
     async with out_of_sight(bed, "down"):
         await delete_crd(bed)
     hold = await all_held(bed, 8)
-    assert f"8 objects of {bed.resource}" in await run(bed, "holds", "release", hold["id"])
+    assert f"8 objects of {bed.resource}" in await run(bed, "holds", "release", hold["id"], "--yes")
     await holds_exactly(bed.robot, [])
     status = await bed.agent.until(lambda status: not status["holds"])
     assert (status["kinds"][0]["state"], status["kinds"][0]["held"]) == ("kind-missing", 0)

@@ -69,7 +69,7 @@ async def test_S5_5a_what_a_kind_made_anew_lacks_is_held_and_can_be_let_go(bed: 
     hold = await all_held(bed, 2, state="held", seconds=SECONDS)
     for name in names[:2]:
         await bed.robot.shows(name, spec={"x": 2})
-    assert f"2 objects of {bed.resource}" in await run(bed, "holds", "release", hold["id"])
+    assert f"2 objects of {bed.resource}" in await run(bed, "holds", "release", hold["id"], "--yes")
     await holds_exactly(bed.robot, names[:2])
     # It is accepted: what is deleted from now on, somebody means.
     for name in names[:2]:

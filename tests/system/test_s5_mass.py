@@ -142,7 +142,7 @@ async def test_S5_5b_objects_that_come_back_leave_the_hold_and_the_rest_can_be_l
     assert [(h["id"], h["objects"]) for h in status["holds"]] == [(hold["id"], 8)]
     for name in names[:4]:
         await bed.robot.shows(name, spec={"x": 2})
-    assert f"8 objects of {bed.resource}" in await run(bed, "holds", "release", hold["id"])
+    assert f"8 objects of {bed.resource}" in await run(bed, "holds", "release", hold["id"], "--yes")
     await holds_exactly(bed.robot, names[:4])
     assert "there is no hold" in await run(bed, "holds", "release", hold["id"], code=1)
     assert "there is no hold h999" in await run(bed, "holds", "release", "h999", code=1)
@@ -153,7 +153,7 @@ async def test_S5_5b_what_is_released_while_the_cloud_is_away_is_done_at_once(be
     _, hold = await unverifiable(bed, 12)
     bed.cloud.link.cut()
     await bed.until_side("cloud", "offline")
-    await run(bed, "holds", "release", hold["id"])
+    await run(bed, "holds", "release", hold["id"], "--yes")
     await holds_exactly(bed.robot, [])
     async with bed.stopped():
         pass

@@ -47,7 +47,7 @@ async def test_S8_1_a_crd_of_another_uid_is_another_cluster(blind: Bed):
     await blind.until_side("cloud", "identity-changed")
     assert await blind.robot.names() == {"a", "b"}
     assert [hold["reason"] for hold in (await blind.agent.status())["holds"]] == ["IdentityChanged"]
-    await blind.agent.crsyncer("holds", "release", "cloud")
+    await blind.agent.crsyncer("holds", "release", "cloud", "--yes")
     status = await blind.agent.until(lambda status: bool(status["holds"]) and status["holds"][0]["objects"] == 2)
     assert [hold["reason"] for hold in status["holds"]] == ["Restored"]
     assert writes(blind.robot.link) == []

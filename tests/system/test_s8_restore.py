@@ -72,7 +72,7 @@ async def test_S8_3_an_etcd_from_before_the_last_50_changes(bed: Bed, tmp_path: 
     hold = await until_held(bed, len(made))
     assert await bed.robot.names() == {*changed, *dropped, *made}
     assert (await bed.agent.status())["health"] == "attention"
-    assert (await bed.agent.crsyncer("holds", "release", hold))[0] == 0
+    assert (await bed.agent.crsyncer("holds", "release", hold, "--yes"))[0] == 0
     await asyncio.gather(*(bed.robot.gone(name) for name in made))
     await until_held(bed, 0)
     await ordinary_deletion(bed, "dropped0")

@@ -1,0 +1,73 @@
+"""How a command shows what it found: -o text, json, yaml, wide or name, as users of kubectl know it."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any
+
+import click
+
+from crsyncer.core.model import Json
+from crsyncer.core.text import plain
+
+FORMATS = ("text", "json", "yaml", "wide", "name")
+
+
+def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `-o FORMAT` and `--json`; the command is called with `output`, one of FORMATS."""
+
+    @wraps(command)
+    def run(*arguments: Any, output: str, as_json: bool, **options: Any) -> Any:
+        return command(*arguments, output="json" if as_json else output, **options)
+
+    formats = click.option(
+        "-o", "--output", type=click.Choice(FORMATS), default="text", help="Output format.", show_default=True
+    )
+    short = click.option("--json", "as_json", is_flag=True, help="The same as -o json: one document, for programs.")
+    return formats(short(run))
+
+
+namespace_option = click.option("-n", "--namespace", "namespace", default="", help="Namespace of the object.")
+yes_option = click.option("--yes", is_flag=True, help="Do it without asking.")
+
+
+def document(content: Json, output: str, *, indent: int | None = 2) -> str:
+    """A document as JSON, or as YAML where `output` says so; `indent` is that of JSON."""
+    if output == "yaml":
+        import yaml
+
+        text: str = yaml.safe_dump(content, sort_keys=False, allow_unicode=False, width=1000)
+        return text.rstrip("\n")
+    return json.dumps(content, indent=indent)
+
+
+def show(
+    content: Json,
+    output: str,
+    *,
+    text: Callable[[], str],
+    names: Iterable[str] = (),
+    wide: Callable[[], str] | None = None,
+) -> None:
+    """Print a document in the format that was asked for; `wide` is `text` where a command has nothing more to tell."""
+    match output:
+        case "json" | "yaml":
+            print(document(content, output))
+        case "name":
+            for name in names:
+                click.echo(plain(name))
+        case "wide" if wide is not None:
+            click.echo(wide())
+        case _:
+            click.echo(text())
+
+
+def confirmed(question: str, *, yes: bool) -> bool:
+    """Whether to go on: --yes, or a person at the terminal who says so. Without either nothing is done."""
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        click.echo("nothing was done: to do it, say it again with --yes", err=True)
+        return False
+    return click.confirm(question, err=True)

@@ -1,0 +1,78 @@
+"""What operators may call a kind and an object: the spellings that kubectl takes."""
+
+import pytest
+
+from crsyncer.console.target import find_key, find_resource, split_target
+from crsyncer.core.model import Key
+from crsyncer.core.policy import read_policy
+from crsyncer.errors import SyncError
+from tests.system.bed import crd
+
+KNOWN = {
+    "goals.a.com": ("goal", "Goal", "gl"),
+    "goals.b.com": ("goal", "Goal"),
+    "maps.a.com": ("map", "FloorMap", "fm"),
+}
+
+
+@pytest.mark.parametrize(
+    "text", ["maps.a.com", "maps", "map", "FloorMap", "floormap", "fm", "FM", "map.a.com", "fm.a.com"]
+)
+def test_a_kind_may_be_named_as_kubectl_names_it(text):
+    assert find_resource(text, KNOWN) == "maps.a.com"
+
+
+def test_a_name_that_several_kinds_have_needs_the_group():
+    assert find_resource("goals.b.com", KNOWN) == "goals.b.com"
+    assert find_resource("goal.b.com", KNOWN) == "goals.b.com"
+    assert find_resource("gl", KNOWN) == "goals.a.com"
+    with pytest.raises(SyncError, match=r"goal may be goals\.a\.com or goals\.b\.com"):
+        find_resource("goal", KNOWN)
+
+
+def test_a_name_that_no_kind_has_is_returned_as_it_is():
+    assert find_resource("other.a.com", KNOWN) == "other.a.com"
+    assert find_resource("gl.b.com", KNOWN) == "gl.b.com"
+
+
+def test_S1_1_other_short_names_restart_no_kind():
+    first, second = crd("lab.example.com"), crd("lab.example.com")
+    second["spec"]["names"]["shortNames"] = ["gl"]
+    one, other = read_policy(first, "robot-1"), read_policy(second, "robot-1")
+    assert one is not None
+    assert other is not None
+    assert one == other
+    assert (one.aliases, other.aliases) == (("goal", "Goal"), ("goal", "Goal", "gl"))
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (("goals", "a", ""), ("goals", "a")),
+        (("goals", "x/a", ""), ("goals", "x/a")),
+        (("goals/a", "", ""), ("goals", "a")),
+        (("goals/x/a", "", ""), ("goals", "x/a")),
+        (("goals/a", "", "x"), ("goals", "x/a")),
+        (("goals", "a", "x"), ("goals", "x/a")),
+        (("goals", "x/a", "x"), ("goals", "x/a")),
+        (("goals", "", "x"), ("goals", "")),
+        (("", "", ""), ("", "")),
+    ],
+)
+def test_an_object_may_be_named_in_one_word_or_in_two(given, meant):
+    assert split_target(*given) == meant
+
+
+def test_a_namespace_that_is_given_twice_has_to_be_the_same():
+    with pytest.raises(SyncError, match="x/a is not in the namespace y"):
+        split_target("goals", "x/a", "y")
+
+
+def test_an_object_may_be_named_without_its_namespace_where_only_one_is_meant():
+    known = [Key("default", "a"), Key("x", "b"), Key("y", "a")]
+    assert find_key("x/a", known) == Key("x", "a")
+    assert find_key("b", known) == Key("x", "b")
+    assert find_key("c", known) == Key("default", "c")
+    assert find_key("c", known, namespaced=False) == Key("", "c")
+    with pytest.raises(SyncError, match="a may be default/a or y/a"):
+        find_key("a", known)

@@ -1,0 +1,57 @@
+"""-o text, json, yaml, wide and name, on what commands say where no agent runs."""
+
+import json
+
+import pytest
+import yaml
+
+import crsyncer
+from crsyncer.cli.output import confirmed
+from tests.delivery.command_line import crsyncer as run
+
+LISTS = [["status"], ["pending", "list"], ["holds", "list"], ["version"]]
+
+
+@pytest.mark.parametrize("arguments", LISTS, ids=" ".join)
+def test_json_and_yaml_are_one_document_that_names_its_schema(tmp_path, arguments):
+    texts = {
+        output: run(*arguments, "-o", output, CRSYNCER_STATE_DIR=str(tmp_path)).stdout for output in ("json", "yaml")
+    }
+    content = json.loads(texts["json"])
+    assert content["schema"] == f"crsyncer.{arguments[0]}/v1"
+    assert yaml.safe_load(texts["yaml"]).keys() == content.keys()
+    assert json.loads(run(*arguments, "--json", CRSYNCER_STATE_DIR=str(tmp_path)).stdout).keys() == content.keys()
+
+
+@pytest.mark.parametrize("arguments", LISTS, ids=" ".join)
+def test_wide_says_at_least_what_text_says(tmp_path, arguments):
+    text, wide = (run(*arguments, "-o", output, CRSYNCER_STATE_DIR=str(tmp_path)).stdout for output in ("text", "wide"))
+    assert text.split()[0] == wide.split()[0]
+    assert len(wide) >= len(text) > 0
+
+
+def test_name_prints_names_alone(tmp_path):
+    assert run("version", "-o", "name").stdout == f"{crsyncer.__version__}\n"
+    assert run("holds", "list", "-o", "name", CRSYNCER_STATE_DIR=str(tmp_path)).stdout == ""
+
+
+def test_a_wrong_format_is_answered_with_those_there_are(tmp_path):
+    done = run("status", "-o", "xml", CRSYNCER_STATE_DIR=str(tmp_path))
+    assert done.returncode == 2
+    assert "'xml' is not one of 'text', 'json', 'yaml', 'wide', 'name'" in done.stderr
+
+
+def test_without_a_terminal_nothing_is_done_unless_it_was_said_before(capsys, monkeypatch, tmp_path):
+    empty = (tmp_path / "empty").open("w+")
+    monkeypatch.setattr("sys.stdin", empty)
+    assert confirmed("delete?", yes=True)
+    assert not confirmed("delete?", yes=False)
+    assert "--yes" in capsys.readouterr().err
+    empty.close()
+
+
+def test_kubectl_finds_it_as_a_plug_in():
+    from importlib.metadata import entry_points
+
+    [script] = entry_points(group="console_scripts", name="kubectl-crsyncer")
+    assert script.load() is not None
