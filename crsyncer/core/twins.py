@@ -57,9 +57,14 @@ class Twins:
         self._twin = Twin(name, resource, key, time, now + _REMEMBERED_SECONDS)
         return new
 
-    def forget(self, resource: str, key: Key) -> None:
-        """An object has left our sight: whoever writes to it then may."""
-        self._times.pop((resource, key), None)
+    def forget(self, resource: str, key: Key | None = None) -> None:
+        """An object has left our sight, or (None) its kind is not synced any more: whoever writes to it then may."""
+        if key is not None:
+            self._times.pop((resource, key), None)
+            return
+        self._times = {known: time for known, time in self._times.items() if known[0] != resource}
+        if self._twin is not None and self._twin.resource == resource:
+            self._twin = None
 
     def twin(self, now: float) -> Twin | None:
         """The twin that was noticed within the last ten minutes."""

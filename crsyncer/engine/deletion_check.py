@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
 from crsyncer.core.actions import Hold
 from crsyncer.core.guard import Alive, DeletionWindow, is_mass
@@ -21,6 +22,7 @@ _SECOND_LOOK_SECONDS = 3.0
 _FIRST_RETRY_SECONDS = 1.0
 _LAST_RETRY_SECONDS = 15.0
 _LIST_SECONDS = 2.0
+_LIST_TRIES = 4
 
 
 class DeletionCheck:
@@ -41,6 +43,7 @@ class DeletionCheck:
         relisted: Callable[[], Awaitable[None]],
         present: Callable[[Key], bool],
         noticed: Callable[[], None],
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
         self._connection = connection
         self._resource = resource
@@ -50,14 +53,18 @@ class DeletionCheck:
         self._present = present
         self._noticed = noticed
         self._window = DeletionWindow()
-        self._list = SingleFlight(relisted, pause=_LIST_SECONDS)
+        self._list = SingleFlight(relisted, spawn=spawn, pause=_LIST_SECONDS)
         self._baseline = 0
         """Copies there were when the window's first deletion came."""
         self._missing = asyncio.Event()
         """Whether upstream said so last."""
 
     async def check(self, key: Key) -> Hold | None:
-        """None: go on. Raises Unsure when upstream did not answer, Refused when it has the object after all."""
+        """None: go on.
+
+        Raises Unsure when upstream did not answer, NotAllowed when it refused the credential, Refused when it has the
+        object after all.
+        """
         batch = {key, *self._deletion_holds.waiting()}
         hold = await self._verify(key, batch)
         if hold is None:
@@ -131,10 +138,12 @@ class DeletionCheck:
     async def _look_again(self, batch: set[Key], *, wait: bool) -> Hold | None:
         """A mass deletion, or one that discovery does not vouch for: a fresh list must show the objects gone.
 
-        Raises Unsure when the connection is lost meanwhile: the list is asked for again once it is back.
-        With `wait`, as often as more go meanwhile: the first few may be the beginning of a kind's end, which takes its
-        time, and is certain when the list is refused. All that were waited for are in the batch then.
+        Raises Unsure when the connection is lost meanwhile: the list is asked for again once it is back. A list that
+        fails though the side answers is asked for again as well, a few times. With `wait`, the list is repeated while
+        more deletions arrive: the first few may be the beginning of the kind's end, which takes its time, and is
+        certain when the list is refused. All deletions that were waited for are in the batch then.
         """
+        failures = 0
         while True:
             if wait:
                 batch |= set(self._deletion_holds.waiting())
@@ -145,12 +154,16 @@ class DeletionCheck:
                 hold = await self._listed()
             except Unsure:
                 await self._connection.while_up(self._connection.verified(since=asyncio.get_running_loop().time()))
-                return MASS_DELETION
+                if failures == _LIST_TRIES - 1:
+                    return MASS_DELETION
+                await asyncio.sleep(backoff(failures, first=_FIRST_RETRY_SECONDS, last=_LAST_RETRY_SECONDS))
+                failures += 1
+                continue
             if hold is not None or not wait or batch.issuperset(self._deletion_holds.waiting()):
                 return hold
 
     async def _listed(self) -> Hold | None:
-        """Have a list tell what is gone; raises Unsure when there was none."""
+        """Have a list tell what is gone; raises Unsure or NotAllowed when there was none (S10)."""
         try:
             await self._connection.while_up(self._list.answer())
         except Refused:

@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from crsyncer.core.actions import HoldReason
 from crsyncer.core.decide import decide
@@ -30,7 +31,7 @@ _HEARING_SECONDS = 0.25
 
 
 class Kind:
-    """Keeps the objects of one kind in agreement. `run` reflects both sides; the dispatchers call its reconciler."""
+    """Keeps the objects of one kind in agreement. `run` owns every task of the kind; the dispatchers call `work`."""
 
     def __init__(self, policy: Policy, *, namespaces: Sequence[str], context: EngineContext, loaded: Loaded) -> None:
         self.policy = policy
@@ -45,9 +46,15 @@ class Kind:
         self._up = context.connections[policy.upstream]
         self._down = context.connections[policy.downstream]
         self._deletion_holds = DeletionHolds(self.cache, store=context.store, holds=context.holds, clock=context.clock)
-        self._relists = Relists(self.cache)
+        self._tasks = asyncio.TaskGroup()
+        self._relists = Relists(self.cache, spawn=self.spawn)
         self._missing_kind = MissingKind(
-            self._up, cache=self.cache, deletion_holds=self._deletion_holds, relists=self._relists, store=context.store
+            self._up,
+            cache=self.cache,
+            deletion_holds=self._deletion_holds,
+            relists=self._relists,
+            store=context.store,
+            spawn=self.spawn,
         )
         self._deletion_check = DeletionCheck(
             self._up,
@@ -58,6 +65,7 @@ class Kind:
             relisted=lambda: self.relist("verify", policy.upstream),
             present=self._present,
             noticed=context.noticed,
+            spawn=self.spawn,
         )
         self.reconciler = Reconciler(
             policy,
@@ -110,13 +118,26 @@ class Kind:
         return self._relists.on(side)
 
     async def run(self) -> None:
-        """Reflect both sides, forever."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._deletion_check.run())
-            tasks.create_task(self._missing_kind.kind_alive.run())
+        """Keep the kind in agreement, forever. Its jobs, lists and questions end with this task."""
+        async with self._tasks:
+            self.spawn(self._deletion_check.run())
+            self.spawn(self._missing_kind.kind_alive.run())
             for informer in self.informers:
-                tasks.create_task(informer.listwatch.run())
-            tasks.create_task(self._auditor.run())
+                self.spawn(informer.listwatch.run())
+            self.spawn(self._auditor.run())
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start a task that ends with the kind. It handles its own errors: one that it raises ends the engine."""
+        return self._tasks.create_task(work)
+
+    async def work(self, job: Job) -> None:
+        """Look at one object; return when that is done, or the kind has ended."""
+        await asyncio.wait([self.spawn(self.reconciler.work(job))])
+
+    async def revive_after(self, seconds: float) -> None:
+        """Do `revive` in so many seconds."""
+        await asyncio.sleep(seconds)
+        self.revive()
 
     def revive(self) -> None:
         """The CRD has changed, or a human asks: what was refused is tried again at once."""

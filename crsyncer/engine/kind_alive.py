@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from crsyncer.core import calls
 from crsyncer.core.calls import Call
@@ -34,7 +35,15 @@ class KindAlive:
     `replaced()` is called when the kind is found to be another; it has to have upstream listed.
     """
 
-    def __init__(self, connection: Connection, *, policy: Policy, store: Store, replaced: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        policy: Policy,
+        store: Store,
+        replaced: Callable[[], None],
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
+    ) -> None:
         self._connection = connection
         self._policy = policy
         self._store = store
@@ -45,8 +54,8 @@ class KindAlive:
         self._patience = 0.0
         """Event loop time, in seconds, before which upstream does not want to be asked again."""
         self._due = asyncio.Event()
-        self._crd = SingleFlight(self._ask_crd, pause=_PAUSE_SECONDS)
-        self._discovery = SingleFlight(self._ask_discovery, pause=_PAUSE_SECONDS)
+        self._crd = SingleFlight(self._ask_crd, spawn=spawn, pause=_PAUSE_SECONDS)
+        self._discovery = SingleFlight(self._ask_discovery, spawn=spawn, pause=_PAUSE_SECONDS)
 
     async def alive(self) -> Alive:
         """What upstream says now; raises Unsure when it did not answer."""
@@ -123,7 +132,7 @@ class KindAlive:
         if loop.time() < self._patience:
             raise Unsure(f"the {self._connection.side} has asked for patience")
         reply = await self._connection.request(call)
-        if reply.status >= 500 or reply.status == 429:
+        if reply.status >= 500 or reply.status in (401, 429):
             self._patience = loop.time() + (reply.retry_after or 0.0)
             raise Unsure(f"the {self._connection.side} answered {reply.status}")
         return reply

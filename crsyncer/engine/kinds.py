@@ -1,9 +1,9 @@
 """Watches the robot's CRDs and keeps one kind running for each kind that they ask for (S1)."""
 
 import asyncio
-import contextlib
 import logging
 import random
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -41,6 +41,8 @@ class KindEntry:
         self.kind: Kind | None = None
         self.trouble: Disagreement | None = Disagreement("misconfigured", policy.problem) if policy.problem else None
         self.task: asyncio.Task[None] | None = None
+        self.confirmed = False
+        """Whether the cloud has said that the terms in force are the best there are."""
         self.poke = asyncio.Event()
 
 
@@ -62,6 +64,8 @@ class Kinds:
         self._version: str | None = None
         self._identity: str | None = None
         self._tasks = asyncio.TaskGroup()
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """Held by the life of each kind, so that the next one begins when the one before has ended."""
         self._listwatch = ListWatch(
             context.connections[Side.ROBOT],
             self,
@@ -82,7 +86,7 @@ class Kinds:
         """Have a kind look at one of its objects."""
         row = self.rows.get(job.resource)
         if row is not None and row.kind is not None:
-            await row.kind.reconciler.work(job)
+            await row.kind.work(job)
 
     def probe(self, side: Side) -> list[calls.Call]:
         """What tells most of a side for least: the lists of kinds with something to resume, then what all may ask.
@@ -192,19 +196,18 @@ class Kinds:
             if row.schema != schema and row.kind is not None:
                 row.kind.revive()
                 # The API server itself hears of the new schema only now: what it still refused by the old one.
-                asyncio.get_running_loop().call_later(_SCHEMA_SECONDS, row.kind.revive)
+                row.kind.spawn(row.kind.revive_after(_SCHEMA_SECONDS))
             row.schema = schema
             return
-        old = row.task if row is not None else None
-        if old is not None:
-            old.cancel()
+        if row is not None and row.task is not None:
+            row.task.cancel()
         source = raw["metadata"]["annotations"][SPEC_SOURCE]
         row = self.rows[name] = KindEntry(policy, schema, source=source, uid=str(raw["metadata"]["uid"]))
         if row.trouble is not None:
             log.warning("%s is not synced: %s", name, row.trouble.message)
             self._context.holds.clear(name)
         else:
-            row.task = self._tasks.create_task(self._live(row, after=old))
+            row.task = self._tasks.create_task(self._live(row))
         self._tell()
 
     def _remove(self, name: str) -> None:
@@ -217,62 +220,76 @@ class Kinds:
                 row.task.cancel()
             self._tell()
 
-    async def _live(self, row: KindEntry, *, after: asyncio.Task[None] | None) -> None:
-        """One kind's life: run under the terms that are known, ask the cloud for better ones when there is reason."""
-        if after is not None:
-            await asyncio.wait([after])
-        policy, confirmed = self._stored_terms(row.policy)
-        failures = doubts = 0
-        renegotiated = False
-        running: asyncio.Task[None] | None = None
-        try:
-            while True:
-                if policy is None:
-                    policy = provisional(row.policy)
-                if running is None and row.trouble is None:
-                    running = await self._start(row, policy)
-                    if renegotiated and row.kind is not None:
-                        row.kind.resend()
-                await self._reason_to_ask(row, known=doubts if confirmed else -1)
-                await asyncio.sleep(self._patience(failures) if failures else 0)
-                doubts = self._doubts(row)
-                try:
-                    answer = await negotiate(row.policy, self._context.connections[Side.CLOUD].request)
-                except Unsure:
-                    failures += 1
-                    confirmed = False
-                    continue
-                confirmed = True
-                failures = failures + 1 if isinstance(answer, Disagreement) or self._missing(row) else 0
-                if answer != policy or row.trouble is not None:
-                    await self._stop(row, running)
-                    running, doubts, renegotiated = None, 0, True
-                row.trouble = answer if isinstance(answer, Disagreement) else None
-                if isinstance(answer, Disagreement):
-                    confirmed = False
-                else:
-                    policy = answer
-                    self._context.store.put_meta(f"terms:{policy.resource}", _terms(policy))
-                self._tell()
-        finally:
-            await self._stop(row, running)
+    async def _live(self, row: KindEntry) -> None:
+        """One CRD's life under one annotation: one generation of the kind for each set of terms with the cloud."""
+        name = row.policy.resource
+        async with self._turns[name]:  # the generation before has ended
+            terms: Policy | Disagreement
+            terms, row.confirmed = self._stored_terms(row.policy)
+            try:
+                terms = await self._generation(row, terms)
+                while True:
+                    terms = await self._generation(row, terms, renegotiated=True)
+            finally:
+                if name not in self.rows or self.rows[name].task is None:
+                    self._context.holds.clear(name)
+                    self._context.twins.forget(name)
+                    self._notice()
 
-    async def _start(self, row: KindEntry, policy: Policy) -> asyncio.Task[None]:
+    async def _generation(
+        self, row: KindEntry, terms: Policy | Disagreement, *, renegotiated: bool = False
+    ) -> Policy | Disagreement:
+        """Sync the kind on these terms until the cloud offers others; those."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                row.trouble = terms if isinstance(terms, Disagreement) else None
+                running = None
+                if not isinstance(terms, Disagreement):
+                    row.kind = await self._load(row, terms)
+                    running = tasks.create_task(row.kind.run())
+                    if renegotiated:
+                        row.kind.resend()
+                self._tell()
+                offered = await self._other_terms(row, terms)
+                row.kind = None
+                if running is not None:
+                    running.cancel()
+            return offered
+        finally:
+            row.kind = None
+            for dispatcher in self._context.dispatchers.values():
+                dispatcher.forget(row.policy.resource)
+
+    async def _load(self, row: KindEntry, policy: Policy) -> Kind:
         loaded = await self._context.store.load(policy.resource)
-        row.kind = Kind(policy, namespaces=self.namespaces, context=self._context, loaded=loaded)
+        kind = Kind(policy, namespaces=self.namespaces, context=self._context, loaded=loaded)
         known_as = f"crd:{policy.resource}"
         if policy.upstream is Side.ROBOT and self._context.store.get_meta(known_as) not in (None, row.uid):
-            row.kind.vanished()  # made anew: what it lacks went with the CRD before it (S5.5)
+            kind.vanished()  # made anew: what it lacks went with the CRD before it (S5.5)
         self._context.store.put_meta(known_as, row.uid)
         log.info("%s %s is synced, spec from the %s", policy.resource, policy.version, policy.upstream)
-        self._tell()
-        return self._tasks.create_task(row.kind.run())
+        return kind
 
-    async def _stop(self, row: KindEntry, running: asyncio.Task[None] | None) -> None:
-        await _cancel(running)
-        row.kind = None
-        for dispatcher in self._context.dispatchers.values():
-            dispatcher.forget(row.policy.resource)
+    async def _other_terms(self, row: KindEntry, terms: Policy | Disagreement) -> Policy | Disagreement:
+        """Ask the cloud whenever there is a reason to; return what it offers when that is not the terms in force."""
+        doubts, failures = 0, int(row.trouble is not None)
+        while True:
+            await self._reason_to_ask(row, known=doubts if row.confirmed else -1)
+            await asyncio.sleep(self._patience(failures) if failures else 0)
+            doubts = self._doubts(row)
+            try:
+                offered = await negotiate(row.policy, self._context.connections[Side.CLOUD].request)
+            except Unsure:
+                failures += 1
+                row.confirmed = False
+                continue
+            row.confirmed = not isinstance(offered, Disagreement)
+            failures = 0 if row.confirmed and not self._missing(row) else failures + 1
+            if not isinstance(offered, Disagreement):
+                self._context.store.put_meta(f"terms:{offered.resource}", _terms(offered))
+            if offered != terms:
+                return offered
+            self._tell()
 
     async def _reason_to_ask(self, row: KindEntry, *, known: int) -> None:
         """Return when the cloud is connected, and there are more doubts than are known, or the kind is missing."""
@@ -297,11 +314,11 @@ class Kinds:
     def _patience(self, failures: int) -> float:
         return random.uniform(0.5, 1.0) * backoff(failures, first=_FIRST_RETRY_SECONDS, last=_LAST_RETRY_SECONDS)  # noqa: S311
 
-    def _stored_terms(self, policy: Policy) -> tuple[Policy | None, bool]:
-        """What was agreed on before, if the robot's CRD still offers it, and whether nothing else was on offer then."""
+    def _stored_terms(self, policy: Policy) -> tuple[Policy, bool]:
+        """The terms agreed on before, if the robot's CRD still offers them, and whether it offered the same then."""
         known = self._context.store.get_meta(f"terms:{policy.resource}")
         if not known or known["version"] not in [v.name for v in policy.versions if v.served]:
-            return None, False
+            return provisional(policy), False
         terms = with_terms(policy, known["version"], cloud_status=known["cloudStatus"])
         return terms, known.get("offer") == _offer(policy)
 
@@ -329,10 +346,3 @@ def _terms(policy: Policy) -> Json:
 def _offer(policy: Policy) -> Json:
     """Among which versions of the robot's CRD was chosen."""
     return {v.name: [v.served, v.storage] for v in policy.versions}
-
-
-async def _cancel(task: asyncio.Task[None] | None) -> None:
-    if task is not None:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task

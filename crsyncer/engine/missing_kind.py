@@ -1,7 +1,8 @@
 """What becomes of the copies when their kind vanishes upstream: they are kept, and given back one by one (S5.5a)."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
 
 from crsyncer.core.decide import decide
 from crsyncer.core.model import Gap, Key, Side
@@ -21,9 +22,16 @@ class MissingKind:
     """A kind that upstream does not serve, or serves anew, from its end to the list that shows what came back."""
 
     def __init__(
-        self, connection: Connection, *, cache: Cache, deletion_holds: DeletionHolds, relists: Relists, store: Store
+        self,
+        connection: Connection,
+        *,
+        cache: Cache,
+        deletion_holds: DeletionHolds,
+        relists: Relists,
+        store: Store,
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
-        self.kind_alive = KindAlive(connection, policy=cache.policy, store=store, replaced=self._replaced)
+        self.kind_alive = KindAlive(connection, policy=cache.policy, store=store, replaced=self._replaced, spawn=spawn)
         self._cache = cache
         self._policy = cache.policy
         self._deletion_holds = deletion_holds

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from crsyncer.core.model import Side
 from crsyncer.engine.cache import Cache
@@ -15,9 +17,10 @@ log = logging.getLogger(__name__)
 class Relists:
     """Both sides' informers: one of each, or one of each namespace. Whoever makes them puts them in."""
 
-    def __init__(self, cache: Cache) -> None:
+    def __init__(self, cache: Cache, *, spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]) -> None:
         self.informers: list[Informer] = []
         self._cache = cache
+        self._spawn = spawn
         self._running: dict[Side, asyncio.Task[None]] = {}
 
     def on(self, side: Side) -> list[Informer]:
@@ -45,7 +48,7 @@ class Relists:
         if running is not None and anew:
             running.cancel()
         if running is None or running.done() or anew:
-            self._running[side] = asyncio.ensure_future(self._try(side, reason))
+            self._running[side] = self._spawn(self._try(side, reason))
 
     async def _try(self, side: Side, reason: str) -> None:
         try:

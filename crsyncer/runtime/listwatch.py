@@ -29,7 +29,7 @@ from crsyncer.core.watch import (
     read_answer,
     read_line,
 )
-from crsyncer.errors import Refused, Unsure
+from crsyncer.errors import NotAllowed, Refused, Unsure
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.relister import Relister
 from crsyncer.runtime.resume_check import ResumeCheck, nothing
@@ -112,7 +112,8 @@ class ListWatch:
     async def fresh_list(self, reason: str) -> None:
         """Return when a consistent list that began after this call has been delivered.
 
-        Raises Unsure when the side did not answer, Refused when the collection is not served or may not be listed.
+        Raises Unsure when the side did not answer, Refused when the collection is not served, NotAllowed when the
+        credential is refused or may not list it.
         """
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._awaiting.append(done)
@@ -172,8 +173,10 @@ class ListWatch:
             match step:
                 case None:
                     done.set_result(None)
-                case Missing() | Denied():
-                    done.set_exception(Refused(f"the {self.connection.side} does not list {self._path}"))
+                case Missing():
+                    done.set_exception(Refused(f"the {self.connection.side} does not serve {self._path}"))
+                case Denied(status=status, message=message):
+                    done.set_exception(NotAllowed(message, status=status))
                 case _:
                     done.set_exception(Unsure(f"the {self.connection.side} did not answer"))
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -58,6 +59,8 @@ class Connection:
         self._weather = weather
         self._signal = signal
         self._wire = wire
+        self.watched: Counter[str] = Counter()
+        """How many watches of each path are open."""
 
     async def request(self, call: Call) -> Reply:
         """One request, whatever befalls it."""
@@ -127,10 +130,15 @@ class Connection:
         seconds = float(query.get("timeoutSeconds", "300"))
         lines = _each(GONE) if watch is None else self._lines(watch, read_timeout, seconds)
         stream = WatchStream(200, None, lines)
+        self.watched[call.path] += 1
         try:
             yield stream
         finally:
-            await stream.close()
+            try:
+                await asyncio.sleep(self._weather.closing)
+            finally:
+                self.watched[call.path] -= 1
+                await stream.close()
 
     async def _lines(self, watch: Watch, read_timeout: float, seconds: float) -> AsyncGenerator[bytes, None]:
         loop = asyncio.get_running_loop()

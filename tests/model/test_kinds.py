@@ -166,3 +166,25 @@ def test_S8_3_a_cloud_that_was_built_anew_while_a_deletion_is_asked_about_is_no_
             world.pass_time(200)
             assert "a" in world.robot.objects()
             assert {reason for reason, _ in holds(world)} == {"Restored"}
+
+
+@pytest.mark.parametrize(
+    "reply", [Reply(401, {}), Reply(403, {}), Reply(500, {}), Reply(503, {})], ids=lambda r: r.status
+)
+@pytest.mark.parametrize("part", ["/goals", f"/apis/{GROUP}/v1"], ids=["list", "question"])
+@pytest.mark.parametrize("count", [1, 12])
+def test_S5_5_a_verification_that_is_refused_once_is_no_answer_and_made_again(
+    world: World, count: int, part: str, reply: Reply
+) -> None:
+    for number in range(count):
+        world.cloud.create(f"g{number}", spec={"x": 1})
+    world.settle()
+    world.inject("cloud", Reply(403, {}), verb="get", part="/customresourcedefinitions/", times=1000)
+    verb = "list" if part == "/goals" else "discover"
+    if verb == "list" and count == 1:
+        world.inject("cloud", Reply(403, {}), verb="discover", part=f"/apis/{GROUP}/v1", times=1)
+    for number in range(count):
+        world.cloud.delete(f"g{number}")
+    world.inject("cloud", reply, verb=verb, part=part, times=2)
+    world.pass_time(120)
+    assert (set(world.robot.objects()), holds(world), world.status()["health"]) == ({"a"}, [], "healthy")

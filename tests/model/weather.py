@@ -42,6 +42,8 @@ class Weather:
     """Connections stand, and nothing comes through them any more (half-open)."""
     lag: float = 0.0
     """By how much watch events come later."""
+    closing: float = 0.0
+    """How long it takes to close a watch."""
     repeats: int = 0
     """How many of the next watch events are delivered twice."""
     ends: int = 0
@@ -65,5 +67,5 @@ class Weather:
     def clear(self) -> None:
         """Fine weather from now on."""
         self.cut = self.silent = self.gone_as_status = False
-        self.lag, self.repeats, self.ends = 0.0, 0, 0
+        self.lag, self.closing, self.repeats, self.ends = 0.0, 0.0, 0, 0
         self.rules.clear()

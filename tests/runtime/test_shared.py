@@ -18,7 +18,7 @@ async def test_an_answer_that_nobody_waits_for_any_more_may_fail_without_a_word(
         await failing.wait()
         raise Unsure("no answer")
 
-    shared = SingleFlight(ask)
+    shared = SingleFlight(ask, spawn=asyncio.ensure_future)
     impatient = asyncio.ensure_future(shared.answer())
     await asked.wait()
     impatient.cancel()

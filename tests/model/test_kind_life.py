@@ -1,0 +1,75 @@
+"""A kind from start to end: its tasks end with it, and only one generation of it runs at a time (S1.1, S1.8)."""
+
+import pytest
+
+from crsyncer.core.model import Side
+from tests.model.connection import Connection
+from tests.model.plane import GROUP
+from tests.model.scene import copy, scene, synced
+from tests.model.weather import Fate
+from tests.model.world import World
+from tests.system.bed import crd
+
+
+def watches(world: World) -> dict[Side, int]:
+    """How many watches of goals are open on each side."""
+    assert world.life is not None
+    counts = {}
+    for side, connection in world.life.engine.connections.items():
+        cluster = connection.cluster
+        assert isinstance(cluster, Connection)
+        counts[side] = sum(count for path, count in cluster.watched.items() if path.endswith("/goals"))
+    return counts
+
+
+@pytest.mark.parametrize("fate", [Fate.LOST, Fate.SNAPPED])
+def test_S1_1_a_kind_that_is_annotated_anew_while_a_list_is_awaited_goes_on(fate: Fate) -> None:
+    for moment in (0.05, 0.3, 5.0):
+        with synced() as world:
+            for number in range(24):
+                world.cloud.create(f"g{number}", spec={"x": 1})
+            world.settle()
+            world.inject("cloud", fate, verb="list", part="/goals")
+            for number in range(24):
+                world.cloud.delete(f"g{number}")
+            world.pass_time(moment)
+            world.robot.apply(crd(GROUP, drift="keep"))
+            world.cloud.create("b", spec={"x": 1})
+            world.pass_time(200)
+            assert set(world.robot.objects()) == {"a", "b"}, moment
+            assert watches(world) == {Side.CLOUD: 1, Side.ROBOT: 1}
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_S1_1_a_kind_that_is_annotated_anew_while_it_renegotiates_runs_once(again: bool) -> None:
+    for moment in range(0, 40, 5):
+        with scene(goals={"versions": ("v1", "v2"), "storage": "v1"}) as world:
+            world.cloud.apply(crd(GROUP))
+            world.start()
+            world.cloud.create("a", spec={"x": 1})
+            world.settle()
+            world.weather[Side.CLOUD].closing = 0.5
+            world.cloud.restart()
+            world.cloud.apply(crd(GROUP, versions=("v2",)))  # the cursor has expired: a reason to negotiate anew
+            world.pass_time(0.02 * moment)
+            world.robot.apply(crd(GROUP, versions=("v1", "v2"), storage="v1", source=None))
+            if again:
+                world.pass_time(0.003)
+                world.robot.apply(crd(GROUP, versions=("v1", "v2"), storage="v1", drift="keep"))
+            world.pass_time(120)
+            assert watches(world) == dict.fromkeys(Side, int(again)), moment
+            assert [kind["state"] for kind in world.status()["kinds"]] == ["syncing"] * again, moment
+
+
+def test_S1_8_a_kind_that_is_annotated_again_waits_until_its_old_generation_has_ended(world: World) -> None:
+    world.weather[Side.CLOUD].closing = 0.5
+    for _ in range(20):
+        world.robot.apply(crd(GROUP, source=None))
+        world.pass_time(0.05)
+        world.robot.apply(crd(GROUP))
+        world.pass_time(0.3)
+        assert max(watches(world).values()) <= 1
+    world.cloud.set("a", spec={"x": 2})
+    world.settle()
+    assert copy(world)["spec"] == {"x": 2}
+    assert watches(world) == {Side.CLOUD: 1, Side.ROBOT: 1}
