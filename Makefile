@@ -5,16 +5,31 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help demo test check faults chaos bench rules format lock clean
+.PHONY: help demo test nightly check faults chaos bench rules format lock clean
 help: ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 demo: $(STAMP) ## the main job on two throw-away control planes, told as a story (about a minute)
 	@$(BIN)/crsyncer demo $(DEMO)
 
-test: $(STAMP) ## everything that CI runs
-	@$(BIN)/python -m pytest tests --cov --cov-report= $(ARGS)
-	@$(BIN)/coverage report --skip-covered
+# The same hashes on every run, one pair of planes per worker, all tests of a file on one worker. What takes longest
+# starts first, or one worker is still at it when the others have nothing left.
+WORKERS ?= 3
+PYTEST := PYTHONHASHSEED=0 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
+COVERING := tests/core tests/console
+FIRST := tests/delivery tests/model tests/system
+OTHERS := $(filter-out $(COVERING) $(FIRST),$(patsubst %/,%,$(wildcard tests/*/)))
+
+test: $(STAMP) ## everything that CI runs (ARGS='-k S5_4 -x': those tests only)
+ifdef ARGS
+	@$(PYTEST) tests $(ARGS)
+else
+	@$(PYTEST) $(COVERING) --cov --cov-report=term:skip-covered
+	@$(PYTEST) $(FIRST) $(OTHERS)
+endif
+
+nightly: $(STAMP) ## what takes long or is random: every row of the fault matrix, 10,000 histories, chaos, variations
+	@$(PYTEST) -m nightly tests $(ARGS)
 
 check: $(STAMP) ## format, lint, types, import directions
 	@$(BIN)/ruff format --check --quiet . || { echo "run 'make format'"; exit 1; }

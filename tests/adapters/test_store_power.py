@@ -90,7 +90,7 @@ async def test_fault_03_a_power_cut_leaves_a_prefix_with_all_that_was_promised(d
 
 
 @pytest.mark.fault_03
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(2, 10))
 async def test_fault_03_power_cuts_in_many_histories(disk, tmp_path, seed):
     await check(record(disk, seed=seed, steps=400), tmp_path, seed=seed, cuts=500)

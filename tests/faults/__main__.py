@@ -10,7 +10,7 @@ from tests.faults.rows import ROWS
 
 def main(rows: list[int]) -> int:
     """Run the rows, or all of them and whatever else takes long; pytest's exit code."""
-    marks = [f"fault_{row:02}" for row in rows or ROWS] + ([] if rows else ["long"])
+    marks = [f"fault_{row:02}" for row in rows or ROWS] + ([] if rows else ["nightly"])
     code = pytest.main(["-m", " or ".join(marks), "--no-header", str(ROOT / "tests")], plugins=[Recorder()])
     print(f"written: {PAGE.name}")
     return int(code)

@@ -71,6 +71,7 @@ async def sound(bed: Bed) -> None:
     await bed.agent.until(lambda status: status["health"] == "healthy", seconds=60)
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_49
 async def test_a_clock_that_jumps_by_a_day_stalls_nothing_hurries_nothing_and_is_said(make_bed: MakeBed, clock: Clock):
     bed = await make_bed(environment=clock.environment)
@@ -88,6 +89,7 @@ async def test_a_clock_that_jumps_by_a_day_stalls_nothing_hurries_nothing_and_is
     assert (await bed.kind())["relists"] == before["relists"]
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_49
 async def test_a_robot_that_boots_in_1970_syncs_and_says_so_until_its_clock_is_set(make_bed: MakeBed, clock: Clock):
     clock.off_by(10 - time.time())
@@ -115,6 +117,7 @@ async def test_a_certificate_that_is_not_valid_yet_is_said_to_be_a_matter_of_the
         assert server.requests == []
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_49
 @pytest.mark.parametrize("offset", [DAY, -DAY])
 async def test_a_clock_that_is_set_during_an_outage_delays_no_probe_and_hurries_none(

@@ -142,7 +142,7 @@ def peak_budget() -> int:
     return math.ceil(robots * (_REQUESTS + _SPARE_REQUESTS))
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.fault_51
 @pytest.mark.usefixtures("many_files")
 async def test_robots_that_come_back_at_once_cost_the_cloud_a_few_requests_each_and_list_nothing(

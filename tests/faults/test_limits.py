@@ -36,6 +36,7 @@ async def test_fault_54_with_64_file_descriptors_everything_is_synced(make_bed: 
     await bed.agent.until(lambda status: bool(status["health"] == "healthy"), seconds=60)
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_54
 async def test_fault_54_without_a_file_descriptor_left_it_says_so_and_goes_on_when_there_are(bed: Bed) -> None:
     await copied(bed, 2)
@@ -73,7 +74,7 @@ async def test_fault_54_without_a_file_descriptor_left_it_says_so_and_goes_on_wh
 
 
 @pytest.mark.fault_54
-@pytest.mark.long
+@pytest.mark.nightly
 async def test_fault_54_without_enough_memory_it_stays_inside_or_ends_in_one_line_and_loses_nothing(bed: Bed) -> None:
     names = set(await copied(bed, 5))
     pid = bed.agent.pid

@@ -35,7 +35,7 @@ async def test_an_agent_that_has_never_met_the_cloud_queues_what_the_robot_says_
     await bed.until_kind("syncing", seconds=SLOW)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.fault_06
 async def test_with_both_sides_absent_for_a_minute_the_agent_uses_less_than_one_percent_of_a_processor(
     make_bed: MakeBed,
@@ -80,13 +80,13 @@ async def test_what_changed_on_both_sides_during_a_cut_is_there_after_it_without
     await outage(bed, seconds=0)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.fault_07
 async def test_what_changed_on_both_sides_during_a_cut_of_ten_minutes_is_there_after_it_without_a_relist(bed: Bed):
     await outage(bed, seconds=600)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.fault_10
 @pytest.mark.parametrize("what", ["vanishing packets", "an upload that is never read"])
 async def test_a_connection_that_goes_dead_during_an_upload_is_noticed_and_the_outbox_keeps_its_rows(
@@ -123,7 +123,7 @@ async def retried(bed: Bed, name: str) -> bool:
     return len(status_writes(bed.cloud.link, name)) > 1
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.fault_11
 async def test_an_api_server_that_stands_still_for_two_minutes_is_probed_now_and_then_and_not_stormed_after(bed: Bed):
     await begun(bed)

@@ -42,7 +42,7 @@ async def held(bed: Bed, count: int) -> str:
     return str((await bed.agent.until(good, seconds=SLOW))["holds"][0]["id"])
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.fault_22
 async def test_a_cloud_that_was_built_anew_and_is_empty_deletes_nothing(bed: Bed):
     copies = await lived(bed)
@@ -67,7 +67,7 @@ async def test_a_cloud_that_was_built_anew_and_is_empty_deletes_nothing(bed: Bed
     await bed.agent.until(lambda status: status["health"] == "healthy")
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.fault_22
 async def test_a_cloud_that_was_built_anew_with_half_of_the_objects_replaces_nothing_unasked(bed: Bed):
     copies = await lived(bed)
@@ -90,7 +90,7 @@ async def test_a_cloud_that_was_built_anew_with_half_of_the_objects_replaces_not
         assert "status" not in await bed.cloud.get(name)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.fault_22
 @pytest.mark.parametrize("names", [(), ("a", "b")], ids=["empty", "half"])
 async def test_a_cloud_that_was_built_anew_is_noticed_where_kube_system_cannot_be_read(
@@ -133,7 +133,7 @@ async def test_a_kubeconfig_that_pointed_elsewhere_and_back_changed_nothing(bed:
     assert await uids(bed) == copies
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.fault_19
 async def test_a_restored_cloud_that_has_overtaken_what_we_knew_is_noticed(bed: Bed, tmp_path: Path):
     await lived(bed)

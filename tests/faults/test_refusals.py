@@ -54,6 +54,7 @@ async def test_S1_8_a_kind_whose_crd_is_missing_on_the_robot_starts_when_it_appe
     await bed.cloud.shows("a", status={"phase": "DONE"})
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_27
 async def test_S2_2_an_object_given_to_another_robot_and_back_is_gone_silent_and_there_again(make_bed: MakeBed):
     bed = await make_bed(filtered="true")
@@ -77,6 +78,7 @@ async def test_S2_2_an_object_given_to_another_robot_and_back_is_gone_silent_and
     await bed.cloud.shows("a", status={"phase": "MINE AGAIN"})
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_30
 @pytest.mark.parametrize("code", [409, 422])
 async def test_S10_an_object_whose_status_is_always_refused_is_a_dead_letter_and_others_flow(bed: Bed, code: int):
@@ -120,12 +122,13 @@ async def storm_of_500(bed: Bed, seconds: float) -> None:
     await all_reported(bed, names, {"phase": "DONE"})
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_31
 async def test_S10_a_storm_of_500_is_backed_off_from_and_buries_nothing(bed: Bed):
     await storm_of_500(bed, 0)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.fault_31
 async def test_S10_a_storm_of_500_for_ten_minutes_is_backed_off_from_and_buries_nothing(bed: Bed):
     await storm_of_500(bed, 600)
@@ -148,8 +151,9 @@ def bursts(requests: list[Request], pause: float) -> list[list[Request]]:
     return found
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_34
-@pytest.mark.parametrize(("patience", "rounds"), [(3, 3), pytest.param(30, 3, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("patience", "rounds"), [(3, 3), pytest.param(30, 3, marks=pytest.mark.nightly)])
 async def test_S10_a_storm_of_429_is_answered_by_one_request_a_round(bed: Bed, patience: int, rounds: int):
     names = await copied(bed, 10)
     bed.cloud.link.clear()
@@ -197,6 +201,7 @@ async def test_S10_a_new_token_in_its_file_is_taken_within_half_a_minute(bed: Be
     assert deletes(bed.robot.link) == []
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_36
 async def test_S1_6_a_kind_that_rbac_forbids_is_said_to_be_and_runs_when_the_right_is_given(
     make_bed: MakeBed, cloud_api: Api, group: str

@@ -11,7 +11,7 @@ OBJECTS = 16
 _SLOW = 300.0
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.fault_41
 async def test_over_a_slow_and_lossy_link_everything_arrives_and_no_watch_is_given_up(bed: Bed):
     names = await copied(bed, 2 * OBJECTS)

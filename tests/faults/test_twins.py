@@ -83,6 +83,7 @@ async def test_an_agent_with_our_identity_is_reported(make_bed: MakeBed):
     assert (await bed.agent.crsyncer("status"))[0] == 12
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_48
 async def test_what_only_looks_like_an_agent_with_our_identity_is_not_reported(make_bed: MakeBed, tmp_path: Path):
     boot = BootId(tmp_path)
@@ -110,6 +111,7 @@ async def test_what_only_looks_like_an_agent_with_our_identity_is_not_reported(m
     assert duplicates(await bed.agent.status()) == []
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_a_kind_that_every_robot_writes_shows_no_duplicate(bed: Bed):
     await bed.cloud.create("a", spec={"x": 1})
     await bed.robot.shows("a", spec={"x": 1})
@@ -131,7 +133,7 @@ def second_robot(sandbox: Sandbox, tmp_path: Path) -> Iterator[Plane]:
     plane.stop(graceful=False)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.fault_48
 @pytest.mark.parametrize("source", ["cloud", "robot"])
 async def test_a_robot_and_a_copy_of_its_disk_report_each_other(

@@ -20,6 +20,6 @@ def test_three_hundred_random_histories_do_nothing_that_must_never_happen() -> N
     histories(to=300)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_ten_thousand_random_histories_do_nothing_that_must_never_happen() -> None:
     histories(to=10_000)

@@ -4,6 +4,8 @@ import asyncio
 import time
 from typing import Any
 
+import pytest
+
 from crsyncer.core.text import unix
 from tests.system.asked import full_list
 from tests.system.bed import LABEL, ROBOT, Bed, SideBed, eventually
@@ -116,6 +118,7 @@ async def test_S5_5_a_human_holds_back_the_deletions_of_a_kind_and_lets_them_go(
     await bed.robot.gone("c")
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S5_5_who_releases_by_hand_leaves_the_rest_to_the_brake(bed: Bed):
     names = [f"g{number:02}" for number in range(8)]
     await copied(bed, *names)
@@ -162,6 +165,7 @@ async def test_S8_3_another_cluster_is_accepted_by_hand_and_still_deletes_nothin
     await bed.robot.shows("b", spec={"x": 2})
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S5_3_a_taken_name_is_shown_and_cannot_be_released(make_bed: MakeBed):
     bed = await make_bed(filtered="true")
     await bed.robot.create("a", spec={"x": 7})
@@ -238,6 +242,7 @@ async def test_S10_a_dead_letter_is_listed_tried_again_and_given_up(make_bed: Ma
     assert await run(bed, "pending", "retry", bed.resource) == "there are no dead letters\n"
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S3_6_a_refused_copy_is_a_dead_letter_that_can_be_tried_again_but_not_dropped(bed: Bed):
     refusal = {"kind": "Status", "code": 422, "message": "x is too large", "details": {"causes": [{"field": "x"}]}}
     bed.robot.link.inject("/goals", method="POST", status=422, body=refusal)
@@ -278,6 +283,7 @@ async def test_S4_8_a_resync_lists_both_sides_and_makes_the_robots_status_win_ag
     await bed.robot.shows("b", spec={"x": 2})
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_a_resync_without_a_side_says_so(bed: Bed):
     await copied(bed, "a")
     bed.cloud.link.cut()
@@ -318,6 +324,7 @@ async def test_explain_says_that_both_sides_agree_and_where_they_do_not(bed: Bed
     assert "the robot is offline" in text
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S2_2_explain_says_why_an_unlabelled_object_is_not_synced(make_bed: MakeBed):
     bed = await make_bed(filtered="true")
     await bed.cloud.create("a", spec={"x": 1})

@@ -1,10 +1,13 @@
 """What is recorded outlives the link it came by, and is not misread when the question changes."""
 
+import pytest
+
 from crsyncer.sandbox.resource import CRD
 from tests.system.bed import SYNCER, Bed
 from tests.system.state_dir import passed
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S7_1_a_recorded_deletion_is_carried_out_although_the_cloud_has_left_since(bed: Bed) -> None:
     await bed.cloud.create("a", spec={"x": 1})
     await bed.robot.shows("a", spec={"x": 1})
@@ -18,6 +21,7 @@ async def test_S7_1_a_recorded_deletion_is_carried_out_although_the_cloud_has_le
     await bed.robot.gone("a")
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S4_5_a_subtree_that_is_annotated_later_is_not_confused_with_the_whole_status(bed: Bed) -> None:
     await bed.cloud.create("a", spec={"x": 1})
     await bed.robot.shows("a", spec={"x": 1})
@@ -30,6 +34,7 @@ async def test_S4_5_a_subtree_that_is_annotated_later_is_not_confused_with_the_w
     await bed.cloud.shows("a", status={"robot": {"phase": "B"}, "other": 1})
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S4_3_a_copy_that_somebody_put_in_the_place_of_ours_does_not_wipe_the_status_upstream(bed: Bed) -> None:
     await bed.cloud.create("a", spec={"x": 1})
     copy = await bed.robot.shows("a", spec={"x": 1})

@@ -12,6 +12,7 @@ from tests.system.crowd import copied
 CAUSES = {"causes": [{"reason": "FieldValueInvalid", "message": "too odd", "field": "spec.x"}]}
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize("code", [409, 404])
 async def test_S10_a_refused_write_is_decided_anew_at_once(bed: Bed, code: int):
     await copied(bed, 1)
@@ -25,6 +26,7 @@ async def test_S10_a_refused_write_is_decided_anew_at_once(bed: Bed, code: int):
     assert status["outbox"]["deadLetters"] == 0
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S10_a_failed_uid_test_is_no_dead_letter(bed: Bed):
     await copied(bed, 1)
     failed = refusal(422, "the server rejected our request due to an error in our request", reason="Invalid")
@@ -35,6 +37,7 @@ async def test_S10_a_failed_uid_test_is_no_dead_letter(bed: Bed):
     await bed.agent.until(lambda status: status["outbox"] == nothing)
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S10_a_delete_that_finds_nothing_is_done(bed: Bed):
     await copied(bed, 1)
     bed.robot.link.stall("/g00$", method="DELETE", times=1, after_request=True, hang_up=True)
@@ -44,6 +47,7 @@ async def test_S10_a_delete_that_finds_nothing_is_done(bed: Bed):
     await bed.agent.until(lambda status: status["health"] == "healthy")
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize("body", [b"<html>sign in to go on</html>", b"{}"], ids=["html", "{}"])
 async def test_S10_a_200_that_does_not_show_the_object_is_no_acknowledgement(bed: Bed, body: bytes):
     await copied(bed, 1)
@@ -54,7 +58,7 @@ async def test_S10_a_200_that_does_not_show_the_object_is_no_acknowledgement(bed
     await bed.agent.until(lambda status: status["health"] == "healthy" and status["outbox"]["depth"] == 0)
 
 
-@pytest.mark.parametrize("lost", ["request", "reply"])
+@pytest.mark.parametrize("lost", [pytest.param("request", marks=pytest.mark.nightly("a variation")), "reply"])
 async def test_S10_a_connection_that_breaks_leaves_no_trace(bed: Bed, lost: str):
     """Creates, updates, statuses and deletions, each with a request or a reply that never arrives."""
     names = await copied(bed, 3)
@@ -77,6 +81,7 @@ async def test_S10_a_connection_that_breaks_leaves_no_trace(bed: Bed, lost: str)
     assert await history.complete() == [{"phase": "DONE"}] * 2  # once, and with the mark
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S10_an_answer_that_never_comes_delays_nobody_else(bed: Bed):
     await copied(bed, 3)
     stalls = [
@@ -100,6 +105,7 @@ async def test_S10_an_answer_that_never_comes_delays_nobody_else(bed: Bed):
     await bed.cloud.shows("g01", status={"phase": "DONE"})
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S10_a_storm_of_500_leaves_the_outbox_whole_and_buries_nothing(bed: Bed):
     names = await copied(bed, 10)
     storm = bed.cloud.link.inject("/status", status=500, body=refusal(500, "etcdserver: request timed out"))
@@ -117,6 +123,7 @@ async def test_S10_a_storm_of_500_leaves_the_outbox_whole_and_buries_nothing(bed
         await bed.cloud.shows(name, status={"phase": "DONE"})
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S10_a_server_that_answers_503_to_everything_is_offline_and_nothing_is_lost(bed: Bed):
     await copied(bed, 2)
     bed.cloud.link.cut()
@@ -131,6 +138,7 @@ async def test_S10_a_server_that_answers_503_to_everything_is_offline_and_nothin
     assert deletes(bed.robot.link) == []
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize("code", [400, 413, 422])
 @pytest.mark.fault_30
 async def test_S10_a_status_that_is_refused_for_good_is_a_dead_letter_until_it_changes(bed: Bed, code: int):
@@ -159,6 +167,7 @@ async def test_S10_a_status_that_is_refused_for_good_is_a_dead_letter_until_it_c
     await bed.agent.until(lambda status: status["health"] == "healthy")
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S10_content_that_the_robot_refuses_is_a_dead_letter_until_it_changes(bed: Bed):
     await copied(bed, 2)
     refused = bed.robot.link.inject(
@@ -214,6 +223,7 @@ async def test_S10_a_refused_credential_is_said_and_a_new_one_in_the_kubeconfig_
     assert status["outbox"]["deadLetters"] == 0
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S10_401_on_a_write_is_answered_with_the_credential_read_again_at_once(bed: Bed):
     await copied(bed, 1)
     bed.cloud.link.inject("/status", status=401, body=refusal(401, "Unauthorized"), times=1)
@@ -240,6 +250,7 @@ async def test_S10_403_on_status_writes_makes_the_kind_forbidden_and_keeps_the_s
     assert deletes(bed.robot.link) == []
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S10_403_for_one_object_is_said_for_as_long_as_it_lasts_whoever_else_succeeds(bed: Bed):
     await copied(bed, 2)
     forbidden = bed.cloud.link.inject("/g00/status", status=403, body=refusal(403, "g00 is not for this robot"))
@@ -256,6 +267,7 @@ async def test_S10_403_for_one_object_is_said_for_as_long_as_it_lasts_whoever_el
     await bed.agent.until(lambda status: status["health"] == "healthy")
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S10_403_on_the_list_makes_the_kind_forbidden_and_deletes_nothing(bed: Bed):
     names = await copied(bed, 3)
     await bed.agent.stop()
@@ -271,6 +283,7 @@ async def test_S10_403_on_the_list_makes_the_kind_forbidden_and_deletes_nothing(
     await bed.until_kind("syncing", seconds=90)
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S10_retry_after_is_obeyed(bed: Bed):
     await copied(bed, 1)
     bed.cloud.link.inject(
@@ -283,6 +296,7 @@ async def test_S10_retry_after_is_obeyed(bed: Bed):
     assert (await bed.agent.status())["outbox"]["deadLetters"] == 0
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize(
     "body",
     [
@@ -312,6 +326,7 @@ async def test_S10_whoever_answers_everything_alike_neither_ends_the_agent_nor_c
     assert bed.agent.pid == pid
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize("body", [b"{}", b'{"metadata": []}'])
 async def test_S10_a_write_whose_answer_does_not_show_the_object_is_looked_at_again(bed: Bed, body: bytes):
     lies = [

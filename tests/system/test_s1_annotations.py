@@ -31,6 +31,7 @@ async def test_S1_1_a_changed_annotation_takes_effect_at_once_and_restarts_only_
     assert asked(bed.robot.link, "tasks") == []
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S1_1_what_does_not_concern_us_on_a_crd_changes_nothing(bed: Bed):
     await bed.cloud.create("a", spec={"x": 1})
     await bed.robot.shows("a", spec={"x": 1})
@@ -57,6 +58,7 @@ async def test_S1_1_what_does_not_concern_us_on_a_crd_changes_nothing(bed: Bed):
     assert after["resumes"]["cloud"] == before["resumes"]["cloud"]
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S1_2_spec_source_says_which_way_and_whether_at_all(make_bed: MakeBed):
     bed = await make_bed(source=None, start=False)
     await bed.start(state=None)
@@ -86,6 +88,7 @@ async def test_S1_2_spec_source_robot_brings_specs_up_and_statuses_down(make_bed
     await bed.robot.shows("up", status={"seen": True})
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S1_3_every_spelling_of_true_and_false_is_understood(bed: Bed):
     spellings = zip(("1", "t", "T", "TRUE", "true", "True"), ("0", "f", "F", "FALSE", "false", "False"), strict=True)
     for true, false in spellings:
@@ -127,6 +130,7 @@ async def test_S1_3_any_other_text_closes_the_kind_and_never_opens_it(make_bed: 
     assert await bed.robot.names() == {f"goal-1-{ROBOT}"}
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S1_3_without_a_robot_name_a_filtered_kind_stays_closed(make_bed: MakeBed):
     bed = await make_bed(filtered="true", robot_name="", start=False)
     await bed.start(state="misconfigured")
@@ -162,6 +166,7 @@ async def test_S1_4_a_subtree_that_is_no_single_key_is_refused(make_bed: MakeBed
     await bed.cloud.shows("a", status={"robot": {"at": "dock"}, "local": 1})
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S1_8_an_annotation_taken_away_leaves_copies_and_given_back_catches_up(bed: Bed):
     for name in ("kept", "deleted", "changed"):
         await bed.cloud.create(name, spec={"x": 1})
@@ -206,6 +211,7 @@ async def test_S1_8_a_crd_deleted_on_the_robot_stops_its_kind_and_comes_back_wit
     assert await bed.cloud.names() == {"a"}
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize("source", ["cloud", "robot"])
 async def test_S1_3_closing_a_kind_to_others_deletes_nothing_of_theirs(make_bed: MakeBed, source: str):
     bed = await make_bed(source=source)

@@ -31,6 +31,7 @@ async def test_S1_5_the_robots_storage_version_is_spoken_where_the_cloud_serves_
     assert not any("/v2/" in target for target in asked(bed.cloud.link) + asked(bed.robot.link))
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S1_5_else_the_newest_version_that_both_serve_by_priority(make_bed: MakeBed):
     bed = await make_bed(
         versions=("v1alpha9", "v1beta2", "v1beta10", "v11alpha1", "v3"),
@@ -44,6 +45,7 @@ async def test_S1_5_else_the_newest_version_that_both_serve_by_priority(make_bed
     await bed.cloud.shows("a", status={"done": True})
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S1_5_no_common_version_names_both_lists_until_there_is_one(make_bed: MakeBed):
     bed = await make_bed(
         versions=("v1", "v1beta1"), storage="v1", cloud_crd={"versions": ("v2", "v3"), "storage": "v3"}, start=False
@@ -63,6 +65,7 @@ async def test_S1_5_no_common_version_names_both_lists_until_there_is_one(make_b
     await bed.robot.shows("a", spec={"x": 1})
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize("status", [403, 404])
 async def test_S1_5_where_discovery_is_refused_the_storage_version_is_tried(make_bed: MakeBed, status: int):
     bed = await make_bed(versions=("v1", "v2"), storage="v1", start=False)
@@ -89,6 +92,7 @@ async def test_S1_5_a_version_that_the_cloud_stops_serving_is_left_for_one_that_
     await bed.robot.shows("b", spec={"x": 2})
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S1_5_a_status_subresource_that_comes_or_goes_in_the_cloud_alone_is_noticed(make_bed: MakeBed):
     bed = await make_bed(cloud_crd={"status": False})
     await bed.cloud.create("a", spec={"x": 1})
@@ -103,6 +107,7 @@ async def test_S1_5_a_status_subresource_that_comes_or_goes_in_the_cloud_alone_i
         await bed.agent.until(lambda status: status["health"] == "healthy", seconds=SLOW)
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S1_1_a_new_version_in_the_robots_crd_is_spoken_from_then_on(make_bed: MakeBed):
     bed = await make_bed(versions=("v1",), cloud_crd={"versions": ("v1", "v2"), "storage": "v1"})
     assert (await bed.kind())["version"] == "v1"
@@ -132,6 +137,7 @@ async def test_S1_6_a_kind_that_the_cloud_does_not_serve_waits_without_harm_and_
     assert bed.agent.pid == pid
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize("side", ["cloud", "robot"])
 async def test_S1_6_a_collection_answered_in_plain_text_404_is_missing_and_deletes_nothing(bed: Bed, side: str):
     link = bed.cloud.link if side == "cloud" else bed.robot.link
@@ -156,6 +162,7 @@ async def test_S1_6_a_collection_answered_in_plain_text_404_is_missing_and_delet
     await bed.robot.shows("a", spec={"x": 2})
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S1_6_a_404_about_an_object_does_not_mean_that_the_kind_is_missing(make_bed: MakeBed):
     bed = await make_bed(start=False)
     body = refusal(404, 'clusters "lab" not found', reason="NotFound")
@@ -209,6 +216,7 @@ async def test_S1_7_all_namespaces_are_synced_and_one_missing_on_the_robot_is_ma
     assert (await bed.robot.api.get(NAMESPACE.object(name)))["status"]["phase"] == "Active"
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S1_7_namespaces_can_be_restricted_and_nothing_is_asked_of_others(make_bed: MakeBed, group: str):
     one, two, other = (f"{each}-{group.partition('.')[0]}" for each in ("one", "two", "other"))
     bed = await make_bed(start=False, flags=("--namespace", one, "--namespace", two))
@@ -233,7 +241,7 @@ async def test_S1_7_namespaces_can_be_restricted_and_nothing_is_asked_of_others(
     await until_row(bed, objects={"cloud": 3, "robot": 3})
 
 
-@pytest.mark.parametrize("source", ["cloud", "robot"])
+@pytest.mark.parametrize("source", ["cloud", pytest.param("robot", marks=pytest.mark.nightly("a variation"))])
 async def test_S1_7_cluster_scoped_kinds_are_synced_with_their_statuses(make_bed: MakeBed, source: str):
     bed = await make_bed(cluster=True, source=source, filtered="true")
     up, down = (bed.cloud, bed.robot) if source == "cloud" else (bed.robot, bed.cloud)
@@ -246,7 +254,7 @@ async def test_S1_7_cluster_scoped_kinds_are_synced_with_their_statuses(make_bed
     await down.gone("a")
 
 
-@pytest.mark.parametrize("cluster", [False, True])
+@pytest.mark.parametrize("cluster", [False, pytest.param(True, marks=pytest.mark.nightly("a variation"))])
 async def test_S1_7_a_scope_that_differs_is_misconfigured_and_touches_nothing(make_bed: MakeBed, cluster: bool):
     bed = await make_bed(cluster=cluster, cloud_crd={"cluster": not cluster}, start=False)
     await bed.robot.create("local", spec={"x": 0})
@@ -262,6 +270,7 @@ async def test_S1_7_a_scope_that_differs_is_misconfigured_and_touches_nothing(ma
     assert not any("/goals" in write for write in writes(bed.robot.link) + writes(bed.cloud.link))
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S1_7_a_scope_that_differs_deletes_nothing_even_where_its_discovery_comes_late(make_bed: MakeBed):
     bed = await make_bed(cloud_crd={"cluster": True}, start=False)
     await bed.robot.create("local", spec={"x": 0})

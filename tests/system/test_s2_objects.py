@@ -44,6 +44,7 @@ async def works(bed: Bed) -> None:
     assert not any(w.startswith("DELETE") for w in writes(bed.cloud.link))
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S2_1_unfiltered_is_every_object_whatever_its_label(bed: Bed):
     for name, labels in (("plain", {}), ("mine", MINE), ("other", OTHER)):
         await bed.cloud.create(name, spec={"x": 1}, labels=labels)
@@ -53,7 +54,7 @@ async def test_S2_1_unfiltered_is_every_object_whatever_its_label(bed: Bed):
     assert not any("robot-name" in request for request in requests)
 
 
-@pytest.mark.parametrize("source", ["cloud", "robot"])
+@pytest.mark.parametrize("source", ["cloud", pytest.param("robot", marks=pytest.mark.nightly("a variation"))])
 async def test_S2_1_filtered_lists_and_watches_carry_the_one_selector_on_both_sides(make_bed: MakeBed, source: str):
     bed = await make_bed(filtered="true", source=source)
     up, down = (bed.cloud, bed.robot) if source == "cloud" else (bed.robot, bed.cloud)
@@ -81,6 +82,7 @@ async def test_S2_1_filtered_lists_and_watches_carry_the_one_selector_on_both_si
     assert named <= {KUBE_SYSTEM}
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize("status", [400, 403, 404])
 async def test_S2_1_a_gateway_that_refuses_all_but_that_one_form_is_enough(make_bed: MakeBed, status: int):
     bed = await make_bed(filtered="true", start=False)
@@ -125,7 +127,8 @@ async def test_S2_1_update_of_status_in_place_of_patch_will_do_and_is_remembered
     await cloud_tasks.shows("t", status={"done": True})
 
 
-@pytest.mark.parametrize("source", ["cloud", "robot"])
+@pytest.mark.nightly("to be shown by the model")
+@pytest.mark.parametrize("source", ["cloud", pytest.param("robot", marks=pytest.mark.nightly("a variation"))])
 async def test_S2_2_a_filtered_object_without_our_label_is_not_synced(make_bed: MakeBed, source: str):
     bed = await make_bed(filtered="true", source=source)
     up, down = (bed.cloud, bed.robot) if source == "cloud" else (bed.robot, bed.cloud)
@@ -139,7 +142,7 @@ async def test_S2_2_a_filtered_object_without_our_label_is_not_synced(make_bed: 
     assert (await bed.kind())["objects"] == {"cloud": 1, "robot": 1}
 
 
-@pytest.mark.parametrize("source", ["cloud", "robot"])
+@pytest.mark.parametrize("source", ["cloud", pytest.param("robot", marks=pytest.mark.nightly("a variation"))])
 @pytest.mark.fault_27
 async def test_S2_2_an_object_that_loses_or_changes_its_label_is_deleted_downstream(make_bed: MakeBed, source: str):
     bed = await make_bed(filtered="true", source=source)
@@ -173,6 +176,7 @@ async def unchanged(side: SideBed, before: dict[str, Any]) -> None:
     assert await side.get(before["metadata"]["name"]) == before
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S2_3_local_objects_of_a_filtered_kind_are_never_touched(make_bed: MakeBed):
     bed = await make_bed(filtered="true", start=False)
     plain = await bed.robot.create("plain", spec={"local": True})
@@ -208,6 +212,7 @@ async def test_S2_3_a_local_object_of_the_same_name_is_left_alone_and_reported_u
     await bed.agent.until(lambda status: status["holds"] == [])
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize("labels", [{LABEL: None}, OTHER], ids=["stripped", "changed"])
 async def test_S2_3_a_copy_whose_label_is_taken_away_gets_it_back(make_bed: MakeBed, labels: dict[str, Any]):
     bed = await make_bed(filtered="true")
@@ -224,6 +229,7 @@ async def test_S2_3_a_copy_whose_label_is_taken_away_gets_it_back(make_bed: Make
     assert (await bed.agent.status())["holds"] == []
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S2_3_a_copy_without_its_label_makes_way_for_an_upstream_object_that_was_created_anew(
     make_bed: MakeBed,
 ):

@@ -10,7 +10,7 @@ from tests.system.conftest import MakeBed
 from tests.system.kinds import one_sided
 from tests.system.roles import FINALIZER, UID, Rival, roles, touched
 
-BOTH = pytest.mark.parametrize("source", ["cloud", "robot"])
+BOTH = pytest.mark.parametrize("source", ["cloud", pytest.param("robot", marks=pytest.mark.nightly("a variation"))])
 DEFAULTS: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -41,6 +41,7 @@ async def test_S3_5_a_downstream_change_of_content_is_reverted(make_bed: MakeBed
     assert copy["metadata"]["labels"] == {"zone": "b", "theirs": "1"}
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S3_5_a_revert_does_not_touch_status_or_what_others_own(bed: Bed) -> None:
     await bed.cloud.create("a", spec={"x": 1})
     await bed.robot.shows("a", spec={"x": 1})
@@ -53,6 +54,7 @@ async def test_S3_5_a_revert_does_not_touch_status_or_what_others_own(bed: Bed) 
     await bed.robot.patch("a", {"metadata": {"finalizers": None}})
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S3_5_our_annotations_on_a_copy_are_restored(bed: Bed) -> None:
     upstream = await bed.cloud.create("a", spec={"x": 1})
     uid = (await bed.robot.shows("a", spec={"x": 1}))["metadata"]["uid"]
@@ -64,6 +66,7 @@ async def test_S3_5_our_annotations_on_a_copy_are_restored(bed: Bed) -> None:
     assert copy["metadata"]["uid"] == uid
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S3_5_drift_that_happened_while_the_agent_was_down_is_reverted(bed: Bed) -> None:
     await bed.cloud.create("a", spec={"x": 1})
     await bed.robot.shows("a", spec={"x": 1})
@@ -72,6 +75,7 @@ async def test_S3_5_drift_that_happened_while_the_agent_was_down_is_reverted(bed
     await bed.robot.shows("a", spec={"x": 1})
 
 
+@pytest.mark.nightly("to be shown by the model")
 @BOTH
 async def test_S3_5_drift_keep_leaves_it_until_the_next_upstream_change(make_bed: MakeBed, source: str) -> None:
     bed = await make_bed(source=source, drift="keep")
@@ -117,6 +121,7 @@ async def test_S3_5_what_downstreams_schema_adds_is_not_fought(make_bed: MakeBed
     assert len([w for w in writes(down.link) if w.endswith("/a")]) == 2
 
 
+@pytest.mark.nightly("to be shown by the model")
 @BOTH
 @pytest.mark.fault_28
 async def test_S3_5_a_fight_slows_down_and_is_reported_with_what_differs(make_bed: MakeBed, source: str) -> None:
@@ -146,6 +151,7 @@ async def test_S3_5_a_fight_slows_down_and_is_reported_with_what_differs(make_be
     await bed.agent.until(lambda status: not status["holds"])
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S3_5_a_rival_that_is_faster_than_our_answer_does_not_pass_for_admission(bed: Bed) -> None:
     await bed.cloud.create("a", spec={"x": 1})
     await bed.robot.shows("a", spec={"x": 1})
@@ -160,7 +166,7 @@ async def test_S3_5_a_rival_that_is_faster_than_our_answer_does_not_pass_for_adm
     assert (await bed.robot.get("a"))["spec"] == {"x": 1}
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.fault_28
 async def test_S3_5_a_fight_is_one_revert_a_minute_and_over_by_itself_when_the_rival_stops(bed: Bed) -> None:
     await bed.cloud.create("a", spec={"x": 1})

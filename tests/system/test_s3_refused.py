@@ -11,7 +11,7 @@ from tests.system.roles import roles, status_writes
 
 SLOW = 90.0
 """Seconds until a change that only the end of a watch tells of has had its effect."""
-BOTH = pytest.mark.parametrize("source", ["cloud", "robot"])
+BOTH = pytest.mark.parametrize("source", ["cloud", pytest.param("robot", marks=pytest.mark.nightly("a variation"))])
 
 
 def at_most(maximum: int) -> dict[str, Any]:
@@ -70,6 +70,7 @@ async def test_S3_6_a_refused_copy_is_a_dead_letter_and_delays_nobody(make_bed: 
     await dead(bed, 0)
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S3_6_a_refused_copy_is_not_asked_for_again_until_something_changes(make_bed: MakeBed) -> None:
     bed = await make_bed(**one_sided("robot", at_most(10)))
     await bed.cloud.create("bad", spec={"x": 11})
@@ -102,6 +103,7 @@ async def test_S3_6_a_change_of_the_crd_revives_what_its_schema_refused(make_bed
     assert (await dead(bed, 0))["health"] == "healthy"
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S3_6_a_refusal_survives_a_restart_as_a_refusal(make_bed: MakeBed) -> None:
     bed = await make_bed(**one_sided("robot", at_most(10)))
     await bed.cloud.create("bad", spec={"x": 11})
@@ -140,6 +142,7 @@ async def test_S10_a_status_that_upstreams_schema_refuses_is_a_dead_letter_until
     assert (await dead(bed, 0))["health"] == "healthy"
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S10_a_refused_status_is_tried_again_when_its_upstream_object_changes(make_bed: MakeBed) -> None:
     bed = await make_bed(**one_sided("cloud", at_most(10)))
     await bed.cloud.create("a", spec={"x": 1})
@@ -152,6 +155,7 @@ async def test_S10_a_refused_status_is_tried_again_when_its_upstream_object_chan
     await dead(bed, 0)
 
 
+@pytest.mark.nightly("to be shown by the model")
 @BOTH
 async def test_S10_a_change_of_the_clouds_crd_alone_revives_what_its_schema_refused(
     make_bed: MakeBed, source: str

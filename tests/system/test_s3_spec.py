@@ -12,7 +12,7 @@ from tests.system.kinds import one_sided
 from tests.system.roles import APPLIED, FINALIZER, ROBOT_KEY, UID, roles, touched
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-BOTH = pytest.mark.parametrize("source", ["cloud", "robot"])
+BOTH = pytest.mark.parametrize("source", ["cloud", pytest.param("robot", marks=pytest.mark.nightly("a variation"))])
 
 
 @BOTH
@@ -34,6 +34,7 @@ async def test_S3_1_content_is_every_top_level_field_but_status(make_bed: MakeBe
     await down.shows("a", spec=None, roleRef=None, unheardOf=None, late=None)
 
 
+@pytest.mark.nightly("to be shown by the model")
 @BOTH
 async def test_S3_2_an_agreed_pair_costs_no_request_not_even_after_a_restart(make_bed: MakeBed, source: str) -> None:
     bed = await make_bed(source=source)
@@ -69,6 +70,7 @@ async def test_S3_2_an_update_is_guarded_by_uid_and_resource_version(bed: Bed) -
     assert len(puts) == 1
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S3_2_a_change_that_meets_another_writer_is_decided_anew(bed: Bed) -> None:
     await bed.cloud.create("a", spec={"x": 1})
     await bed.robot.shows("a", spec={"x": 1})
@@ -105,6 +107,7 @@ async def test_S3_3_what_belongs_to_one_object_alone_is_not_copied_and_not_lost(
         await side.patch("a", {"metadata": {"finalizers": None}})
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S3_3_an_object_with_a_generated_name_is_copied_under_that_name(bed: Bed) -> None:
     draft = bed.cloud.goal("x", spec={"x": 1})
     draft["metadata"] = {"generateName": "gen-", "namespace": "default"}
@@ -113,6 +116,7 @@ async def test_S3_3_an_object_with_a_generated_name_is_copied_under_that_name(be
     assert "generateName" not in copy["metadata"]
 
 
+@pytest.mark.nightly("to be shown by the model")
 @BOTH
 async def test_S3_3_excluded_annotations_never_travel_and_nothing_of_ours_goes_upstream(
     make_bed: MakeBed, source: str
@@ -168,6 +172,7 @@ async def test_S3_4_labels_and_annotations_are_three_way(make_bed: MakeBed, sour
         await shows({"down/added": None, "up/keep": "2"})
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S3_4_which_keys_upstream_owns_is_remembered_on_the_copy_not_in_the_store(bed: Bed) -> None:
     await bed.cloud.create("a", labels={"drop": "1", "keep": "1"})
     await bed.robot.shows("a")
@@ -223,6 +228,7 @@ async def test_S3_7_numbers_unicode_and_key_order_survive_in_both_directions(mak
     assert [w for w in writes(down.link) if w.endswith("/a")] == []
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S3_7_neighbouring_big_numbers_are_told_apart(bed: Bed) -> None:
     await bed.cloud.create("a", spec={"n": 9007199254740992})
     await bed.robot.shows("a", spec={"n": 9007199254740992})
@@ -234,6 +240,7 @@ async def test_S3_7_neighbouring_big_numbers_are_told_apart(bed: Bed) -> None:
     await bed.cloud.shows("a", status={"n": 9007199254740993})
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S3_7_the_same_value_written_differently_is_not_sent_again(bed: Bed) -> None:
     path = bed.cloud.api.path(bed.cloud.goal("a"), name=False)
     head = f'"apiVersion":"{bed.cloud.resource.api_version}","kind":"Goal","metadata":{{"name":"a"}}'
@@ -260,6 +267,7 @@ def deep_json() -> Iterator[None]:
     sys.setrecursionlimit(usual)
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize("depth", [300, 9000])
 async def test_S3_7_deep_nesting_stops_nobody(bed: Bed, deep_json: None, depth: int) -> None:
     path = bed.cloud.api.path(bed.cloud.goal("deep"), name=False)
@@ -282,8 +290,10 @@ async def test_S3_7_deep_nesting_stops_nobody(bed: Bed, deep_json: None, depth: 
     await bed.robot.shows("b", spec={"x": 3})
 
 
-@pytest.mark.parametrize("source", ["cloud", "robot"])
-@pytest.mark.parametrize("cluster", [False, True], ids=["namespaced", "cluster"])
+@pytest.mark.parametrize("source", ["cloud", pytest.param("robot", marks=pytest.mark.nightly("a variation"))])
+@pytest.mark.parametrize(
+    "cluster", [pytest.param(False, marks=pytest.mark.nightly("a variation")), True], ids=["namespaced", "cluster"]
+)
 async def test_S3_content_follows_in_both_scopes_filtered(make_bed: MakeBed, source: str, cluster: bool) -> None:
     bed = await make_bed(source=source, cluster=cluster, filtered="true")
     up, down = roles(bed, source)
@@ -299,6 +309,7 @@ async def test_S3_content_follows_in_both_scopes_filtered(make_bed: MakeBed, sou
     assert await down.names() == {"a"}
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S3_objects_of_one_name_in_several_namespaces_do_not_mix(bed: Bed) -> None:
     spaces = [f"{bed.group.partition('.')[0]}-{n}" for n in range(3)]
     for number, space in enumerate(spaces):

@@ -52,6 +52,7 @@ async def test_S4_8_an_audit_overrules_who_wrote_the_status_upstream_and_keeps_t
     assert (await bed.kind())["relists"] == before
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S4_8_S9_4_an_audit_that_finds_nothing_lists_versions_and_writes_nothing(make_bed: MakeBed):
     bed = await make_bed(flags=OFTEN)
     for name in ("a", "b"):
@@ -72,7 +73,7 @@ async def test_S4_8_S9_4_an_audit_that_finds_nothing_lists_versions_and_writes_n
     await bed.agent.until(lambda status: status["health"] == "healthy")
 
 
-@pytest.mark.parametrize("side", ["cloud", "robot"])
+@pytest.mark.parametrize("side", ["cloud", pytest.param("robot", marks=pytest.mark.nightly("a variation"))])
 async def test_S4_8_S9_4_an_audit_finds_what_the_watch_has_not_shown(make_bed: MakeBed, side: str):
     bed = await make_bed(flags=OFTEN)
     for name in ("a", "gone"):

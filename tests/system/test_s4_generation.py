@@ -9,7 +9,7 @@ from tests.system.conftest import MakeBed
 from tests.system.kinds import one_sided
 from tests.system.roles import roles, touched
 
-BOTH = pytest.mark.parametrize("source", ["cloud", "robot"])
+BOTH = pytest.mark.parametrize("source", ["cloud", pytest.param("robot", marks=pytest.mark.nightly("a variation"))])
 COMPLETING: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -52,7 +52,9 @@ async def test_S4_7_it_is_copied_verbatim_by_default(make_bed: MakeBed, source: 
 
 
 @BOTH
-@pytest.mark.parametrize("subresource", [True, False], ids=["subresource", "main"])
+@pytest.mark.parametrize(
+    "subresource", [True, pytest.param(False, marks=pytest.mark.nightly("a variation"))], ids=["subresource", "main"]
+)
 async def test_S4_7_map_reports_the_upstream_generation_of_the_content_that_was_observed(
     make_bed: MakeBed, source: str, subresource: bool
 ) -> None:
@@ -85,6 +87,7 @@ async def test_S4_7_map_reports_the_upstream_generation_of_the_content_that_was_
     assert await observed(bed, source, 1000) == 0
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S4_7_map_never_reports_more_than_upstream_has_reached(make_bed: MakeBed) -> None:
     bed = await make_bed(observed_generation="map")
     await bed.cloud.create("a", spec={"x": 0})
@@ -99,6 +102,7 @@ async def test_S4_7_map_never_reports_more_than_upstream_has_reached(make_bed: M
     assert all((status or {}).get("observedGeneration", 0) <= 1 for status in await history.complete())
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S4_7_map_knows_content_that_downstreams_schema_has_completed(make_bed: MakeBed) -> None:
     bed = await make_bed(observed_generation="map", **one_sided("robot", COMPLETING))
     await bed.cloud.create("a", spec={"x": 0})
@@ -112,6 +116,7 @@ async def test_S4_7_map_knows_content_that_downstreams_schema_has_completed(make
     assert await observed(bed, "cloud", await generation(bed.robot)) == 3
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize("restarted", [False, True])
 async def test_S4_7_map_makes_good_what_was_reported_before_its_own_write_was_answered(
     make_bed: MakeBed, restarted: bool
@@ -137,6 +142,7 @@ async def test_S4_7_map_makes_good_what_was_reported_before_its_own_write_was_an
     assert [r for r in bed.cloud.link.requests if r.method == "PATCH"] == []
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S4_7_map_remembers_over_a_restart(make_bed: MakeBed) -> None:
     bed = await make_bed(observed_generation="map")
     await bed.cloud.create("a", spec={"x": 0})
@@ -150,6 +156,7 @@ async def test_S4_7_map_remembers_over_a_restart(make_bed: MakeBed) -> None:
     await bed.cloud.shows("a", status={"observedGeneration": 1, "note": "while it was down"})
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize("value", ["3", 1.5, True, None, [1], {"n": 1}], ids=str)
 async def test_S4_7_map_copies_what_is_not_an_integer(make_bed: MakeBed, value: Any) -> None:
     bed = await make_bed(observed_generation="map")
@@ -160,6 +167,7 @@ async def test_S4_7_map_copies_what_is_not_an_integer(make_bed: MakeBed, value: 
     await bed.cloud.shows("a", status=made)
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S4_7_map_leaves_a_subtree_alone(make_bed: MakeBed) -> None:
     bed = await make_bed(observed_generation="map", subtree="robot")
     await bed.cloud.create("a", spec={"x": 0})
@@ -168,6 +176,7 @@ async def test_S4_7_map_leaves_a_subtree_alone(make_bed: MakeBed) -> None:
     await bed.cloud.shows("a", status={"robot": {"observedGeneration": 1000}})
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S4_7_a_mapped_status_settles(make_bed: MakeBed) -> None:
     bed = await make_bed(observed_generation="map")
     await bed.cloud.create("a", spec={"x": 0})
@@ -182,6 +191,7 @@ async def test_S4_7_a_mapped_status_settles(make_bed: MakeBed) -> None:
     assert [r for r in bed.cloud.link.requests if r.method == "PATCH"] == []
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S4_7_a_copy_that_was_made_anew_counts_its_own_generations(make_bed: MakeBed) -> None:
     bed = await make_bed(observed_generation="map")
     await bed.cloud.create("a", spec={"x": 0})

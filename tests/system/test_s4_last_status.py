@@ -1,8 +1,11 @@
 """S4.4: the last status of a copy that has vanished, and the copy that takes its place."""
 
+import pytest
+
 from tests.system.bed import Bed
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S4_4_a_copy_that_is_being_made_while_the_last_status_is_acknowledged_gets_it(bed: Bed):
     await bed.cloud.create("a", spec={"x": 1})
     await bed.robot.shows("a", spec={"x": 1})

@@ -11,7 +11,7 @@ from tests.system.conftest import MakeBed
 from tests.system.kinds import one_sided
 from tests.system.roles import roles, status_writes, touched
 
-BOTH = pytest.mark.parametrize("source", ["cloud", "robot"])
+BOTH = pytest.mark.parametrize("source", ["cloud", pytest.param("robot", marks=pytest.mark.nightly("a variation"))])
 
 
 async def reported(up: SideBed, down: SideBed, status: dict[str, Any]) -> None:
@@ -22,6 +22,7 @@ async def reported(up: SideBed, down: SideBed, status: dict[str, Any]) -> None:
     await up.shows("a", status=status)
 
 
+@pytest.mark.nightly("to be shown by the model")
 @BOTH
 async def test_S4_8_a_status_written_upstream_is_let_stand_until_downstream_changes(
     make_bed: MakeBed, source: str
@@ -44,6 +45,7 @@ async def test_S4_8_a_status_written_upstream_is_let_stand_until_downstream_chan
     await up.shows("a", status={"n": 2})
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S4_8_a_status_removed_upstream_comes_back_with_the_next_change(bed: Bed) -> None:
     await reported(bed.cloud, bed.robot, {"n": 1})
     await bed.cloud.set_status("a", None)
@@ -53,6 +55,7 @@ async def test_S4_8_a_status_removed_upstream_comes_back_with_the_next_change(be
     await bed.cloud.shows("a", status={"n": 2})
 
 
+@pytest.mark.nightly("to be shown by the model")
 @BOTH
 async def test_S4_9_a_status_that_upstream_has_already_is_not_sent(make_bed: MakeBed, source: str) -> None:
     bed = await make_bed(source=source)
@@ -101,6 +104,7 @@ async def test_S4_9_what_upstreams_schema_made_of_a_status_is_remembered_and_not
     assert len(status_writes(up, "a")) == 2
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S4_10_two_robots_that_write_one_status_do_not_play_ping_pong(make_bed: MakeBed, tmp_path: Any) -> None:
     bed = await make_bed()
     await reported(bed.cloud, bed.robot, {"n": 1})

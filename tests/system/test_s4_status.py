@@ -10,7 +10,7 @@ from tests.system.bed import Bed, SideBed, eventually, writes
 from tests.system.conftest import MakeBed
 from tests.system.roles import answered, decoded, roles, status_writes, touched
 
-BOTH = pytest.mark.parametrize("source", ["cloud", "robot"])
+BOTH = pytest.mark.parametrize("source", ["cloud", pytest.param("robot", marks=pytest.mark.nightly("a variation"))])
 FORBIDDEN = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403}
 
 
@@ -23,6 +23,7 @@ async def copied(up: SideBed, down: SideBed, name: str = "a", **fields: Any) -> 
 # S4.1 the newest, guarded by uid
 
 
+@pytest.mark.nightly("to be shown by the model")
 @BOTH
 async def test_S4_1_a_changed_status_goes_up_and_is_sent_once(make_bed: MakeBed, source: str) -> None:
     bed = await make_bed(source=source)
@@ -51,6 +52,7 @@ async def test_S4_1_only_the_newest_value_is_sent_after_a_cut_and_never_an_older
     assert len(status_writes(bed.cloud, "a")) == 1
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S4_1_a_status_that_came_back_to_what_upstream_has_is_not_sent_after_a_cut(bed: Bed) -> None:
     await copied(bed.cloud, bed.robot)
     await bed.robot.set_status("a", {"n": 1})
@@ -75,6 +77,7 @@ async def touched_after_cut(bed: Bed) -> None:
     await touched(bed, bed.robot)
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S4_1_a_status_that_flips_while_it_is_being_sent_ends_as_downstream_has_it(bed: Bed) -> None:
     await copied(bed.cloud, bed.robot)
     await bed.robot.set_status("a", {"n": 1})
@@ -126,7 +129,9 @@ async def test_S4_1_a_status_cannot_land_on_a_re_created_object(make_bed: MakeBe
 
 
 @BOTH
-@pytest.mark.parametrize("subresource", [True, False], ids=["subresource", "main"])
+@pytest.mark.parametrize(
+    "subresource", [True, pytest.param(False, marks=pytest.mark.nightly("a variation"))], ids=["subresource", "main"]
+)
 async def test_S4_2_it_is_a_json_patch_that_first_tests_the_uid(
     make_bed: MakeBed, source: str, subresource: bool
 ) -> None:
@@ -174,6 +179,7 @@ async def test_S4_2_where_patch_is_refused_a_put_of_the_bare_status_is_made_and_
     await bed.agent.until(lambda status: status["health"] == "healthy")
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S4_2_the_put_is_guarded_like_the_patch_and_made_anew_after_a_conflict(bed: Bed) -> None:
     bed.cloud.link.inject("/goals/", method="PATCH", status=403, body=FORBIDDEN)
     await copied(bed.cloud, bed.robot)
@@ -193,6 +199,7 @@ async def test_S4_2_the_put_is_guarded_like_the_patch_and_made_anew_after_a_conf
     await bed.robot.shows("a", status={"n": 2}, spec={"x": 2})
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S4_2_a_put_without_the_subresource_carries_the_whole_object(make_bed: MakeBed) -> None:
     bed = await make_bed(status=False)
     bed.cloud.link.inject("/goals/", method="PATCH", status=403, body=FORBIDDEN)
@@ -207,8 +214,11 @@ async def test_S4_2_a_put_without_the_subresource_carries_the_whole_object(make_
 # S4.3 never blanked, removed only where it was
 
 
+@pytest.mark.nightly("to be shown by the model")
 @BOTH
-@pytest.mark.parametrize("subresource", [True, False], ids=["subresource", "main"])
+@pytest.mark.parametrize(
+    "subresource", [True, pytest.param(False, marks=pytest.mark.nightly("a variation"))], ids=["subresource", "main"]
+)
 @pytest.mark.parametrize("subtree", [None, "robot"], ids=["whole", "subtree"])
 async def test_S4_3_a_status_from_before_the_first_sync_is_never_replaced_by_nothing(
     make_bed: MakeBed, source: str, subresource: bool, subtree: str | None
@@ -251,6 +261,7 @@ async def test_S4_3_a_status_from_before_the_first_sync_is_never_replaced_by_not
     assert [w for w in writes(up.link) if "/goals/" in w] == []
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize("subtree", [None, "robot"], ids=["whole", "subtree"])
 async def test_S4_3_an_adopted_copy_keeps_its_status_and_sends_it(make_bed: MakeBed, subtree: str | None) -> None:
     bed = await make_bed(subtree=subtree, start=False)
@@ -268,7 +279,9 @@ async def test_S4_3_an_adopted_copy_keeps_its_status_and_sends_it(make_bed: Make
 
 
 @BOTH
-@pytest.mark.parametrize("subresource", [True, False], ids=["subresource", "main"])
+@pytest.mark.parametrize(
+    "subresource", [True, pytest.param(False, marks=pytest.mark.nightly("a variation"))], ids=["subresource", "main"]
+)
 async def test_S4_3_a_status_that_was_there_and_is_gone_is_removed_upstream(
     make_bed: MakeBed, source: str, subresource: bool
 ) -> None:
@@ -291,7 +304,9 @@ async def test_S4_3_a_status_that_was_there_and_is_gone_is_removed_upstream(
 
 
 @BOTH
-@pytest.mark.parametrize("subresource", [True, False], ids=["subresource", "main"])
+@pytest.mark.parametrize(
+    "subresource", [True, pytest.param(False, marks=pytest.mark.nightly("a variation"))], ids=["subresource", "main"]
+)
 async def test_S4_4_a_created_copy_gets_upstreams_status_once(
     make_bed: MakeBed, source: str, subresource: bool
 ) -> None:
@@ -313,6 +328,7 @@ async def test_S4_4_a_created_copy_gets_upstreams_status_once(
     await up.shows("a", status={"n": 2})
 
 
+@pytest.mark.nightly("to be shown by the model")
 @BOTH
 async def test_S4_4_no_seed_follows_later_when_upstream_gets_a_status(make_bed: MakeBed, source: str) -> None:
     bed = await make_bed(source=source)
@@ -328,6 +344,7 @@ async def test_S4_4_no_seed_follows_later_when_upstream_gets_a_status(make_bed: 
     assert (await up.get("a"))["status"] == {"by": "upstream"}
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S4_4_a_controller_that_writes_first_wins_over_the_seed(make_bed: MakeBed) -> None:
     bed = await make_bed(start=False)
     await bed.cloud.create("a", spec={"x": 1})
@@ -352,6 +369,7 @@ async def test_S4_4_a_controller_that_writes_first_wins_over_the_seed(make_bed: 
     assert "status" not in await bed.robot.get("a")
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S4_4_a_seed_that_is_interrupted_by_a_crash_is_still_given(make_bed: MakeBed) -> None:
     bed = await make_bed(start=False)
     await bed.cloud.create("a", spec={"x": 1})

@@ -9,8 +9,10 @@ from tests.system.bed import SideBed, eventually, writes
 from tests.system.conftest import MakeBed
 from tests.system.roles import answered, decoded, roles, status_writes, touched
 
-BOTH = pytest.mark.parametrize("source", ["cloud", "robot"])
-SHAPES = pytest.mark.parametrize("subresource", [True, False], ids=["subresource", "main"])
+BOTH = pytest.mark.parametrize("source", ["cloud", pytest.param("robot", marks=pytest.mark.nightly("a variation"))])
+SHAPES = pytest.mark.parametrize(
+    "subresource", [True, pytest.param(False, marks=pytest.mark.nightly("a variation"))], ids=["subresource", "main"]
+)
 FORBIDDEN = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403}
 CLOUD: dict[str, Any] = {"cloud": {"plan": 1}, "configuration": {"trolley": True}}
 
@@ -50,6 +52,7 @@ async def test_S4_5_only_the_subtree_moves_and_its_neighbours_stay(
     assert (await up.get("a"))["status"] == {**CLOUD, "robot": {"n": 3}}
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S4_5_a_change_beside_the_subtree_is_not_sent(make_bed: MakeBed) -> None:
     bed = await make_bed(subtree="robot")
     await bed.cloud.create("a", spec={"x": 1})
@@ -65,6 +68,7 @@ async def test_S4_5_a_change_beside_the_subtree_is_not_sent(make_bed: MakeBed) -
     assert status_writes(bed.cloud, "a") == []
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S4_5_the_patch_names_the_key_even_where_it_has_to_be_escaped(make_bed: MakeBed) -> None:
     bed = await make_bed(subtree="a/b~c", start=False)
     await bed.cloud.create("a", spec={"x": 1})
@@ -92,6 +96,7 @@ async def test_S4_5_a_put_in_place_of_the_patch_keeps_the_neighbours_too(make_be
     await bed.cloud.shows("a", status={**CLOUD, "cloud": {"plan": 2}}, spec={"x": 1})
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S4_5_neighbours_that_appear_while_the_status_is_made_survive(make_bed: MakeBed) -> None:
     bed = await make_bed(subtree="robot")
     await bed.cloud.create("a", spec={"x": 1})
@@ -108,6 +113,7 @@ async def test_S4_5_neighbours_that_appear_while_the_status_is_made_survive(make
     await bed.cloud.shows("a", status={**CLOUD, "robot": {"n": 1}})
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize("value", [[1, 2], "text", 7, False, {"deep": {"er": None}}], ids=str)
 async def test_S4_5_the_subtree_may_be_any_value(make_bed: MakeBed, value: Any) -> None:
     bed = await make_bed(subtree="robot", start=False)
@@ -119,7 +125,10 @@ async def test_S4_5_the_subtree_may_be_any_value(make_bed: MakeBed, value: Any) 
     await bed.cloud.shows("a", status=made)
 
 
-@pytest.mark.parametrize("subtree", [None, "robot"], ids=["whole", "subtree"])
+@pytest.mark.nightly("to be shown by the model")
+@pytest.mark.parametrize(
+    "subtree", [None, pytest.param("robot", marks=pytest.mark.nightly("a variation"))], ids=["whole", "subtree"]
+)
 async def test_S4_5_a_downstream_status_that_is_no_object_is_reported_and_not_sent(
     make_bed: MakeBed, subtree: str | None
 ) -> None:
@@ -145,6 +154,7 @@ async def test_S4_5_a_downstream_status_that_is_no_object_is_reported_and_not_se
     await bed.agent.until(lambda status: status["health"] == "healthy")
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S4_5_an_upstream_status_that_is_no_object_has_no_place_for_a_subtree(make_bed: MakeBed) -> None:
     bed = await make_bed(subtree="robot", status=False)
     await bed.cloud.create("a", spec={"x": 1}, status="just text")
@@ -164,7 +174,9 @@ async def test_S4_5_an_upstream_status_that_is_no_object_has_no_place_for_a_subt
 @pytest.mark.parametrize(
     ("cloud_has", "robot_has"), [(False, False), (True, False), (False, True)], ids=["neither", "cloud", "robot"]
 )
-@pytest.mark.parametrize("subtree", [None, "robot"], ids=["whole", "subtree"])
+@pytest.mark.parametrize(
+    "subtree", [None, pytest.param("robot", marks=pytest.mark.nightly("a variation"))], ids=["whole", "subtree"]
+)
 async def test_S4_6_status_works_without_the_subresource_on_either_side(
     make_bed: MakeBed, source: str, cloud_has: bool, robot_has: bool, subtree: str | None
 ) -> None:
@@ -194,6 +206,7 @@ async def test_S4_6_status_works_without_the_subresource_on_either_side(
     assert [w for side in (up, down) for w in writes(side.link) if "/a" in w.removeprefix("PUT ")[-9:]] == []
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S4_6_without_the_subresource_the_status_is_no_content(make_bed: MakeBed) -> None:
     """A status in the main resource changes the generation, but is neither drift downstream nor a change upstream."""
     bed = await make_bed(status=False)

@@ -13,7 +13,7 @@ from tests.system.crowd import copied, holds_exactly
 from tests.system.kinds import forbid_discovery
 
 
-@pytest.mark.parametrize("count", [2, 30])
+@pytest.mark.parametrize("count", [pytest.param(2, marks=pytest.mark.nightly("a variation")), 30])
 @pytest.mark.fault_16
 async def test_S5_5a_a_crd_deleted_in_the_cloud_deletes_nothing_on_the_robot(bed: Bed, count: int):
     names = await copied(bed, count)
@@ -43,6 +43,7 @@ async def test_S5_5a_a_crd_deleted_in_the_cloud_deletes_nothing_on_the_robot(bed
     await bed.robot.gone(names[0])
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_16
 async def test_S5_5a_a_kind_that_was_deleted_while_the_agent_was_down_is_missing_too(bed: Bed):
     names = await copied(bed, 2)
@@ -55,6 +56,7 @@ async def test_S5_5a_a_kind_that_was_deleted_while_the_agent_was_down_is_missing
     assert writes(bed.robot.link) == []
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_16
 async def test_S5_5a_a_kind_that_is_only_being_deleted_is_missing_already(bed: Bed):
     await copied(bed, 3)
@@ -71,6 +73,7 @@ async def test_S5_5a_a_kind_that_is_only_being_deleted_is_missing_already(bed: B
     await bed.cloud.api.until_gone(CRD.object(bed.resource))
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S5_5a_where_discovery_is_forbidden_one_deletion_of_many_is_looked_at_twice(make_bed: MakeBed):
     bed = await make_bed(start=False)
     forbid_discovery(bed)
@@ -82,6 +85,7 @@ async def test_S5_5a_where_discovery_is_forbidden_one_deletion_of_many_is_looked
     assert len(lists(bed.cloud.link)) == 1  # for it may be the first of a kind that is being deleted
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S5_5a_where_discovery_is_forbidden_the_last_copies_are_looked_at_twice(make_bed: MakeBed):
     bed = await make_bed(start=False)
     forbid_discovery(bed)
@@ -97,6 +101,7 @@ async def test_S5_5a_where_discovery_is_forbidden_the_last_copies_are_looked_at_
     await bed.agent.until(lambda status: status["health"] == "healthy")
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S5_5a_where_discovery_is_forbidden_a_deleted_crd_still_deletes_nothing(make_bed: MakeBed):
     bed = await make_bed(start=False)
     forbid_discovery(bed)
@@ -119,6 +124,7 @@ async def test_S5_5b_thirty_objects_deleted_one_by_one_are_all_gone_without_a_ho
     assert (sum(seen), status["holds"], status["kinds"][0]["held"]) == (0, [], 0)
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S5_5b_a_mass_deletion_is_verified_by_a_fresh_list_and_goes_on_at_once(bed: Bed):
     names = await copied(bed, 20)
     bed.cloud.link.clear()
@@ -128,6 +134,7 @@ async def test_S5_5b_a_mass_deletion_is_verified_by_a_fresh_list_and_goes_on_at_
     assert (await bed.agent.status())["holds"] == []
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S5_5b_a_mass_deletion_that_cannot_be_verified_is_held_until_the_objects_come_back(bed: Bed):
     names = await copied(bed, 20)
     bed.cloud.link.inject("/goals", status=500, when=full_list)
@@ -145,6 +152,7 @@ async def test_S5_5b_a_mass_deletion_that_cannot_be_verified_is_held_until_the_o
     await holds_exactly(bed.robot, names)
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_16
 @pytest.mark.parametrize("where", [r"/goals\?", ""], ids=["the kind", "everything"])
 @pytest.mark.parametrize("body", [b"<html>sign in to go on</html>", b'{"items": []}'], ids=["html", "{}"])

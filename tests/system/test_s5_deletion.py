@@ -7,7 +7,7 @@ from tests.system.bed import OURS, Bed, History, SideBed, eventually, writes
 from tests.system.conftest import MakeBed
 
 UPSTREAM_UID = OURS + "upstream-uid"
-SOURCES = ("cloud", "robot")
+SOURCES = ["cloud", pytest.param("robot", marks=pytest.mark.nightly("a variation"))]
 FINALIZER = {"metadata": {"finalizers": ["example.com/wait"]}}
 NO_FINALIZER = {"metadata": {"finalizers": None}}
 
@@ -36,6 +36,7 @@ async def history_ends(history: History, status: object) -> None:
     await eventually(check, what=f"the history ends with {status}")
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize("source", SOURCES)
 async def test_S5_upstream_seen_and_downstream_absent_creates(make_bed: MakeBed, source: str):
     bed = await make_bed(source=source)
@@ -60,6 +61,7 @@ async def test_S5_upstream_absent_deletes_the_copy_by_uid_and_in_the_background(
     assert options["propagationPolicy"] == "Background"
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize("source", SOURCES)
 async def test_S5_upstream_deleted_while_the_agent_was_down_deletes_the_copy(make_bed: MakeBed, source: str):
     bed = await make_bed(source=source)
@@ -97,6 +99,7 @@ async def test_S5_upstream_terminating_deletes_the_copy_and_takes_its_final_stat
     await up.gone("a")
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S5_a_terminating_upstream_that_was_never_copied_is_not_created(make_bed: MakeBed):
     bed = await make_bed(start=False)
     await bed.cloud.create("a", spec={"x": 1})
@@ -110,6 +113,7 @@ async def test_S5_a_terminating_upstream_that_was_never_copied_is_not_created(ma
     await bed.cloud.patch("a", NO_FINALIZER)
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S5_upstream_unseen_does_nothing(make_bed: MakeBed):
     bed = await make_bed(start=False)
     await bed.robot.create("by-hand", spec={"x": 1})
@@ -146,6 +150,7 @@ async def test_S5_2_a_copy_deleted_downstream_only_comes_back(make_bed: MakeBed,
     assert (await up.get("a"))["status"] == {"phase": "RUNNING"}
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S5_2_the_last_unsent_status_goes_up_before_the_copy_comes_back(bed: Bed):
     await bed.cloud.create("a", spec={"x": 1})
     await bed.robot.shows("a")
@@ -173,6 +178,7 @@ async def test_S5_2_the_last_unsent_status_goes_up_before_the_copy_comes_back(be
     assert len(status_writes(bed.cloud.link, "a")) == 1
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S5_2_S4_4_a_copy_deleted_in_an_outage_comes_back_with_the_status_that_is_still_owed(bed: Bed):
     await bed.cloud.create("a", spec={"x": 1})
     await bed.robot.shows("a", spec={"x": 1})
@@ -238,6 +244,7 @@ async def test_S5_4_status_of_the_old_object_never_shows_on_its_successor(make_b
     assert [status for status in history.statuses() if status] == [{"phase": "NEW"}]
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S5_4_a_blocked_copy_keeps_its_status_from_the_successor(bed: Bed):
     await bed.cloud.create("a", spec={"x": 1})
     await bed.robot.shows("a")
@@ -258,6 +265,7 @@ async def test_S5_4_a_blocked_copy_keeps_its_status_from_the_successor(bed: Bed)
     assert [status for status in history.statuses() if status] == [{"phase": "NEW"}]
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_25
 @pytest.mark.parametrize("restarted", [False, True])
 async def test_S5_4_what_an_outage_left_in_the_outbox_is_not_for_the_successor(bed: Bed, restarted: bool):

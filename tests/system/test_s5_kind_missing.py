@@ -12,11 +12,13 @@ from tests.system.crowd import copied, holds_exactly
 from tests.system.roles import UID
 from tests.system.vanished import RIGHTS, all_held, back, delete_crd, out_of_sight
 
-LONG = pytest.mark.long
+LONG = pytest.mark.nightly
 
 
 @pytest.mark.fault_16
-@pytest.mark.parametrize("rights", RIGHTS)
+@pytest.mark.parametrize(
+    "rights", [RIGHTS[0], *(pytest.param(rights, marks=pytest.mark.nightly("a variation")) for rights in RIGHTS[1:])]
+)
 @pytest.mark.parametrize("count", [2, pytest.param(215, marks=LONG)])
 async def test_S5_5a_a_kind_deleted_in_the_cloud_is_held_and_goes_on_by_itself_when_it_is_back(
     make_looker: MakeLooker, count: int, rights: str
@@ -49,6 +51,7 @@ async def test_S5_5a_a_kind_deleted_in_the_cloud_is_held_and_goes_on_by_itself_w
     await bed.robot.gone(names[0])
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_16
 @pytest.mark.parametrize("rights", RIGHTS)
 @pytest.mark.parametrize("how", ["down", "cut"])
@@ -77,7 +80,7 @@ async def test_S5_5a_a_kind_deleted_out_of_sight_is_held_before_anything_is_put_
         await bed.robot.shows(name, spec={"x": 2})
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.fault_16
 @pytest.mark.parametrize("how", ["down", "cut"])
 async def test_S5_5a_215_copies_of_a_kind_deleted_out_of_sight_are_held(make_looker: MakeLooker, how: str):
@@ -91,6 +94,7 @@ async def test_S5_5a_215_copies_of_a_kind_deleted_out_of_sight_are_held(make_loo
     await holds_exactly(bed.robot, names)
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_16
 async def test_S5_5a_what_is_held_for_a_missing_kind_can_be_let_go_for_good(bed: Bed):
     await copied(bed, 8)
@@ -128,6 +132,7 @@ async def test_S5_5a_a_kind_deleted_on_the_robot_costs_no_copy_in_the_cloud(make
     await bed.cloud.gone(names[0])
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_16
 async def test_S5_5a_a_gateway_that_knows_no_path_for_a_while_leaves_nothing_held(bed: Bed):
     names = await copied(bed, 8)

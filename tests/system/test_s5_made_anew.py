@@ -14,9 +14,9 @@ from tests.system.crowd import copied, holds_exactly
 from tests.system.kinds import account, account_name, rules
 from tests.system.vanished import all_held, back, delete_crd, out_of_sight
 
-LONG = pytest.mark.long
+LONG = pytest.mark.nightly
 SECONDS = 90.0
-OUT_OF_SIGHT = ["down", "cut"]
+OUT_OF_SIGHT = ["down", pytest.param("cut", marks=pytest.mark.nightly("a variation"))]
 
 
 async def make_anew(bed: Bed, *names: str) -> None:
@@ -27,6 +27,7 @@ async def make_anew(bed: Bed, *names: str) -> None:
         await bed.cloud.create(name, spec={"x": 2})
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_16
 @pytest.mark.parametrize("count", [2, pytest.param(20, marks=LONG)])
 @pytest.mark.parametrize("how", OUT_OF_SIGHT)
@@ -61,6 +62,7 @@ async def test_S5_5a_a_kind_made_anew_before_our_eyes_costs_no_copy(bed: Bed):
     assert deletes(bed.robot.link) == []
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_16
 async def test_S5_5a_what_a_kind_made_anew_lacks_is_held_and_can_be_let_go(bed: Bed):
     names = await copied(bed, 4)
@@ -78,6 +80,7 @@ async def test_S5_5a_what_a_kind_made_anew_lacks_is_held_and_can_be_let_go(bed: 
     assert (await bed.agent.until(lambda status: status["health"] == "healthy"))["holds"] == []
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_16
 async def test_S5_5a_a_kind_made_anew_with_all_its_objects_holds_nothing_back_later(bed: Bed):
     names = await copied(bed, 2)
@@ -112,6 +115,7 @@ async def test_S5_5a_a_small_account_that_may_read_the_crd_and_kube_system_is_en
     await back(bed, names)
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize("count", [2, 20])
 async def test_S5_5b_where_crds_may_not_be_read_a_kind_made_anew_out_of_sight_is_a_kind_that_was_emptied(
     make_looker: MakeLooker, count: int
@@ -132,6 +136,7 @@ async def test_S5_5b_where_crds_may_not_be_read_a_kind_made_anew_out_of_sight_is
     assert len(refused) <= len(lists(bed.cloud.link)) + 2, "who may not read it does not ask for every batch"
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_16
 async def test_S5_5a_a_kind_is_asked_for_with_two_small_requests_a_batch(bed: Bed):
     names = await copied(bed, 5)

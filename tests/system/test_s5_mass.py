@@ -15,7 +15,7 @@ from tests.system.crowd import copied, holds_exactly
 from tests.system.kinds import another, until_row
 from tests.system.vanished import out_of_sight
 
-FLEET = [40, pytest.param(215, marks=pytest.mark.long)]
+FLEET = [40, pytest.param(215, marks=pytest.mark.nightly)]
 
 
 def questions(bed: Bed) -> list[Request]:
@@ -47,7 +47,7 @@ async def all_gone_unheld(bed: Bed, *, seconds: float = 60.0) -> None:
     assert (status["holds"], status["kinds"][0]["held"]) == ([], 0)
 
 
-@pytest.mark.parametrize("how", ["loop", "collection"])
+@pytest.mark.parametrize("how", [pytest.param("loop", marks=pytest.mark.nightly("a variation")), "collection"])
 @pytest.mark.parametrize("count", FLEET)
 async def test_S5_5b_what_an_operator_deletes_is_gone_with_a_verification_a_batch(bed: Bed, count: int, how: str):
     names = await copied(bed, count)
@@ -61,6 +61,7 @@ async def test_S5_5b_what_an_operator_deletes_is_gone_with_a_verification_a_batc
     assert 1 <= len(questions(bed)) <= seconds * 4 + 2
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize("how", ["down", "cut"])
 @pytest.mark.parametrize("count", FLEET)
 async def test_S5_5b_what_an_operator_deletes_out_of_sight_is_gone_when_it_is_seen(bed: Bed, count: int, how: str):
@@ -73,6 +74,7 @@ async def test_S5_5b_what_an_operator_deletes_out_of_sight_is_gone_when_it_is_se
     assert len(lists(bed.cloud.link)) <= (time.monotonic() - began) / 2 + 3  # a batch is what comes within 2 s
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S5_5b_a_mass_deletion_whose_confirmation_the_link_cuts_off_is_confirmed_when_it_is_back(bed: Bed):
     names = await copied(bed, 20)
     bed.cloud.link.clear()
@@ -96,6 +98,7 @@ async def unverifiable(bed: Bed, count: int) -> tuple[list[str], dict[str, Any]]
     return names, await one_hold(bed)
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S5_5b_a_mass_deletion_that_nobody_confirms_is_held_whole_and_everybody_says_the_same(bed: Bed):
     names, hold = await unverifiable(bed, 20)
     assert (hold["reason"], hold["objects"]) == ("MassDeletion", 20)
@@ -119,6 +122,7 @@ async def test_S5_5b_a_mass_deletion_that_nobody_confirms_is_held_whole_and_ever
     assert await bed.robot.names() == set(names)
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S5_5b_what_is_held_is_said_from_the_first_moment_on_and_not_forgotten_before_it(bed: Bed):
     _, hold = await unverifiable(bed, 12)
     async with bed.stopped():
@@ -134,6 +138,7 @@ async def test_S5_5b_what_is_held_is_said_from_the_first_moment_on_and_not_forgo
     assert (status["health"], [(h["id"], h["objects"]) for h in status["holds"]]) == ("attention", [(hold["id"], 12)])
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S5_5b_objects_that_come_back_leave_the_hold_and_the_rest_can_be_let_go(bed: Bed):
     names, hold = await unverifiable(bed, 12)
     bed.cloud.link.heal()
@@ -149,6 +154,7 @@ async def test_S5_5b_objects_that_come_back_leave_the_hold_and_the_rest_can_be_l
     await bed.agent.until(lambda status: status["health"] == "healthy" and not status["holds"])
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S5_5b_what_is_released_while_the_cloud_is_away_is_done_at_once(bed: Bed):
     _, hold = await unverifiable(bed, 12)
     bed.cloud.link.cut()
@@ -164,6 +170,7 @@ async def test_S5_5b_what_is_released_while_the_cloud_is_away_is_done_at_once(be
     assert await bed.robot.names() == set()
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S5_5_while_one_kind_is_held_another_goes_on_at_once(bed: Bed):
     cloud_tasks, robot_tasks = await another(bed)
     await until_row(bed, "tasks", state="syncing")
@@ -186,6 +193,7 @@ async def test_S5_5_while_one_kind_is_held_another_goes_on_at_once(bed: Bed):
     assert (await until_row(bed, "tasks", state="syncing"))["held"] == 0
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S5_5b_a_mass_of_terminating_objects_is_verified_and_deleted(bed: Bed):
     names = await copied(bed, 12)
     for name in names:

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from crsyncer.sandbox.agent import AgentProcess
 from crsyncer.sandbox.api import Api
 from crsyncer.sandbox.datastore import etcd
@@ -24,6 +26,7 @@ async def test_S5_3_orphans_on_the_robot_are_deleted_by_default_also_when_made_b
     assert await bed.robot.names() == {"a"}
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S5_3_a_hand_made_object_is_deleted_after_a_restart_too(bed: Bed):
     await bed.cloud.create("a", spec={"x": 1})
     await bed.robot.shows("a")
@@ -33,6 +36,7 @@ async def test_S5_3_a_hand_made_object_is_deleted_after_a_restart_too(bed: Bed):
     await bed.robot.gone("by-hand")
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S5_3_orphans_keep_deletes_only_copies_that_carry_our_annotation(make_bed: MakeBed):
     bed = await make_bed(orphans="keep")
     await bed.cloud.create("a", spec={"x": 1})
@@ -47,6 +51,7 @@ async def test_S5_3_orphans_keep_deletes_only_copies_that_carry_our_annotation(m
     assert await bed.robot.names() == {"by-hand"}
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S5_3_unlabelled_objects_of_a_filtered_kind_are_local(make_bed: MakeBed):
     bed = await make_bed(filtered="true", start=False)
     local = await bed.robot.create("local", spec={"x": 1})
@@ -80,6 +85,7 @@ async def test_S5_3_in_the_cloud_only_what_this_robot_signed_is_ever_touched(mak
     assert [name for name, _ in deletes(bed.cloud.link)] == ["lost"]
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S5_3_two_robots_on_one_cloud_kind_leave_each_other_alone(make_bed: MakeBed, sandbox: Sandbox):
     bed = await make_bed(source="robot")
     programs = sandbox.programs

@@ -59,14 +59,13 @@ def without_wal(database: Path) -> None:
     database.with_name(database.name + "-wal").unlink()
 
 
+VARIATIONS = (truncated, break_bodies, newer, headless, flipped, foreign, with_anothers_wal)
+
+
 @pytest.mark.fault_45
 @pytest.mark.fault_47
 @pytest.mark.parametrize(
-    "spoil",
-    [
-        *(garbage, truncated, break_bodies, newer),
-        *(pytest.param(spoil, marks=pytest.mark.long) for spoil in (headless, flipped, foreign, with_anothers_wal)),
-    ],
+    "spoil", [garbage, *(pytest.param(spoil, marks=pytest.mark.nightly("a variation")) for spoil in VARIATIONS)]
 )
 async def test_S6_5_a_bad_database_is_set_aside_and_rebuilt(bed: Bed, spoil: Callable[[Path], None]) -> None:
     names = await copied(bed, 5)
@@ -89,6 +88,7 @@ async def test_S6_5_a_bad_database_is_set_aside_and_rebuilt(bed: Bed, spoil: Cal
     assert await bed.robot.names() == await bed.cloud.names() == set(names)
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_45
 async def test_S6_2_without_its_wal_the_database_is_only_older(bed: Bed) -> None:
     names = await copied(bed, 3)
@@ -111,6 +111,7 @@ async def test_S6_2_without_its_wal_the_database_is_only_older(bed: Bed) -> None
     assert lists(bed.robot.link) == lists(bed.cloud.link) == []
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_47
 async def test_S6_5_an_older_database_is_migrated_and_resumes(bed: Bed) -> None:
     await copied(bed, 3)
@@ -126,6 +127,7 @@ async def test_S6_5_an_older_database_is_migrated_and_resumes(bed: Bed) -> None:
     assert writes(bed.robot.link) == writes(bed.cloud.link) == []
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_45
 async def test_S4_1_a_status_saved_from_a_broken_database_does_not_go_over_a_newer_one(bed: Bed) -> None:
     await copied(bed, 1)

@@ -13,8 +13,8 @@ from tests.system.state_dir import degraded, everything_travels, quiet, recovere
 
 REFUSALS = [
     pytest.param(lambda disk: disk.fill(), id="full"),
-    pytest.param(lambda disk: disk.fail(errno.EROFS), id="read-only"),
-    pytest.param(lambda disk: disk.fail(errno.EIO), marks=pytest.mark.long, id="failing"),
+    pytest.param(lambda disk: disk.fail(errno.EROFS), marks=pytest.mark.nightly("a variation"), id="read-only"),
+    pytest.param(lambda disk: disk.fail(errno.EIO), marks=pytest.mark.nightly, id="failing"),
     pytest.param(lambda disk: disk.slow(NEVER), id="silent"),
 ]
 
@@ -47,6 +47,7 @@ async def test_S6_5_a_disk_that_refuses_stops_nothing_and_is_said_to(
     await recovered(bed)
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_43
 @pytest.mark.fault_44
 @pytest.mark.parametrize("refuse", REFUSALS[:3])
@@ -66,6 +67,7 @@ async def test_S6_1_killed_while_the_disk_refuses_it_resumes_where_the_disk_was(
     assert await bed.robot.names() == await bed.cloud.names() == {"g00", "g01", "g02"}
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_44
 async def test_S6_1_a_live_change_does_not_wait_for_a_disk_that_syncs_slowly(disk: Disk, make_bed: MakeBed) -> None:
     bed = await make_bed(wrapper=disk.wrapper)

@@ -77,9 +77,9 @@ async def dying(bed: Bed, faults: Iterable[str]) -> None:
 
 @pytest.mark.fault_01
 @pytest.mark.parametrize(
-    "commits", [pytest.param(range(1, 4), id="few"), pytest.param(range(1, 25), id="many", marks=pytest.mark.long)]
+    "commits", [pytest.param(range(1, 4), id="few"), pytest.param(range(1, 25), id="many", marks=pytest.mark.nightly)]
 )
-@pytest.mark.parametrize("point", ["commit", "committed"])
+@pytest.mark.parametrize("point", [pytest.param("commit", marks=pytest.mark.nightly("a variation")), "committed"])
 async def test_S6_1_killed_at_every_commit_what_is_replayed_changes_nothing(
     make_bed: MakeBed, point: str, commits: range
 ) -> None:
@@ -98,6 +98,7 @@ async def test_S6_1_killed_at_every_commit_what_is_replayed_changes_nothing(
     await lived_once(bed, histories, lives)
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_01
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 async def test_S6_1_killed_at_a_request_what_it_asks_for_again_changes_nothing(bed: Bed, after: bool) -> None:
@@ -135,7 +136,7 @@ async def test_S6_1_killed_at_a_request_what_it_asks_for_again_changes_nothing(b
 
 
 @pytest.mark.fault_02
-@pytest.mark.parametrize("kills", [5, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [5, pytest.param(200, marks=pytest.mark.nightly)])
 async def test_S6_3_killed_again_and_again_under_load_it_loses_nothing(bed: Bed, kills: int) -> None:
     names = await copied(bed, 10)
     seeded, over = random.Random(kills), asyncio.Event()

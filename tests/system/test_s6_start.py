@@ -65,6 +65,7 @@ async def test_S6_5_started_on_a_disk_that_refuses_it_enforces_what_is_there_wit
     await recovered(bed)
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_44
 @pytest.mark.fault_48
 async def test_S6_5_a_read_only_disk_that_holds_nothing_yet_is_no_reason_not_to_sync(
@@ -106,6 +107,7 @@ async def everything_from_scratch(bed: Bed) -> None:
     await everything_travels(bed, "one")
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_44
 async def test_S6_4_what_could_not_be_read_costs_a_relist_and_then_a_restart(
     state_disk: Mount, make_bed: MakeBed

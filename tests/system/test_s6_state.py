@@ -45,6 +45,7 @@ async def test_S6_3_twenty_statuses_of_an_outage_survive_kill_9_and_arrive_once(
     assert deletes(bed.robot.link) == deletes(bed.cloud.link) == []
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S6_3_the_outbox_keeps_one_row_an_object_and_its_first_dirty_time(bed: Bed):
     await copied(bed, 1)
     bed.cloud.link.cut()
@@ -62,6 +63,7 @@ async def test_S6_3_the_outbox_keeps_one_row_an_object_and_its_first_dirty_time(
     await bed.cloud.shows("g00", status={"step": 5})
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S6_1_kill_9_at_any_moment_is_followed_by_a_replay_that_changes_nothing(bed: Bed):
     names = await copied(bed, 8)
     for phase in ("ONE", "TWO", "THREE"):
@@ -83,7 +85,7 @@ async def test_S6_1_kill_9_at_any_moment_is_followed_by_a_replay_that_changes_no
     assert [each["items"] for each in after] == [each["items"] for each in before]
 
 
-@pytest.mark.parametrize("kill", [False, True])
+@pytest.mark.parametrize("kill", [pytest.param(False, marks=pytest.mark.nightly("a variation")), True])
 async def test_S6_2_a_restart_with_300_objects_writes_nothing_and_lists_nothing(bed: Bed, kill: bool):
     await copied(bed, 300)
     await quiet(bed)
@@ -108,6 +110,7 @@ async def test_S6_2_a_restart_with_300_objects_writes_nothing_and_lists_nothing(
     assert [each["items"] for each in after] == [each["items"] for each in before]
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S6_2_a_cursor_of_another_selector_is_worth_nothing(make_bed: MakeBed, tmp_path: Path):
     config = tmp_path / "config.yaml"
     config.write_text("robotName: robot-1\n")
@@ -141,6 +144,7 @@ async def test_S6_4_a_lost_database_costs_a_relist_and_no_write(bed: Bed):
     assert writes(bed.robot.link) == writes(bed.cloud.link) == []
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S6_4_a_deletion_and_a_change_of_the_time_without_a_database_still_arrive(bed: Bed):
     await copied(bed, 3)
     async with bed.stopped(kill=True):

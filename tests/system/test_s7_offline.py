@@ -48,6 +48,7 @@ async def test_S7_1_a_copy_deleted_by_hand_is_back_from_the_store_with_the_cloud
     assert copy["metadata"]["annotations"] == old["metadata"]["annotations"]
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S7_1_a_copy_that_was_deleted_before_boot_is_made_again(bed: Bed):
     await copied(bed, 3)
     await bed.agent.stop()
@@ -57,6 +58,7 @@ async def test_S7_1_a_copy_that_was_deleted_before_boot_is_made_again(bed: Bed):
     await holds_exactly(bed.robot, ["g00", "g01", "g02"])
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S7_1_drift_is_reverted_with_the_cloud_absent_since_boot(bed: Bed):
     await copied(bed, 1)
     await without_cloud(bed)
@@ -64,6 +66,7 @@ async def test_S7_1_drift_is_reverted_with_the_cloud_absent_since_boot(bed: Bed)
     await bed.robot.shows("g00", spec={"x": 1})
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_05
 async def test_S7_1_statuses_are_collected_with_the_cloud_absent_since_boot(bed: Bed):
     await copied(bed, 3)
@@ -78,6 +81,7 @@ async def test_S7_1_statuses_are_collected_with_the_cloud_absent_since_boot(bed:
         await bed.cloud.shows(name, status={"phase": "DONE"})
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S7_1_nothing_is_deleted_on_old_knowledge_alone(bed: Bed):
     await copied(bed, 2)
     await without_cloud(bed)
@@ -147,6 +151,7 @@ def robot_seen(version: int, status: dict[str, Any]) -> bool:
     return int(status["kinds"][0]["cursor"]["robot"] or 0) >= version
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S7_2_final_statuses_go_before_periodic_ones(bed: Bed):
     names = await copied(bed, 40)
     bed.cloud.link.cut()
@@ -189,6 +194,7 @@ async def test_S7_3_with_both_sides_absent_the_agent_waits_idly(make_bed: MakeBe
     await bed.until_kind("syncing")
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S7_3_a_robot_that_is_absent_at_start_is_waited_for(make_bed: MakeBed):
     bed = await make_bed()
     await copied(bed, 2)
@@ -206,6 +212,7 @@ async def test_S7_3_a_robot_that_is_absent_at_start_is_waited_for(make_bed: Make
     await bed.robot.shows("g00", spec={"x": 2})
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S7_a_robot_that_vanishes_while_running_makes_its_kinds_wait(bed: Bed):
     await copied(bed, 1)
     bed.robot.link.cut()
@@ -220,6 +227,7 @@ async def test_S7_a_robot_that_vanishes_while_running_makes_its_kinds_wait(bed: 
     assert len(watches(bed.robot.link)) == 1
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S7_1_an_agent_that_starts_offline_knows_when_the_cloud_last_answered(bed: Bed):
     await bed.until_side("cloud", "connected")
     async with bed.stopped():

@@ -3,10 +3,13 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from tests.system.asked import full_list
 from tests.system.bed import Bed, eventually
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S8_3_a_crash_before_a_restored_cloud_was_listed_makes_nothing_look_newer_than_it(
     bed: Bed, tmp_path: Path
 ):

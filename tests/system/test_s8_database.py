@@ -14,6 +14,7 @@ from tests.system.roles import roles
 from tests.system.travel import SLOW
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize("source", ["cloud", "robot"])
 async def test_S4_1_a_status_that_waited_in_an_older_database_never_goes_over_a_newer_one(
     make_bed: MakeBed, tmp_path: Path, source: str
@@ -69,6 +70,7 @@ async def test_S4_1_a_status_that_waited_in_an_older_database_never_goes_over_a_
     assert [(obj["metadata"]["name"], obj["status"]) for _, obj in history.events] == [("a", {"phase": "NEWEST"})]
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize("source", ["cloud", "robot"])
 async def test_S6_4_a_deletion_of_an_older_database_is_about_the_object_of_that_time(
     make_bed: MakeBed, tmp_path: Path, source: str
@@ -105,6 +107,7 @@ def bed_side(bed: Bed, side: object) -> str:
     return "cloud" if side is bed.cloud else "robot"
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S4_1_a_status_of_an_older_database_whose_copy_is_gone_does_not_go_over_a_newer_one(
     bed: Bed, tmp_path: Path
 ):
@@ -140,6 +143,7 @@ async def test_S4_1_a_status_of_an_older_database_whose_copy_is_gone_does_not_go
     assert {"phase": "OLD"} not in history.statuses()
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize("lost", [(), ("cursors",), ("cursors", "objects", "rests")])
 async def test_S6_3_the_final_status_of_a_copy_that_is_gone_is_sent_after_a_restart(bed: Bed, lost: tuple[str, ...]):
     await bed.cloud.create("a", spec={"x": 1})

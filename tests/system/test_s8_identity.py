@@ -54,6 +54,7 @@ async def test_S8_1_a_crd_of_another_uid_is_another_cluster(blind: Bed):
     await crd_is_the_identity(blind)
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S8_1_a_crd_made_anew_before_our_eyes_is_the_same_cluster(blind: Bed):
     await blind.cloud.api.delete(CRD.object(blind.resource))
     await blind.until_kind("kind-missing", seconds=SLOW)
@@ -68,6 +69,7 @@ async def test_S8_1_a_crd_made_anew_before_our_eyes_is_the_same_cluster(blind: B
     await crd_is_the_identity(blind)
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S8_1_one_crd_of_several_made_anew_is_the_same_cluster(blind: Bed):
     await another(blind)
     await until_row(blind, "tasks", state="syncing")
@@ -84,6 +86,7 @@ async def test_S8_1_one_crd_of_several_made_anew_is_the_same_cluster(blind: Bed)
     assert (await blind.agent.status())["sides"]["cloud"]["state"] == "connected"
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S8_1_a_right_that_is_withdrawn_leaves_what_was_known(bed: Bed):
     known = await identity(bed)
     gone = bed.cloud.link.inject(KUBE_SYSTEM_PATH, status=403, body=FORBIDDEN)
@@ -99,6 +102,7 @@ async def test_S8_1_a_right_that_is_withdrawn_leaves_what_was_known(bed: Bed):
     await bed.until_side("cloud", "identity-changed")
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S8_1_a_server_that_has_not_made_its_namespaces_is_no_cluster_yet(bed: Bed):
     await bed.cloud.create("a", spec={"x": 1})
     await bed.robot.shows("a", spec={"x": 1})

@@ -65,7 +65,7 @@ async def changed(bed: Bed) -> int:
     return await revision(bed.cloud)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.fault_19
 @pytest.mark.parametrize("running", [True, False], ids=["running", "stopped"])
 async def test_S8_2_S8_3_a_restored_cloud_that_has_overtaken_the_cursor_is_noticed(
@@ -95,7 +95,7 @@ async def test_S8_2_S8_3_a_restored_cloud_that_has_overtaken_the_cursor_is_notic
     assert status["health"] == "attention"
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.fault_19
 async def test_S8_2_S8_4_a_restored_robot_that_has_overtaken_the_cursor_is_noticed(bed: Bed, tmp_path: Path):
     await begun(bed)
@@ -130,6 +130,7 @@ async def watched(side: SideBed, plural: str = "goals") -> None:
     await eventually(check, seconds=SLOW, what="the kind is watched")
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S8_2_each_kind_proves_its_history_for_few_bytes_and_is_not_listed_also_an_empty_one(bed: Bed):
     await another(bed)
     await until_row(bed, "tasks", state="syncing")
@@ -144,7 +145,7 @@ async def test_S8_2_each_kind_proves_its_history_for_few_bytes_and_is_not_listed
     assert lists(bed.cloud.link, "tasks") == []  # once, where nothing was seen of it, and not again
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.fault_19
 async def test_S8_2_a_kind_that_comes_later_is_not_proven_by_what_others_saw_of_the_new_history(
     bed: Bed, tmp_path: Path
@@ -174,7 +175,7 @@ async def test_S8_2_a_kind_that_comes_later_is_not_proven_by_what_others_saw_of_
     await robot_tasks.shows("c", spec={"x": 1}, seconds=SLOW)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 async def test_S8_2_a_slow_link_is_no_restored_cluster(bed: Bed):
     await begun(bed)
     before = await bed.kind()
@@ -187,6 +188,7 @@ async def test_S8_2_a_slow_link_is_no_restored_cluster(bed: Bed):
     assert (await bed.agent.status())["holds"] == []
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S8_2_a_far_server_that_ends_every_watch_at_once_is_no_restored_cluster(bed: Bed):
     await begun(bed)
     before = await bed.kind()
@@ -201,6 +203,7 @@ async def test_S8_2_a_far_server_that_ends_every_watch_at_once_is_no_restored_cl
     assert (await bed.agent.status())["holds"] == []
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S8_2_who_repeats_something_else_has_another_history_and_costs_no_copy(bed: Bed):
     await begun(bed)
     before = (await bed.kind())["relists"]
@@ -219,7 +222,7 @@ async def test_S8_2_who_repeats_something_else_has_another_history_and_costs_no_
     assert [write for write in writes(bed.robot.link) if write.startswith("DELETE")] == []
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 async def test_S8_2_S9_2_a_quiet_kind_is_listed_once_for_each_start_of_an_api_server(bed: Bed):
     await begun(bed)
     before = (await bed.kind())["relists"]["cloud"]

@@ -31,7 +31,7 @@ async def ordinary_deletion(bed: Bed, name: str, source: str = "cloud") -> None:
     assert status["holds"] == []
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.fault_19
 @pytest.mark.parametrize("running", [True, False], ids=["running", "stopped"])
 async def test_S8_3_an_etcd_from_before_the_last_50_changes(bed: Bed, tmp_path: Path, running: bool):
@@ -78,7 +78,7 @@ async def test_S8_3_an_etcd_from_before_the_last_50_changes(bed: Bed, tmp_path: 
     await ordinary_deletion(bed, "dropped0")
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.fault_19
 @pytest.mark.parametrize("running", [True, False], ids=["running", "stopped"])
 async def test_S8_3_a_restored_cloud_gets_the_robots_own_objects_again(
@@ -117,6 +117,7 @@ async def test_S8_3_a_restored_cloud_gets_the_robots_own_objects_again(
     await ordinary_deletion(bed, "a", "robot")
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S8_3_a_restore_that_cost_no_copy_leaves_no_hold_behind(bed: Bed, tmp_path: Path):
     for name in ("a", "b"):
         await bed.cloud.create(name, spec={"x": 1})
@@ -133,7 +134,10 @@ async def test_S8_3_a_restore_that_cost_no_copy_leaves_no_hold_behind(bed: Bed, 
     await ordinary_deletion(bed, "b")
 
 
-@pytest.mark.parametrize("restarted", [False, pytest.param(True, marks=pytest.mark.long)], ids=["running", "restarted"])
+@pytest.mark.nightly("to be shown by the model")
+@pytest.mark.parametrize(
+    "restarted", [False, pytest.param(True, marks=pytest.mark.nightly)], ids=["running", "restarted"]
+)
 async def test_S8_3_a_hold_ends_when_nothing_is_left_to_hold(bed: Bed, tmp_path: Path, restarted: bool):
     for name in ("a", "b"):
         await bed.cloud.create(name, spec={"x": 1})
@@ -164,6 +168,7 @@ async def test_S8_3_a_hold_ends_when_nothing_is_left_to_hold(bed: Bed, tmp_path:
     await ordinary_deletion(bed, "a")
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S8_2_a_probe_that_our_own_writes_overtake_is_no_restore(bed: Bed):
     names = [f"a{number}" for number in range(8)]
     for name in names:

@@ -21,7 +21,9 @@ async def lived(bed: Bed, names: str = "abcd") -> None:
 
 
 @pytest.mark.fault_04
-@pytest.mark.parametrize("passed", [True, False], ids=["passed", "behind"])
+@pytest.mark.parametrize(
+    "passed", [True, pytest.param(False, marks=pytest.mark.nightly("a variation"))], ids=["passed", "behind"]
+)
 async def test_S8_4_what_the_robots_cluster_lost_is_applied_again(make_bed: MakeBed, tmp_path: Path, passed: bool):
     """Behind: its revision tells. Passed: only the boot does, for by now the revision is beyond what was known."""
     boot = BootId(tmp_path)
@@ -61,6 +63,7 @@ async def test_S8_4_what_the_robots_cluster_lost_is_applied_again(make_bed: Make
     assert await bed.cloud.names() == await bed.robot.names() == {"a", "c", "d", "quiet", "later"}
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S8_4_an_ordinary_boot_lists_the_robot_and_changes_nothing(make_bed: MakeBed, tmp_path: Path):
     boot = BootId(tmp_path)
     bed = await make_bed(flags=boot.flags)
@@ -85,6 +88,7 @@ async def test_S8_4_an_ordinary_boot_lists_the_robot_and_changes_nothing(make_be
     await bed.robot.gone("a")
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S8_4_an_ordinary_boot_holds_no_deletion_of_what_the_robot_owns(make_bed: MakeBed, tmp_path: Path):
     boot = BootId(tmp_path)
     bed = await make_bed(source="robot", flags=boot.flags)

@@ -21,6 +21,7 @@ async def test_S8_1_a_sides_identity_is_the_uid_of_kube_system(bed: Bed):
         assert uid in await identity(bed, name)
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize("status", [403, 404])
 async def test_S8_1_where_nothing_can_be_read_server_and_authority_tell_clusters_apart(make_bed: MakeBed, status: int):
     bed = await make_bed(start=False)
@@ -40,6 +41,7 @@ async def test_S8_1_where_nothing_can_be_read_server_and_authority_tell_clusters
     assert (await bed.kind())["relists"] == {"cloud": 0, "robot": 0}
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S8_1_a_right_that_comes_or_goes_is_no_other_cluster(bed: Bed):
     await bed.cloud.create("a", spec={"x": 1})
     await bed.robot.shows("a", spec={"x": 1})
@@ -78,6 +80,7 @@ async def test_S8_2_a_cheap_consistent_list_precedes_every_resume(bed: Bed):
         assert lists(bed.cloud.link) == []
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S8_2_a_watch_that_a_server_ended_early_is_not_resumed_unseen_either(bed: Bed):
     await bed.cloud.create("a", spec={"x": 1})
     await bed.settled()
@@ -96,7 +99,9 @@ async def test_S8_2_a_watch_that_a_server_ended_early_is_not_resumed_unseen_eith
 
 
 @pytest.mark.fault_19
-@pytest.mark.parametrize("running", [True, False], ids=["running", "stopped"])
+@pytest.mark.parametrize(
+    "running", [True, pytest.param(False, marks=pytest.mark.nightly("a variation"))], ids=["running", "stopped"]
+)
 async def test_S8_3_a_restored_cloud_gets_lost_statuses_again_and_costs_no_copy(
     bed: Bed, tmp_path: Path, running: bool
 ):

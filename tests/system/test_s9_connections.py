@@ -14,7 +14,7 @@ from tests.system.bed import Bed, SideBed, memory
 from tests.system.flow import begun, flows
 from tests.system.kinds import another, asked, row, until_row
 
-SIDES = ("cloud", "robot")
+SIDES = ["cloud", pytest.param("robot", marks=pytest.mark.nightly("a variation"))]
 SLOW = 40.0
 
 
@@ -81,6 +81,7 @@ async def test_S9_1_while_a_side_is_down_one_probe_asks_for_all_kinds(bed: Bed):
     assert (await bed.kind())["relists"] == {"cloud": 1, "robot": 1}
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S9_1_a_probe_obeys_retry_after(bed: Bed):
     await begun(bed)
     down = bed.cloud.link.inject(
@@ -97,6 +98,7 @@ async def test_S9_1_a_probe_obeys_retry_after(bed: Bed):
     await flows(bed.cloud, bed.robot, 2)
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize("side", SIDES)
 async def test_S9_1_429_while_storage_is_initialized_means_wait_and_not_gone(bed: Bed, side: str):
     before = await begun(bed)
@@ -180,6 +182,7 @@ async def test_S9_2_a_watch_goes_on_from_the_cursor_whatever_ended_it(bed: Bed, 
         assert all("resourceVersion=" in r.query for r in watches(link, plural))
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize("side", SIDES)
 async def test_S8_2_S9_2_a_proof_that_cannot_be_had_is_asked_for_again_and_nothing_is_listed(bed: Bed, side: str):
     before = await begun(bed)
@@ -199,6 +202,7 @@ async def test_S8_2_S9_2_a_proof_that_cannot_be_had_is_asked_for_again_and_nothi
     assert (await bed.agent.status())["holds"] == []
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_39
 async def test_S9_2_a_line_cut_in_the_middle_is_not_applied_and_comes_again(bed: Bed):
     before = await begun(bed)
@@ -227,6 +231,7 @@ async def test_S9_2_a_line_of_ten_megabytes_is_neither_applied_nor_kept_in_memor
     assert grown < 24
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize("side", SIDES)
 async def test_S9_2_410_as_status_or_as_a_line_causes_one_list_of_that_kind_and_side(bed: Bed, side: str):
     cloud_tasks, robot_tasks = await another(bed)
@@ -257,6 +262,7 @@ async def test_S9_2_410_as_status_or_as_a_line_causes_one_list_of_that_kind_and_
         assert not any(r.startswith("DELETE") for r in asked(here) + asked(there))
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S9_2_a_server_that_says_410_to_everything_is_not_stormed(bed: Bed):
     await begun(bed)
     link = bed.cloud.link
@@ -269,6 +275,7 @@ async def test_S9_2_a_server_that_says_410_to_everything_is_not_stormed(bed: Bed
     await flows(bed.cloud, bed.robot, 2)
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize("speaking", [False, True], ids=["silent", "bookmarks"])
 async def test_S9_2_a_server_that_keeps_closing_is_asked_a_few_times_a_second_at_most(bed: Bed, speaking: bool):
     await begun(bed)

@@ -102,6 +102,7 @@ async def test_S9_4_a_relist_asks_for_versions_and_then_for_what_has_changed(bed
     assert wholes(bed.robot.link) == []
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S9_4_where_much_has_changed_everything_is_fetched(bed: Bed):
     await fill(bed)
     async with Expired(bed, bed.cloud):
@@ -113,6 +114,7 @@ async def test_S9_4_where_much_has_changed_everything_is_fetched(bed: Bed):
     assert len(wholes(bed.cloud.link)) == 1
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S9_4_S2_1_a_filtered_kind_in_the_cloud_is_listed_by_its_one_selector(make_bed: MakeBed):
     bed = await make_bed(filtered="true")
     await fill(bed, labels=OURS)
@@ -129,6 +131,7 @@ async def test_S9_4_S2_1_a_filtered_kind_in_the_cloud_is_listed_by_its_one_selec
         assert set(parse_qs(request.query)) <= {"labelSelector", "limit", "continue"}
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S9_4_a_gateway_that_answers_with_whole_objects_is_taken_at_its_word(bed: Bed):
     await fill(bed)
     async with Expired(bed, bed.cloud):
@@ -186,6 +189,7 @@ async def test_S9_4_a_crd_that_is_edited_in_the_cloud_costs_a_digest_and_no_copy
     )
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_12
 async def test_S9_4_an_api_server_that_restarts_alone_costs_no_object_and_no_write(bed: Bed):
     """It writes as it starts, if only its own lease (measured): older cursors are 410; nothing of ours has changed."""
@@ -207,7 +211,7 @@ async def test_S9_4_an_api_server_that_restarts_alone_costs_no_object_and_no_wri
 
 
 @pytest.mark.fault_24
-@pytest.mark.parametrize("side", ["cloud", "robot"])
+@pytest.mark.parametrize("side", ["cloud", pytest.param("robot", marks=pytest.mark.nightly("a variation"))])
 async def test_S9_2_a_watch_resumes_although_the_history_was_compacted_meanwhile(bed: Bed, side: str):
     await fill(bed)
     here = bed.cloud if side == "cloud" else bed.robot
@@ -223,7 +227,7 @@ async def test_S9_2_a_watch_resumes_although_the_history_was_compacted_meanwhile
     assert (await bed.kind())["relists"] == before
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.fault_08
 async def test_S9_4_a_cut_that_outlasts_the_servers_memory_costs_a_digest_and_what_has_changed(make_bed: MakeBed):
     """An API server forgets events of a kind that are older than 75 s and more than fit into its ring."""

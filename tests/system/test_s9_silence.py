@@ -39,6 +39,7 @@ async def test_S9_3_watches_ask_for_bookmarks_and_an_end_and_lists_are_consisten
         assert len({parse_qs(r.query)["timeoutSeconds"][0] for r in every_watch}) > 1  # they do not all end at once
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S9_3_the_length_of_a_watch_is_configurable(make_bed: MakeBed, tmp_path: Path):
     config = tmp_path / "crsyncer.yaml"
     config.write_text("watchTimeout: 30\n")
@@ -49,7 +50,7 @@ async def test_S9_3_the_length_of_a_watch_is_configurable(make_bed: MakeBed, tmp
         assert all(24 <= seconds <= 48 for seconds in asked)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.fault_09
 async def test_S9_3_packets_that_vanish_are_noticed_within_a_minute_on_both_sides_at_once(bed: Bed):
     await bed.cloud.create("a", spec={"x": 1})
@@ -84,6 +85,7 @@ async def test_S9_4_a_long_list_is_read_in_pages_of_one_revision(bed: Bed):
     assert (await bed.kind())["objects"]["cloud"] == len(names)
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize("trouble", ["stall", "500", "409"])
 async def test_S9_5_objects_in_trouble_never_delay_another(bed: Bed, trouble: str):
     names = [f"stuck-{number}" for number in range(STUCK)]
@@ -118,6 +120,7 @@ async def test_S9_5_objects_in_trouble_never_delay_another(bed: Bed, trouble: st
         await bed.cloud.shows(name, status=late, seconds=90)
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize("side", ["cloud", "robot"])
 async def test_S9_5_a_kind_whose_list_hangs_delays_no_other_kind(make_bed: MakeBed, side: str):
     bed = await make_bed(start=False)
@@ -138,6 +141,7 @@ async def test_S9_5_a_kind_whose_list_hangs_delays_no_other_kind(make_bed: MakeB
     await bed.robot.shows("a", spec={"x": 1}, seconds=90)
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S9_5_the_lists_of_both_sides_and_of_all_kinds_run_at_the_same_time(make_bed: MakeBed):
     bed = await make_bed(start=False)
     await another(bed)
@@ -154,6 +158,7 @@ async def test_S9_5_the_lists_of_both_sides_and_of_all_kinds_run_at_the_same_tim
     await until_row(bed, "tasks", state="syncing")
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S9_5_a_side_that_is_down_does_not_stop_what_the_other_needs(bed: Bed):
     await bed.cloud.create("a", spec={"x": 1})
     await bed.robot.shows("a", spec={"x": 1})
@@ -183,6 +188,7 @@ async def two_kinds(make_bed: MakeBed) -> tuple[Bed, SideBed, SideBed]:
     return bed, cloud_tasks, robot_tasks
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.fault_14
 @pytest.mark.parametrize("side", ["cloud", "robot"])
 async def test_S9_1_S9_5_a_kind_whose_storage_is_initialized_keeps_no_other_from_its_side(make_bed: MakeBed, side: str):
@@ -204,6 +210,7 @@ async def test_S9_1_S9_5_a_kind_whose_storage_is_initialized_keeps_no_other_from
     assert f"{side} is offline" not in log
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize("side", ["cloud", "robot"])
 async def test_S9_5_a_kind_that_its_server_cannot_read_keeps_no_other_from_its_side(make_bed: MakeBed, side: str):
     bed, cloud_tasks, robot_tasks = await two_kinds(make_bed)
@@ -231,6 +238,7 @@ async def test_S9_5_a_kind_that_its_server_cannot_read_keeps_no_other_from_its_s
     assert {plural: (await until_row(bed, plural))["relists"] for plural in relists} == relists
 
 
+@pytest.mark.nightly("to be shown by the model")
 async def test_S9_1_a_side_that_asks_everybody_for_patience_stays_connected_and_is_given_it(bed: Bed):
     await bed.cloud.create("a", spec={"x": 0})
     await bed.robot.shows("a", spec={"x": 0})

@@ -20,6 +20,7 @@ async def reported(bed: Bed) -> int:
     return sum(item.get("status") == {"phase": "RUNNING"} for item in items)
 
 
+@pytest.mark.nightly("to be shown by the model")
 @pytest.mark.parametrize("whose", ["another kind", "the same kind"])
 async def test_S9_5_a_change_does_not_wait_for_a_crowd_that_came_before_it(bed: Bed, whose: str):
     cloud, robot = await another(bed) if whose == "another kind" else (bed.cloud, bed.robot)

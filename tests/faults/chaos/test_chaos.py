@@ -65,6 +65,7 @@ async def run(sandbox: Sandbox, directory: Path, steps: list[Step], *, planted: 
     )
 
 
+@pytest.mark.nightly("random")
 async def test_a_short_chaos_run_keeps_every_promise(sandbox: Sandbox, tmp_path: Path):
     evidence = await run(sandbox, tmp_path, draw(seed=7, seconds=25), patience=120)
     violations = check(evidence)
@@ -73,14 +74,14 @@ async def test_a_short_chaos_run_keeps_every_promise(sandbox: Sandbox, tmp_path:
     assert sum(not done.answer for done in evidence.done) > 30
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("defect", sorted(PROVOKING))
 async def test_the_checker_catches_an_agent_with_a_planted_defect(defect: str, sandbox: Sandbox, tmp_path: Path):
     evidence = await run(sandbox, tmp_path, PROVOKING[defect], planted=defect, patience=15)
     assert CAUGHT[defect] in {violation.rule for violation in check(evidence)}
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("defect", sorted(PROVOKING))
 async def test_the_agent_without_the_defect_passes_the_same_schedule(defect: str, sandbox: Sandbox, tmp_path: Path):
     evidence = await run(sandbox, tmp_path, PROVOKING[defect], patience=120)
