@@ -15,7 +15,7 @@ from crsyncer.console.explain import ObjectFacts, stored_policy
 from crsyncer.console.explain import explain as explained
 from crsyncer.console.report import HoldFacts
 from crsyncer.console.target import find_key, find_resource, split_target
-from crsyncer.core.model import Gap, Json, Key, Loaded, Observation, Record, Side
+from crsyncer.core.model import Found, Gap, Json, Key, Loaded, Record, Side
 from crsyncer.core.policy import Policy
 from crsyncer.core.text import duration, plain, unix
 
@@ -100,7 +100,7 @@ def _keys(loaded: Loaded) -> set[Key]:
     return {*loaded.views[Side.CLOUD], *loaded.views[Side.ROBOT], *loaded.pending, *loaded.tombstones}
 
 
-def _sight(loaded: Loaded, side: Side, key: Key, policy: Policy | None) -> Observation:
+def _sight(loaded: Loaded, side: Side, key: Key, policy: Policy | None) -> Found:
     """What was seen last. That nothing is stored says little, but for a recorded deletion."""
     gone = policy is not None and side is policy.upstream and key in loaded.tombstones
     return loaded.views[side].get(key) or (Gap.ABSENT if gone else Gap.UNSEEN)

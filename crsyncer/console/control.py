@@ -248,7 +248,7 @@ class ControlCommands:
             policy=kind.policy,
             namespaces=self._kinds.namespaces,
             connections={side: connection.state.value for side, connection in self._connections.items()},
-            observations={side: cache.observe(side, key) for side in Side},
+            observations={side: cache.observe(side, key).found for side in Side},
             bodies={side: body for side, body in bodies.items() if body is not None},
             plan=kind.reconciler.plan(key),
             record=cache.record(key),

@@ -6,8 +6,8 @@ from typing import Any
 
 from crsyncer.console.reasons import hold_hint
 from crsyncer.console.report import HoldFacts
-from crsyncer.core.actions import NOTHING, Create, Delete, Hold, HoldReason, Plan, Seed, Update, Why
-from crsyncer.core.model import Gap, Json, Key, Observation, Pending, Record, Side, Tombstone, View
+from crsyncer.core.actions import NOTHING, Create, Delete, Hold, HoldReason, Plan, Seed, Until, Update, Wait, Why
+from crsyncer.core.model import Found, Gap, Json, Key, Pending, Record, Side, Tombstone, View
 from crsyncer.core.policy import ROBOT_LABEL, SPEC_SOURCE, Policy, Version
 from crsyncer.core.project import compose_copy, map_generation, status_value, unlike
 from crsyncer.core.text import rfc3339
@@ -26,6 +26,12 @@ _WHY = {
     Why.GONE: ("S5", "is to be deleted: upstream does not have the object"),
     Why.TERMINATING: ("S5", "is to be deleted: its upstream object is being deleted"),
     Why.REPLACED: ("S5.4", "is to be deleted and made anew: its upstream object was re-created"),
+}
+_UNTIL = {
+    Until.UPSTREAM_LISTED: "S5.4",
+    Until.COPIES_LISTED: "S4.1",
+    Until.STATUS_SENT: "S5.2",
+    Until.STATUS_SHOWN: "S4.4",
 }
 _ON = {Side.CLOUD: "in the cloud", Side.ROBOT: "on the robot"}
 
@@ -56,7 +62,7 @@ class ObjectFacts:
     """Whether an agent runs; without one, nothing is planned."""
     connections: Mapping[Side, str] = field(default_factory=dict)
     """The state of each side."""
-    observations: Mapping[Side, Observation] = field(default_factory=lambda: dict.fromkeys(Side, Gap.UNSEEN))
+    observations: Mapping[Side, Found] = field(default_factory=lambda: dict.fromkeys(Side, Gap.UNSEEN))
     bodies: Mapping[Side, Json] = field(default_factory=dict)
     plan: Plan = NOTHING
     record: Record = field(default_factory=Record)
@@ -200,6 +206,8 @@ def _of_content(facts: ObjectFacts, policy: Policy) -> Iterator[_Step]:
         case Update(why=why) | Delete(why=why):
             rule, text = _WHY[why]
             yield _Step(rule, None, f"the copy {text}")
+        case Wait(until=until) if until is not Until.RETRY:
+            yield _Step(_UNTIL[until], None, f"nothing is written to the {policy.downstream} until {until}")
         case Hold(message=message, hint=hint, reason=reason):
             if not facts.holds:
                 yield _Step(_HOLD_RULES[reason], False, f"{message}; {hint}")

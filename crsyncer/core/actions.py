@@ -1,4 +1,4 @@
-"""What a decision may ask for: a closed union. Every refusal is an action too, so that it can be shown."""
+"""The actions that a decision may ask for: a closed union. A refusal is an action too, so that it can be shown."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -53,13 +53,30 @@ class Seed:
 class Delete:
     """Delete the copy with this uid. The recorded tombstone must be durable first (S6.1).
 
-    What is no copy yet is deleted in this version only: a request that comes late could meet it adopted (S5.4). Empty
-    for a copy, which may change all the time.
+    An unstamped object is deleted with a resourceVersion precondition, so a late DELETE cannot hit one adopted
+    meanwhile (S5.4). For a copy, which may change all the time, `resource_version` is empty.
     """
 
     uid: str
     why: Why
     resource_version: str = ""
+
+
+class Until(StrEnum):
+    """The event that content waits for before it is decided anew."""
+
+    UPSTREAM_LISTED = "a list of upstream shows which of the two is newer"
+    COPIES_LISTED = "every copy has been seen"
+    STATUS_SENT = "the last status of the former copy has been sent"
+    STATUS_SHOWN = "upstream shows the status that it has acknowledged"
+    RETRY = "the content that downstream refuses is tried again"
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Write nothing yet."""
+
+    until: Until
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +104,7 @@ class Agreed:
     digest: str
 
 
-ContentAction = Create | Update | Seed | Delete | Hold
+ContentAction = Create | Update | Seed | Delete | Hold | Wait
 StatusAction = SendStatus | Agreed | Hold
 
 

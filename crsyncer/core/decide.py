@@ -1,4 +1,4 @@
-"""The decision: two sightings and what is remembered between them, into a plan; it knows no clusters, only owners."""
+"""The decision: two observations and what is remembered of the pair, into a plan. It knows owners, not clusters."""
 
 from crsyncer.core.actions import (
     NOTHING,
@@ -12,10 +12,12 @@ from crsyncer.core.actions import (
     Seed,
     SendStatus,
     StatusAction,
+    Until,
     Update,
+    Wait,
     Why,
 )
-from crsyncer.core.model import Gap, Observation, Pending, Record, Side, View
+from crsyncer.core.model import Found, Freshness, Gap, Observation, Pending, Proof, Record, Side, View
 from crsyncer.core.policy import Policy
 
 _NAME_TAKEN = Hold(
@@ -37,56 +39,98 @@ def decide(
     record: Record,
     *,
     pending: Pending | None = None,
+    proof: Proof = Proof.SHOWN,
+    reachable: bool = True,
+    behind: bool = False,
+    refused: str = "",
     verify: bool = False,
 ) -> Plan:
     """What must be done so that the pair agrees (S3 to S5). Pure; an agreed pair gives an empty plan.
 
-    upstream     downstream        plan
-    unseen       any               content: nothing, we do not know                   S5
-                                   status: queued for the uid the copy is stamped with S7.1
-    absent       absent, unseen    nothing
-    absent       seen              delete the copy, unless it is not ours to delete   S5, S5.3
-    terminating  absent, unseen    nothing
-    terminating  seen              delete the copy; its status still goes up          S5
-    seen         unseen            nothing
-    seen         absent            create                                             S3.2
-    seen         terminating       wait                                               S5.1, S5.2
-    seen         not ours          hold: the name is taken                            S5.3
-    seen         of another uid    delete the copy; it comes back as a new object     S5.4
-    seen         seen              content, then status, each only where it differs   S3, S4
+    "Its object" is the upstream object with the uid that the copy is stamped with. When upstream shows another uid and
+    is not confirmed on this connection, its object is unseen: the copy may be of the newer one (S5.4).
 
-    With `verify` (audit, restored side) upstream's status is compared too, not only downstream's changes (S4.8).
-    `pending` is the pair's row in the outbox. It may be on its way: what upstream shows meanwhile is no agreement, and
-    a status that differs from the row has to follow it (S4.1).
+    upstream     downstream        plan
+    any          unseen            nothing
+    not seen     absent            nothing
+    terminating  absent            nothing
+    seen         absent            create; after a status that the former copy still owes   S3.2, S5.2
+    seen         not ours          hold: the name is taken                                  S5.3
+    its object:
+    unseen       seen              content: nothing, or wait for a list                     S5, S5.4
+                                   status: queued for the uid of the stamp                  S7.1
+    absent       seen              delete the copy, unless it is not ours to delete         S5, S5.3, S5.4
+    terminating  seen              delete the copy; its status still goes up                S5
+    seen         terminating       wait                                                     S5.1, S5.2
+    seen         seen              content, then status, each only where it differs         S3, S4
+
+    `pending` is the pair's row in the outbox, `proof` what shows that it is the newest status. The row may be on its
+    way: what upstream shows meanwhile is no agreement, and a status that differs from the row has to follow it (S4.1).
+    `reachable`: upstream is connected. `behind`: upstream has acknowledged a status that it does not show yet.
+    `refused` is the upstream content that downstream refuses for now (S3.6). With `verify` (audit, restored side)
+    upstream's status is compared too, not only downstream's changes (S4.8).
     """
-    if not isinstance(downstream, View):
-        lone = isinstance(upstream, View) and not upstream.terminating and downstream is Gap.ABSENT
-        return Plan(content=Create()) if lone else NOTHING
-    if upstream is Gap.UNSEEN:
-        return Plan(status=_status(None, downstream, policy, record, pending=pending, verify=verify))
-    if not isinstance(upstream, View):
-        return Plan(content=_delete(downstream, policy, Why.GONE))
-    status = _status(upstream, downstream, policy, record, pending=pending, verify=verify)
-    if upstream.terminating:
-        return Plan(_delete(downstream, policy, Why.TERMINATING), status)
-    return Plan(_content(upstream, downstream, policy, record, pending=pending), status)
+    up, copy = upstream.found, downstream.found
+    if not isinstance(copy, View):
+        if not isinstance(up, View) or up.terminating or copy is Gap.UNSEEN:
+            return NOTHING
+        before = _before_create(upstream, pending=pending, proof=proof, reachable=reachable, behind=behind)
+        return Plan(Wait(Until.RETRY) if refused == up.content else before or Create())
+    own = up if copy.stamp is None else upstream.of(copy.stamp.upstream_uid)
+    status = _status(own, copy, policy, record, pending=pending, verify=verify)
+    if policy.downstream is Side.CLOUD and isinstance(up, View) and not up.terminating and not _signed(copy, policy):
+        return Plan(_NAME_TAKEN, status)
+    match own:
+        case Gap.UNSEEN:
+            deleted = _delete(copy, policy, Why.GONE)
+            return Plan(None if deleted is None else _wait_for_list(upstream), status)
+        case Gap.ABSENT:
+            why = Why.GONE if not isinstance(up, View) else Why.TERMINATING if up.terminating else Why.REPLACED
+            return Plan(_delete(copy, policy, why), status)
+        case View(terminating=True):
+            return Plan(_delete(copy, policy, Why.TERMINATING), status)
+    if copy.terminating:
+        return Plan(None, status)
+    content: ContentAction | None = _content(own, copy, policy, record, pending=pending)
+    if isinstance(content, Update) and refused == own.content:
+        content = Wait(Until.RETRY)
+    elif isinstance(content, Update) and _is_ahead(own, copy, record):
+        content = _wait_for_list(upstream) if upstream.freshness is not Freshness.CONFIRMED else content
+    elif isinstance(content, Seed) and behind and reachable:
+        content = Wait(Until.STATUS_SHOWN)
+    return Plan(content, status)
+
+
+def _wait_for_list(upstream: Observation) -> Wait | None:
+    """Wait for a list, where the watch has been resumed; without a connection there is nothing to ask for."""
+    return Wait(Until.UPSTREAM_LISTED) if upstream.freshness is Freshness.RESUMED else None
+
+
+def _before_create(
+    upstream: Observation, *, pending: Pending | None, proof: Proof, reachable: bool, behind: bool
+) -> Wait | None:
+    """What has to happen before a copy is created; the former copy may owe upstream its last status (S5.2)."""
+    if pending is not None:
+        if proof is Proof.UNCHECKED:
+            return Wait(Until.COPIES_LISTED)
+        if upstream.of(pending.upstream_uid) is Gap.UNSEEN:
+            return Wait(Until.UPSTREAM_LISTED)
+        first = not pending.attempts or proof is Proof.MISSING
+        if reachable and first and not pending.dead:
+            return Wait(Until.STATUS_SENT)
+    return Wait(Until.STATUS_SHOWN) if behind and reachable else None
 
 
 def _content(
     upstream: View, downstream: View, policy: Policy, record: Record, *, pending: Pending | None
-) -> ContentAction | None:
+) -> Update | Seed | None:
+    """The write that brings a copy in line with its object, if any is needed."""
     stamp = downstream.stamp
-    if policy.downstream is Side.CLOUD and not _signed(downstream, policy):
-        return _NAME_TAKEN
-    if stamp is not None and stamp.upstream_uid != upstream.uid:
-        return _delete(downstream, policy, Why.REPLACED)
-    if downstream.terminating:
-        return None
     put = (downstream.uid, downstream.resource_version)
     known = _known(record, upstream.uid)
     applied = known.applied == upstream.content
     if stamp is None or stamp.digest != upstream.content:
-        # A stamp that is not the one we wrote was changed by somebody: drift as well, and it may become a fight.
+        # A stamp other than the one that we wrote was changed by somebody: drift as well, and it may become a fight.
         fresh = Why.ADOPT if stamp is None else Why.CHANGED
         return Update(*put, Why.DRIFT if applied else fresh)
     drifted = downstream.content not in (upstream.content, known.admitted if applied else upstream.content)
@@ -98,7 +142,7 @@ def _content(
 def _owed_status(upstream: View, downstream: View, policy: Policy, known: Record, *, pending: Pending | None) -> bool:
     """Whether a copy that we made is still owed upstream's status (S4.4). Without an endpoint it came with the copy.
 
-    What waits for upstream is its status already: a copy that is made again without the cloud goes on where it was.
+    A status that waits for upstream counts as upstream's: a copy made again without the cloud goes on where it was.
     """
     if not known.seed or downstream.has_status or not policy.status_endpoint[policy.downstream]:
         return False
@@ -108,13 +152,13 @@ def _owed_status(upstream: View, downstream: View, policy: Policy, known: Record
     return waiting or (upstream.has_status and bool(upstream.status or policy.subtree is not None))
 
 
-def is_ahead(upstream: View, downstream: View, record: Record) -> bool:
+def _is_ahead(upstream: View, downstream: View, record: Record) -> bool:
     """Whether a copy bears content of upstream that is neither what we know nor what we remember having written.
 
     A crash can cost the memory of a newer version that was written already (S6.1): only upstream can tell.
     """
     stamp = downstream.stamp
-    if stamp is None or not stamp.digest or stamp.upstream_uid != upstream.uid:
+    if stamp is None or not stamp.digest:
         return False
     return stamp.digest not in (upstream.content, _known(record, upstream.uid).applied)
 
@@ -144,7 +188,7 @@ def _known(record: Record, upstream_uid: str) -> Record:
 
 
 def _status(
-    upstream: View | None,
+    own: Found,
     downstream: View,
     policy: Policy,
     record: Record,
@@ -152,12 +196,11 @@ def _status(
     pending: Pending | None,
     verify: bool,
 ) -> StatusAction | None:
-    """What upstream must be told (S4). `upstream` is None while it has not been seen since the store was made."""
+    """What upstream must be told (S4). `own` is the object that the copy is stamped with; unseen, it is told later."""
     stamp = downstream.stamp
-    if stamp is None or (policy.downstream is Side.CLOUD and not _signed(downstream, policy)):
+    if own is Gap.ABSENT or stamp is None or (policy.downstream is Side.CLOUD and not _signed(downstream, policy)):
         return None
-    if upstream is not None and stamp.upstream_uid != upstream.uid:
-        return None
+    upstream = own if isinstance(own, View) else None
     if downstream.odd_status:
         return _ODD_STATUS
     known = _known(record, stamp.upstream_uid)

@@ -1,4 +1,4 @@
-"""The words that every room speaks: sides, keys, sightings and what is remembered between them."""
+"""The words of every room: sides, keys, observations and what is remembered of a pair of objects."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -81,7 +81,41 @@ class View:
     stamp: Stamp | None = None
 
 
-Observation = View | Gap
+Found = View | Gap
+"""An object as it was found, or why there is none."""
+
+
+class Freshness(StrEnum):
+    """How fresh an observation is. Only a confirmed one tells which of two upstream objects is the newer (S5.4)."""
+
+    STORED = "stored"
+    """Known from disk, or from before the connection was lost."""
+    RESUMED = "resumed"
+    """The watch went on from a cursor: newer events may still be on their way."""
+    CONFIRMED = "confirmed"
+    """A consistent list of this connection shows it, or the watch after that list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What is known of one name on one side: an object, its absence, or nothing; and how fresh that is."""
+
+    found: Found
+    freshness: Freshness = Freshness.CONFIRMED
+    deleted_uid: str | None = None
+    """The uid in the recorded tombstone, "" where it is not known; None: there is no tombstone."""
+
+    def of(self, uid: str) -> Found:
+        """What is known of the very object with this uid, whatever has its name (S5.4).
+
+        That something else has the name proves its absence only when it is confirmed: else that may be the older one.
+        """
+        if isinstance(self.found, View) and self.found.uid == uid:
+            return self.found
+        if self.found is Gap.UNSEEN:
+            return Gap.UNSEEN
+        proven = self.freshness is Freshness.CONFIRMED or self.deleted_uid in ("", uid)
+        return Gap.ABSENT if proven else Gap.UNSEEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +158,17 @@ class Pending:
     error: str = ""
     dead: bool = False
     """Refused for good: tried hourly, revived by any change (S10)."""
+
+
+class Proof(StrEnum):
+    """What shows that a row of the outbox is the newest status of its object: the store may be an older one (S4.1)."""
+
+    SHOWN = "shown"
+    """Its copy has shown this status since the agent started."""
+    UNCHECKED = "unchecked"
+    """The row is from the store, and the copies have not all been seen since."""
+    MISSING = "missing"
+    """The row is from the store, and its copy does not show this status: only upstream can tell."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,32 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
-from crsyncer.core.model import Cursor, Gap, Json, Key, Loaded, Observation, Pending, Record, Side, Tombstone, View
+from crsyncer.core.model import (
+    Cursor,
+    Found,
+    Freshness,
+    Gap,
+    Json,
+    Key,
+    Loaded,
+    Observation,
+    Pending,
+    Record,
+    Side,
+    Tombstone,
+    View,
+)
 from crsyncer.core.policy import Policy
 from crsyncer.core.project import touched, view_of
 from crsyncer.ports import Store
 from crsyncer.runtime.sink import Coverage
 
 _GENERATIONS = 16
+_FRESHNESS = {
+    Coverage.NONE: Freshness.STORED,
+    Coverage.RESUMED: Freshness.RESUMED,
+    Coverage.COMPLETE: Freshness.CONFIRMED,
+}
 _DISTRUSTED = "0"
 """Instead of the resourceVersion of what a side has to show again."""
 
@@ -50,26 +69,17 @@ class Cache:
                 self._store.drop_copy(side, self._resource, key)
 
     def observe(self, side: Side, key: Key) -> Observation:
-        """What is known of an object on a side. Upstream, a resumed watch is no proof of absence; a tombstone is."""
-        view = self.views[side].get(key)
-        if view is not None:
-            return view
+        """What is known of a name on a side. Upstream, a resumed watch is no proof of absence; a tombstone is."""
         upstream = side is self.policy.upstream
-        if upstream and self._buried(key):
-            return Gap.ABSENT
         coverage = self.coverage(side, key.namespace)
-        known = coverage is Coverage.COMPLETE or (coverage is Coverage.RESUMED and not upstream)
-        return Gap.ABSENT if known else Gap.UNSEEN
-
-    def _buried(self, key: Key) -> bool:
-        """Whether a tombstone says that the copy's object is gone.
-
-        In an older database that was put back it may be about the object before this one: a copy of that one is gone.
-        """
-        tombstone, copy = self.tombstones.get(key), self.views[self.policy.downstream].get(key)
-        if tombstone is None or copy is None or copy.stamp is None:
-            return tombstone is not None
-        return tombstone.upstream_uid in ("", copy.stamp.upstream_uid)
+        tombstone = self.tombstones.get(key) if upstream else None
+        absent = tombstone is not None or coverage is Coverage.COMPLETE
+        if absent or (coverage is Coverage.RESUMED and not upstream):
+            found: Found = Gap.ABSENT
+        else:
+            found = Gap.UNSEEN
+        found = self.views[side].get(key, found)
+        return Observation(found, _FRESHNESS[coverage], None if tombstone is None else tombstone.upstream_uid)
 
     def coverage(self, side: Side, namespace: str) -> Coverage:
         """What a missing object of a namespace means on a side."""
@@ -153,7 +163,11 @@ class Cache:
 
     def tidy(self, key: Key) -> None:
         """Forget a pair of which nothing is left on either side."""
-        if any(self.observe(side, key) is not Gap.ABSENT for side in Side):
+        observed = {side: self.observe(side, key) for side in Side}
+        row = self.pending.get(key)
+        if any(each.found is not Gap.ABSENT for each in observed.values()):
+            return
+        if row is not None and observed[self.policy.upstream].of(row.upstream_uid) is Gap.UNSEEN:
             return
         self.departed.discard(key)
         self.add_tombstone(key, None)

@@ -172,7 +172,7 @@ class DeletionHolds:
             tombstone = self._cache.tombstones.get(key)
             if vanished and tombstone is None:
                 tombstone = Tombstone("", self._clock())
-            if tombstone is None and self._cache.observe(self._cache.policy.upstream, key) is Gap.ABSENT:
+            if tombstone is None and self._cache.observe(self._cache.policy.upstream, key).found is Gap.ABSENT:
                 tombstone = Tombstone("", self._clock())  # an orphan; the release must not be forgotten by a restart
             if tombstone is not None:
                 if tombstone.held not in ("", reason):

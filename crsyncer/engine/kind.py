@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from crsyncer.core.actions import HoldReason
-from crsyncer.core.decide import decide
-from crsyncer.core.model import Gap, Json, Key, Loaded, Side
+from crsyncer.core.model import Json, Key, Loaded, Side
 from crsyncer.core.policy import Policy
 from crsyncer.core.project import stamp_of, status_value
 from crsyncer.core.queue import Priority
@@ -74,6 +73,7 @@ class Kind:
             deletion_check=self._deletion_check,
             deletion_holds=self._deletion_holds,
             settled=self._settled,
+            unconfirmed=self._unconfirmed,
         )
         self._restore = Restores(
             self.reconciler,
@@ -259,8 +259,8 @@ class Kind:
         """What waited when the agent stopped is sent when every copy has been seen: the store may be an older one."""
         downstream = self.policy.downstream
         if self._relists.complete(downstream):
-            self.reconciler.outbox.confirm()
-        elif self.reconciler.outbox.doubtful and Coverage.NONE not in self._relists.coverages(downstream):
+            self.reconciler.outbox.check()
+        elif self.reconciler.outbox.unchecked and Coverage.NONE not in self._relists.coverages(downstream):
             self._relists.want(downstream, "outbox")
 
     def _went_back(self, side: Side, how: Rewind) -> None:
@@ -277,12 +277,10 @@ class Kind:
         return view is not None and not view.terminating
 
     def _settled(self, key: Key) -> None:
-        """A copy without upstream looks like an orphan, but a resumed watch is no proof: one list, for all of them."""
         self._restore.settled(key)
-        down = self.cache.views[self.policy.downstream].get(key)
-        if down is None or self.cache.observe(self.policy.upstream, key) is not Gap.UNSEEN:
-            return
-        resumed = self.cache.coverage(self.policy.upstream, key.namespace) is Coverage.RESUMED
-        gone = decide(Gap.ABSENT, down, self.policy, self.cache.record(key))
-        if resumed and gone.content is not None:
+
+    def _unconfirmed(self, key: Key) -> None:
+        """The copy's object may be gone or newer, but a resumed watch is no proof: one list, for all such copies."""
+        self._restore.settled(key)
+        if self.cache.coverage(self.policy.upstream, key.namespace) is Coverage.RESUMED:
             self._relists.want(self.policy.upstream, "orphan")

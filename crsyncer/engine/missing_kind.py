@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 from crsyncer.core.decide import decide
-from crsyncer.core.model import Gap, Key, Side
+from crsyncer.core.model import Gap, Key, Observation, Side
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.deletion_holds import KIND_MISSING, DeletionHolds
 from crsyncer.engine.kind_alive import KindAlive
@@ -82,7 +82,9 @@ class MissingKind:
 
     def _end(self) -> None:
         """What the kind came back without stays held: it went with the kind, and nobody may have meant it."""
-        absent = [key for key in self._at_stake() if self._cache.observe(self._policy.upstream, key) is Gap.ABSENT]
+        absent = [
+            key for key in self._at_stake() if self._cache.observe(self._policy.upstream, key).found is Gap.ABSENT
+        ]
         free = (None, KIND_MISSING)
         lacking = {
             key for key in absent if self._deletion_holds.held(key) in free and not self._deletion_holds.passed(key)
@@ -93,7 +95,7 @@ class MissingKind:
     def _at_stake(self) -> Iterator[Key]:
         """The copies that would be deleted without upstream; an orphan that never was a copy is none of them."""
         for key, view in self._cache.views[self._policy.downstream].items():
-            gone = decide(Gap.ABSENT, view, self._policy, self._cache.record(key))
+            gone = decide(Observation(Gap.ABSENT), Observation(view), self._policy, self._cache.record(key))
             if view.stamp is not None and gone.content is not None:
                 yield key
 

@@ -8,7 +8,7 @@ from typing import Any
 from crsyncer.core import calls
 from crsyncer.core.actions import Agreed, SendStatus
 from crsyncer.core.answers import REFUSALS_BEFORE_DEAD, judge, shown
-from crsyncer.core.model import Gap, Key, Pending, View
+from crsyncer.core.model import Gap, Key, Pending, Proof, View
 from crsyncer.core.policy import Policy
 from crsyncer.core.project import digest, map_generation, note_observed
 from crsyncer.core.queue import Priority
@@ -36,10 +36,8 @@ class Outbox:
         self._cache = cache
         self._store = store
         self._clock = clock
-        self._doubtful = set(cache.pending)
-        """Rows of the store whose copies have not been looked at since: upstream may have newer statuses."""
-        self._unproven: set[Key] = set()
-        """Such rows when every copy has been looked at: those of copies that show no status."""
+        self._unproven = dict.fromkeys(cache.pending, Proof.UNCHECKED)
+        """Rows of the store that nothing has shown to be the newest: upstream may have newer statuses."""
         self._patch_refused = f"put-status:{policy.resource}"
         self.suspicions = 0
         """How often there was reason to ask upstream anew where it takes statuses; counted once in a while only."""
@@ -61,8 +59,7 @@ class Outbox:
             attempts=merged.attempts if merged and not merged.dead else 0,
         )
         self._cache.set_pending(key, row)
-        self._doubtful.discard(key)
-        self._unproven.discard(key)
+        self._unproven.pop(key, None)
         record = self._cache.record_of(key, action.upstream_uid)
         self._cache.remember(key, replace(record, had_status=True))
         return self.priority(key)
@@ -82,29 +79,23 @@ class Outbox:
             ),
         )
 
-    def doubts(self, key: Key) -> bool:
-        """Whether a row may be older than what upstream has: it is not sent before downstream has been listed.
-
-        The store may be an older one that was put back, and then what waited in it was sent long ago (S4.1).
-        """
-        return key in self._doubtful and key in self._cache.pending
+    def proof(self, key: Key) -> Proof:
+        """What shows that a row is the newest status. An unchecked one is not sent, nor is a copy made with it."""
+        return self._unproven.get(key, Proof.SHOWN)
 
     @property
-    def doubtful(self) -> bool:
-        """Whether there is such a row."""
-        return any(key in self._cache.pending for key in self._doubtful)
+    def unchecked(self) -> bool:
+        """Whether a row waits until every copy has been seen."""
+        return any(proof is Proof.UNCHECKED and key in self._cache.pending for key, proof in self._unproven.items())
 
-    def confirm(self) -> None:
-        """A list of downstream has shown every copy: a row whose copy still shows it is the newest there is."""
-        for key in self._doubtful:
+    def check(self) -> None:
+        """Every copy has been seen: a row whose copy still shows it is the newest there is."""
+        for key in [key for key, proof in self._unproven.items() if proof is Proof.UNCHECKED]:
             copy, row = self._cache.views[self._policy.downstream].get(key), self._cache.pending.get(key)
             if row is not None and (copy is None or copy.status != row.digest):
-                self._unproven.add(key)
-        self._doubtful.clear()
-
-    def lacks_proof(self, key: Key) -> bool:
-        """Whether only upstream can tell if a row is newer than what it has: no copy begins with it before."""
-        return key in self._unproven and key in self._cache.pending
+                self._unproven[key] = Proof.MISSING
+            else:
+                del self._unproven[key]
 
     def _overtaken(self, key: Key, upstream: View) -> bool:
         """Whether upstream has had a newer status since a row without a copy was made, as far as anybody can tell.
@@ -115,7 +106,7 @@ class Outbox:
         """
         record = self._cache.record(key)
         known = record.upstream_uid == upstream.uid
-        return self.lacks_proof(key) and known and upstream.status not in ("", record.accepted)
+        return self.proof(key) is Proof.MISSING and known and upstream.status not in ("", record.accepted)
 
     def priority(self, key: Key) -> Priority:
         """Final statuses before periodic ones (S7.2)."""
@@ -129,11 +120,12 @@ class Outbox:
         row = self._cache.pending.get(key)
         if row is None:
             return False
-        upstream = self._cache.observe(self._policy.upstream, key)
+        upstream = self._cache.observe(self._policy.upstream, key).of(row.upstream_uid)
         # A row that was saved from a broken database, without its copy, may be older than what upstream has.
-        if Gap.UNSEEN in (upstream, self._cache.observe(self._policy.downstream, key)) or self.doubts(key):
+        unseen = Gap.UNSEEN in (upstream, self._cache.observe(self._policy.downstream, key).found)
+        if unseen or self.proof(key) is Proof.UNCHECKED:
             return False
-        if not isinstance(upstream, View) or upstream.uid != row.upstream_uid:
+        if not isinstance(upstream, View):
             log.info("status of %s dropped: its upstream object is gone", key)
             self._cache.set_pending(key, None)
             return False
@@ -156,7 +148,7 @@ class Outbox:
             reply = await self._write(key, upstream, value)
         except Refused as error:
             self._suspect()
-            if failures + 1 >= REFUSALS_BEFORE_DEAD and self._cache.observe(self._policy.upstream, key) == upstream:
+            if failures + 1 >= REFUSALS_BEFORE_DEAD and self._cache.views[self._policy.upstream].get(key) == upstream:
                 raise Never(f"upstream keeps refusing the status: {error}") from None
             raise
         metadata = shown(reply.body, upstream.uid)
@@ -211,7 +203,7 @@ class Outbox:
 
     async def _write(self, key: Key, upstream: View, value: Any) -> Reply:
         if not self._store.get_meta(self._patch_refused):
-            exact = self.lacks_proof(key)  # upstream may be at another version than we have heard of yet
+            exact = self.proof(key) is Proof.MISSING  # upstream may be at another version than we have heard of yet
             call = calls.patch_status(self._policy, key, upstream.uid, value, upstream=upstream, exact=exact)
             try:
                 return await self._ask(call)

@@ -4,11 +4,23 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
-from crsyncer.core.actions import Agreed, Create, Delete, Hold, Plan, Seed, SendStatus, StatusAction, Update, Why
+from crsyncer.core.actions import (
+    Agreed,
+    Create,
+    Delete,
+    Hold,
+    Plan,
+    SendStatus,
+    StatusAction,
+    Until,
+    Update,
+    Wait,
+    Why,
+)
 from crsyncer.core.answers import REFUSALS_BEFORE_DEAD, TOO_LARGE
-from crsyncer.core.decide import decide, is_ahead
+from crsyncer.core.decide import decide
 from crsyncer.core.guard import DriftBrake, Holds
 from crsyncer.core.model import Gap, Key, Side
 from crsyncer.core.policy import Policy
@@ -25,7 +37,6 @@ from crsyncer.ports import Observer, Store
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.dispatcher import Dispatcher, Job
 from crsyncer.runtime.resume_check import ResumeCheck
-from crsyncer.runtime.sink import Coverage
 
 log = logging.getLogger(__name__)
 
@@ -67,8 +78,8 @@ class EngineContext:
 class Reconciler:
     """Works on the objects of one kind; its jobs are handed out by the dispatchers.
 
-    `deletion_check` and `deletion_holds` keep deletions back; `settled(key)` is told of every pair that agrees or
-    cannot be judged.
+    `deletion_check` and `deletion_holds` keep deletions back; `settled(key)` is called for every pair that agrees or
+    cannot be judged, `unconfirmed(key)` for every pair that cannot be judged without a list of upstream.
     """
 
     def __init__(
@@ -80,6 +91,7 @@ class Reconciler:
         deletion_check: DeletionCheck,
         deletion_holds: DeletionHolds,
         settled: Callable[[Key], None],
+        unconfirmed: Callable[[Key], None],
     ) -> None:
         self.policy = policy
         self.cache = cache
@@ -101,6 +113,7 @@ class Reconciler:
         self._deletion_holds = deletion_holds
         self._deletion_check = deletion_check
         self._settled = settled
+        self._unconfirmed = unconfirmed
         self._halves = {CONTENT: self._content, STATUS: self._status, CHECK: self._check_ahead}
 
     # What is to be looked at
@@ -156,9 +169,18 @@ class Reconciler:
     def plan(self, key: Key) -> Plan:
         """What would have to be done for an object now."""
         up, down = self.policy.upstream, self.policy.downstream
-        observations = self.cache.observe(up, key), self.cache.observe(down, key)
-        row = self.cache.pending.get(key)
-        return decide(*observations, self.policy, self.cache.record(key), pending=row, verify=key in self.unverified)
+        return decide(
+            self.cache.observe(up, key),
+            self.cache.observe(down, key),
+            self.policy,
+            self.cache.record(key),
+            pending=self.cache.pending.get(key),
+            proof=self.outbox.proof(key),
+            reachable=self._up.up.is_set(),
+            behind=self.cache.is_behind(key),
+            refused=self._refused(key),
+            verify=key in self.unverified,
+        )
 
     async def _content(self, job: Job) -> str | None:
         """Bring the copy in line; the verb of the write that was made, None when there was no need."""
@@ -168,21 +190,15 @@ class Reconciler:
             await self._recall_status(key, plan.status)
         self.unverified.discard(key)
         action = plan.content
+        if isinstance(action, Wait):
+            self._wait(job, action.until)
+            return None
         if action is None:
             self.refused.pop(key, None)
             self.cache.tidy(key)
             self._settled(key)
             self._unhold(key, plan.status)
             return None
-        if isinstance(action, Create | Update) and (refused := self._still_refused(key)) > 0:
-            self._dispatcher(job).later(job, refused)
-            return None
-        if isinstance(action, Update) and self._is_ahead(key):
-            return None
-        if isinstance(action, Create) and self._status_first(key):
-            return None
-        if isinstance(action, Create | Seed) and self.cache.is_behind(key) and self._up.up.is_set():
-            raise Refused("upstream is about to show a newer status")
         hold = await self._brakes(job, action)
         if hold is None and not isinstance(action, Hold):
             if isinstance(action, Create):
@@ -235,41 +251,34 @@ class Reconciler:
     async def _check_ahead(self, job: Job) -> None:
         """Have a deletion checked whose copy is out of reach."""
         # A copy whose creation was cut off is not known, but may be there.
-        there = self.cache.observe(self.policy.downstream, job.key) is not Gap.ABSENT
+        there = self.cache.observe(self.policy.downstream, job.key).found is not Gap.ABSENT
         if job.key in self.cache.tombstones and there:
             hold = await self._check(job.key)
             if hold is not None:
                 self._hold(job.key, hold)
 
-    def _still_refused(self, key: Key) -> float:
-        """For how many seconds there is no use in trying, after downstream has refused this very content (S3.6)."""
+    def _refused(self, key: Key) -> str:
+        """The upstream content that downstream has refused, and that is not to be tried again yet (S3.6)."""
         refusal = self.refused.get(key)
-        upstream = self.cache.views[self.policy.upstream].get(key)
-        if refusal is None or upstream is None or refusal.content != upstream.content:
-            return 0.0
-        return max(0.0, refusal.until - asyncio.get_running_loop().time())
+        over = refusal is None or refusal.until <= asyncio.get_running_loop().time()
+        return "" if over or refusal is None else refusal.content
 
-    def _is_ahead(self, key: Key) -> bool:
-        """Whether a copy may be newer than the upstream that we know, while upstream itself cannot be asked."""
-        up, down = (self.cache.views[side].get(key) for side in (self.policy.upstream, self.policy.downstream))
-        if up is None or down is None:
-            return False
-        unheard = self.cache.coverage(self.policy.upstream, key.namespace) is Coverage.NONE
-        return unheard and is_ahead(up, down, self.cache.record(key))
-
-    def _status_first(self, key: Key) -> bool:
-        """Whether a vanished copy's last status should reach upstream before the copy is made again (S5.2)."""
-        row = self.cache.pending.get(key)
-        if self.outbox.doubts(key):
-            return True  # nor is a copy started with it
-        if row is None or row.dead or not self._up.up.is_set():
-            return False
-        if row.attempts and not self.outbox.lacks_proof(key):
-            return False
-        if self.cache.observe(self.policy.upstream, key) is Gap.UNSEEN:
-            return False
-        self.queue_status(key, Priority.FINAL_STATUS)
-        return True
+    def _wait(self, job: Job, until: Until) -> None:
+        """Have the event come about that the content waits for."""
+        match until:
+            case Until.UPSTREAM_LISTED:
+                self._unconfirmed(job.key)
+            case Until.STATUS_SENT:
+                self.queue_status(job.key, Priority.FINAL_STATUS)
+            case Until.STATUS_SHOWN:
+                raise Refused("upstream is about to show a newer status")
+            case Until.RETRY:
+                seconds = self.refused[job.key].until - asyncio.get_running_loop().time()
+                self._dispatcher(job).later(job, max(0.0, seconds))
+            case Until.COPIES_LISTED:
+                pass  # every key is looked at when a list has come
+            case _:
+                assert_never(until)
 
     # Status
 
@@ -314,7 +323,7 @@ class Reconciler:
 
     def _status_tried(self, key: Key) -> None:
         """A vanished copy may have been waiting for its last status to go first (S5.2)."""
-        if self.cache.observe(self.policy.downstream, key) is Gap.ABSENT:
+        if self.cache.observe(self.policy.downstream, key).found is Gap.ABSENT:
             content = Job(self.policy.resource, CONTENT, key)
             self._context.dispatchers[self.policy.downstream].add(content, Priority.SPEC)
 

@@ -1,13 +1,28 @@
 """Promises of the decision that hold whatever is seen, remembered and wanted."""
 
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.actions import NOTHING, Agreed, Create, Delete, Hold, HoldReason, Plan, Seed, SendStatus, Update, Why
-from crsyncer.core.decide import decide, is_ahead
-from crsyncer.core.model import Gap, Pending, Record, Side, View
+from crsyncer.core.actions import (
+    NOTHING,
+    Agreed,
+    Create,
+    Delete,
+    Hold,
+    HoldReason,
+    Plan,
+    Seed,
+    SendStatus,
+    Update,
+    Wait,
+    Why,
+)
+from crsyncer.core.decide import decide
+from crsyncer.core.model import Found, Freshness, Gap, Observation, Pending, Proof, Record, Side, View
+from crsyncer.core.policy import Policy
 from crsyncer.core.project import compose_copy, digest, map_generation, status_digest, status_value, view_of
 from tests.core import truth
 from tests.core.builders import copy_of, goal, many, policies, policy, some, statuses, stored, upstream_goals
@@ -35,12 +50,25 @@ cases = st.builds(
     st.booleans(),
     st.booleans(),
     st.booleans(),
-)
+    st.sampled_from(Freshness),
+    st.sampled_from([None, "", "u-0", "u-1", "u-9"]),
+    st.sampled_from(Proof),
+    st.sampled_from([0, 1]),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+).map(lambda case: case if case.upstream == truth.ABSENT else case._replace(tombstone=None))
 
 
 def plan_of(case: Case) -> Plan:
-    up, down, kind, record, pending = truth.build(case)
-    return decide(up, down, kind, record, pending=pending, verify=case.verify)
+    return truth.plan_of(case)
+
+
+def decided(up: Found, down: Found, kind: Policy, record: Record, **facts: Any) -> Plan:
+    """What is decided on confirmed observations."""
+    fresh = Freshness.STORED if up is Gap.UNSEEN else Freshness.CONFIRMED
+    return decide(Observation(up, fresh), Observation(down), kind, record, **facts)
 
 
 @many
@@ -54,13 +82,21 @@ def test_S3_S5_both_halves_are_as_the_tables_say_for_any_combination(case):
 @many
 @given(cases)
 def test_S5_nothing_is_created_changed_or_deleted_while_upstream_is_unseen(case):
-    assert plan_of(case._replace(upstream=truth.UNSEEN)).content is None
+    assert isinstance(plan_of(case._replace(upstream=truth.UNSEEN)).content, Wait | None)
+
+
+@many
+@given(cases, st.sampled_from([Freshness.STORED, Freshness.RESUMED]))
+def test_S5_4_nothing_is_deleted_for_another_uid_that_is_not_confirmed(case, freshness):
+    case = case._replace(stamp=truth.ANOTHER_UID, freshness=freshness)
+    if case.tombstone not in ("", "u-0"):
+        assert not isinstance(plan_of(case).content, Delete | Update | Seed)
 
 
 @many
 @given(cases)
 def test_S5_1_every_write_to_a_copy_carries_the_uid_that_was_seen(case):
-    _, down, _, _, _ = truth.build(case)
+    down = truth.build(case)[1].found
     match plan_of(case).content:
         case Delete(uid=uid):
             assert isinstance(down, View)
@@ -75,13 +111,15 @@ def test_S5_1_every_write_to_a_copy_carries_the_uid_that_was_seen(case):
 @many
 @given(cases)
 def test_S5_4_a_status_is_for_the_very_object_that_the_copy_is_stamped_with(case):
-    up, down, _, _, _ = truth.build(case)
+    up, down = (each.found for each in truth.build(case)[:2])
     status = plan_of(case).status
     if isinstance(status, SendStatus | Agreed):
         assert isinstance(down, View)
         assert down.stamp is not None
         assert status.upstream_uid == down.stamp.upstream_uid
-        assert up is Gap.UNSEEN or (isinstance(up, View) and up.uid == status.upstream_uid)
+        if case.freshness is Freshness.CONFIRMED and up is not Gap.UNSEEN:
+            assert isinstance(up, View)
+            assert up.uid == status.upstream_uid
 
 
 @many
@@ -103,7 +141,7 @@ def test_S4_3_upstreams_status_is_never_removed_for_a_copy_that_never_had_one(ca
 @many
 @given(cases)
 def test_S4_1_what_is_sent_is_what_the_copy_has_now(case):
-    _, down, _, _, _ = truth.build(case)
+    down = truth.build(case)[1].found
     status = plan_of(case).status
     if isinstance(status, SendStatus | Agreed):
         assert isinstance(down, View)
@@ -114,7 +152,7 @@ def test_S4_1_what_is_sent_is_what_the_copy_has_now(case):
 @given(cases)
 def test_content_and_status_are_decided_apart(case):
     content = plan_of(case).content
-    if not isinstance(content, Seed):  # what waits for upstream may be the status that a new copy is owed (S4.4)
+    if not isinstance(content, Seed | Wait):  # what waits for upstream may be the status that a new copy is owed (S4.4)
         assert content == plan_of(case._replace(pending=truth.NONE, verify=False)).content
     drifted = case._replace(content=truth.DRIFTED, keep_drift=False, keep_orphans=False)
     assert plan_of(case).status == plan_of(drifted).status
@@ -124,9 +162,9 @@ def test_content_and_status_are_decided_apart(case):
 @given(upstream_goals(), policies)
 def test_S3_2_a_created_copy_has_the_content_already(upstream, kind):
     up = view_of(upstream, kind, kind.upstream)
-    assert decide(up, Gap.ABSENT, kind, Record()).content == Create()
+    assert decided(up, Gap.ABSENT, kind, Record()).content == Create()
     down = view_of(copy_of(upstream, kind), kind, kind.downstream)
-    assert decide(up, down, kind, Record()).content is None
+    assert decided(up, down, kind, Record()).content is None
 
 
 @some
@@ -151,8 +189,8 @@ def test_S3_2_a_pair_that_agrees_is_left_alone(upstream, status, kind, verify):
         generations=generations,
     )
     agreed = replace(up, status=wire)
-    assert decide(agreed, down, kind, record, verify=verify) == NOTHING
-    assert decide(Gap.UNSEEN, down, kind, record, verify=verify) == NOTHING
+    assert decided(agreed, down, kind, record, verify=verify) == NOTHING
+    assert decided(Gap.UNSEEN, down, kind, record, verify=verify) == NOTHING
 
 
 def pair(kind, *, status=None, upstream_status=None):
@@ -174,38 +212,38 @@ def test_S4_1_a_status_that_returns_while_another_is_on_its_way_follows_it():
     kind = policy()
     up, down = pair(kind, status=RUNNING, upstream_status=RUNNING)
     record = Record(upstream_uid="u-1", sent=down.status, accepted=down.status, had_status=True)
-    assert decide(up, down, kind, record) == NOTHING
-    sending = decide(up, down, kind, record, pending=row(kind, DONE))
+    assert decided(up, down, kind, record) == NOTHING
+    sending = decided(up, down, kind, record, pending=row(kind, DONE))
     assert sending.status == SendStatus("u-1", down.status)
-    assert decide(up, down, kind, record, pending=row(kind, RUNNING)) == NOTHING
+    assert decided(up, down, kind, record, pending=row(kind, RUNNING)) == NOTHING
 
 
 def test_S4_1_a_status_that_goes_while_it_is_on_its_way_is_removed_after_it():
     kind = policy()
     up, down = pair(kind)
     record = Record(upstream_uid="u-1", had_status=True)
-    assert decide(up, down, kind, record, pending=row(kind, DONE)).status == SendStatus("u-1", "")
-    assert decide(up, down, kind, record).status == Agreed("u-1", "")
+    assert decided(up, down, kind, record, pending=row(kind, DONE)).status == SendStatus("u-1", "")
+    assert decided(up, down, kind, record).status == Agreed("u-1", "")
 
 
 def test_S4_1_what_waits_for_another_object_says_nothing_about_this_one():
     kind = policy()
     up, down = pair(kind, status=DONE, upstream_status=DONE)
-    assert decide(up, down, kind, Record(), pending=row(kind, DONE, uid="u-0")).status == Agreed("u-1", down.status)
+    assert decided(up, down, kind, Record(), pending=row(kind, DONE, uid="u-0")).status == Agreed("u-1", down.status)
 
 
 def test_S4_7_with_map_a_status_that_upstream_has_verbatim_is_sent_all_the_same():
     kind = policy(map_generation=True)
     status = {"observedGeneration": 7}
     up, down = pair(kind, status=status, upstream_status=status)
-    assert decide(up, down, kind, Record()).status == SendStatus("u-1", down.status)
+    assert decided(up, down, kind, Record()).status == SendStatus("u-1", down.status)
 
 
 def test_S4_7_a_subtree_is_verbatim_also_with_map():
     kind = policy(map_generation=True, subtree="robot")
     status = {"robot": {"observedGeneration": 7}}
     up, down = pair(kind, status=status, upstream_status=status)
-    assert decide(up, down, kind, Record()).status == Agreed("u-1", down.status)
+    assert decided(up, down, kind, Record()).status == Agreed("u-1", down.status)
 
 
 def test_S3_5_a_stamp_that_is_taken_off_again_and_again_is_drift_so_that_the_brake_sees_it():
@@ -213,41 +251,25 @@ def test_S3_5_a_stamp_that_is_taken_off_again_and_again_is_drift_so_that_the_bra
     upstream = goal()
     up = view_of(upstream, kind, Side.CLOUD)
     bare = view_of(stored(goal()), kind, Side.ROBOT)
-    assert decide(up, bare, kind, Record()).content == Update("c-1", "10", Why.ADOPT)
+    assert decided(up, bare, kind, Record()).content == Update("c-1", "10", Why.ADOPT)
     written = Record(upstream_uid="u-1", applied=up.content, admitted=bare.content)
-    assert decide(up, bare, kind, written).content == Update("c-1", "10", Why.DRIFT)
+    assert decided(up, bare, kind, written).content == Update("c-1", "10", Why.DRIFT)
 
 
 def test_S5_4_an_adopted_copy_keeps_its_status_and_is_listened_to_once_it_is_stamped():
     kind = policy()
     by_hand = stored(goal(status=DONE))
     up = view_of(goal(), kind, Side.CLOUD)
-    assert decide(up, view_of(by_hand, kind, Side.ROBOT), kind, Record()) == Plan(Update("c-1", "10", Why.ADOPT))
+    assert decided(up, view_of(by_hand, kind, Side.ROBOT), kind, Record()) == Plan(Update("c-1", "10", Why.ADOPT))
     body = compose_copy(goal(), up, kind, downstream=by_hand)
     adopted = view_of(body | {"status": DONE}, kind, Side.ROBOT)
-    assert decide(up, adopted, kind, Record()) == Plan(None, SendStatus("u-1", adopted.status))
+    assert decided(up, adopted, kind, Record()) == Plan(None, SendStatus("u-1", adopted.status))
 
 
 def test_S5_3_a_taken_name_in_the_cloud_is_held_with_a_hint():
     kind = policy(Side.ROBOT)
     up = view_of(goal(), kind, Side.ROBOT)
-    hold = decide(up, view_of(stored(goal()), kind, Side.CLOUD), kind, Record()).content
+    hold = decided(up, view_of(stored(goal()), kind, Side.CLOUD), kind, Record()).content
     assert isinstance(hold, Hold)
     assert hold.reason is HoldReason.NAME_TAKEN
     assert hold.hint
-
-
-def test_S6_1_a_copy_of_content_that_nobody_remembers_may_be_ahead():
-    up, down, _, _, _ = truth.build(Case(stamp=truth.OLDER))
-    assert isinstance(up, View)
-    assert isinstance(down, View)
-    assert down.stamp is not None
-    assert is_ahead(up, down, Record())
-    assert not is_ahead(up, down, Record(upstream_uid=up.uid, applied=down.stamp.digest))
-    assert is_ahead(up, down, Record(upstream_uid="another", applied=down.stamp.digest))
-    for other in (truth.UNSIGNED, truth.TORN, truth.ANOTHER_UID, truth.OURS_):
-        _, copy, _, _, _ = truth.build(Case(stamp=other))
-        assert isinstance(copy, View)
-        assert not is_ahead(up, copy, Record())
-        assert not is_ahead(up, copy, Record(upstream_uid=up.uid, applied=down.stamp.digest))
-    assert not is_ahead(up, replace(down, stamp=replace(down.stamp, upstream_uid="another")), Record())

@@ -1,4 +1,4 @@
-"""The rules S3 to S5 as two tables, written from the design and not from the code: the first row that fits counts.
+"""The rules S3 to S5 as tables, written from the design and not from the code: the first row that fits counts.
 
 A case is a list of facts in the design's words; `build` turns it into what `decide` takes, out of real objects.
 """
@@ -8,8 +8,22 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
 
-from crsyncer.core.actions import Agreed, Create, Delete, Hold, HoldReason, Seed, SendStatus, Update, Why
-from crsyncer.core.model import Gap, Json, Observation, Pending, Record, Side, View
+from crsyncer.core.actions import (
+    Agreed,
+    Create,
+    Delete,
+    Hold,
+    HoldReason,
+    Plan,
+    Seed,
+    SendStatus,
+    Until,
+    Update,
+    Wait,
+    Why,
+)
+from crsyncer.core.decide import decide
+from crsyncer.core.model import Found, Freshness, Gap, Json, Observation, Pending, Proof, Record, Side, View
 from crsyncer.core.policy import OURS, Policy
 from crsyncer.core.project import digest, view_of
 from tests.core.builders import copy_of, goal, policy
@@ -53,6 +67,44 @@ class Case(NamedTuple):
     keep_drift: bool = False
     endpoint: bool = True
     verify: bool = False
+    freshness: Freshness = Freshness.CONFIRMED
+    tombstone: str | None = None
+    """The uid that was deleted upstream, "" for any; it is there only where upstream is absent."""
+    proof: Proof = Proof.SHOWN
+    attempts: int = 0
+    dead: bool = False
+    reachable: bool = True
+    behind: bool = False
+    refused: bool = False
+    """Downstream has refused the content that upstream has now."""
+
+    @property
+    def proven(self) -> bool:
+        """What upstream shows, or lacks, says what became of the object that the copy is stamped with."""
+        if self.stamp == UNSIGNED or self.freshness is Freshness.CONFIRMED:
+            return True
+        return self.tombstone in ("", stamped_uid(self))
+
+    @property
+    def own(self) -> str:
+        """What is known of the upstream object that the copy is stamped with."""
+        if self.upstream == UNSEEN or (self.upstream == ABSENT and not self.proven):
+            return UNSEEN
+        if self.upstream != ABSENT and self.stamp == ANOTHER_UID:
+            return ABSENT if self.proven else UNSEEN
+        return self.upstream
+
+    @property
+    def unasked(self) -> bool:
+        """A list of upstream can be asked for, and has not come on this connection."""
+        return self.freshness is Freshness.RESUMED
+
+    @property
+    def stays(self) -> bool:
+        """The copy would not be deleted if upstream had nothing."""
+        others = self.source is Side.ROBOT and self.stamp in (UNSIGNED, ANOTHER_ROBOT)
+        kept = self.keep_orphans and self.stamp == UNSIGNED and self.source is Side.CLOUD
+        return others or kept or self.downstream == TERMINATING
 
     @property
     def gone(self) -> bool:
@@ -61,8 +113,8 @@ class Case(NamedTuple):
 
     @property
     def known(self) -> bool:
-        """There is an upstream object to compare with."""
-        return self.upstream in (SEEN, TERMINATING)
+        """There is an upstream object to compare a status with."""
+        return self.own in (SEEN, TERMINATING)
 
     @property
     def foreign(self) -> bool:
@@ -73,6 +125,21 @@ class Case(NamedTuple):
     def wrote_this(self) -> bool:
         """Our last write to the copy was the content that upstream has now."""
         return self.memory.this_uid and self.memory.wrote == "this"
+
+    @property
+    def wrote_that(self) -> bool:
+        """The copy's stamp is the one of our last write, of an older content."""
+        return self.memory.this_uid and self.memory.wrote == "older"
+
+    @property
+    def differs(self) -> bool:
+        """The copy's content or stamp has to be written."""
+        return self.stamp in (UNSIGNED, TORN, OLDER) or not self.tolerated
+
+    @property
+    def first(self) -> bool:
+        """Upstream has not been asked to take the status yet, or has to be asked whether it is the newest."""
+        return self.attempts == 0 or self.proof is Proof.MISSING
 
     @property
     def tolerated(self) -> bool:
@@ -136,18 +203,59 @@ def update(why: Why) -> Update:
 
 
 CONTENT = (
-    Row("S5", "upstream is not known", lambda c: c.upstream == UNSEEN, NOTHING),
     Row("S3.2", "downstream is not known", lambda c: c.downstream == UNSEEN, NOTHING),
+    Row("S5", "neither side is known to have it", lambda c: c.upstream == UNSEEN and c.downstream == ABSENT, NOTHING),
     Row("S5", "nothing on either side", lambda c: c.upstream == c.downstream == ABSENT, NOTHING),
     Row("S5", "what is being deleted is never created", lambda c: c.gone and c.downstream == ABSENT, NOTHING),
+    Row("S3.6", "downstream refuses it", lambda c: c.downstream == ABSENT and c.refused, Until.RETRY),
+    Row(
+        "S4.1",
+        "the store may be older than the former copy's status",
+        lambda c: c.downstream == ABSENT and c.pending != NONE and c.proof is Proof.UNCHECKED,
+        Until.COPIES_LISTED,
+    ),
+    Row(
+        "S5.4",
+        "the former copy's status is of an object that may be newer",
+        lambda c: c.downstream == ABSENT and c.pending == ANOTHER and c.freshness is not Freshness.CONFIRMED,
+        Until.UPSTREAM_LISTED,
+    ),
+    Row(
+        "S5.2",
+        "the former copy's last status goes first",
+        lambda c: c.downstream == ABSENT and c.pending != NONE and c.reachable and not c.dead and c.first,
+        Until.STATUS_SENT,
+    ),
+    Row(
+        "S4.4",
+        "the new copy would begin with an older status",
+        lambda c: c.downstream == ABSENT and c.behind and c.reachable,
+        Until.STATUS_SHOWN,
+    ),
     Row("S3.2", "there is no copy yet", lambda c: c.downstream == ABSENT, Create()),
-    Row("S5.3", "the name is taken in the cloud", lambda c: c.foreign and not c.gone, HoldReason.NAME_TAKEN),
+    Row("S5.3", "the name is taken in the cloud", lambda c: c.foreign and c.upstream == SEEN, HoldReason.NAME_TAKEN),
+    Row("S5", "a copy that would stay anyway", lambda c: c.own == UNSEEN and c.stays, NOTHING),
+    Row("S5.4", "its object may be newer, or gone", lambda c: c.own == UNSEEN and c.unasked, Until.UPSTREAM_LISTED),
+    Row("S5", "its object is not known", lambda c: c.own == UNSEEN, NOTHING),
     Row("S5.3", "others' objects in the cloud are not deleted", lambda c: c.foreign, NOTHING),
     Row("S5.1", "the copy is being deleted already", lambda c: c.downstream == TERMINATING, NOTHING),
     Row("S5.3", "keep orphans", lambda c: c.gone and c.keep_orphans and c.stamp == UNSIGNED, NOTHING),
     Row("S5", "upstream is absent", lambda c: c.upstream == ABSENT, delete(Why.GONE)),
     Row("S5", "upstream is terminating", lambda c: c.upstream == TERMINATING, delete(Why.TERMINATING)),
     Row("S5.4", "the copy of another uid", lambda c: c.stamp == ANOTHER_UID, delete(Why.REPLACED)),
+    Row("S3.6", "downstream refuses it", lambda c: c.refused and c.differs, Until.RETRY),
+    Row(
+        "S6.1",
+        "the copy may be newer than what is known, and a list can tell",
+        lambda c: c.stamp == OLDER and not c.wrote_that and c.unasked,
+        Until.UPSTREAM_LISTED,
+    ),
+    Row(
+        "S6.1",
+        "the copy may be newer than what is known",
+        lambda c: c.stamp == OLDER and not c.wrote_that and c.freshness is Freshness.STORED,
+        NOTHING,
+    ),
     Row(
         "S3.5",
         "the stamp that we wrote is gone or another",
@@ -157,6 +265,9 @@ CONTENT = (
     Row("S5.4", "made by hand or by the predecessor", lambda c: c.stamp == UNSIGNED, update(Why.ADOPT)),
     Row("S3.2", "upstream has changed since", lambda c: c.stamp in (TORN, OLDER), update(Why.CHANGED)),
     Row("S3.5", "downstream has changed", lambda c: not c.tolerated, update(Why.DRIFT)),
+    Row(
+        "S4.4", "the status owed is about to change", lambda c: c.owed and c.behind and c.reachable, Until.STATUS_SHOWN
+    ),
     Row("S4.4", "the copy is owed a status", lambda c: c.owed, Seed("c-1", "10")),
     Row("S3.5", "what admission made of our write", lambda c: c.content == ADMITTED and c.wrote_this, NOTHING),
     Row("S3.5", "keep drift", lambda c: c.content != AGREES, NOTHING),
@@ -191,10 +302,9 @@ def shown(case: Case) -> bool:
 
 STATUS = (
     Row("S4.1", "there is no copy to read it from", lambda c: c.downstream in (UNSEEN, ABSENT), NOTHING),
-    Row("S5", "there is nobody to tell", lambda c: c.upstream == ABSENT, NOTHING),
+    Row("S5", "there is nobody to tell", lambda c: c.own == ABSENT, NOTHING),
     Row("S5.4", "a copy that is not stamped is adopted first", lambda c: c.stamp == UNSIGNED, NOTHING),
     Row("S5.3", "others' objects in the cloud say nothing to us", lambda c: c.foreign, NOTHING),
-    Row("S5.4", "the copy of another uid", lambda c: c.known and c.stamp == ANOTHER_UID, NOTHING),
     Row("S4.5", "not an object", lambda c: c.status == ODD, HoldReason.ODD_STATUS),
     Row("S4.3", "never had one", lambda c: none_now(c) and not c.remembered.had, NOTHING),
     Row("S4.4", "has not been given it yet", lambda c: none_now(c) and c.remembered.seed, NOTHING),
@@ -235,6 +345,8 @@ def said(action: Any, mode: str) -> Any:
     match action:
         case Hold(reason=reason):
             return reason
+        case Wait(until=until):
+            return until
         case SendStatus(upstream_uid=uid, digest=text):
             return "send", uid, _value_of(text, mode)
         case Agreed(upstream_uid=uid, digest=text):
@@ -289,7 +401,7 @@ def _upstream_object(status: Any = None, **changes) -> Json:
 
 
 @cache
-def upstream_sight(case_upstream: str, status: str, source: Side, mode: str) -> Observation:
+def upstream_found(case_upstream: str, status: str, source: Side, mode: str) -> Found:
     if case_upstream in (UNSEEN, ABSENT):
         return Gap(case_upstream)
     raw = _upstream_object(status_of(status, mode))
@@ -299,9 +411,9 @@ def upstream_sight(case_upstream: str, status: str, source: Side, mode: str) -> 
 
 
 @cache
-def downstream_sight(sighting: str, stamp: str, content: str, status: str, source: Side, mode: str) -> Observation:
-    if sighting in (UNSEEN, ABSENT):
-        return Gap(sighting)
+def downstream_found(phase: str, stamp: str, content: str, status: str, source: Side, mode: str) -> Found:
+    if phase in (UNSEEN, ABSENT):
+        return Gap(phase)
     policy_ = kind(source, mode, False, False, True)
     origin = _upstream_object(uid="u-0" if stamp == ANOTHER_UID else "u-1")
     if stamp == OLDER:
@@ -315,7 +427,7 @@ def downstream_sight(sighting: str, stamp: str, content: str, status: str, sourc
     elif stamp == ANOTHER_ROBOT:
         annotations[OURS + "robot"] = "robot-2"
     raw["metadata"]["annotations"] = annotations
-    if sighting == TERMINATING:
+    if phase == TERMINATING:
         raw["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     if status != NONE:
         raw["status"] = status_of(status, mode)
@@ -324,9 +436,11 @@ def downstream_sight(sighting: str, stamp: str, content: str, status: str, sourc
 
 @cache
 def record_of(memory: Memory, mode: str) -> Record:
-    upstream, copy = _upstream_object(), downstream_sight(SEEN, OURS_, ADMITTED, NONE, Side.CLOUD, FULL)
+    upstream, copy = _upstream_object(), downstream_found(SEEN, OURS_, ADMITTED, NONE, Side.CLOUD, FULL)
     assert isinstance(copy, View)
-    this = view_of(upstream, kind(Side.CLOUD, FULL, False, False, True), Side.CLOUD).content
+    agreed = kind(Side.CLOUD, FULL, False, False, True)
+    this = view_of(upstream, agreed, Side.CLOUD).content
+    older = view_of(upstream | {"spec": {"x": 0}}, agreed, Side.CLOUD).content
     record = Record(
         upstream_uid="u-1" if memory.this_uid else "u-9",
         sent=digest_of(memory.sent, mode),
@@ -336,24 +450,47 @@ def record_of(memory: Memory, mode: str) -> Record:
     )
     if not memory.wrote:
         return record
-    return replace(record, applied=this if memory.wrote == "this" else "older", admitted=copy.content)
+    return replace(record, applied=this if memory.wrote == "this" else older, admitted=copy.content)
 
 
 @cache
-def row_of(pending: str, mode: str) -> Pending | None:
+def row_of(pending: str, mode: str, attempts: int, dead: bool) -> Pending | None:
     if pending == NONE:
         return None
     name = NONE if pending == REMOVAL else A if pending == ANOTHER else pending
     uid = "u-9" if pending == ANOTHER else "u-1"
-    return Pending(seq=1, upstream_uid=uid, digest=digest_of(name, mode), value=None, since=0.0)
+    text = digest_of(name, mode)
+    return Pending(seq=1, upstream_uid=uid, digest=text, value=None, since=0.0, attempts=attempts, dead=dead)
 
 
 def build(case: Case) -> tuple[Observation, Observation, Policy, Record, Pending | None]:
-    """The arguments of `decide`."""
+    """The positional arguments of `decide`, and the row of the outbox."""
+    found = upstream_found(case.upstream, case.upstream_status, case.source, case.mode)
+    copy = downstream_found(case.downstream, case.stamp, case.content, case.status, case.source, case.mode)
     return (
-        upstream_sight(case.upstream, case.upstream_status, case.source, case.mode),
-        downstream_sight(case.downstream, case.stamp, case.content, case.status, case.source, case.mode),
+        Observation(found, case.freshness, case.tombstone if case.upstream == ABSENT else None),
+        Observation(copy),
         kind(case.source, case.mode, case.keep_orphans, case.keep_drift, case.endpoint),
         record_of(case.memory, case.mode),
-        row_of(case.pending, case.mode),
+        row_of(case.pending, case.mode, case.attempts, case.dead),
     )
+
+
+def plan_of(case: Case) -> Plan:
+    """What is decided."""
+    up, down, kind, record, pending = build(case)
+    return decide(
+        up,
+        down,
+        kind,
+        record,
+        pending=pending,
+        proof=case.proof,
+        reachable=case.reachable,
+        behind=case.behind,
+        refused=_THIS if case.refused else "",
+        verify=case.verify,
+    )
+
+
+_THIS = view_of(_upstream_object(), kind(Side.CLOUD, FULL, False, False, True), Side.CLOUD).content

@@ -12,6 +12,7 @@ from types import FunctionType
 from typing import Any, cast
 
 from crsyncer.core import answers, calls, decide, guard, project, watch
+from crsyncer.core.model import Observation
 from crsyncer.core.queue import WorkQueue
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.deletion_check import DeletionCheck
@@ -107,8 +108,8 @@ MUTANTS = (
     Mutant(
         "a status is sent to whoever has the name now",
         Outbox.send,
-        "or upstream.uid != row.upstream_uid",
-        "",
+        ".of(row.upstream_uid)",
+        ".found",
         noticed_by="S4_1_a",
     ),
     Mutant(
@@ -177,10 +178,24 @@ MUTANTS = (
     ),
     Mutant(
         "the copy of an old object is used for its successor",
-        decide._content,
-        "if stamp is not None and stamp.upstream_uid != upstream.uid:",
-        "if False:",
+        decide.decide,
+        "own = up if copy.stamp is None else upstream.of(copy.stamp.upstream_uid)",
+        "own = up",
         noticed_by="S4_1",
+    ),
+    Mutant(
+        "an unconfirmed object counts as the newer one",
+        Observation.of,
+        "proven = self.freshness is Freshness.CONFIRMED or",
+        "proven = True or",
+        noticed_by="S5_4_a_copy_of_a_newer",
+    ),
+    Mutant(
+        "content that may be newer than the store is put back",
+        decide._is_ahead,
+        "return stamp.digest not in",
+        "return False and stamp.digest not in",
+        noticed_by="S6_1_content",
     ),
     Mutant(
         "a restored cluster holds nothing back",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.model import test_hazards, test_kinds
+from tests.model import test_hazards, test_kinds, test_old_knowledge
 from tests.model.mutants import MUTANTS, Mutant
 from tests.model.scene import synced
 from tests.model.weather import Fate
@@ -16,12 +16,14 @@ _ARGUMENTS: dict[str, list[Any]] = {
     "slowly": [False, True],
     "overtaken_by": [-1, 40],
     "how": ["cut", "down"],
+    "cloud": ["cut", "late"],
 }
+_HAZARDS = (test_hazards, test_kinds, test_old_knowledge)
 
 
 def hazards(begin: str) -> Iterator[Callable[[], None]]:
     """The hazards whose names begin so, as something to be run."""
-    for name, hazard in [*getmembers(test_hazards, isfunction), *getmembers(test_kinds, isfunction)]:
+    for name, hazard in (each for module in _HAZARDS for each in getmembers(module, isfunction)):
         if not name.startswith(f"test_{begin}"):
             continue
         wanted = set(signature(hazard).parameters)

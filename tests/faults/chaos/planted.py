@@ -26,7 +26,7 @@ def status_for_anybody() -> None:
     send = Outbox.send
 
     async def careless(self: Outbox, key: Key, failures: int) -> bool:
-        row, upstream = self._cache.pending.get(key), self._cache.observe(Side.CLOUD, key)
+        row, upstream = self._cache.pending.get(key), self._cache.observe(Side.CLOUD, key).found
         if row is not None and isinstance(upstream, View):
             self._cache.set_pending(key, replace(row, upstream_uid=upstream.uid))
         return await send(self, key, failures)
@@ -60,7 +60,7 @@ def unseen_is_gone() -> None:
 
     def careless(self: Cache, side: Side, key: Key) -> Observation:
         seen = sight(self, side, key)
-        return Gap.ABSENT if seen is Gap.UNSEEN else seen
+        return replace(seen, found=Gap.ABSENT, deleted_uid="") if seen.found is Gap.UNSEEN else seen
 
     async def rash(_self: DeletionCheck, _key: Key) -> None:
         return None

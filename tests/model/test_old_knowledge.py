@@ -1,0 +1,100 @@
+"""Hazards of a store that is older than the clusters: what it says of upstream may have been overtaken (S5.4)."""
+
+from dataclasses import replace
+
+import pytest
+
+from crsyncer.core.model import Side
+from tests.model.scene import copy, original, scene
+from tests.model.world import World
+
+DONE = {"phase": "DONE"}
+
+
+def uid(world: World) -> str:
+    return str(copy(world)["metadata"]["uid"])
+
+
+def start_with_an_older_store(world: World, cloud: str) -> None:
+    """The copy of the second object named a reports DONE while the agent is down; its store knows the first one."""
+    world.start()
+    world.cloud.create("a", spec={"x": 1})
+    world.settle()
+    world.stop()
+    older = replace(world.disk, rows=list(world.disk.rows))
+    world.start()
+    world.cloud.delete("a")
+    world.cloud.create("a", spec={"x": 2})
+    world.settle()
+    world.stop()
+    world.disk = older
+    world.robot.set_status("a", DONE)
+    if cloud == "cut":
+        world.cut("cloud")
+    else:
+        world.weather[Side.CLOUD].lag = 0.5
+    world.boots += 1
+    world.start()
+
+
+@pytest.mark.parametrize("cloud", ["cut", "late"])
+def test_S5_4_a_copy_of_a_newer_object_than_the_store_knows_is_kept_and_so_is_its_status(cloud: str) -> None:
+    for seed in range(6):
+        with scene(seed) as world:
+            start_with_an_older_store(world, cloud)
+            made = uid(world)
+            world.pass_time(60)
+            world.mend("cloud")
+            world.settle()
+            assert uid(world) == made
+            assert (copy(world)["spec"], copy(world)["status"], original(world)["status"]) == ({"x": 2}, DONE, DONE)
+
+
+@pytest.mark.parametrize("cloud", ["cut", "late"])
+def test_S5_4_the_last_status_of_a_newer_object_than_the_store_knows_reaches_it(cloud: str) -> None:
+    for seed in range(6):
+        with scene(seed) as world:
+            start_with_an_older_store(world, cloud)
+            world.pass_time(0.4)
+            world.robot.delete("a")
+            world.pass_time(60)
+            world.mend("cloud")
+            world.settle()
+            assert (copy(world)["spec"], copy(world)["status"], original(world)["status"]) == ({"x": 2}, DONE, DONE)
+
+
+def test_S5_4_a_copy_of_an_object_that_was_created_again_out_of_sight_is_replaced_once_a_list_shows_it() -> None:
+    with scene() as world:
+        world.start()
+        world.cloud.create("a", spec={"x": 1})
+        world.settle()
+        made = uid(world)
+        world.cut("cloud")
+        world.pass_time(10)
+        world.cloud.delete("a")
+        world.cloud.create("a", spec={"x": 2})
+        world.mend("cloud")
+        world.settle()
+        assert uid(world) != made
+        assert copy(world)["spec"] == {"x": 2}
+
+
+def test_S6_1_content_that_is_newer_than_the_store_knows_is_not_put_back_while_the_watch_is_late() -> None:
+    for seed in range(6):
+        with scene(seed) as world:
+            world.start()
+            world.cloud.create("a", spec={"x": 1})
+            world.settle()
+            world.stop()
+            older = replace(world.disk, rows=list(world.disk.rows))
+            world.start()
+            world.cloud.set("a", spec={"x": 2})
+            world.settle()
+            world.stop()
+            world.disk = older
+            world.weather[Side.CLOUD].lag = 0.5
+            version = copy(world)["metadata"]["generation"]
+            world.boots += 1
+            world.start()
+            world.settle()
+            assert (copy(world)["spec"], copy(world)["metadata"]["generation"]) == ({"x": 2}, version)
