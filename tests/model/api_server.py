@@ -1,18 +1,20 @@
-"""What API servers answer, as far as the agent asks: tried against real ones by test_contract.py."""
+"""What API servers answer, as far as the agent asks: tried against real ones by tests/contract."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from crsyncer.core.calls import PARTIAL, PARTIAL_LIST, PARTIAL_LIST_KIND, Call
 from crsyncer.core.model import Json
 from crsyncer.ports import Reply
 from tests.model.json_patch import Conflict, patched
+from tests.model.schema import admitted, violations
 from tests.model.storage import Storage, Where, copied
 
 CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 """The finalizer by which a CRD waits for its objects to be deleted."""
+ANYTHING: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _BORN = "2026-01-01T00:00:00Z"
 _DYING = "2026-01-02T00:00:00Z"
 _ALL_VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
@@ -32,6 +34,7 @@ class Kind:
     """It has the status subresource."""
     dying: bool = False
     """Its CRD is being deleted."""
+    schema: Json = field(default_factory=lambda: ANYTHING, compare=False)
 
     @property
     def resource(self) -> str:
@@ -73,6 +76,9 @@ class ApiServer:
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
         self._pages: dict[str, tuple[int, list[Json]]] = {}
+        self._specs: dict[str, Json | None] = {}
+        """By which spec of its CRD a kind's storage was made."""
+        self._oldest: dict[str, int] = {}
         for name in ("kube-system", "default"):
             self.make_namespace(name)
 
@@ -97,11 +103,17 @@ class ApiServer:
                     namespaced=spec["scope"] == "Namespaced",
                     status="status" in (version.get("subresources") or {}),
                     dying=dying,
+                    schema=version["schema"]["openAPIV3Schema"],
                 )
                 for version in spec["versions"]
                 if version["served"]
             ]
         return found
+
+    def definition(self, kind: Kind) -> Json | None:
+        """The spec of a kind's CRD; None: it has none, or is gone."""
+        found = self.storage.of(CRDS).get(("", kind.resource))
+        return None if found is None else found["spec"]
 
     def address(self, path: str) -> Address | None:
         """What a path names; None when nothing is served there."""
@@ -113,8 +125,22 @@ class ApiServer:
         name, subresource = [*rest[1:], "", ""][:2]
         for kind in self.kinds():
             if (kind.group, kind.version, kind.plural) == (group, version, rest[0]):
+                if namespace and not kind.namespaced:
+                    return None
+                self._build(kind)
                 return Address(kind, namespace, name, subresource)
         return None
+
+    def oldest(self, kind: Kind) -> int:
+        """A watch of a kind may begin at this revision or later."""
+        return max(self.storage.oldest, self._oldest.get(kind.resource, 0))
+
+    def _build(self, kind: Kind) -> None:
+        """The first request after an edit of a CRD's spec has its storage made anew, without a past (measured)."""
+        spec = self.definition(kind)
+        if self._specs.setdefault(kind.resource, spec) != spec:
+            self._specs[kind.resource] = spec
+            self._oldest[kind.resource] = self.storage.revision
 
     # Answers
 
@@ -152,8 +178,8 @@ class ApiServer:
         return reply
 
     def shown(self, kind: Kind, obj: Json) -> Json:
-        """An object as it is sent, in the version that was asked for."""
-        return {"apiVersion": kind.api_version, "kind": kind.name, **copied(obj)}
+        """An object as it is sent, in the version that was asked for: pruned and completed by its schema of today."""
+        return {"apiVersion": kind.api_version, "kind": kind.name, **admitted(kind.schema, copied(obj))}
 
     def _discover(self, group: str, version: str = "") -> Reply:
         kinds = [kind for kind in self.kinds() if kind.group == group and version in ("", kind.version)]
@@ -213,9 +239,11 @@ class ApiServer:
         if where in self.storage.of(kind.resource):
             return _failure(409, "AlreadyExists", f"{where[1]} already exists")
         kept = {k: v for k, v in metadata.items() if k in ("name", "labels", "annotations", "finalizers") and v}
-        new = {k: v for k, v in body.items() if k not in ("apiVersion", "kind")}
+        new = {k: v for k, v in admitted(kind.schema, body).items() if k not in ("apiVersion", "kind")}
         if kind.status:
             new.pop("status", None)
+        if wrong := violations(kind.schema, new, None):
+            return _invalid(kind, where[1], wrong)
         if kind.namespaced:
             kept["namespace"] = address.namespace
         if kind.resource == CRDS:
@@ -229,12 +257,12 @@ class ApiServer:
             return _NOT_FOUND
         metadata = body["metadata"]
         if not metadata.get("resourceVersion"):
-            return _failure(422, "Invalid", "metadata.resourceVersion: must be specified", field="metadata")
+            return _failure(422, "Invalid", "metadata.resourceVersion: must be specified", causes=_UNVERSIONED)
         if metadata.get("uid", old["metadata"]["uid"]) != old["metadata"]["uid"]:
             return _failure(409, "Conflict", "Precondition failed: UID in precondition")
         if metadata["resourceVersion"] != old["metadata"]["resourceVersion"]:
             return _failure(409, "Conflict", "the object has been modified")
-        return Reply(200, self._replace(address, old, body))
+        return self._replace(address, old, body)
 
     def _patch(self, address: Address, operations: list[Json]) -> Reply:
         old = self.storage.of(address.kind.resource).get(address.where)
@@ -244,10 +272,11 @@ class ApiServer:
             new = patched(self.shown(address.kind, old), operations)
         except Conflict:
             return _failure(422, "Invalid", "the server rejected our request due to an error in our request")
-        return Reply(200, self._replace(address, old, new))
+        return self._replace(address, old, new)
 
-    def _replace(self, address: Address, old: Json, body: Json) -> Json:
+    def _replace(self, address: Address, old: Json, body: Json) -> Reply:
         kind = address.kind
+        body = admitted(kind.schema, body)
         if address.subresource:
             new = {**old, "status": body.get("status")}
         else:
@@ -263,10 +292,14 @@ class ApiServer:
                 new["metadata"]["generation"] = kept["generation"] + 1
         if new.get("status") is None:
             new.pop("status", None)
+        if wrong := violations(kind.schema, new, old):
+            return _invalid(kind, address.name, wrong)
+        if kind.resource == CRDS and new["spec"]["scope"] != old["spec"]["scope"]:
+            return _invalid(kind, address.name, [{"field": "spec.scope", "message": "field is immutable"}])
         if "deletionTimestamp" in new["metadata"] and not new["metadata"].get("finalizers"):
             self.storage.remove(kind.resource, address.where)
-            return self.shown(kind, new)
-        return self.shown(kind, self.storage.put(kind.resource, address.where, new))
+            return Reply(200, self.shown(kind, new))
+        return Reply(200, self.shown(kind, self.storage.put(kind.resource, address.where, new)))
 
     def _delete(self, address: Address, options: Json | None) -> Reply:
         kind = address.kind
@@ -299,8 +332,13 @@ def selected(obj: Json, selector: str) -> bool:
     return not selector or (obj["metadata"].get("labels") or {}).get(key) == value
 
 
-def _failure(status: int, reason: str, message: str, *, field: str = "") -> Reply:
-    details: dict[str, Any] = {"causes": [{"field": field}]} if field else {}
+def _invalid(kind: Kind, name: str, causes: list[Json]) -> Reply:
+    why = "; ".join(f"{cause['field']}: Invalid value: {cause['message']}" for cause in causes)
+    return _failure(422, "Invalid", f'{kind.name}.{kind.group} "{name}" is invalid: {why}', causes=causes)
+
+
+def _failure(status: int, reason: str, message: str, *, causes: list[Json] | None = None) -> Reply:
+    details: dict[str, Any] = {"causes": causes} if causes else {}
     return Reply(
         status,
         {
@@ -314,5 +352,6 @@ def _failure(status: int, reason: str, message: str, *, field: str = "") -> Repl
     )
 
 
+_UNVERSIONED: list[Json] = [{"field": "metadata.resourceVersion", "message": "must be specified"}]
 NOT_SERVED = Reply(404, {}, "404 page not found")
 _NOT_FOUND = _failure(404, "NotFound", "not found")

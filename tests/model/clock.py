@@ -1,7 +1,8 @@
 """Time that passes only when nobody has anything to do: an hour of back-off costs nothing, and is always the same."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Collection, Coroutine
+from contextvars import Context, ContextVar, copy_context
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
@@ -9,6 +10,12 @@ _ROUND_SECONDS = 1e-6
 """What a round of the loop takes: who waits for a moment that rounding has put just ahead would else wait forever."""
 EPOCH = 1_800_000_000.0
 """Unix time, in seconds, at which every world begins."""
+
+
+Tasks = dict["asyncio.Task[Any]", None]
+"""In the order in which they began."""
+OWNED: ContextVar[Tasks] = ContextVar("owned")
+"""Where the tasks that begin in this context are kept until they end: whoever dies takes their own along."""
 
 
 class Stuck(Exception):
@@ -52,6 +59,7 @@ class Clock:
         self.loop.time = lambda: self._selector.now  # type: ignore[method-assign]
         self.troubles: list[str] = []
         self.loop.set_exception_handler(self._trouble)
+        self.loop.set_task_factory(cast("Any", _begin))
 
     @property
     def now(self) -> float:
@@ -62,7 +70,7 @@ class Clock:
         """Unix time, in seconds."""
         return EPOCH + self.now
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
+    def run(self, work: Awaitable[T]) -> T:
         """Let everybody go on until this is done."""
         return self.loop.run_until_complete(work)
 
@@ -70,15 +78,33 @@ class Clock:
         """Let everybody go on for so long."""
         self.run(asyncio.sleep(seconds))
 
-    def close(self) -> None:
-        """End whatever still runs."""
-        tasks = asyncio.all_tasks(self.loop)
+    def end(self, tasks: Collection[asyncio.Task[Any]]) -> None:
+        """Cancel them, and return when they have ended; what they say of it is no trouble."""
+        known = len(self.troubles)
         for task in tasks:
             task.cancel()
         if tasks:
             self.run(asyncio.wait(tasks))
+        del self.troubles[known:]
+
+    def close(self) -> None:
+        """End whatever still runs."""
+        self.end(asyncio.all_tasks(self.loop))
         self.run(self.loop.shutdown_asyncgens())
         self.loop.close()
 
     def _trouble(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         self.troubles.append(f"{context.get('message')}: {context.get('exception')!r}")
+
+
+def _begin(
+    loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], *, context: Context | None = None
+) -> asyncio.Task[Any]:
+    """Begin a task, in the books of whoever began it."""
+    context = copy_context() if context is None else context
+    task = asyncio.Task(work, loop=loop, context=context)
+    owned = context.get(OWNED)
+    if owned is not None:
+        owned[task] = None
+        task.add_done_callback(lambda done: owned.pop(done, None))
+    return task

@@ -10,14 +10,18 @@ from functools import partial
 from typing import Protocol
 
 from crsyncer.core.calls import Call
+from crsyncer.core.model import Side
 from crsyncer.errors import Unsure
 from crsyncer.ports import Reply
 from tests.model.api_server import NOT_SERVED, ApiServer
+from tests.model.journal import Journal
 from tests.model.watches import EXPIRED, GONE, Watch, open_watch
 from tests.model.weather import Fate, Weather
 
 _BOOKMARK_SECONDS = 60.0
 _LATE_SECONDS = 20.0
+_TEAR_DOWN_SECONDS = 1.0
+"""How long after a change of its CRD a watch ends; what happens meanwhile, the next one has to tell."""
 
 
 class Wire(Protocol):
@@ -51,22 +55,33 @@ class Signal:
 class Connection:
     """Implements ports.Cluster. Nothing passes without the wire's consent, in either direction."""
 
-    def __init__(self, server: ApiServer, weather: Weather, signal: Signal, wire: Wire) -> None:
+    def __init__(
+        self, side: Side, server: ApiServer, *, weather: Weather, signal: Signal, wire: Wire, journal: Journal
+    ) -> None:
         self.server = f"https://{server.storage.name}.example.com"
         self.fallback_identity = server.storage.name
         self.clock_offset: float | None = None
+        self._side = side
         self._api = server
         self._weather = weather
         self._signal = signal
         self._wire = wire
         self.watched: Counter[str] = Counter()
         """How many watches of each path are open."""
+        self._journal = journal
 
     async def request(self, call: Call) -> Reply:
         """One request, whatever befalls it."""
         await self._wire.passes()
+        noted = self._journal.note(self._side, call, _now())
+        reply = await self._request(call)
+        noted.answer(reply.status, _now())
+        self.clock_offset = self._weather.clock_offset
+        return reply
+
+    async def _request(self, call: Call) -> Reply:
         await self._reach(call.timeout)
-        fate = self._weather.fate(call)
+        fate = self._weather.fate(call, _now())
         if isinstance(fate, Reply):
             await asyncio.sleep(self._weather.travel())
             return fate
@@ -114,19 +129,23 @@ class Connection:
     @contextlib.asynccontextmanager
     async def _watch(self, call: Call, read_timeout: float) -> AsyncIterator["WatchStream"]:
         await self._wire.passes()
+        noted = self._journal.note(self._side, call, _now())
         await self._reach(call.timeout)
         await asyncio.sleep(self._weather.travel())
-        fate = self._weather.fate(call)
+        fate = self._weather.fate(call, _now())
         query = dict(call.query)
         address = self._api.address(call.path)
         refusal = fate if isinstance(fate, Reply) else NOT_SERVED if address is None else None
         if refusal is not None or address is None:
+            noted.answer((refusal or NOT_SERVED).status, _now())
             yield WatchStream.refused(refusal or NOT_SERVED)
             return
         watch = open_watch(self._api, address, query)
         if watch is None and self._weather.gone_as_status:
+            noted.answer(410, _now())
             yield WatchStream.refused(Reply(410, EXPIRED))
             return
+        noted.answer(200, _now())
         seconds = float(query.get("timeoutSeconds", "300"))
         lines = _each(GONE) if watch is None else self._lines(watch, read_timeout, seconds)
         stream = WatchStream(200, None, lines)
@@ -152,14 +171,19 @@ class Connection:
                 continue
             if self._weather.cut or watch.epoch != self._api.storage.epoch:
                 raise Unsure("the watch was cut")
-            for line in [line for _, line in watch.lines()]:
+            for happened, told in list(watch.lines()):
+                line = told
                 if self._weather.ends > 0:
                     self._weather.ends -= 1
                     return
-                await asyncio.sleep(self._weather.travel() / 10 + self._weather.lag)
+                due = happened + self._weather.latency + self._weather.lag
+                await asyncio.sleep(max(0.0, due - loop.time()) + self._weather.chance.uniform(0.0001, 0.003))
                 await self._wire.passes()
                 if self._weather.cut or self._weather.silent or watch.epoch != self._api.storage.epoch:
                     raise Unsure("the watch was cut")
+                if self._weather.garbage > 0:
+                    self._weather.garbage -= 1
+                    line = b"<html>Welcome</html>"
                 yield line
                 if self._weather.repeats > 0:
                     self._weather.repeats -= 1
@@ -168,6 +192,9 @@ class Connection:
             if watch.position < len(self._api.storage.history):
                 continue
             if not self._served(watch):
+                return
+            if watch.is_torn_down():
+                await asyncio.sleep(_TEAR_DOWN_SECONDS)
                 return
             left = begin + seconds - loop.time()
             if left <= 0:
@@ -207,6 +234,11 @@ class WatchStream:
     async def close(self) -> None:
         """Whoever leaves early leaves nothing running."""
         await self._lines.aclose()
+
+
+def _now() -> float:
+    """Seconds since the world began."""
+    return asyncio.get_running_loop().time()
 
 
 async def _each(*lines: bytes) -> AsyncGenerator[bytes, None]:

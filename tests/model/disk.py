@@ -13,6 +13,8 @@ from typing import Any, Protocol
 from crsyncer.core.model import Cursor, Json, Key, Loaded, Pending, Record, Side, Tombstone, View
 
 GROUP_SECONDS = 0.25
+_RETRY_SECONDS = 10.0
+"""Within so long after a disk takes writes again, everything is on it."""
 
 _Row = tuple[str, str, Any, Any]
 """Part, resource, place, and what is there; None: nothing. A part of "" forgets a resource."""
@@ -43,6 +45,12 @@ class Disk:
     durable: int = 0
     commit_seconds: float = 0.02
     """The longest that a commit takes somebody who waits for it."""
+    refuses: bool = False
+    """It is full or read-only: what is put from now on is in memory only, until it takes everything again."""
+
+    def copied(self) -> "Disk":
+        """A backup of what is durable."""
+        return Disk(self.rows[: self.durable], self.durable, self.commit_seconds)
 
     def kept(self, name: str) -> Any:
         """The value of this name that no crash can take any more; None: there is none."""
@@ -51,7 +59,7 @@ class Disk:
 
     def crash(self, chance: Random) -> None:
         """Lose what was not durable, or only a part of it: the next commit may have been on its way."""
-        del self.rows[chance.randint(self.durable, len(self.rows)) :]
+        del self.rows[self.durable if self.refuses else chance.randint(self.durable, len(self.rows)) :]
         self.durable = len(self.rows)
 
 
@@ -141,10 +149,11 @@ class Memory:
         if upto > self._disk.durable:
             await asyncio.sleep(self._chance.uniform(0.0, self._disk.commit_seconds))
             await self._owner.passes()
-            self._disk.durable = max(self._disk.durable, upto)
+            if not self._disk.refuses:
+                self._disk.durable = max(self._disk.durable, upto)
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write what is left, if the disk takes it."""
         if not self._owner.dead:
             self._commit()
 
@@ -156,12 +165,18 @@ class Memory:
         self._apply(row)
         self._disk.rows.append(row)
         if self._due is None:
-            seconds = self._chance.uniform(0.0, GROUP_SECONDS)
-            self._due = asyncio.get_running_loop().call_later(seconds, self._commit)
+            self._commit_within(GROUP_SECONDS)
+
+    def _commit_within(self, seconds: float) -> None:
+        self._due = asyncio.get_running_loop().call_later(self._chance.uniform(0.0, seconds), self._commit)
 
     def _commit(self) -> None:
         self._due = None
-        if not self._owner.dead:
+        if self._owner.dead:
+            return
+        if self._disk.refuses:
+            self._commit_within(_RETRY_SECONDS)
+        else:
             self._disk.durable = len(self._disk.rows)
 
     def _apply(self, row: _Row) -> None:

@@ -3,25 +3,40 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from contextvars import copy_context
+from dataclasses import dataclass
 from random import Random
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from crsyncer.console.collect import hold_facts, kind_facts, outbox_facts, side_facts
 from crsyncer.console.control import ControlCommands
 from crsyncer.console.report import Facts, StoreFacts, document
 from crsyncer.core.calls import Call
-from crsyncer.core.model import Side
+from crsyncer.core.model import Json, Side
 from crsyncer.engine.engine import Engine
 from crsyncer.ports import Reply
 from tests.model.api_server import ApiServer
+from tests.model.clock import OWNED, Tasks
 from tests.model.connection import Connection, Signal
 from tests.model.disk import Disk, Memory
+from tests.model.journal import Journal
 from tests.model.weather import Weather
 
+T = TypeVar("T")
 ROBOT = "robot-1"
-WATCH_TIMEOUT = 300
-AUDIT_INTERVAL = 6 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSettings:
+    """What an agent is told at its start. Times are in seconds."""
+
+    robot: str = ROBOT
+    namespaces: tuple[str, ...] = ()
+    watch_timeout: int = 300
+    audit_interval: float = 6 * 3600
+    name: str = "crsyncer"
+    """What it calls itself to API servers."""
 
 
 class Perform(Protocol):
@@ -108,8 +123,13 @@ class Life:
         chance: Random,
         clock: Callable[[], float],
         perform: Perform,
+        journal: Journal,
+        settings: AgentSettings,
         boot: str,
     ) -> None:
+        self.settings = settings
+        self.tasks: Tasks = {}
+        """What it has begun and not ended."""
         self.dead = False
         self.died = 0.0
         """When (Unix time, seconds)."""
@@ -123,19 +143,41 @@ class Life:
         self.store = Memory(disk, self, chance)
         self._hands = {side: Hand(side, self, perform) for side in Side}
         self.engine = Engine(
-            {side: Connection(servers[side], weather[side], signals[side], self._hands[side]) for side in Side},
+            {
+                side: Connection(
+                    side,
+                    servers[side],
+                    weather=weather[side],
+                    signal=signals[side],
+                    wire=self._hands[side],
+                    journal=journal,
+                )
+                for side in Side
+            },
             store=self.store,
             observer=self.tally,
-            robot=ROBOT,
-            namespaces=(),
-            watch_timeout=WATCH_TIMEOUT,
-            audit_interval=AUDIT_INTERVAL,
+            robot=settings.robot,
+            namespaces=settings.namespaces,
+            watch_timeout=settings.watch_timeout,
+            audit_interval=settings.audit_interval,
             clock=clock,
             noticed=lambda: None,
             boot=boot,
+            name=settings.name,
         )
         self.commands = ControlCommands(self.engine.kinds, self.engine.context)
-        self.task = asyncio.get_running_loop().create_task(self.engine.run())
+        self._loop = asyncio.get_running_loop()
+        self._context = copy_context()
+        self._context.run(OWNED.set, self.tasks)
+        self.task = self.begin(self.engine.run())
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        """Have this agent do something; it ends with the agent."""
+        return self._loop.create_task(work, context=self._context)
+
+    def order(self, request: Json) -> "asyncio.Task[Json]":
+        """Have the agent carry out what its control socket was asked for."""
+        return self.begin(self.commands.answer(request))
 
     def step(self) -> None:
         """Something happens of which a crash may be the next thing."""
@@ -165,11 +207,11 @@ class Life:
         rows = engine.kinds.rows
         facts = Facts(
             version="0",
-            robot=ROBOT,
+            robot=self.settings.robot,
             pid=1,
             since=self._since,
             sides={side: side_facts(connection) for side, connection in engine.connections.items()},
-            store=StoreFacts("memory"),
+            store=StoreFacts("memory", state="degraded" if self._disk.refuses else "ok"),
             kinds=tuple(
                 kind_facts(row, connections=engine.connections, dispatchers=engine.dispatchers, holds=engine.holds)
                 for row in rows.values()

@@ -1,5 +1,7 @@
 """Takes the steps of a history in the made-up world, then has everything heal: what is wrong with it, if anything."""
 
+from typing import Any
+
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Side
 from crsyncer.core.policy import ROBOT_LABEL
@@ -59,7 +61,7 @@ class Machine:
         wanted: dict[str, str] = {ROBOT_LABEL: ROBOT} if spec.filtered and fancy % 4 else {}
         if fancy % 3 == 0:
             wanted["l"] = str(x)
-        status = {} if spec.subresource or fancy % 2 else {"status": self._status(spec, "")}
+        status: dict[str, Any] = {} if spec.subresource or fancy % 2 else {"status": self._status(spec, "")}
         plane.create(name, kind=kind, spec={"x": x}, labels=wanted, **status)
         if fancy % 5 == 0:
             self._rival(plane, spec, name)
@@ -305,7 +307,7 @@ class Machine:
                 return False
             return True
 
-        task = self.world.clock.loop.create_task(ask())
+        task = life.begin(ask())
         self.world.pass_time(1.0)
         return task.done() and not task.cancelled() and task.result()
 
@@ -333,7 +335,7 @@ class Machine:
             if world.life is None:
                 world.start()
             left = open_ends(self.world, self.checker)
-            if not left and world.idle():
+            if not left and world.idle() and world.all_run():
                 break
             if world.clock.now > human:
                 self.release()  # what waits for a human waits no longer

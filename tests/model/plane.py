@@ -21,28 +21,29 @@ class Plane:
     def __init__(self, side: Side, server: ApiServer, signal: Signal) -> None:
         self.side = side
         self.server = server
-        self._signal = signal
+        self.signal = signal
 
     # Objects
 
-    def create(self, name: str, *, kind: str = "goals", **fields: Any) -> Json:
+    def create(self, name: str, *, kind: str = "goals", namespace: str = NAMESPACE, **fields: Any) -> Json:
         """Create an object: `create("a", spec={...}, labels={...}, finalizers=[...])`."""
         metadata: Json = {"name": name}
         for key in ("labels", "annotations", "finalizers"):
             if fields.get(key):
                 metadata[key] = fields[key]
         body = {k: v for k, v in fields.items() if k not in ("labels", "annotations", "finalizers")}
-        return self._ask(Call("create", "POST", self._path(kind), body={"metadata": metadata, **body})).body
+        path = self._path(kind, namespace)
+        return self._ask(Call("create", "POST", path, body={"metadata": metadata, **body})).body
 
-    def get(self, name: str, *, kind: str = "goals") -> Json | None:
-        """The object now; None when there is none."""
-        found = self.objects(kind).get(name)
+    def get(self, name: str, *, kind: str = "goals", namespace: str = NAMESPACE) -> Json | None:
+        """The object now, as stored; None when there is none."""
+        found = self.objects(kind, namespace).get(name)
         return None if found is None else copied(found)
 
-    def set(self, name: str, *, kind: str = "goals", **fields: Any) -> None:
+    def set(self, name: str, *, kind: str = "goals", namespace: str = NAMESPACE, **fields: Any) -> None:
         """Set top-level fields; None removes one."""
-        body = self._present(name, kind) | fields
-        self._put(name, kind, {k: v for k, v in body.items() if v is not None})
+        body = self._present(name, kind, namespace) | fields
+        self._put(name, kind, {k: v for k, v in body.items() if v is not None}, namespace)
 
     def label(self, name: str, *, kind: str = "goals", **labels: str | None) -> None:
         """Set labels; None removes one. `robot` is short for the label of the robot's name."""
@@ -58,11 +59,11 @@ class Plane:
         body["metadata"]["finalizers"] = list(finalizers)
         self._put(name, kind, body)
 
-    def set_status(self, name: str, status: Any, *, kind: str = "goals") -> None:
+    def set_status(self, name: str, status: Any, *, kind: str = "goals", namespace: str = NAMESPACE) -> None:
         """Replace the whole status, as a controller would; None removes it."""
-        path = f"{self._path(kind)}/{name}"
+        path = f"{self._path(kind, namespace)}/{name}"
         address = self.server.address(path)
-        if status is None and "status" not in self._present(name, kind):
+        if status is None and "status" not in self._present(name, kind, namespace):
             return
         change = {"op": "remove"} if status is None else {"op": "add", "value": status}
         call = Call(
@@ -74,22 +75,24 @@ class Plane:
         )
         self._ask(call)
 
-    def delete(self, name: str, *, kind: str = "goals") -> None:
+    def delete(self, name: str, *, kind: str = "goals", namespace: str = NAMESPACE) -> None:
         """Delete an object; its finalizers may keep it for a while."""
-        self._ask(Call("delete", "DELETE", f"{self._path(kind)}/{name}"))
+        self._ask(Call("delete", "DELETE", f"{self._path(kind, namespace)}/{name}"))
 
-    def objects(self, kind: str = "goals") -> dict[str, Json]:
-        """All objects of a kind by name, as stored."""
-        return {name: o for (_, name), o in self.server.storage.of(f"{kind}.{GROUP}").items()}
+    def objects(self, kind: str = "goals", namespace: str = NAMESPACE) -> dict[str, Json]:
+        """The objects of a kind by name, as stored: those in a namespace, or those that are in none."""
+        found = self.server.storage.of(f"{kind}.{GROUP}").items()
+        return {name: o for (place, name), o in found if place in ("", namespace)}
 
     def newest(self, kind: str) -> int:
         """The resourceVersion of the object that was changed last."""
-        return max((int(o["metadata"]["resourceVersion"]) for o in self.objects(kind).values()), default=0)
+        found = self.server.storage.of(f"{kind}.{GROUP}").values()
+        return max((int(o["metadata"]["resourceVersion"]) for o in found), default=0)
 
     # Kinds
 
     def apply(self, crd: Json) -> None:
-        """Create or replace a CRD."""
+        """Create or replace a CRD, which may so get other annotations, versions, subresources or another schema."""
         found = self.server.storage.of(CRDS).get(("", crd["metadata"]["name"]))
         if found is None:
             self._ask(Call("create", "POST", CRDS_PATH, body=crd))
@@ -97,6 +100,13 @@ class Plane:
             version = {"resourceVersion": found["metadata"]["resourceVersion"], "finalizers": [CLEANUP]}
             body = {**crd, "metadata": {**crd["metadata"], **version}}
             self._ask(Call("update", "PUT", f"{CRDS_PATH}/{crd['metadata']['name']}", body=body))
+
+    def annotate_kind(self, annotations: Mapping[str, str | None], *, kind: str = "goals") -> None:
+        """Set annotations of a CRD; None removes one."""
+        found = copied(self.server.storage.of(CRDS)["", f"{kind}.{GROUP}"])
+        merged = {**found["metadata"].get("annotations", {}), **annotations}
+        found["metadata"]["annotations"] = {k: v for k, v in merged.items() if v is not None}
+        self.apply(found)
 
     def delete_kind(self, kind: str = "goals") -> None:
         """Delete a CRD: the kind can be listed and watched until the last of its objects is gone."""
@@ -109,11 +119,13 @@ class Plane:
         crd = storage.of(CRDS).get(name)
         if crd is None or "deletionTimestamp" not in crd["metadata"]:
             return True
+        version = next(v["name"] for v in crd["spec"]["versions"] if v["served"])
         for where in list(storage.of(name[1])):
-            self.server.answer(Call("delete", "DELETE", f"/apis/{group}/v1/namespaces/{where[0]}/{kind}/{where[1]}"))
+            place = f"/namespaces/{where[0]}" if where[0] else ""
+            self.server.answer(Call("delete", "DELETE", f"/apis/{group}/{version}{place}/{kind}/{where[1]}"))
         if not storage.of(name[1]):
             storage.remove(CRDS, name)
-        self._signal.ring()
+        self.signal.ring()
         return not storage.of(name[1])
 
     # The cluster
@@ -128,7 +140,7 @@ class Plane:
         self.server.storage.restore(snapshot)
         if overtaken_by >= 0:
             self.server.storage.skip(before - self.server.storage.revision + overtaken_by)
-        self._signal.ring()
+        self.signal.ring()
 
     def rebuild(self, *, revision: int = 10) -> None:
         """Another, empty cluster answers here now; it has the same kinds."""
@@ -139,12 +151,12 @@ class Plane:
         for crd in crds:
             crd["metadata"] = {k: crd["metadata"][k] for k in ("name", "annotations") if k in crd["metadata"]}
             self.apply(crd)
-        self._signal.ring()
+        self.signal.ring()
 
     def restart(self) -> None:
         """The API server starts again."""
         self.server.storage.restart()
-        self._signal.ring()
+        self.signal.ring()
 
     def compact(self) -> None:
         """What has happened so far is not known to watches that begin from now on."""
@@ -154,11 +166,19 @@ class Plane:
         """Something happens that is none of ours."""
         self.server.storage.skip(revisions)
 
-    def _path(self, kind: str) -> str:
-        return f"/apis/{GROUP}/v1/namespaces/{NAMESPACE}/{kind}"
+    def make_namespace(self, name: str) -> None:
+        """Have a namespace."""
+        self.server.make_namespace(name)
+        self.signal.ring()
 
-    def _present(self, name: str, kind: str) -> Json:
-        found = self.get(name, kind=kind)
+    def _path(self, kind: str, namespace: str = NAMESPACE) -> str:
+        served = next((k for k in self.server.kinds() if (k.group, k.plural) == (GROUP, kind)), None)
+        assert served is not None, f"the {self.side} serves no {kind}"
+        place = f"/namespaces/{namespace}" if served.namespaced else ""
+        return f"/apis/{GROUP}/{served.version}{place}/{kind}"
+
+    def _present(self, name: str, kind: str, namespace: str = NAMESPACE) -> Json:
+        found = self.get(name, kind=kind, namespace=namespace)
         assert found is not None, f"the {self.side} has no {name}"
         return found
 
@@ -168,13 +188,13 @@ class Plane:
         body["metadata"][part] = {k: v for k, v in merged.items() if v is not None}
         self._put(name, kind, body)
 
-    def _put(self, name: str, kind: str, body: Json) -> None:
-        self._ask(Call("update", "PUT", f"{self._path(kind)}/{name}", body=body))
+    def _put(self, name: str, kind: str, body: Json, namespace: str = NAMESPACE) -> None:
+        self._ask(Call("update", "PUT", f"{self._path(kind, namespace)}/{name}", body=body))
 
     def _ask(self, call: Call) -> Reply:
         reply = self.server.answer(call)
         assert reply.status < 300, f"{self.side} {call.verb} {call.path}: {reply.status} {reply.body.get('message')}"
-        self._signal.ring()
+        self.signal.ring()
         return reply
 
 

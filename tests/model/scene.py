@@ -41,3 +41,13 @@ def original(world: World, name: str = "a") -> Json:
 def changes(world: World) -> list[str]:
     """What the agent has changed so far."""
     return [str(write) for write in world.writes if write.before != write.after]
+
+
+def settle(*worlds: World, seconds: float = 600.0) -> None:
+    """Let the agents of worlds that share a cloud go on until none has anything left to do; raises AssertionError."""
+    deadline = worlds[0].clock.now + seconds
+    done = -1
+    while done != (done := sum(len(world.writes) for world in worlds)):
+        assert worlds[0].clock.now < deadline, f"not settled within {seconds} s"
+        for world in worlds:
+            world.settle(seconds=seconds)

@@ -1,6 +1,7 @@
 """What an API server stores: objects, one growing revision, and the changes that watches are served from."""
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,9 +19,10 @@ def copied(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One write. `after` is None for a deletion; `before` for a creation."""
+    """One write. `after` is None for a deletion; `before` for a creation; `time` is seconds since the world began."""
 
     revision: int
+    time: float
     resource: str
     before: Json | None
     after: Json | None
@@ -37,8 +39,9 @@ class Snapshot:
 class Storage:
     """Stored objects are never changed in place: whoever has one keeps that version."""
 
-    def __init__(self, name: str, *, revision: int) -> None:
+    def __init__(self, name: str, *, revision: int, now: Callable[[], float] = time.monotonic) -> None:
         self.name = name
+        self._now = now
         self.revision = revision
         self.oldest = revision
         """A watch may begin here or later; before that, what has happened is not known any more."""
@@ -70,14 +73,14 @@ class Storage:
         stored: Json = copied(new)
         stored["metadata"]["resourceVersion"] = str(self.revision)
         self.of(resource)[where] = stored
-        self._note(Change(self.revision, resource, old, stored))
+        self._note(Change(self.revision, self._now(), resource, old, stored))
         return stored
 
     def remove(self, resource: str, where: Where) -> Json:
         """Delete an object for good; its last version."""
         old = self.of(resource).pop(where)
         self.revision += 1
-        self._note(Change(self.revision, resource, old, None))
+        self._note(Change(self.revision, self._now(), resource, old, None))
         return old
 
     def _note(self, change: Change) -> None:

@@ -128,8 +128,7 @@ def test_S5_nothing_is_deleted_while_the_cloud_has_not_been_seen(world: World) -
 
 
 def test_S5_5_a_human_holds_deletions_back(world: World) -> None:
-    assert world.life is not None
-    world.clock.run(world.life.commands.answer({"command": "hold", "resource": "goals"}))
+    world.order("hold", resource="goals")
     world.cloud.delete("a")
     world.pass_time(600)
     assert set(world.robot.objects()) == {"a"}
@@ -334,8 +333,7 @@ def test_S8_3_S5_5_a_robot_built_anew_that_has_the_same_names_replaces_nothing_u
         world.robot.create("a", spec={"x": 2})
         world.start()
         world.pass_time(30)
-        assert world.life is not None
-        world.clock.run(world.life.commands.answer({"command": "release", "id": "robot"}))
+        world.order("release", id="robot")
         world.pass_time(120)
         assert original(world)["metadata"]["uid"] == old
         assert [h["reason"] for h in world.status()["holds"]] == ["Restored"]

@@ -161,8 +161,7 @@ def test_S8_3_a_cloud_that_was_built_anew_while_a_deletion_is_asked_about_is_no_
             world.cloud.rebuild(revision=10)
             world.pass_time(200)
             assert world.status()["sides"]["cloud"]["state"] == "identity-changed"
-            assert world.life is not None
-            world.clock.run(world.life.commands.answer({"command": "release", "id": "cloud"}))
+            world.order("release", id="cloud")
             world.pass_time(200)
             assert "a" in world.robot.objects()
             assert {reason for reason, _ in holds(world)} == {"Restored"}

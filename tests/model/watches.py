@@ -26,10 +26,17 @@ class Watch:
     since: int
     selector: str
     epoch: int
+    definition: Json | None = None
+    """Its CRD's spec when it was opened."""
     position: int = 0
 
-    def lines(self) -> Iterator[tuple[int, bytes]]:
-        """What has happened since the last call, as (revision, line)."""
+    def is_torn_down(self) -> bool:
+        """Whether the CRD has another spec since, so that the server makes the kind's storage anew (measured)."""
+        spec = self.server.definition(self.address.kind)
+        return None not in (spec, self.definition) and spec != self.definition
+
+    def lines(self) -> Iterator[tuple[float, bytes]]:
+        """What has happened since the last call, as (when, line)."""
         history = self.server.storage.history
         while self.position < len(history):
             change = history[self.position]
@@ -37,7 +44,7 @@ class Watch:
             if change.revision > self.since:
                 event = self._event(change)
                 if event is not None:
-                    yield change.revision, _line(*event)
+                    yield change.time, _line(*event)
 
     def bookmark(self) -> bytes:
         """Up to where everything was delivered."""
@@ -67,9 +74,10 @@ class Watch:
 def open_watch(server: ApiServer, address: Address, query: Mapping[str, str]) -> Watch | None:
     """A watch from a resourceVersion; None when that is too long ago. One of the future is silent until it comes."""
     since = int(query.get("resourceVersion") or 0)
-    if since < server.storage.oldest:
+    if since < server.oldest(address.kind):
         return None
-    return Watch(server, address, since, query.get("labelSelector", ""), server.storage.epoch)
+    selector, definition = query.get("labelSelector", ""), server.definition(address.kind)
+    return Watch(server, address, since, selector, server.storage.epoch, definition)
 
 
 def _line(kind: str, obj: Json) -> bytes:

@@ -1,5 +1,6 @@
 """What befalls requests between the agent and one API server."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -24,11 +25,15 @@ class Fate(Enum):
 
 @dataclass(slots=True)
 class Rule:
-    """The next `times` requests that match meet this fate, or are answered with this reply instead."""
+    """The next `times` requests that match meet this fate, or are answered with this reply instead.
+
+    `until` is seconds since the world began: from then on, none does.
+    """
 
     matches: Callable[[Call], bool]
     fate: Fate | Reply
-    times: int
+    times: float
+    until: float = math.inf
 
 
 @dataclass(slots=True)
@@ -36,36 +41,43 @@ class Weather:
     """One link. Times are in seconds."""
 
     chance: Random
+    latency: float = 0.0
+    """What a message needs one way, and a little by chance."""
+    clock_offset: float | None = None
+    """By how much the server's clock is ahead of the agent's, as its answers tell; None: they do not."""
     cut: bool = False
     """Connections are refused, and those there are break."""
     silent: bool = False
     """Connections stand, and nothing comes through them any more (half-open)."""
     lag: float = 0.0
-    """By how much watch events come later."""
+    """How long after its change a watch event comes."""
     closing: float = 0.0
     """How long it takes to close a watch."""
     repeats: int = 0
     """How many of the next watch events are delivered twice."""
     ends: int = 0
     """How many of the next watch events come after a clean end of the watch instead."""
+    garbage: int = 0
+    """How many of the next watch events come as something that is no JSON."""
     gone_as_status: bool = False
     """A watch from too long ago is answered with HTTP 410 instead of an ERROR line."""
     rules: list[Rule] = field(default_factory=list)
 
-    def fate(self, call: Call) -> Fate | Reply | None:
+    def fate(self, call: Call, now: float) -> Fate | Reply | None:
         """What becomes of a request; None: nothing in particular."""
         for rule in self.rules:
-            if rule.times > 0 and rule.matches(call):
+            if rule.times > 0 and now < rule.until and rule.matches(call):
                 rule.times -= 1
                 return rule.fate
         return None
 
     def travel(self) -> float:
         """How long a message takes."""
-        return self.chance.uniform(0.001, 0.03)
+        return self.latency + self.chance.uniform(0.001, 0.03)
 
     def clear(self) -> None:
         """Fine weather from now on."""
         self.cut = self.silent = self.gone_as_status = False
-        self.lag, self.closing, self.repeats, self.ends = 0.0, 0.0, 0, 0
+        self.lag, self.closing = 0.0, 0.0
+        self.repeats, self.ends, self.garbage = 0, 0, 0
         self.rules.clear()

@@ -6,8 +6,9 @@ verbs give the same history, to the last jitter, wherever `PYTHONHASHSEED` is th
 
 import asyncio
 import logging
+import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 from types import TracebackType
@@ -15,12 +16,14 @@ from typing import Any
 
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Side
+from crsyncer.core.policy import SPEC_SOURCE
 from crsyncer.ports import Reply
-from tests.model.api_server import ApiServer
+from tests.model.api_server import CRDS, ApiServer
 from tests.model.clock import Clock
 from tests.model.connection import Signal
 from tests.model.disk import Disk
-from tests.model.life import Complaints, Life
+from tests.model.journal import Journal
+from tests.model.life import AgentSettings, Complaints, Life
 from tests.model.plane import GROUP, Plane
 from tests.model.storage import Storage
 from tests.model.weather import Fate, Rule, Weather
@@ -52,13 +55,27 @@ class Write:
 
 
 class World:
-    """Two clusters, the links to them, a disk, and at most one agent. `kinds`: by plural, the keywords of `bed.crd`."""
+    """Two clusters, the links to them, a disk, and at most one agent. `kinds`: by plural, the keywords of `bed.crd`.
 
-    def __init__(self, seed: int = 0, *, kinds: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+    `beside` another world is that of another robot: one cloud and one clock, and everything else is its own.
+    """
+
+    def __init__(
+        self,
+        seed: int = 0,
+        *,
+        kinds: Mapping[str, Mapping[str, Any]] | None = None,
+        settings: AgentSettings = AgentSettings(),  # noqa: B008 - it is frozen
+        beside: "World | None" = None,
+    ) -> None:
+        self.settings = settings
+        self._beside = beside
         self.chance = Random(seed)
-        random.seed(seed)  # the agent's jitter
-        self.clock = Clock()
-        self.kinds = dict(kinds or {"goals": {}})
+        if beside is None:
+            random.seed(seed)  # the agent's jitter
+        self.clock: Clock = Clock() if beside is None else beside.clock
+        self.journal = Journal()
+        self.kinds: dict[str, Mapping[str, Any]] = dict(kinds or ({"goals": {}} if beside is None else beside.kinds))
         self.writes: list[Write] = []
         self.witnesses: list[Callable[[Write], None]] = []
         """Told of every write of the agent that is carried out."""
@@ -70,21 +87,24 @@ class World:
         self.life: Life | None = None
         self.deaths: list[float] = []
         """When the agent was killed or stopped (Unix time, seconds)."""
-        self.servers = {
-            side: ApiServer(Storage(side.value, revision=revision))
-            for side, revision in ((Side.CLOUD, 5000), (Side.ROBOT, 100))
-        }
         self.weather = {side: Weather(self.chance) for side in Side}
-        self.signals = {side: Signal(asyncio.Event()) for side in Side}
-        self.cloud, self.robot = (Plane(side, self.servers[side], self.signals[side]) for side in Side)
-        for plane in self.planes.values():
-            for plural, keywords in self.kinds.items():
-                plane.apply(crd(GROUP, plural=plural, **keywords))
+        self.robot = self._plane(Side.ROBOT, settings.robot, revision=100)
+        self.cloud: Plane = self._plane(Side.CLOUD, "cloud", revision=5000) if beside is None else beside.cloud
+        self.servers = {side: plane.server for side, plane in self.planes.items()}
+        self.signals = {side: plane.signal for side, plane in self.planes.items()}
         self._complaints = Complaints()
 
     def __enter__(self) -> "World":
-        logging.getLogger("crsyncer").addHandler(self._complaints)
+        if self._beside is None:
+            logging.getLogger("crsyncer").addHandler(self._complaints)
         return self
+
+    def _plane(self, side: Side, name: str, *, revision: int) -> Plane:
+        server = ApiServer(Storage(name, revision=revision, now=lambda: self.clock.now))
+        plane = Plane(side, server, Signal(asyncio.Event()))
+        for plural, keywords in self.kinds.items():
+            plane.apply(crd(GROUP, plural=plural, **keywords))
+        return plane
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -92,7 +112,9 @@ class World:
         logging.getLogger("crsyncer").removeHandler(self._complaints)
         if self.life is not None:
             self.life.die()
-        self.clock.close()
+            self._bury()
+        if self._beside is None:
+            self.clock.close()
 
     @property
     def planes(self) -> dict[Side, Plane]:
@@ -101,7 +123,10 @@ class World:
 
     @property
     def troubles(self) -> list[str]:
-        """What of the agent must never come up: errors that it logs, tasks that fail, an end that nobody asked for."""
+        """What of the agent must never come up: errors that it logs, tasks that fail, an end that nobody asked for.
+
+        What an agent beside this one logs is among it.
+        """
         found = self._complaints.messages + self.clock.troubles
         if self.life is not None and not self.life.dead and self.life.task.done():
             found.append(f"the agent has ended: {self.life.task.exception()!r}")
@@ -131,9 +156,11 @@ class World:
         if life is None:
             return True
         engine = life.engine
-        running = [row.kind for row in engine.kinds.rows.values() if row.kind is not None]
-        if len(running) < len(self.kinds) or not all(link.up.is_set() for link in engine.connections.values()):
+        rows = engine.kinds.rows
+        begun = all(name in rows and (rows[name].kind or rows[name].trouble) for name in self._annotated())
+        if not begun or not all(link.up.is_set() for link in engine.connections.values()):
             return False
+        running = [row.kind for row in rows.values() if row.kind is not None]
         for kind in running:
             resource = kind.policy.resource
             if any(d.active(resource) for d in engine.dispatchers.values()):
@@ -143,6 +170,18 @@ class World:
                 if int(informer.cursor() or 0) < newest:
                     return False
         return True
+
+    def all_run(self) -> bool:
+        """Whether every kind of this world is synced at the moment."""
+        rows = self.life.engine.kinds.rows.values() if self.life is not None else ()
+        return sum(row.kind is not None for row in rows) == len(self.kinds)
+
+    def _annotated(self) -> Iterator[str]:
+        """The CRDs that the robot has and that say where specs come from."""
+        for (_, name), found in self.servers[Side.ROBOT].storage.of(CRDS).items():
+            annotations = found["metadata"].get("annotations") or {}
+            if annotations.get(SPEC_SOURCE) and "deletionTimestamp" not in found["metadata"]:
+                yield name
 
     # The agent
 
@@ -159,6 +198,8 @@ class World:
                 chance=self.chance,
                 clock=self.clock.unix,
                 perform=self._perform,
+                journal=self.journal,
+                settings=self.settings,
                 boot=f"boot-{self.boots}",
             )
 
@@ -184,21 +225,23 @@ class World:
 
     def lose_database(self) -> None:
         """The state directory is empty when the agent starts next."""
+        self.put_back(Disk())
+
+    def put_back(self, backup: Disk) -> None:
+        """The state directory is a backup's (`disk.copied()`) when the agent starts next."""
         assert self.life is None, "it still has the file open"
-        self.disk = Disk()
+        self.disk = backup.copied()
+
+    def order(self, command: str, **given: Any) -> Json:
+        """Have the agent carry out an operator's command (`console.control`); its answer. Raises SyncError."""
+        assert self.life is not None, "nobody is there to take orders"
+        return self.clock.run(self.life.order({"command": command, **given}))
 
     def _bury(self) -> None:
-        if self.life is not None:
-            self.deaths.append(self.life.died)
-        self.life = None
-        loop = self.clock.loop
-        known = len(self.clock.troubles)
-        tasks = asyncio.all_tasks(loop)
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            self.clock.run(asyncio.wait(tasks))
-        del self.clock.troubles[known:]  # whoever is torn out in the middle may cry
+        life, self.life = self.life, None
+        if life is not None:
+            self.deaths.append(life.died)
+            self.clock.end(list(life.tasks))
 
     # The links
 
@@ -216,13 +259,25 @@ class World:
         self.weather[Side(side)].clear()
         self.signals[Side(side)].ring()
 
-    def inject(self, side: str, fate: Fate | Reply, *, verb: str = "", part: str = "", times: int = 1) -> None:
-        """Let this befall the next requests to a side: those of a Kubernetes verb, whose path contains a part."""
+    def inject(
+        self,
+        side: str,
+        fate: Fate | Reply,
+        *,
+        verb: str = "",
+        part: str = "",
+        times: float = 1,
+        seconds: float = math.inf,
+    ) -> None:
+        """Let this befall the next requests to a side: those of a Kubernetes verb, whose path contains a part.
+
+        So many of them, and only for so long: `times=math.inf, seconds=60` is every one for a minute.
+        """
 
         def matches(call: Call) -> bool:
             return (not verb or call.verb == verb) and part in call.path
 
-        self.weather[Side(side)].rules.append(Rule(matches, fate, times))
+        self.weather[Side(side)].rules.append(Rule(matches, fate, times, self.clock.now + seconds))
 
     # What came of it
 

@@ -114,8 +114,7 @@ class Story:
         self._world.planes[side].restore(self._snapshots[side], overtaken_by=ahead)
 
     def _release(self, hold: str) -> None:
-        assert self._world.life is not None, "nobody is there to take orders"
-        self._world.clock.run(self._world.life.commands.answer({"command": "release", "id": hold}))
+        self._world.order("release", id=hold)
         self._world.pass_time(1)
 
     def _witness(self, write: Write) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.scenarios.story import told
+from tests.scenarios.story import EVENT, told
 
 TRANSCRIPTS = sorted(Path(__file__).parent.glob("*.txt"))
 
@@ -17,5 +17,8 @@ def test_the_scenario_is_as_it_was_written(path: Path, request: pytest.FixtureRe
     assert path.read_text() == now
 
 
-def test_there_are_a_dozen_of_them() -> None:
-    assert len(TRANSCRIPTS) >= 12
+def test_no_transcript_is_without_an_event_or_an_outcome() -> None:
+    for path in TRANSCRIPTS:
+        lines = path.read_text().splitlines()
+        assert [line for line in lines if line.startswith(EVENT)], path.name
+        assert lines[-1].startswith(("cloud has", "robot has", "waiting", "health")), path.name

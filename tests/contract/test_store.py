@@ -1,63 +1,21 @@
-"""What makes the made-up world legitimate: it answers as real API servers do, and forgets as the real store does."""
+"""The disk of the simulated world knows what the real store knows, keeps what it keeps, and refuses as it does."""
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from crsyncer.adapters.kube import KubeCluster
+from crsyncer.adapters.store import committer
 from crsyncer.adapters.store.store import SqliteStore
-from crsyncer.core.calls import Call
 from crsyncer.core.model import Record, Side, Tombstone
-from crsyncer.ports import Reply, Store
-from crsyncer.sandbox.sandbox import Sandbox
+from crsyncer.ports import Store
 from tests.adapters.store_kit import GOALS, body, cursor, key, pending, view
-from tests.model.connection import Connection
-from tests.model.contract import Script
 from tests.model.disk import Disk, Memory
-from tests.model.plane import Plane
 from tests.model.world import World
-
-
-class _Open:
-    """A wire that nothing is tied to."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-
-    async def passes(self) -> None:
-        """Always."""
-
-    def perform(self, call: Call, *, late: bool = False) -> Reply:  # noqa: ARG002
-        """Carry it out."""
-        reply = self._world.servers[Side.CLOUD].answer(call)
-        self._world.signals[Side.CLOUD].ring()
-        return reply
-
-    def outlives(self, call: Call) -> None:
-        """Nobody dies here."""
-
-
-def simulated(group: str) -> list[tuple[str, Any]]:
-    """What the simulated server answers to the script."""
-    with World() as world:
-        side = Side.CLOUD
-        cluster = Connection(world.servers[side], world.weather[side], world.signals[side], _Open(world))
-        sweeper = world.clock.loop.create_task(_sweep(world.cloud, group))
-        try:
-            return world.clock.run(Script(cluster, group).run())
-        finally:
-            sweeper.cancel()
-
-
-async def _sweep(plane: Plane, group: str) -> None:
-    """What the API server does by itself with a CRD that is being deleted."""
-    while True:
-        await asyncio.sleep(0.1)
-        plane.sweep("goals", group=group)
+from tests.mount import Mount, mounted
+from tests.system.bed import eventually
 
 
 class _Immortal:
@@ -163,13 +121,41 @@ def test_a_crash_keeps_a_prefix_of_what_was_put_and_all_that_was_durable() -> No
     assert kept == {0, 1, 2, 3, 4}
 
 
-@pytest.mark.parametrize("plane", ["cloud", "robot"])
-async def test_a_real_api_server_answers_as_the_simulated_one(
-    sandbox: Sandbox, group: str, tmp_path: Path, plane: str
-) -> None:
-    cluster = await KubeCluster.connect(sandbox.kubeconfig(plane), context=None, observe=None)
-    try:
-        real = await Script(cluster, group).run()
-    finally:
-        await cluster.close()
-    assert real == await asyncio.to_thread(simulated, group)
+@pytest.fixture
+def mount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mount]:
+    """A disk that can be made to refuse, and a store that soon tries it again."""
+    monkeypatch.setattr(committer, "RETRY_SECONDS", (0.05, 0.2))
+    with mounted(tmp_path / "disk") as made:
+        yield made
+
+
+async def test_S6_5_a_disk_that_refuses_keeps_nothing_more_and_everything_once_it_takes_it_again(mount: Mount) -> None:
+    disk = Disk()
+    simulated, real = Memory(disk, _Immortal(), Random(1)), await SqliteStore.open(mount.directory)
+
+    async def put(name: str, value: int) -> None:
+        for store in (simulated, real):
+            store.put_meta(name, value)
+            store.put_pending(GOALS, key(value), pending(value, value))
+            await store.durable()
+        assert await known(simulated) == await known(real)
+
+    await put("name-0", 0)
+    mount.fill()
+    disk.refuses = True
+    await put("name-1", 1)
+    kept = Memory(disk.copied(), _Immortal(), Random(1))
+    assert (kept.get_meta("name-0"), kept.get_meta("name-1")) == (0, None)
+    assert real.state == "degraded"
+    mount.make_room()
+    disk.refuses = False
+
+    async def taken() -> bool:
+        return real.state == "ok"
+
+    await eventually(taken, what="the disk has taken everything")
+    await put("name-2", 2)
+    await real.close()
+    real = await SqliteStore.open(mount.directory)
+    assert await known(Memory(disk.copied(), _Immortal(), Random(1))) == await known(real)
+    await real.close()

@@ -1,0 +1,25 @@
+"""Answers that a test may put into the mouth of an API server, or of whatever stands in front of it."""
+
+from crsyncer.ports import Reply
+
+UNAUTHORIZED = Reply(401, {"kind": "Status", "code": 401, "reason": "Unauthorized", "message": "Unauthorized"})
+FORBIDDEN = Reply(403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "it is forbidden"})
+NOT_SERVED = Reply(404, {}, "404 page not found")
+"""As text/plain: nothing is served under this path."""
+EXPIRED = Reply(410, {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"})
+INTERNAL_ERROR = Reply(500, {"kind": "Status", "code": 500, "reason": "InternalError", "message": "storm"})
+UNAVAILABLE = Reply(503, {}, "upstream connect error")
+GARBAGE = Reply(200, {}, "<html>Welcome to the hotel's network</html>")
+"""A 200 whose body is no JSON: a captive portal."""
+
+
+def invalid(message: str = "it is invalid") -> Reply:
+    """A schema violation."""
+    details = {"causes": [{"field": "spec", "message": message}]}
+    return Reply(422, {"kind": "Status", "code": 422, "reason": "Invalid", "message": message, "details": details})
+
+
+def too_many(retry_after: float | None = None) -> Reply:
+    """Too many requests: come back after so many seconds."""
+    body = {"kind": "Status", "code": 429, "reason": "TooManyRequests", "message": "slow down"}
+    return Reply(429, body, retry_after=retry_after)

@@ -1,0 +1,159 @@
+"""The knobs of the world do what they say: a journal, scripted answers, disks, clocks, and a second robot."""
+
+import math
+from collections.abc import Iterator
+
+import pytest
+
+from crsyncer.core.model import Side
+from tests.model.answers import FORBIDDEN, GARBAGE, too_many
+from tests.model.life import AgentSettings
+from tests.model.scene import copy, original, settle
+from tests.model.world import World
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    """One unfiltered kind, spec from the cloud; no agent yet."""
+    with World() as made:
+        yield made
+
+
+def begin(world: World) -> None:
+    """The agent runs, and has made the copy of a."""
+    world.start()
+    world.cloud.create("a", spec={"x": 1})
+    world.settle()
+
+
+def test_the_journal_has_every_request_in_order_and_when_it_was_sent(world: World) -> None:
+    begin(world)
+    since = world.clock.now
+    world.robot.set_status("a", {"phase": "DONE"})
+    world.settle()
+    writes = world.journal.asked(verb="write", kind="goals")
+    assert [str(request).partition(" ")[0] + request.verb for request in writes] == ["robot:create", "cloud:status"]
+    assert [request for request in writes if request.sent >= since] == writes[1:]
+    assert writes[1].answered is not None
+    assert 0 < writes[1].answered - writes[1].sent < 0.1
+    assert {r.verb for r in world.journal.asked("cloud", kind="goals", part="/goals")} >= {"list", "watch", "status"}
+    sent = [request.sent for request in world.journal.requests]
+    assert sent == sorted(sent)
+
+
+def test_an_answer_by_script_holds_for_a_time_and_on_a_path(world: World) -> None:
+    begin(world)
+    world.inject("robot", FORBIDDEN, verb="create", part="/goals", times=math.inf, seconds=30)
+    begun = world.clock.now
+    world.cloud.create("b", spec={"x": 1})
+    world.pass_time(120)
+    tries = world.journal.asked("robot", verb="create", kind="goals", since=begun)
+    assert [request.status for request in tries] == [403] * (len(tries) - 1) + [201]
+    assert tries[-2].sent < begun + 30 <= tries[-1].sent
+
+
+def test_an_answer_that_puts_off_is_waited_for(world: World) -> None:
+    begin(world)
+    world.inject("cloud", too_many(20.0), verb="patch")
+    begun = world.clock.now
+    world.robot.set_status("a", {"phase": "DONE"})
+    world.pass_time(60)
+    first, second = world.journal.asked("cloud", verb="status", since=begun)
+    assert second.sent - first.sent >= 20
+
+
+def test_garbage_in_a_watch_and_in_a_list_costs_nothing_but_time(world: World) -> None:
+    begin(world)
+    world.weather[Side.CLOUD].garbage = 1
+    world.inject("cloud", GARBAGE, verb="list", part="/goals")
+    world.cloud.set("a", spec={"x": 2})
+    world.settle()
+    assert copy(world)["spec"] == {"x": 2}
+
+
+def test_an_event_comes_so_long_after_its_change_however_many_there_are(world: World) -> None:
+    begin(world)
+    world.weather[Side.CLOUD].lag = 5.0
+    for name in "bcdef":
+        world.cloud.create(name, spec={"x": 1})
+    world.pass_time(4.9)
+    assert set(world.robot.objects()) == {"a"}
+    world.pass_time(0.6)
+    assert set(world.robot.objects()) == set("abcdef")
+
+
+def test_a_distant_server_answers_late_and_tells_its_clock(world: World) -> None:
+    world.weather[Side.CLOUD].latency = 0.5
+    world.weather[Side.CLOUD].clock_offset = 3600.0
+    begin(world)
+    world.robot.set_status("a", {"phase": "DONE"})
+    world.settle()
+    (write,) = world.journal.asked("cloud", verb="status")
+    assert write.answered is not None
+    assert 1.0 < write.answered - write.sent < 1.1
+    assert world.status()["sides"]["cloud"]["clockOffsetSeconds"] == 3600
+
+
+def test_an_agent_is_told_its_robot_its_namespaces_and_its_times() -> None:
+    settings = AgentSettings("robot-7", namespaces=("default",), watch_timeout=40, audit_interval=100.0)
+    with World(settings=settings, kinds={"tasks": {"filtered": "true"}}) as world:
+        world.start()
+        world.pass_time(1.0)
+        watch = world.journal.asked("cloud", verb="watch", kind="tasks")[-1]
+        assert watch.call.path == "/apis/lab.example.com/v1/namespaces/default/tasks"
+        assert watch.query["labelSelector"] == "cloudrobotics.com/robot-name=robot-7"
+        assert 32 <= int(watch.query["timeoutSeconds"]) <= 48
+        lists = len(world.journal.asked("cloud", verb="list", kind="tasks"))
+        world.pass_time(300.0)
+        assert len(world.journal.asked("cloud", verb="list", kind="tasks")) > lists
+
+
+def test_a_disk_that_refuses_keeps_nothing_until_it_takes_everything(world: World) -> None:
+    begin(world)
+    world.disk.refuses = True
+    world.cloud.set("a", spec={"x": 2})
+    world.settle()
+    assert copy(world)["spec"] == {"x": 2}
+    assert world.status()["store"]["state"] == "degraded"
+    kept = world.disk.copied()
+    world.disk.refuses = False
+    world.pass_time(15)
+    assert world.status()["store"]["state"] == "ok"
+    assert len(world.disk.copied().rows) > len(kept.rows)
+    world.disk.refuses = True
+    world.robot.set_status("a", {"phase": "DONE"})
+    world.settle()
+    durable = world.disk.durable
+    world.crash()
+    assert len(world.disk.rows) == durable
+
+
+def test_an_older_store_is_put_back(world: World) -> None:
+    begin(world)
+    backup = world.disk.copied()
+    world.cloud.delete("a")
+    world.settle()
+    world.stop()
+    world.put_back(backup)
+    world.cut("cloud")
+    world.start()
+    world.pass_time(1)
+    assert world.status()["kinds"][0]["objects"]["cloud"] == 1
+
+
+def test_two_robots_share_a_cloud_and_nothing_else() -> None:
+    kinds = {"goals": {}, "tasks": {"filtered": "true"}}
+    with World(kinds=kinds) as one, World(1, beside=one, settings=AgentSettings("robot-2")) as two:
+        one.start()
+        two.start()
+        one.cloud.create("both", spec={"x": 1})
+        one.cloud.create("hers", kind="tasks", spec={"x": 1}, labels={"cloudrobotics.com/robot-name": "robot-2"})
+        settle(one, two)
+        assert (set(one.robot.objects()), set(two.robot.objects())) == ({"both"}, {"both"})
+        assert (set(one.robot.objects("tasks")), set(two.robot.objects("tasks"))) == (set(), {"hers"})
+        one.crash()
+        two.robot.set_status("both", {"by": 2})
+        settle(one, two)
+        assert original(one, "both")["status"] == {"by": 2}
+        assert two.status()["health"] == "healthy"
+        assert one.troubles == []
