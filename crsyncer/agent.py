@@ -269,6 +269,7 @@ class Agent:
             self._adopt(outcome)
         for connection in self._engine.connections.values() if self._engine is not None else ():
             connection.cluster.refresh_credentials()
+            connection.hurry()
         self._changed.set()
 
     def _adopt(self, settings: Settings) -> None:

@@ -19,6 +19,8 @@ from crsyncer.runtime.connection import Connection, ConnectionState
 from crsyncer.runtime.dispatcher import Job
 
 _CHANGES = ("hold", "release", "retry", "drop")
+_ENDS_WAITS = ("release", "retry", "resync")
+"""After these an operator looks at what happens: no back-off, nor the patience a server asked for, goes on (S9.1)."""
 _LIST = "crsyncer pending list shows what is"
 _RESYNC_SECONDS = 600.0
 _LAST_WRITES_SECONDS = 10.0
@@ -68,6 +70,9 @@ class ControlCommands:
                 answer = await self._explain(resource, name)
             case unknown:
                 raise SyncError(f"the agent does not know the command {unknown!r}", hint="is it of another version?")
+        if given["command"] in _ENDS_WAITS:
+            for connection in self._connections.values():
+                connection.hurry()
         if given["command"] in _CHANGES:
             await self._store.durable()
         return answer

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from crsyncer.core.backoff import granted
 from crsyncer.core.model import Json
 from crsyncer.errors import Never, NotAllowed, Refused, SyncError, Throttled, Unsure
 
@@ -28,7 +29,7 @@ def judge(
     if status == 422 and patch and not (body.get("details") or {}).get("causes"):
         return Refused(message)
     if status == 429 or (status == 503 and retry_after is not None):
-        return Throttled(message, retry_after=retry_after if retry_after is not None else 1.0)
+        return Throttled(message, retry_after=granted(retry_after, default=1.0))
     if 400 <= status < 500 and status != 408:
         return Never(message)
     return Unsure(message)

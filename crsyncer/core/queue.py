@@ -8,8 +8,6 @@ from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
-_FIRST_DELAY_SECONDS = 0.05
-_LAST_DELAY_SECONDS = 60.0
 _NEVER = (0, False)
 _MANY = 16
 """Equals in a lane: where more wait, every other one is the newest."""
@@ -114,11 +112,16 @@ class WorkQueue(Generic[K]):
             heapq.heappop(self._later)
         return self._later[0][0] if self._later else None
 
-    def failed(self, key: K) -> float:
-        """Count a failure; the delay, in seconds, before the key should be tried again (to be jittered)."""
+    def failed(self, key: K) -> int:
+        """Count a failure; how many there had been in a row before it."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        return backoff(failures, first=_FIRST_DELAY_SECONDS, last=_LAST_DELAY_SECONDS)
+        return failures
+
+    def hurry(self) -> None:
+        """Nobody waits for their time any more: every key that did is to be looked at now."""
+        for key, (_, priority) in list(self._due.items()):
+            self.add(key, priority)
 
     def count(self, wanted: Callable[[K], bool], *, due: bool = True) -> int:
         """How many of the keys that `__len__` counts are wanted; without `due`, those not that wait for their time."""
@@ -157,8 +160,3 @@ class WorkQueue(Generic[K]):
             del self._lanes[lane][priority]
         if not self._lanes[lane]:
             del self._lanes[lane]
-
-
-def backoff(failures: int, *, first: float, last: float) -> float:
-    """Exponential delay, in seconds, after so many earlier failures."""
-    return float(min(last, first * 2 ** min(failures, 30)))

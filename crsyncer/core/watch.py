@@ -8,15 +8,12 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from crsyncer.core.backoff import RETRY, Backoff, granted
 from crsyncer.core.model import Json
-from crsyncer.core.queue import backoff
 
 _HASTY_SECONDS = 1.0
-_FIRST_PAUSE_SECONDS = 0.5
-_LAST_PAUSE_SECONDS = 30.0
+_HASTY = Backoff(0.5, 30.0)
 _REINITIALIZING_SECONDS = 1.0
-_FIRST_PROBE_SECONDS = 1.0
-_LAST_PROBE_SECONDS = 60.0
 _SOON_PROBE_SECONDS = 8.0
 _LATELY_SECONDS = 900.0
 _OLDEST = re.compile(r"too old resource version: [0-9]+ \(([0-9]+)\)")
@@ -171,7 +168,7 @@ def read_answer(status: int, body: Json, *, retry_after: float | None = None) ->
         oldest = _OLDEST.search(message)
         return Relist("expired", oldest[1] if oldest else "")
     if status == 429:
-        return Rewatch(retry_after if retry_after is not None else _REINITIALIZING_SECONDS)
+        return Rewatch(granted(retry_after, default=_REINITIALIZING_SECONDS))
     if status == 404:
         # A collection that is not served answers with plain text; a JSON Status is about something else.
         return Missing() if not body else Lost(message or "not found")
@@ -190,17 +187,17 @@ def listed_at(body: Json) -> str:
     return version if "items" in body and isinstance(version, str) else ""
 
 
-def probe_pause(*, outage: float, failures: int, answered: bool) -> float:
-    """The longest pause, in seconds, before a side that is down is probed again; to be jittered in full (S9.1).
+def probe_wait(*, outage: float, failures: int, answered: bool, chance: float) -> float:
+    """How long to wait, in seconds, before a side that is down is probed again (S9.1). `chance` is as of core.backoff.
 
     One that does not answer is asked again after at most half of the `outage` so far, in seconds: a link that is up
     for as long as it was down is met in every one of those phases. One lost a while ago is likely to be back soon.
     One that answers with errors has other clients too, and is left alone for longer after each of the `failures`.
     """
     if answered:
-        return backoff(failures, first=_FIRST_PROBE_SECONDS, last=_LAST_PROBE_SECONDS)
-    longest = _SOON_PROBE_SECONDS if outage < _LATELY_SECONDS else _LAST_PROBE_SECONDS
-    return min(longest, max(_FIRST_PROBE_SECONDS, outage / 2))
+        return RETRY.wait(failures, chance)
+    longest = _SOON_PROBE_SECONDS if outage < _LATELY_SECONDS else RETRY.last
+    return chance * min(longest, max(RETRY.first, outage / 2))
 
 
 class Haste:
@@ -215,4 +212,4 @@ class Haste:
             self._hasty = 0
             return Rewatch(0.0)
         self._hasty += 1
-        return Rewatch(backoff(self._hasty - 1, first=_FIRST_PAUSE_SECONDS, last=_LAST_PAUSE_SECONDS))
+        return Rewatch(_HASTY.wait(self._hasty - 1, 0.0))

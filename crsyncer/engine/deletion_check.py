@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from crsyncer.core.actions import Hold
+from crsyncer.core.backoff import Backoff
 from crsyncer.core.guard import Alive, DeletionWindow, is_mass
 from crsyncer.core.model import Key
-from crsyncer.core.queue import backoff
 from crsyncer.engine.deletion_holds import KIND_MISSING, MASS_DELETION, DeletionHolds
 from crsyncer.engine.kind_alive import KindAlive
 from crsyncer.errors import Refused, SyncError, Unsure
@@ -19,8 +19,7 @@ from crsyncer.runtime.single_flight import SingleFlight
 log = logging.getLogger(__name__)
 
 _SECOND_LOOK_SECONDS = 3.0
-_FIRST_RETRY_SECONDS = 1.0
-_LAST_RETRY_SECONDS = 15.0
+_UNSERVED = Backoff(0.5, 15.0)
 _LIST_SECONDS = 2.0
 _LIST_TRIES = 4
 
@@ -99,8 +98,7 @@ class DeletionCheck:
                 failures = 0
             await self._missing.wait()
             await self._connection.up.wait()
-            pause = backoff(failures, first=_FIRST_RETRY_SECONDS, last=_LAST_RETRY_SECONDS)
-            await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311
+            await self._connection.waits.sleep(_UNSERVED.wait(failures, random.random()))  # noqa: S311
             failures += 1
             try:
                 alive = await self._kind_alive.alive()
@@ -156,7 +154,7 @@ class DeletionCheck:
                 await self._connection.while_up(self._connection.verified(since=asyncio.get_running_loop().time()))
                 if failures == _LIST_TRIES - 1:
                     return MASS_DELETION
-                await asyncio.sleep(backoff(failures, first=_FIRST_RETRY_SECONDS, last=_LAST_RETRY_SECONDS))
+                await self._connection.waits.sleep(_UNSERVED.wait(failures, random.random()))  # noqa: S311
                 failures += 1
                 continue
             if hold is not None or not wait or batch.issuperset(self._deletion_holds.waiting()):

@@ -2,26 +2,27 @@
 
 import asyncio
 import logging
+import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from crsyncer.core import calls
+from crsyncer.core.backoff import Backoff, granted
 from crsyncer.core.calls import Call
 from crsyncer.core.guard import Alive, alive_by, crd_alive, kind_alive
 from crsyncer.core.model import Side
 from crsyncer.core.policy import Policy
-from crsyncer.core.queue import backoff
 from crsyncer.errors import SyncError, Unsure
 from crsyncer.ports import Reply, Store
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.single_flight import SingleFlight
+from crsyncer.runtime.waits import Patience
 
 log = logging.getLogger(__name__)
 
 _PAUSE_SECONDS = 0.25
 _PROBE_SECONDS = 20.0
-_FIRST_RETRY_SECONDS = 5.0
-_LAST_RETRY_SECONDS = 300.0
+_UNKNOWN_CRD = Backoff(5.0, 300.0)
 
 
 class KindAlive:
@@ -51,8 +52,8 @@ class KindAlive:
         self._name = f"crd:{connection.side}:{policy.resource}"
         self._readable = connection.side is Side.CLOUD
         """Whether the CRD was ours to read when it was last asked for, or may be."""
-        self._patience = 0.0
-        """Event loop time, in seconds, before which upstream does not want to be asked again."""
+        self._patience = Patience(connection.waits)
+        """How long upstream does not want to be asked again."""
         self._due = asyncio.Event()
         self._crd = SingleFlight(self._ask_crd, spawn=spawn, pause=_PAUSE_SECONDS)
         self._discovery = SingleFlight(self._ask_discovery, spawn=spawn, pause=_PAUSE_SECONDS)
@@ -87,7 +88,7 @@ class KindAlive:
                     "%s: the CRD of the %s is not known yet: %s", self._policy.resource, self._connection.side, error
                 )
                 self._due.set()
-                await asyncio.sleep(backoff(failures, first=_FIRST_RETRY_SECONDS, last=_LAST_RETRY_SECONDS))
+                await self._connection.waits.sleep(_UNKNOWN_CRD.wait(failures, random.random()))  # noqa: S311
                 failures += 1
             else:
                 failures = 0
@@ -128,12 +129,11 @@ class KindAlive:
             raise Unsure(
                 f"the {self._connection.side} is {self._connection.state}"
             )  # another cluster would answer (S8.3)
-        loop = asyncio.get_running_loop()
-        if loop.time() < self._patience:
+        if self._patience.left:
             raise Unsure(f"the {self._connection.side} has asked for patience")
         reply = await self._connection.request(call)
         if reply.status >= 500 or reply.status in (401, 429):
-            self._patience = loop.time() + (reply.retry_after or 0.0)
+            self._patience.ask(granted(reply.retry_after))
             raise Unsure(f"the {self._connection.side} answered {reply.status}")
         return reply
 

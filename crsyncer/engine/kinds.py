@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from crsyncer.core import calls
+from crsyncer.core.backoff import RETRY
 from crsyncer.core.model import Edition, Json, Side
 from crsyncer.core.policy import SPEC_SOURCE, Policy, read_policy
-from crsyncer.core.queue import backoff
 from crsyncer.core.watch import Anchor, EventType
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.negotiation import Disagreement, negotiate, provisional, with_terms
@@ -23,8 +23,6 @@ from crsyncer.runtime.sink import Coverage
 log = logging.getLogger(__name__)
 
 _SCHEMA_SECONDS = 3.0
-_FIRST_RETRY_SECONDS = 1.0
-_LAST_RETRY_SECONDS = 60.0
 _LOST = (Phase.MISSING, Phase.FORBIDDEN)
 
 
@@ -275,7 +273,7 @@ class Kinds:
         doubts, failures = 0, int(row.trouble is not None)
         while True:
             await self._reason_to_ask(row, known=doubts if row.confirmed else -1)
-            await asyncio.sleep(self._patience(failures) if failures else 0)
+            await self._back_off(failures)
             doubts = self._doubts(row)
             try:
                 offered = await negotiate(row.policy, self._context.connections[Side.CLOUD].request)
@@ -311,8 +309,9 @@ class Kinds:
         watches = row.kind.on(Side.CLOUD) if row.kind is not None else []
         return any(r.listwatch.phase is Phase.MISSING for r in watches)
 
-    def _patience(self, failures: int) -> float:
-        return random.uniform(0.5, 1.0) * backoff(failures, first=_FIRST_RETRY_SECONDS, last=_LAST_RETRY_SECONDS)  # noqa: S311
+    async def _back_off(self, failures: int) -> None:
+        wait = RETRY.wait(failures, random.random()) if failures else 0.0  # noqa: S311
+        await self._context.connections[Side.CLOUD].waits.sleep(wait)
 
     def _stored_terms(self, policy: Policy) -> tuple[Policy, bool]:
         """The terms agreed on before, if the robot's CRD still offers them, and whether it offered the same then."""

@@ -43,7 +43,6 @@ log = logging.getLogger(__name__)
 CONTENT, STATUS, CHECK = "content", "status", "check"
 _DEAD_RETRY_SECONDS = 3600.0
 _TAKEN_RETRY_SECONDS = 15.0
-_DENIED_RETRY_SECONDS = 1.0
 _VERBS = {Create: "create", Update: "update", Delete: "delete"}
 
 
@@ -349,7 +348,9 @@ class Reconciler:
                 dispatcher.later(job, seconds)
             case NotAllowed(status=status):
                 self._denied(job, str(error) if status == 403 else None)
-                dispatcher.failed(job, least=_DENIED_RETRY_SECONDS)
+                dispatcher.failed(job)
+            case Refused():
+                dispatcher.failed(job, conflict=True)
             case _:
                 dispatcher.failed(job)
         if job.half == STATUS:

@@ -11,17 +11,18 @@ from typing import TypeVar
 
 from crsyncer.core import calls
 from crsyncer.core.answers import shown
+from crsyncer.core.backoff import Backoff, granted, spread
 from crsyncer.core.calls import PARTIAL, Call
 from crsyncer.core.identity import KUBE_SYSTEM, SERVER, Evidence, evidence_in, merged, name_of, same_cluster
 from crsyncer.core.identity import crd as crd_evidence
 from crsyncer.core.identity import crds as known_crds
 from crsyncer.core.model import Side
 from crsyncer.core.pace import Pace
-from crsyncer.core.queue import backoff
-from crsyncer.core.watch import probe_pause
+from crsyncer.core.watch import probe_wait
 from crsyncer.errors import NotAllowed, SyncError, Throttled, Unsure
 from crsyncer.ports import Cluster, Observer, Reply, Store
 from crsyncer.runtime.probe import Probe, refusal, refuses
+from crsyncer.runtime.waits import Waits
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -35,8 +36,7 @@ _WORD_SECONDS = 1.0
 """A probe without an answer says nothing of a side that has answered somebody else so long after it began."""
 _FRESH_SECONDS = 2.0
 """Less than it takes to restore a cluster: the probe that has just found the side says what another one would."""
-_FIRST_PAUSE_SECONDS = 1.0
-_LAST_PAUSE_SECONDS = 8.0
+_UNTOLD = Backoff(0.5, 8.0)
 """Between probes of a side that is there, and does not tell where it stands."""
 _KUBE_SYSTEM = Call("get", "GET", "/api/v1/namespaces/kube-system", accept=PARTIAL, timeout=20.0)
 
@@ -90,6 +90,8 @@ class Connection:
         self.pace = Pace()
         """How many writes at a time the side takes."""
         self._under_way = 0
+        self.waits = Waits()
+        """What waits for a time before it asks this side again."""
         self.up = asyncio.Event()
         self.down = asyncio.Event()
         self._store = store
@@ -126,19 +128,27 @@ class Connection:
             if await self._try():
                 failures = 0 if self._told else failures + 1
                 if failures:
-                    longest = backoff(failures - 1, first=_FIRST_PAUSE_SECONDS, last=_LAST_PAUSE_SECONDS)
-                    await asyncio.sleep(self._patience + random.uniform(0, longest))  # noqa: S311
+                    await self._wait(_UNTOLD.wait(failures - 1, random.random()))  # noqa: S311
                 await self._until_doubt()
                 lost_at = loop.time()
                 continue
-            longest = probe_pause(outage=loop.time() - lost_at, failures=failures, answered=self._answered)
+            chance, outage = random.random(), loop.time() - lost_at  # noqa: S311
+            wait = probe_wait(outage=outage, failures=failures, answered=self._answered, chance=chance)
             if self.state is ConnectionState.UNAUTHORIZED:
-                longest = min(longest, _UNAUTHORIZED_RETRY_SECONDS)
-            pause = random.uniform(0, longest)  # noqa: S311
+                wait = min(wait, _UNAUTHORIZED_RETRY_SECONDS)
             failures += 1
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._hurry.wait(), self._patience + pause)
-            self._hurry.clear()
+            await self._wait(wait)
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait before the next probe: for as long as the server asked for, and this back-off on top of it."""
+        with contextlib.suppress(TimeoutError):
+            patience = spread(self._patience, random.random())  # noqa: S311
+            await asyncio.wait_for(self._hurry.wait(), patience + seconds)
+
+    def hurry(self) -> None:
+        """A human has done something, or asks for something: whatever waits for a time does not wait any longer."""
+        self._hurry.set()
+        self.waits.end()
 
     @property
     def identity(self) -> str | None:
@@ -212,7 +222,7 @@ class Connection:
         if self.state is ConnectionState.IDENTITY_CHANGED:
             self._name(name_of(self._found))
             self._know(self._found)
-            self._hurry.set()
+            self.hurry()
 
     def witnessed(self, resource: str) -> None:
         """A kind was seen to be missing: its CRD may come back as another, and the cluster is the same."""
@@ -234,6 +244,7 @@ class Connection:
         loop = asyncio.get_running_loop()
         began = loop.time()
         self._doubt.clear()  # whatever was doubted before this probe, it answers
+        self._hurry.clear()
         try:
             if not await self._probe_once():
                 return False
@@ -297,7 +308,7 @@ class Connection:
         if reply.status == 401 and self.cluster.refresh_credentials():
             reply = await self.cluster.request(call)
         self._answered = refuses(reply)
-        self._patience = max(self._patience, (reply.retry_after or 0.0) if self._answered else 0.0)
+        self._patience = max(self._patience, granted(reply.retry_after) if self._answered else 0.0)
         return reply
 
     async def _current_evidence(self) -> Evidence:

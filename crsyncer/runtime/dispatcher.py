@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Hashable
 from typing import NamedTuple
 
+from crsyncer.core.backoff import CONFLICT, RETRY, spread
 from crsyncer.core.model import Key
 from crsyncer.core.pace import MOST
 from crsyncer.core.queue import Priority, WorkQueue
 from crsyncer.runtime.connection import Connection
+from crsyncer.runtime.waits import Patience
 
 _AGAIN = 8
 """Places of a kind that jobs may have which have failed before. An object that is stuck gives its place back when its
@@ -42,8 +44,9 @@ class Dispatcher:
         self._busy: Counter[Hashable] = Counter()
         self._again: Counter[str] = Counter()
         self._quick = 0
-        self._patience = 0.0
-        """Event loop time, in seconds, before which the side wants no further request."""
+        self._patience = Patience(connection.waits)
+        """How long the side wants no further request."""
+        connection.waits.listeners.append(self._hurry)
 
     def add(self, job: Job, priority: Priority) -> None:
         """Something happened: look as soon as possible."""
@@ -52,14 +55,12 @@ class Dispatcher:
 
     def later(self, job: Job, seconds: float) -> None:
         """Look again after a time, jittered by up to a fifth."""
-        delay = seconds * random.uniform(1.0, 1.2)  # noqa: S311
-        self._queue.add_at(job, asyncio.get_running_loop().time() + delay)
-        self._wake.set()
+        self._at(job, spread(seconds, random.random()))  # noqa: S311
 
-    def failed(self, job: Job, *, least: float = 0.0) -> None:
-        """Look again after an exponential back-off, and not before `least` seconds."""
-        delay = max(least, self._queue.failed(job))
-        self.later(job, delay)
+    def failed(self, job: Job, *, conflict: bool = False) -> None:
+        """Look again after a back-off: from 1 to 60 s, and soon at first after a `conflict`, which passes by itself."""
+        backoff = CONFLICT if conflict else RETRY
+        self._at(job, backoff.wait(self._queue.failed(job), random.random()))  # noqa: S311
 
     def succeeded(self, job: Job) -> None:
         """The next failure is the first again."""
@@ -72,11 +73,11 @@ class Dispatcher:
     def slow_down(self, seconds: float) -> None:
         """The side asks for patience: nothing for so long, and then one at a time until one succeeds."""
         self._connection.pace.refused()
-        self.pause(seconds * random.uniform(1.0, 1.2))  # noqa: S311
+        self.pause(seconds)
 
     def pause(self, seconds: float) -> None:
-        """Begin nothing for so long."""
-        self._patience = max(self._patience, asyncio.get_running_loop().time() + seconds)
+        """Begin nothing for so long, and up to a fifth longer."""
+        self._patience.ask(seconds)
 
     def forget(self, resource: str) -> None:
         """A kind has stopped: what waits for it is nobody's work any more."""
@@ -102,7 +103,7 @@ class Dispatcher:
             while True:
                 await self._connection.up.wait()
                 self._wake.clear()
-                while self._connection.up.is_set() and loop.time() >= self._patience:
+                while self._connection.up.is_set() and not self._patience.left:
                     job = self._queue.pop(loop.time(), self._free)
                     if job is None:
                         break
@@ -116,12 +117,21 @@ class Dispatcher:
                     self._quick += 1
                     tasks.create_task(self._do(job, again=again))
                 due = self._queue.next_due()
-                if loop.time() < self._patience:
-                    due = max(self._patience, due or 0.0)
+                if self._patience.left:
+                    due = max(loop.time() + self._patience.left, due or 0.0)
                 try:
                     await asyncio.wait_for(self._wake.wait(), None if due is None else max(0.0, due - loop.time()))
                 except TimeoutError:
                     continue
+
+    def _at(self, job: Job, seconds: float) -> None:
+        self._queue.add_at(job, asyncio.get_running_loop().time() + seconds)
+        self._wake.set()
+
+    def _hurry(self) -> None:
+        """Nothing waits for its time any more."""
+        self._queue.hurry()
+        self._wake.set()
 
     def _free(self, resource: Hashable) -> bool:
         """Whether a kind may begin one more job."""

@@ -10,9 +10,9 @@ from enum import StrEnum
 from typing import Any, cast
 
 from crsyncer.core import calls
+from crsyncer.core.backoff import RETRY, Backoff, spread
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Key
-from crsyncer.core.queue import backoff
 from crsyncer.core.watch import (
     Anchor,
     Denied,
@@ -34,14 +34,13 @@ from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.relister import Relister
 from crsyncer.runtime.resume_check import ResumeCheck, nothing
 from crsyncer.runtime.sink import Coverage, Sink
+from crsyncer.runtime.waits import first_of
 
 log = logging.getLogger(__name__)
 
 _GRACE_SECONDS = 15
-_FIRST_RETRY_SECONDS = 1.0
-_LAST_RETRY_SECONDS = 60.0
-_LAST_PLEA_SECONDS = 30.0
-"""The same where a kind is not served or not allowed: whoever has just mended that is watching."""
+_UNSERVED = Backoff(1.0, 30.0)
+"""Where a kind is not served or not allowed: whoever has just mended that is watching."""
 _SPREAD_SECONDS = 5.0
 """Over how long the robots of a cloud spread a list that all of them need: a live change waits half of it."""
 _STEADY_SECONDS = 1.0
@@ -194,7 +193,7 @@ class ListWatch:
                     await self._back_off(self._failures > 0)
                 self._interrupt.clear()
             case Rewatch(pause=pause):
-                await asyncio.sleep(pause * random.uniform(1.0, 1.5))  # noqa: S311 - never earlier than asked for
+                await self.connection.waits.sleep(spread(pause, random.random()))  # noqa: S311
             case Lost(reason=reason):
                 log.info("%s: watch of %s lost: %s", self.connection.side, self._path, reason)
                 self._set(Phase.WAITING, reason)
@@ -203,7 +202,7 @@ class ListWatch:
                     await self._back_off(self._failures > 0)
             case Missing():
                 self._set(Phase.MISSING, f"the {self.connection.side} does not serve {self._path}")
-                await self._back_off(True, last=_LAST_PLEA_SECONDS)
+                await self._back_off(True, _UNSERVED)
             case Denied(status=401, message=message):
                 self._set(Phase.WAITING, message)
                 self.connection.doubt(message)
@@ -211,7 +210,7 @@ class ListWatch:
             case Denied(message=message):
                 self._set(Phase.FORBIDDEN, message)
                 self.connection.cluster.refresh_credentials()
-                await self._back_off(True, last=_LAST_PLEA_SECONDS)
+                await self._back_off(True, _UNSERVED)
 
     async def _round(self) -> Step:
         # Whoever waits for a list goes on waiting where the server only asked for patience.
@@ -343,13 +342,11 @@ class ListWatch:
             self.phase, self.message = phase, message
             self._sink.noticed()
 
-    async def _back_off(self, needed: bool, *, last: float = _LAST_RETRY_SECONDS) -> None:
+    async def _back_off(self, needed: bool, backoff: Backoff = RETRY) -> None:
         if needed:
-            seconds = backoff(self._failures, first=_FIRST_RETRY_SECONDS, last=last)
-            await self._pause(seconds * random.uniform(0.5, 1.0))  # noqa: S311
+            await self._pause(backoff.wait(self._failures, random.random()))  # noqa: S311
         self._failures += 1
 
     async def _pause(self, seconds: float) -> None:
         """Wait, unless somebody wants a fresh list: whoever asks for one has a reason to."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._interrupt.wait(), seconds)
+        await first_of(self._interrupt.wait(), self.connection.waits.sleep(seconds))

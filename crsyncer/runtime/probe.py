@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from crsyncer.core.backoff import granted
 from crsyncer.core.calls import Call
 from crsyncer.errors import Throttled, Unsure
 from crsyncer.ports import Reply
@@ -67,7 +68,7 @@ def refuses(reply: Reply) -> bool:
 def refusal(reply: Reply) -> Unsure:
     """Such an answer as an error."""
     message = str(reply.body.get("message") or reply.text or f"answered {reply.status}")
-    return Throttled(message, retry_after=reply.retry_after or 0.0) if reply.status == 429 else Unsure(message)
+    return Throttled(message, retry_after=granted(reply.retry_after)) if reply.status == 429 else Unsure(message)
 
 
 def _tells(reply: Reply) -> bool:

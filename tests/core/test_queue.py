@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from crsyncer.core.queue import Priority, WorkQueue, backoff
+from crsyncer.core.queue import Priority, WorkQueue
 from tests.core.builders import some
 
 KEYS = "abcde"
@@ -113,7 +113,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(key=keys)
     def work_fails(self, key):
         entry = self.model.keys[key]
-        assert self.queue.failed(key) == pytest.approx(min(60.0, 0.05 * 2**entry.failures))
+        assert self.queue.failed(key) == entry.failures
         entry.failures += 1
 
     @rule(key=keys)
@@ -282,9 +282,13 @@ def test_a_key_is_not_lost_however_late_its_time_is(when):
     assert ("a" in queue, queue.next_due(), queue.pop(when)) == (True, when, "a")
 
 
-@some
-@given(st.integers(0, 10_000))
-def test_back_off_doubles_up_to_the_last_delay_and_never_beyond(failures):
-    delay = backoff(failures, first=0.05, last=60.0)
-    assert 0.05 <= delay <= 60.0
-    assert delay == 60.0 or backoff(failures + 1, first=0.05, last=60.0) == min(60.0, 2 * delay)
+def test_S9_1_a_command_makes_whatever_waits_for_its_time_due_now():
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add("urgent", Priority.DELETION)
+    assert queue.pop(0.0) == "urgent"
+    queue.add_at("urgent", 60.0)
+    queue.add_at("late", 3600.0)
+    queue.done("urgent")
+    queue.hurry()
+    assert [queue.pop(0.0) for _ in range(3)] == ["urgent", "late", None]
+    assert queue.next_due() is None

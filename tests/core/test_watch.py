@@ -20,7 +20,7 @@ from crsyncer.core.watch import (
     Relist,
     Rewatch,
     listed_at,
-    probe_pause,
+    probe_wait,
     read_answer,
     read_line,
     read_replay,
@@ -153,7 +153,7 @@ def test_S9_2_after_any_other_error_the_watch_goes_on_from_the_cursor(status):
 def test_S9_2_a_server_that_keeps_closing_is_asked_more_and_more_slowly():
     haste = Haste()
     pauses = [haste.ended(lived_seconds=0.01, events=0).pause for _ in range(10)]
-    assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0, 30.0]
+    assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0, 15.0, 15.0]
     assert haste.ended(lived_seconds=0.01, events=1) == Rewatch(0.0)
     assert haste.ended(lived_seconds=0.01, events=0) == Rewatch(0.5)
     assert haste.ended(lived_seconds=1.0, events=0) == Rewatch(0.0)
@@ -199,9 +199,13 @@ def test_S8_2_S9_2_a_collection_that_keeps_us_out_is_no_reason_for_a_list():
     ("outage", "longest"), [(0, 1), (1.9, 1), (5, 2.5), (12, 6), (100, 8), (899, 8), (900, 60), (1e6, 60)]
 )
 def test_a_silent_side_is_probed_again_within_half_of_its_outage_and_soon_while_it_was_lost_lately(outage, longest):
-    assert probe_pause(outage=outage, failures=3, answered=False) == longest
+    assert probe_wait(outage=outage, failures=3, answered=False, chance=1.0) == longest
+    assert probe_wait(outage=outage, failures=3, answered=False, chance=0.5) == longest / 2
 
 
 def test_a_side_that_answers_with_errors_is_left_alone_for_longer_each_time():
-    pauses = [probe_pause(outage=1.0, failures=failures, answered=True) for failures in (0, 1, 2, 5, 6, 1000)]
-    assert pauses == [1, 2, 4, 32, 60, 60]
+    waits = [
+        [probe_wait(outage=1.0, failures=failures, answered=True, chance=chance) for failures in (0, 1, 2, 5, 1000)]
+        for chance in (0.0, 1.0)
+    ]
+    assert waits == [[1, 2, 4, 30, 30], [2, 4, 8, 60, 60]]

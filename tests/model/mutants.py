@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, cast
 
-from crsyncer.core import answers, calls, decide, guard, project, watch
+from crsyncer.core import answers, backoff, calls, decide, guard, project, watch
 from crsyncer.core.model import Observation
 from crsyncer.core.queue import WorkQueue
 from crsyncer.engine.cache import Cache
@@ -218,8 +218,20 @@ MUTANTS = (
         "if False:",
         noticed_by="S3_2",
     ),
+    Mutant("what has failed is not tried again", Dispatcher._at, "self._queue.add_at(", "str(", noticed_by="S10_what"),
     Mutant(
-        "what has failed is not tried again", Dispatcher.failed, "self.later(job, delay)", "pass", noticed_by="S10_what"
+        "a server is obeyed for as long as it asks",
+        backoff.granted,
+        "min(_LONGEST_RETRY_AFTER, default if retry_after is None else retry_after)",
+        "default if retry_after is None else retry_after",
+        noticed_by="S9_1_a_portal",
+    ),
+    Mutant(
+        "a command ends no wait",
+        Connection.hurry,
+        "self.waits.end()",
+        "pass",
+        noticed_by="S9_1_a_command_ends_the_wait_of_a_status",
     ),
     Mutant("410 is not understood", watch.read_answer, "if status == 410:", "if False:", noticed_by="S9_2_a_cursor"),
     Mutant(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.model import test_hazards, test_kinds, test_old_knowledge
+from tests.model import test_hazards, test_kinds, test_old_knowledge, test_waits
 from tests.model.mutants import MUTANTS, Mutant
 from tests.model.scene import synced
 from tests.model.weather import Fate
@@ -18,7 +18,7 @@ _ARGUMENTS: dict[str, list[Any]] = {
     "how": ["cut", "down"],
     "cloud": ["cut", "late"],
 }
-_HAZARDS = (test_hazards, test_kinds, test_old_knowledge)
+_HAZARDS = (test_hazards, test_kinds, test_old_knowledge, test_waits)
 
 
 def hazards(begin: str) -> Iterator[Callable[[], None]]:

@@ -18,6 +18,7 @@ from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Side
 from crsyncer.core.policy import SPEC_SOURCE
 from crsyncer.ports import Reply
+from crsyncer.runtime.listwatch import Phase
 from tests.model.api_server import CRDS, ApiServer
 from tests.model.clock import Clock
 from tests.model.connection import Signal
@@ -167,7 +168,7 @@ class World:
                 return False
             for informer in kind.informers:
                 newest = self.planes[informer.side].newest(kind.policy.plural)
-                if int(informer.cursor() or 0) < newest:
+                if int(informer.cursor() or 0) < newest or informer.listwatch.phase in (Phase.WAITING, Phase.LISTING):
                     return False
         return True
 
