@@ -31,7 +31,7 @@ def sandbox() -> None:
     """Two throw-away control planes on this machine: a cloud on etcd, a robot on kine with SQLite, as in k3s.
 
     The first `up` fetches or builds the programs, which takes minutes; later ones take seconds. KUBEBUILDER_ASSETS
-    names a directory with kube-apiserver, etcd and kubectl that are used instead.
+    names a directory with kube-apiserver, etcd and, if it is there, kubectl that are used instead.
     """
 
 
@@ -94,7 +94,11 @@ def down(directory: Path | None, state_dir: str | None, config: str | None) -> N
 @_config
 @click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
 def env(directory: Path | None, state_dir: str | None, config: str | None, as_json: bool) -> None:
-    """Print the variables that lead a shell, kubectl and `crsyncer run` to the planes."""
+    """Print the variables that lead a shell, kubectl and `crsyncer run` to the planes.
+
+    kubectl is built by the first `env` where it did not come with the API server; that takes up to a minute.
+    """
+    from crsyncer.sandbox.errors import SandboxError
     from crsyncer.sandbox.sandbox import Sandbox
 
     agents = _agents(state_dir, config)
@@ -104,13 +108,17 @@ def env(directory: Path | None, state_dir: str | None, config: str | None, as_js
         raise click.ClickException(
             f"nothing is up in {place}; start it with: {_with_directory('crsyncer sandbox up', directory)}"
         )
+    try:
+        kubectl = running.programs.kubectl()
+    except SandboxError as error:
+        raise _failure(error) from error
     cloud, robot = (str(running.kubeconfig(plane.name)) for plane in running.planes)
     variables = {
         "CLOUD_KUBECONFIG": cloud,
         "ROBOT_KUBECONFIG": robot,
         "CRSYNCER_CLOUD_KUBECONFIG": cloud,
         "CRSYNCER_ROBOT_KUBECONFIG": robot,
-        "KUBECTL": str(running.programs.kubectl),
+        "KUBECTL": str(kubectl),
         **agents,
     }
     if as_json:

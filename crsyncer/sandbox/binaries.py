@@ -16,7 +16,7 @@ import tarfile
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,9 +25,9 @@ from crsyncer.sandbox import golang
 from crsyncer.sandbox.errors import SandboxError
 from crsyncer.sandbox.golang import KUBERNETES, Progress
 
-Builder = Callable[[str, Path, Progress], None]
+Builder = Callable[[Sequence[str], Path, Progress], None]
 
-REQUIRED = ("kube-apiserver", "etcd", "kubectl")
+REQUIRED = ("kube-apiserver", "etcd")
 ARCHIVE_VERSION = "1.36.2"
 ARCHIVE_URL = (
     "https://github.com/kubernetes-sigs/controller-tools/releases/download/"
@@ -41,8 +41,14 @@ ARCHIVE_SHA512 = {
     "darwin-arm64": "9278f9e5af556b2f1f2d139769c1f0d717c7b4426917fdebdba898bcb725a916"
     "e4910d6160886194ff9be9589ea7c5c32c2b8ae0754703874b7c8ba8ddfc41ce",
 }
+_ARCHIVED = (*REQUIRED, "kubectl")
 _CONNECT_TIMEOUT = 5.0  # seconds; many networks drop the packets instead of refusing
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
+
+
+def say(line: str) -> None:
+    """The default progress: a line on stderr."""
+    print(line, file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +57,23 @@ class Binaries:
 
     kube_apiserver: Path
     etcd: Path
-    kubectl: Path
     kine: Path | None
     """None: no Go could be had to build it, so the robot's plane runs on etcd like the cloud's."""
 
+    def kubectl(self, *, progress: Progress = say) -> Path:
+        """kubectl, for people; built when it is asked for first and did not come with the others.
 
-def say(line: str) -> None:
-    """The default progress: a line on stderr."""
-    print(line, file=sys.stderr, flush=True)
+        Raises SandboxError.
+        """
+        root = _root()
+        beside, made = self.kube_apiserver.with_name("kubectl"), root / KUBERNETES / "kubectl"
+        if not (beside.is_file() or made.is_file()):
+            made.parent.mkdir(parents=True, exist_ok=True)
+            with _locked(root / "lock", progress):
+                if not made.is_file():
+                    golang.build(["kubectl"], made.parent, progress)
+                    golang.discard_private(root)
+        return beside if beside.is_file() else made
 
 
 def cache_directory() -> Path:
@@ -78,7 +93,7 @@ def find(
     Two processes that need them at the same time make them once. Raises SandboxError with the way out. `cache`,
     `download` and `build` are for tests.
     """
-    root = (cache or cache_directory()) / "control-plane"
+    root = _root(cache)
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     if assets and not _complete(Path(assets)):
         raise SandboxError(
@@ -92,7 +107,6 @@ def find(
     return Binaries(
         kube_apiserver=found / "kube-apiserver",
         etcd=found / "etcd",
-        kubectl=found / "kubectl",
         kine=_kine(found, root),
     )
 
@@ -113,19 +127,21 @@ def _make(
         else:
             found = root / KUBERNETES
             found.mkdir(exist_ok=True)
-            progress(f"control planes: building Kubernetes {KUBERNETES} from Go modules, once, about 9 min on 2 cores")
-            for name in ("etcd", "kube-apiserver", "kubectl"):
-                if not (found / name).exists():
-                    build(name, found / name, progress)
+            progress("control planes: about 5 min on 2 cores, the first time only")
+            build([name for name in (*REQUIRED, "kine") if not (found / name).exists()], found, progress)
     if _kine(found, root) is None:
-        target = root / KUBERNETES / "kine"
-        target.parent.mkdir(exist_ok=True)
+        target = root / KUBERNETES
+        target.mkdir(exist_ok=True)
         try:
-            build("kine", target, progress)
+            build(["kine"], target, progress)
         except SandboxError as error:
             progress(f"kine: not available, the robot's plane runs on etcd as well ({str(error).splitlines()[0]})")
     golang.discard_private(root)
     return found
+
+
+def _root(cache: Path | None = None) -> Path:
+    return (cache or cache_directory()) / "control-plane"
 
 
 def _complete(directory: Path) -> bool:
@@ -168,12 +184,12 @@ def _download(target: Path, progress: Progress) -> bool:
         with tarfile.open(packed) as archive:
             for member in archive:
                 name = Path(member.name).name
-                content = archive.extractfile(member) if name in REQUIRED else None
+                content = archive.extractfile(member) if name in _ARCHIVED else None
                 if content is not None:
                     (unpacked / name).write_bytes(content.read())
                     (unpacked / name).chmod(0o755)
         target.mkdir(exist_ok=True)
-        for name in REQUIRED:
+        for name in _ARCHIVED:
             (unpacked / name).replace(target / name)
     return True
 

