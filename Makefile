@@ -31,11 +31,12 @@ endif
 nightly: $(STAMP) ## what takes long or is random: every row of the fault matrix, 10,000 histories, chaos, variations
 	@$(PYTEST) -m nightly tests $(ARGS)
 
-check: $(STAMP) ## format, lint, types, import directions
+check: $(STAMP) ## format, lint, types, import directions, and that each rule is shown
 	@$(BIN)/ruff format --check --quiet . || { echo "run 'make format'"; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/lint-imports --no-cache >$(VENV)/imports.log || { cat $(VENV)/imports.log; exit 1; }
 	@$(BIN)/mypy
+	@$(BIN)/python -m tests.rules >$(VENV)/rules.log || { tail -1 $(VENV)/rules.log; exit 1; }
 
 faults: $(STAMP) ## every row of the fault matrix, also what takes minutes; writes FAULTS.md (ROWS="7 42": only those)
 	@$(BIN)/python -m tests.faults $(ROWS)
@@ -48,7 +49,7 @@ chaos: $(STAMP) ## random writers and faults on two planes, judged by a checker 
 bench: $(STAMP) ## measure everything that the design promises; prints a table, writes bench.json
 	@$(BIN)/python -m tests.bench $(BENCH)
 
-rules: $(STAMP) ## each numbered rule and the tests that show it; fails when a rule has none
+rules: $(STAMP) ## each numbered rule and the tests that show it, on virtual time or on real planes; fails when none does
 	@$(BIN)/python -m tests.rules
 
 format: $(STAMP) ## rewrite the sources in the one format

@@ -1,13 +1,14 @@
 """Each numbered rule of the design and the tests that show it: `make rules`.
 
 A test is named after its rule: `test_S4_2_...` shows S4.2, `test_S5_5a_...` a part of S5.5, `test_S3_2_S5_4_...` two.
-A rule counts as shown when at least one of its tests runs the whole agent on real API servers (tests/system).
+A rule is shown when one of its tests runs the real engine, on virtual time (tests/model) or on real API servers
+(tests/system, tests/faults), in `make test`: a test that is nightly, skipped or expected to fail shows nothing.
 """
 
 import ast
 import re
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,9 +70,7 @@ RULES = {
     "S10": "errors, by one question: did it happen?",
 }
 
-NOT_YET = {
-    "S8.4": "time travel: next issue",
-}
+LAYERS = ("model", "planes", "nightly", "elsewhere")
 
 _TOKEN = re.compile(r"S(\d+)(?:_(\d+)[a-z]?)?(?=_|$)_?")
 
@@ -95,26 +94,36 @@ def functions_in(root: Path) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncF
                 yield path.relative_to(root).as_posix(), node
 
 
+def layer_of(file: str, *marks: ast.expr) -> str:
+    """What a test counts as: "model", "planes", "nightly" or "elsewhere", by its file and its marks."""
+    named = {node.attr for mark in marks for node in ast.walk(mark) if isinstance(node, ast.Attribute)}
+    if named & {"skip", "xfail", "nightly"}:
+        return "nightly"
+    if file.startswith("tests/model/"):
+        return "model"
+    return "planes" if file.startswith(("tests/system/", "tests/faults/")) else "elsewhere"
+
+
 def main(root: Path) -> int:
-    """Print the list; 1 when a rule that should be shown on real planes is not."""
-    shown: dict[str, list[str]] = defaultdict(list)
+    """Print the list; 1 when a rule is shown neither by the model nor on real planes."""
+    shown: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for file, function in functions_in(root):
+        marks = [mark for mark in function.decorator_list if "parametrize" not in ast.unparse(mark)]
         for rule in rules_of(function.name):
-            shown[rule].append(f"{file}::{function.name}")
+            shown[rule].append((layer_of(file, *marks), f"{file}::{function.name}"))
     bare = []
     for rule, text in RULES.items():
         tests = shown.get(rule, [])
-        in_system = sum(test.startswith("tests/system/") for test in tests)
-        later = f" (not yet: {NOT_YET[rule]})" if rule in NOT_YET else ""
-        print(f"{rule:5} {text}{later}\n      {count(len(tests), 'test')}, {in_system} on real planes")
-        for test in tests:
-            print(f"        {test}")
-        if not in_system and rule not in NOT_YET:
+        numbers = Counter(layer for layer, _ in tests)
+        print(f"{rule:5} {text}\n      {', '.join(f'{numbers[layer]} {layer}' for layer in LAYERS)}")
+        for layer, test in tests:
+            print(f"        {layer:9} {test}")
+        if not numbers["model"] and not numbers["planes"]:
             bare.append(rule)
     if bare:
-        print(f"\nno test in tests/system: {', '.join(bare)}")
+        print(f"\nshown neither by the model nor on real planes: {', '.join(bare)}")
         return 1
-    print("\nevery rule is shown on real planes" + (f", but for {', '.join(NOT_YET)}" if NOT_YET else ""))
+    print(f"\n{count(len(RULES), 'rule')}, each shown by the model or on real planes")
     return 0
 
 

@@ -6,14 +6,13 @@ from pathlib import Path
 import pytest
 
 from tests import rules
-from tests.rules import NOT_YET, RULES, main, rules_of
+from tests.rules import RULES, main, rules_of
 
 
 @pytest.fixture
 def tree(tmp_path, monkeypatch):
-    """A project with two rules, one of which may wait for its test."""
-    monkeypatch.setattr(rules, "RULES", {"S1.1": "one", "S2": "two", "S3.1": "three"})
-    monkeypatch.setattr(rules, "NOT_YET", {"S3.1": "next issue"})
+    """A project with two rules."""
+    monkeypatch.setattr(rules, "RULES", {"S1.1": "one", "S2": "two"})
 
     def write(**files: str):
         for name, text in files.items():
@@ -45,35 +44,52 @@ def test_a_test_is_named_after_its_rules(test, found):
     assert rules_of(test) == found
 
 
-def test_every_rule_has_a_line_and_none_waits_for_a_rule_that_is_not_there():
+def test_every_rule_has_a_line():
     assert all(text and "\n" not in text for text in RULES.values())
-    assert NOT_YET.keys() <= RULES.keys()
 
 
 def test_tests_are_found_wherever_they_are_and_counted_once(tree, capsys):
     root = tree(
         system__test_a="import pytest\n@pytest.mark.parametrize('x', [1, 2])\nasync def test_S1_1_it_works(x): ...\n",
         core__test_b="class TestB:\n    def test_S1_1_in_a_class(self): ...\ndef test_S2_here(): ...\n",
-        system__test_c="def test_S2_on_planes(): ...\ndef helper_S2(): ...\n",
+        model__test_c="def test_S2_on_virtual_time(): ...\ndef helper_S2(): ...\n",
         system__kit="def test_S1_1_not_a_test_file(): ...\n",
     )
     assert main(root) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:4] == [
+    assert lines == [
         "S1.1  one",
-        "      2 tests, 1 on real planes",
-        "        tests/core/test_b.py::test_S1_1_in_a_class",
-        "        tests/system/test_a.py::test_S1_1_it_works",
+        "      0 model, 1 planes, 0 nightly, 1 elsewhere",
+        "        elsewhere tests/core/test_b.py::test_S1_1_in_a_class",
+        "        planes    tests/system/test_a.py::test_S1_1_it_works",
+        "S2    two",
+        "      1 model, 0 planes, 0 nightly, 1 elsewhere",
+        "        elsewhere tests/core/test_b.py::test_S2_here",
+        "        model     tests/model/test_c.py::test_S2_on_virtual_time",
+        "",
+        "2 rules, each shown by the model or on real planes",
     ]
-    assert lines[5] == "      2 tests, 1 on real planes"
-    assert lines[8] == "S3.1  three (not yet: next issue)"
-    assert lines[-1] == "every rule is shown on real planes, but for S3.1"
 
 
-def test_a_rule_without_a_test_on_real_planes_fails_and_is_named(tree, capsys):
-    root = tree(system__test_a="def test_S1_1_it_works(): ...\n", core__test_b="def test_S2_in_memory(): ...\n")
+@pytest.mark.parametrize(
+    ("file", "mark"),
+    [
+        ("core__test_b", ""),
+        ("system__test_b", "@pytest.mark.nightly('random')\n"),
+        ("model__test_b", "@pytest.mark.nightly\n"),
+        ("model__test_b", "@pytest.mark.skip(reason='later')\n"),
+        ("faults__test_b", "@pytest.mark.xfail\n"),
+    ],
+)
+def test_a_rule_that_only_a_test_shows_that_does_not_count_fails_and_is_named(tree, capsys, file, mark):
+    root = tree(system__test_a="def test_S1_1_it_works(): ...\n", **{file: f"{mark}def test_S2_somehow(): ...\n"})
     assert main(root) == 1
-    assert capsys.readouterr().out.splitlines()[-1] == "no test in tests/system: S2"
+    assert capsys.readouterr().out.splitlines()[-1] == "shown neither by the model nor on real planes: S2"
+
+
+def test_a_test_of_which_only_variations_are_nightly_counts(tree):
+    mark = "@pytest.mark.parametrize('x', [1, pytest.param(2, marks=pytest.mark.nightly('a variation'))])\n"
+    assert main(tree(system__test_a="def test_S1_1_x(): ...\n", model__test_b=f"{mark}def test_S2_y(x): ...\n")) == 0
 
 
 def test_what_tests_share_is_in_modules_that_are_no_tests():

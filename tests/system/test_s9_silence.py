@@ -158,7 +158,6 @@ async def test_S9_5_the_lists_of_both_sides_and_of_all_kinds_run_at_the_same_tim
     await until_row(bed, "tasks", state="syncing")
 
 
-@pytest.mark.nightly("to be shown by the model")
 async def test_S9_5_a_side_that_is_down_does_not_stop_what_the_other_needs(bed: Bed):
     await bed.cloud.create("a", spec={"x": 1})
     await bed.robot.shows("a", spec={"x": 1})
