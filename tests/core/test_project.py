@@ -188,7 +188,7 @@ def test_S3_5_what_differs_is_said_by_path():
 def test_S3_5_what_was_just_composed_differs_in_nothing(upstream, downstream, kind):
     composed = compose(upstream, kind, downstream)
     assert differences(composed, stored(composed, version="11")) == []
-    assert differences(composed, composed | {"other": {"x": 7}}) != [] or composed.get("other") == {"x": 7}
+    assert differences(composed, composed | {"other": {"what it was": composed.get("other")}}) != []
 
 
 @some

@@ -201,12 +201,12 @@ def test_the_life_of_an_agent_as_its_operator_sees_it(agent):
     assert "s3cret" not in log
 
 
-def test_an_agent_that_is_told_to_stop_while_it_starts_stops(tmp_path):
+@pytest.mark.parametrize("file", ["lock", "state.db", "crsyncer.sock"])
+def test_an_agent_that_is_told_to_stop_while_it_starts_exits_0(tmp_path, file):
     running = Running(tmp_path)
-    time.sleep(0.25)
-    if running.process.poll() is None:
-        running.process.terminate()
-    assert running.process.wait(10) in (0, -signal.SIGTERM)
+    running.wait_for((running.state / file).exists)
+    running.process.terminate()
+    assert running.process.wait(30) == 0, running.log.read_text()
 
 
 def test_watching_a_status_ends_cleanly_with_ctrl_c(tmp_path):

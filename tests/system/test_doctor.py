@@ -219,8 +219,7 @@ async def test_plug_ins_are_asked_and_their_failure_is_told(make_bed: MakeBed):
     path.write_text(yaml.safe_dump(config))
     code, content = await doctor(bed)
     assert bad(content) == [("cloud", "login", "fail")]
-    said = checks(content, "login", "cloud")[0]["message"]
-    assert "/no/such/helper" in said or "gave nothing within" in said  # where the machine is that slow
+    assert "/no/such/helper" in checks(content, "login", "cloud")[0]["message"]
     assert code == 12
 
 
