@@ -28,13 +28,15 @@ _MACHINES = {
     "x86_64": (0xC000003E, 317, {
         "open": 2, "openat": 257, "mkdir": 83, "mkdirat": 258, "rename": 82, "renameat": 264, "renameat2": 316,
         "unlink": 87, "unlinkat": 263, "pwrite64": 18, "ftruncate": 77, "fsync": 74, "fdatasync": 75,
+        "newfstatat": 262,
     }),
     "aarch64": (0xC00000B7, 277, {
         "openat": 56, "mkdirat": 34, "renameat": 38, "renameat2": 276,
         "unlinkat": 35, "pwrite64": 68, "ftruncate": 46, "fsync": 82, "fdatasync": 83,
+        "newfstatat": 79,
     }),
 }  # fmt: skip
-"""Audit architecture (linux/audit.h), the number of seccomp(2), and of the calls that change something."""
+"""Audit architecture (linux/audit.h), the number of seccomp(2), and of the calls that change something, or look."""
 _OPENS = {"open": 1, "openat": 2}
 """Only where the flags, the argument of this number, have O_CREAT."""
 SYNCS = ("fsync", "fdatasync")
@@ -51,7 +53,7 @@ class Change:
     """One call that changes something in the directory, as it was asked for."""
 
     call: str
-    """Without what tells its versions apart: open, mkdir, rename, unlink, write, truncate, fsync, fdatasync."""
+    """Without what tells its versions apart: open, mkdir, rename, unlink, write, truncate, fsync, fdatasync, look."""
     path: Path
     """The file or directory; of a rename, its new name."""
     offset: int = 0
@@ -71,7 +73,8 @@ class _Rule:
     growing: bool = False
 
     def concerns(self, change: Change) -> bool:
-        return (not self.calls or change.call in self.calls) and (change.grows or not self.growing)
+        named = change.call in self.calls if self.calls else change.call != "look"
+        return named and (change.grows or not self.growing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +131,7 @@ class Disk:
         self._thread.join()
 
     def fail(self, error: int, *calls: str) -> None:
-        """Refuse calls (none named: all of them) with an errno, until `heal`."""
+        """Refuse calls (none named: all that change something) with an errno, until `heal`."""
         self._rules = [*self._rules, _Rule(calls, error)]
 
     def fill(self) -> None:
@@ -193,7 +196,7 @@ class Disk:
         if any(time.monotonic() - question.asked < rule.seconds for rule in rules):
             return False
         error = next((rule.error for rule in rules if rule.error), 0)
-        if not error:
+        if not error and question.change.call != "look":
             self.trace.append(question.change)
         _answer(question.listener, question.identifier, error)
         return True
@@ -215,6 +218,8 @@ def _understood(pid: int, call: str, arguments: list[int]) -> Change | None:
             return Change("mkdir", _path(process, *((None, arguments[0]) if call == "mkdir" else arguments[:2])))
         case "unlink" | "unlinkat":
             return Change("unlink", _path(process, *((None, arguments[0]) if call == "unlink" else arguments[:2])))
+        case "newfstatat":
+            return Change("look", _path(process, *arguments[:2]))
         case "rename":
             return Change("rename", _path(process, None, arguments[1]), source=_path(process, None, arguments[0]))
         case "renameat" | "renameat2":

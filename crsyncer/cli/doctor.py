@@ -74,7 +74,7 @@ def _config(settings: Settings, given: Mapping[str, str]) -> Check:
 
 def _local(directory: Path) -> tuple[list[Check], int | None]:
     """The checks of disk, store and agent; the agent's process, None where none runs."""
-    from crsyncer.adapters.store.examine import look_at_disk, look_at_store
+    from crsyncer.adapters.store.offline import look_at_disk, look_at_store
 
     disk = judge_disk(look_at_disk(directory))
     try:

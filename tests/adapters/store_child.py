@@ -11,6 +11,7 @@ from pathlib import Path
 from crsyncer.adapters.store.store import SqliteStore
 from crsyncer.core.model import Side
 from tests.adapters.store_kit import GOALS, report_status
+from tests.dying import die_at
 
 OBJECTS = 20
 DURABLE = "durable.txt"
@@ -67,7 +68,8 @@ def serve() -> None:
         directory, changes, fault, kill_after = line.split()
         child = os.fork()
         if not child:
-            os.environ["CRSYNCER_FAULT"] = fault
+            if fault != "-":
+                die_at(fault)
             asyncio.run(write(Path(directory), int(changes)))
             os._exit(0)
         deadline = time.monotonic() + float(kill_after)

@@ -143,7 +143,6 @@ def as_schema_1_had_it(path: Path) -> None:
                 values = [*json.loads(codec.unseal(sealed, place)), True]
                 row = codec.seal(codec.dump(values), place)
                 changed.execute(f"UPDATE objects SET {part} = ? WHERE id = ?", (row, identifier))
-        changed.execute("DELETE FROM _sqlite_migrations WHERE name <> '0001'")
         changed.execute("PRAGMA user_version = 1")
 
 

@@ -7,7 +7,8 @@ from contextlib import closing
 
 import pytest
 
-from crsyncer.adapters.store import database, migrations
+from crsyncer.adapters.store import database, schema
+from crsyncer.adapters.store.statedir import Files
 from crsyncer.adapters.store.store import SqliteStore
 from crsyncer.core.model import Loaded, Side, Tombstone
 from crsyncer.errors import StoreError
@@ -62,7 +63,7 @@ async def test_fault_45_a_broken_database_is_used_whole_or_set_aside_whole(tmp_p
     for seed in range(98):
         files = damage(crashed, seed)
         directory = lay_out(tmp_path / str(seed), files)
-        store = await SqliteStore.open(directory, clock=lambda: 1_800_000_000)
+        store = await SqliteStore.open(directory)
         loaded = await store.load(GOALS)
         for side in Side:  # a side whose cursor is believed has lost nothing
             if found := loaded.cursors.get((side, "")):
@@ -77,7 +78,7 @@ async def test_fault_45_a_broken_database_is_used_whole_or_set_aside_whole(tmp_p
         if store.state == "rebuilt":
             assert not loaded.cursors
             for suffix, content in files.items():
-                aside = directory / f"state.db.broken-20270115T080000Z{suffix}"
+                aside = directory / f"state.db.broken-1{suffix}"
                 if suffix or "-wal" not in files:  # SQLite may have folded what is good of the WAL into the other
                     assert aside.read_bytes() == content
         report_status(store, 1, 9)
@@ -156,16 +157,57 @@ async def test_a_directory_in_the_place_of_the_database_is_refused_with_the_reme
 
 
 async def test_broken_databases_do_not_pile_up(tmp_path):
-    for day in range(5):
+    for _ in range(5):
         directory = tmp_path / "state"
         directory.mkdir(exist_ok=True)
         for suffix in COMPANIONS:
             (directory / f"state.db{suffix}").write_bytes(b"x" * 5000)
             (directory / f"state.db{suffix}").chmod(0o600)
-        store = await SqliteStore.open(directory, clock=lambda day=day: day * 86400.0)  # type: ignore[misc]
+        store = await SqliteStore.open(directory)
         await store.close()
     names = sorted(path.name for path in directory.glob("*.broken-*"))
-    assert names == [f"state.db.broken-1970010{day}T000000Z{suffix}" for day in (3, 4, 5) for suffix in COMPANIONS]
+    assert names == [f"state.db.broken-{number}{suffix}" for number in (3, 4, 5) for suffix in COMPANIONS]
+
+
+async def test_S6_5_what_was_set_aside_is_read_before_anything_is_pruned_whatever_the_clock_says(tmp_path, crashed):
+    directory = lay_out(tmp_path / "state", {"": crashed["closed"]})
+    for year in (2097, 2098, 2099):  # as older versions named them, by a clock that was wrong then, or is now
+        (directory / f"state.db.broken-{year}0101T000000Z").write_bytes(b"x")
+    break_bodies(directory / "state.db")
+    store = await SqliteStore.open(directory)
+    assert len((await store.load(GOALS)).pending) == 12
+    names = sorted(path.name for path in directory.glob("*.broken-*"))
+    assert names == ["state.db.broken-1", "state.db.broken-20980101T000000Z", "state.db.broken-20990101T000000Z"]
+    await store.close()
+
+
+@pytest.mark.fault_45
+@pytest.mark.parametrize("moved", [0, 1, 2], ids=["nothing", "main file", "both files"])
+async def test_S6_5_a_rebuild_that_was_cut_off_is_carried_on_at_the_next_start(tmp_path, crashed, moved):
+    """The new database is complete before the first file of the old one is renamed."""
+    complete = lay_out(tmp_path / "complete", {"": crashed["closed"]})
+    directory = lay_out(tmp_path / "state", {"": b"broken" * 1000, "-wal": b"broken"})
+    (directory / "state.db.new").write_bytes((complete / "state.db").read_bytes())
+    for suffix in COMPANIONS[:moved]:
+        (directory / f"state.db{suffix}").rename(directory / f"state.db.broken-1{suffix}")
+    store = await SqliteStore.open(directory)
+    assert (store.state, len((await store.load(GOALS)).pending)) == (("rebuilt", 0) if not moved else ("ok", 12))
+    await store.close()
+    assert not list(directory.glob("state.db.new*"))
+    assert {path.read_bytes()[:6] for path in directory.glob("state.db.broken-*")} == {b"broken"}
+
+
+@pytest.mark.fault_47
+async def test_a_table_that_is_not_ours_and_changes_with_a_library_costs_nothing(tmp_path, crashed):
+    directory = lay_out(tmp_path / "state", {"": crashed["closed"]})
+    with closing(sqlite3.connect(directory / "state.db", isolation_level=None)) as changed:
+        changed.execute("CREATE TABLE IF NOT EXISTS _sqlite_migrations (id INTEGER)")
+        changed.execute("ALTER TABLE _sqlite_migrations ADD COLUMN note TEXT")
+    for _ in range(2):
+        store = await SqliteStore.open(directory)
+        assert (store.state, store.notes) == ("ok", [])
+        assert (await store.load(GOALS)).cursors == known(2).cursors
+        await store.close()
 
 
 async def test_a_database_that_another_program_holds_open_is_not_taken_for_broken(tmp_path, crashed):
@@ -173,38 +215,34 @@ async def test_a_database_that_another_program_holds_open_is_not_taken_for_broke
     with closing(sqlite3.connect(directory / "state.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreError, match="locked") as refused:
-            database.open_database(directory / "state.db", now=0.0, patience=0.01)
+            database.open_database(Files(directory / "state.db"), patience=0.01)
         assert refused.value.hint
     assert not list(directory.glob("*.broken-*"))
 
 
 @pytest.mark.fault_47
 def test_fault_47_an_older_database_is_migrated_step_by_step(tmp_path):
-    def another(db):
-        db["cursors"].add_column("note", str)
+    def another(connection):
+        connection.execute("ALTER TABLE cursors ADD COLUMN note TEXT")
 
-    def failing(db):
-        db["cursors"].drop()
+    def failing(connection):
+        connection.execute("DROP TABLE cursors")
         raise sqlite3.OperationalError("no such thing")
 
-    path = tmp_path / "state.db"
-    known = len(migrations.STEPS)
-    old = database.open_database(path, now=0.0)
+    files = Files(tmp_path / "state.db")
+    known = len(schema.STEPS)
+    old = database.open_database(files)
     with old.database.atomic():
         old.database["meta"].insert({"resource": "", "namespace": "", "name": "a", "row": "kept"})
     old.close()
-    new = database.open_database(path, now=0.0, steps=(*migrations.STEPS, another))
-    assert (new.schema, new.rebuilt, new.notes) == (
-        known + 1,
-        False,
-        [f"state.db was migrated from schema {known} to {known + 1}"],
-    )
+    new = database.open_database(files, steps=(*schema.STEPS, another))
+    assert (new.rebuilt, new.notes) == (False, [f"state.db was migrated from schema {known} to {known + 1}"])
     assert "note" in new.database["cursors"].columns_dict
     assert new.meta == {"a": "kept"}
     with pytest.raises(sqlite3.OperationalError, match="no such thing"):
-        migrations.migrate(new.database, (*migrations.STEPS, another, failing))
+        schema.migrate(new.database.conn, (*schema.STEPS, another, failing))
     assert new.database["cursors"].exists()
-    assert new.database.execute("PRAGMA user_version").fetchone() == (known + 1,)
+    assert schema.pragma(new.database.conn, "user_version") == known + 1
     new.close()
 
 
@@ -215,7 +253,7 @@ async def test_fault_47_the_first_schema_is_migrated_without_a_relist(tmp_path, 
     with closing(sqlite3.connect(directory / "state.db", isolation_level=None)) as damaged:
         damaged.execute("UPDATE objects SET robot = 'x' || robot WHERE name = 'goal-3'")
     store = await SqliteStore.open(directory)
-    assert (store.state, store.notes) == ("ok", [f"state.db was migrated from schema 1 to {len(migrations.STEPS)}"])
+    assert (store.state, store.notes) == ("ok", [f"state.db was migrated from schema 1 to {len(schema.STEPS)}"])
     loaded, expected = await store.load(GOALS), known(2)
     assert loaded.views[Side.CLOUD] == expected.views[Side.CLOUD]
     assert loaded.cursors == {(Side.CLOUD, ""): cursor(2)}  # what was damaged stays damaged, and is listed anew

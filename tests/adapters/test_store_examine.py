@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crsyncer.adapters.store.examine import look_at_disk, look_at_store
+from crsyncer.adapters.store.offline import look_at_disk, look_at_store
 from crsyncer.adapters.store.statedir import Lock
 from crsyncer.adapters.store.store import SqliteStore
 from crsyncer.errors import Locked

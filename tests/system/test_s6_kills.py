@@ -3,6 +3,7 @@
 import asyncio
 import random
 import sqlite3
+import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import closing
@@ -11,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests import dying
+from tests.dying import VARIABLE
 from tests.link.faults import Injection
 from tests.system.asked import deletes
 from tests.system.bed import Bed, History, SideBed, eventually
@@ -63,10 +66,10 @@ async def sound(state_dir: Path, scratch: Path) -> None:
         assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
-async def dying(bed: Bed, faults: Iterable[str]) -> None:
+async def die(bed: Bed, faults: Iterable[str]) -> None:
     """Start the agent with one fault after the other, each as soon as the one before has killed it."""
     for fault in faults:
-        await bed.agent.start(ready=False, environment={"CRSYNCER_FAULT": fault})
+        await bed.agent.start(ready=False, environment={VARIABLE: fault})
 
         async def dead() -> bool:
             return not bed.agent.running
@@ -83,9 +86,9 @@ async def dying(bed: Bed, faults: Iterable[str]) -> None:
 async def test_S6_1_killed_at_every_commit_what_is_replayed_changes_nothing(
     make_bed: MakeBed, point: str, commits: range
 ) -> None:
-    bed = await make_bed(start=False)
+    bed = await make_bed(start=False, wrapper=(sys.executable, dying.__file__))
     histories = [await side.record() for side in (bed.cloud, bed.robot)]
-    death = asyncio.create_task(dying(bed, [f"{point}:{number}" for number in commits]))
+    death = asyncio.create_task(die(bed, [f"{point}:{number}" for number in commits]))
     lives: list[str] = []
     while not death.done():
         lives.append(f"g{len(lives)}")

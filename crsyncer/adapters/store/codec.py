@@ -11,9 +11,12 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 from crsyncer.core.model import Cursor, Json, Pending, Record, Side, Stamp, Tombstone, View
+
+Plain = Cursor | Pending | Record | Tombstone
+T = TypeVar("T", Cursor, Pending, Tombstone)
 
 Place = tuple[str, str, str, str]
 """Where a row belongs: part (a table or a column of it), resource, namespace, name."""
@@ -91,8 +94,7 @@ def _values(kind: type) -> Callable[[Any], tuple[Any, ...]]:
     return attrgetter(*(field.name for field in fields(kind)))
 
 
-_view, _stamp, _record = _values(View), _values(Stamp), _values(Record)
-_pending, _tombstone, _cursor = _values(Pending), _values(Tombstone), _values(Cursor)
+_view, _stamp = _values(View), _values(Stamp)
 _STAMP = [field.name for field in fields(View)].index("stamp")
 _GENERATIONS = [field.name for field in fields(Record)].index("generations")
 
@@ -139,9 +141,14 @@ def load_view(text: str, pool: dict[Any, Any]) -> View:
     return View(*values)
 
 
-def dump_record(record: Record) -> str:
-    """Encode a record."""
-    return dump(_record(record))
+def dump_fields(value: Plain) -> str:
+    """Encode a record, outbox row, tombstone or cursor."""
+    return dump([getattr(value, each.name) for each in fields(value)])
+
+
+def load(kind: type[T], text: str) -> T:
+    """Decode an outbox row, tombstone or cursor; raises ValueError or TypeError."""
+    return kind(*json.loads(text))
 
 
 def load_record(text: str, pool: dict[Any, Any]) -> Record:
@@ -149,36 +156,6 @@ def load_record(text: str, pool: dict[Any, Any]) -> Record:
     values = _pooled(json.loads(text), pool)
     values[_GENERATIONS] = tuple(tuple(pair) for pair in values[_GENERATIONS])
     return Record(*values)
-
-
-def dump_pending(pending: Pending) -> str:
-    """Encode an outbox row."""
-    return dump(_pending(pending))
-
-
-def load_pending(text: str) -> Pending:
-    """Decode an outbox row; raises ValueError or TypeError."""
-    return Pending(*json.loads(text))
-
-
-def dump_tombstone(tombstone: Tombstone) -> str:
-    """Encode a tombstone."""
-    return dump(_tombstone(tombstone))
-
-
-def load_tombstone(text: str) -> Tombstone:
-    """Decode a tombstone; raises ValueError or TypeError."""
-    return Tombstone(*json.loads(text))
-
-
-def dump_cursor(cursor: Cursor) -> str:
-    """Encode a cursor."""
-    return dump(_cursor(cursor))
-
-
-def load_cursor(text: str) -> Cursor:
-    """Decode a cursor; raises ValueError or TypeError."""
-    return Cursor(*json.loads(text))
 
 
 def _pooled(values: list[Any], pool: dict[Any, Any]) -> list[Any]:

@@ -6,18 +6,18 @@ and asyncio never waits for the disk.
 
 import asyncio
 import logging
-import os
-import signal
 import sqlite3
 import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from crsyncer.adapters.store import rows
 from crsyncer.adapters.store.codec import CLOUD, ROBOT, Copy, Place, Row
 from crsyncer.adapters.store.database import Opened
+from crsyncer.adapters.store.statedir import Files
 from crsyncer.core.model import Loaded
 from crsyncer.errors import StoreError, SyncError
 
@@ -45,9 +45,14 @@ class Committer:
     While the disk refuses, the refused batch stays in front of newer puts, cursors included, and is tried again.
     """
 
-    def __init__(self, *, on_trouble: Callable[[str | None], None], on_commit: Callable[[float], None]) -> None:
+    def __init__(
+        self, files: Files, *, on_trouble: Callable[[str | None], None], on_commit: Callable[[float], None]
+    ) -> None:
         """`on_trouble` is called in the event loop, `on_commit` in the thread, with seconds."""
         self.commits = 0
+        self.bytes = 0
+        """What the files took on disk after the last commit. The event loop itself never looks at the disk."""
+        self._files = files
         self._refusal: str | None = None
         self._busy_since = _NEVER
         self._on_trouble = on_trouble
@@ -56,7 +61,6 @@ class Committer:
         self._thread = threading.Thread(target=self._run, name="crsyncer-store", daemon=True)
         self._opened: Opened | None = None
         self._retry = RETRY_SECONDS[0]
-        self._fault = os.environ.get("CRSYNCER_FAULT", "")
         # Everything below is shared by loop and thread, and touched under _wake.
         self._wake = threading.Condition()
         self._buffer, self._flying = rows.Batch(), rows.Batch()
@@ -82,6 +86,8 @@ class Committer:
                 with self._wake:
                     self._refusal, self._due = opened.refusal, time.monotonic() + self._retry
                 self._later(self._on_trouble, opened.refusal)
+            with suppress(OSError):
+                self.bytes = self._files.bytes()
             return opened
 
         self._thread.start()
@@ -194,6 +200,8 @@ class Committer:
                 break
         if self._opened is not None:
             self._opened.close()
+            with suppress(OSError):
+                self.bytes = self._files.bytes()
 
     def _commit(self) -> None:
         with self._wake:
@@ -218,15 +226,9 @@ class Committer:
         begin = time.perf_counter()
         with self._opened.database.atomic():
             rows.write(self._opened.database, batch)
-            self._fault_at("commit")
-        self._fault_at("committed")
         self.commits += 1
         self._on_commit(time.perf_counter() - begin)
-
-    def _fault_at(self, point: str) -> None:
-        """Die as if by `kill -9` where a test asked for it, before or after the n-th commit."""
-        if self._fault == f"{point}:{self.commits + 1}":
-            os.kill(os.getpid(), signal.SIGKILL)
+        self.bytes = self._files.bytes()
 
     def _accepted(self, batch: rows.Batch) -> None:
         with self._wake:

@@ -1,43 +1,25 @@
 # ruff: noqa: S608 - the names of tables and columns are constants
-"""Opening the database file, whatever state it is in. Runs in the store's thread."""
+"""Opening the database, whatever state its files and its disk are in (S6.5). Runs in the store's thread."""
 
 import os
+import re
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from pathlib import Path
 
 from sqlite_utils import Database
 
-from crsyncer.adapters.store import codec, rows
+from crsyncer.adapters.store import codec, rows, schema
 from crsyncer.adapters.store.codec import META, OUTBOX, RECORD, TOMBSTONES, Due, Place
-from crsyncer.adapters.store.migrations import STEPS, Step, migrate
-from crsyncer.adapters.store.statedir import APPLICATION_ID, COMPANIONS, create_empty
+from crsyncer.adapters.store.schema import STEPS, Step, Unusable
+from crsyncer.adapters.store.statedir import Files, Lock, Mark, create_empty, prepare, refuses, sync_names
+from crsyncer.core.model import Pending
 from crsyncer.errors import StoreError
 
 PAGE_BYTES = 2048
 """An object's row is 1 to 1.5 KB, and a whole page is written when one changes."""
 _KEEP_BROKEN = 3
-_CIRCUMSTANCES = {
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_NOMEM,
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_READONLY,
-}
-
-
-class _Unusable(Exception):
-    """The file is not a database of ours that we can go on with; `ours` says whether to look for rows in it."""
-
-    def __init__(self, message: str, *, ours: bool) -> None:
-        super().__init__(message)
-        self.ours = ours
 
 
 @dataclass(slots=True)
@@ -45,161 +27,83 @@ class Opened:
     """A database that is ready, and what had to be done for that."""
 
     database: Database
-    schema: int
     meta: dict[str, str] = field(default_factory=dict)
     """Sealed, by name."""
     rebuilt: bool = False
     notes: list[str] = field(default_factory=list)
     refusal: str = ""
-    """Why it could only be read."""
+    """Why it can only be read; empty: it can be written."""
     thaw: "Callable[[rows.Batch], Opened] | None" = None
-    """Where it could only be read: opens it for a batch to be written; raises SyncError while that is not possible."""
+    """Where it can only be read: opens it for a batch to be written; raises SyncError while that is not possible."""
 
     def close(self) -> None:
         """Fold the WAL into the file, as far as the disk permits, and close it."""
         with suppress(sqlite3.Error):
-            self.database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            _checkpoint(self.database)
         self.database.close()
 
 
-@dataclass(frozen=True, slots=True)
-class _Aside:
-    """A set of files that was renamed."""
-
-    path: Path
-    why: _Unusable
-
-
-def open_database(path: Path, *, now: float, steps: Sequence[Step] = STEPS, patience: float = 5.0) -> Opened:
+def open_database(files: Files, *, steps: Sequence[Step] = STEPS, patience: float = 5.0) -> Opened:
     """Open, check and migrate the database; one that cannot be used is set aside and built anew (S6.5).
 
     Raises StoreError only when the disk does not let us write; its cause is the error that it was.
     """
     try:
-        opened = _open(path, now=now, steps=steps, patience=patience)
-        if isinstance(opened, _Aside):
-            opened = _rebuilt(opened, path, now=now, steps=steps, patience=patience)
-        opened.meta = rows.read_meta(opened.database.conn)
+        _finish_exchange(files)
+        with ExitStack() as readers:
+            try:
+                version = _examine(files, steps, readers)
+                readers.close()
+                return _open(files, version, steps=steps, patience=patience)
+            except Unusable as error:
+                return _rebuild(files, error, readers, steps=steps, patience=patience)
     except (OSError, sqlite3.Error) as error:
         raise StoreError(
-            f"cannot open {path}: {error}",
+            f"cannot open {files.main}: {error}",
             hint="check owner, mode and free space of the state directory, and that no other program has the file open",
         ) from error
-    return opened
 
 
-def _rebuilt(aside: _Aside, path: Path, *, now: float, steps: Sequence[Step], patience: float) -> Opened:
-    """A new database with what could be salvaged; where the disk has no room for it the old one is put back."""
-    try:
-        opened = _open(path, now=now, steps=steps, patience=patience)
-        if isinstance(opened, _Aside):
-            raise StoreError(f"a new {path} is unusable too: {opened.why}", hint="check the disk")
-        with ExitStack() as stack:
-            stack.callback(opened.close)
-            _tell_and_salvage(aside, opened)
-            stack.pop_all()
-    except (OSError, sqlite3.Error):
-        for companion in COMPANIONS:
-            path.with_name(path.name + companion).unlink(missing_ok=True)
-            with suppress(FileNotFoundError):
-                os.rename(aside.path.with_name(aside.path.name + companion), path.with_name(path.name + companion))
-        raise
-    return opened
+def _examine(files: Files, steps: Sequence[Step], readers: ExitStack) -> int:
+    """The schema that the files have, 0 where there is none yet; raises Unusable, OSError or sqlite3.Error.
 
-
-def is_circumstance(error: sqlite3.Error) -> bool:
-    """Whether the file may be fine, and the disk or another program is in the way."""
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-    return code & 0xFF in _CIRCUMSTANCES and code != sqlite3.SQLITE_IOERR_SHORT_READ
-
-
-def _open(path: Path, *, now: float, steps: Sequence[Step], patience: float) -> "Opened | _Aside":
-    wal = path.with_name(path.name + "-wal")
-    if _size(wal) and not _size(path):
-        return _Aside(_set_aside(path, now), _Unusable("its main file is missing", ours=False))
-    create_empty(path)
-    with ExitStack() as stack:
-        connection = stack.enter_context(closing(sqlite3.connect(path, timeout=patience)))
-        connection.text_factory = codec.tolerant
-        try:
-            schema = _check(connection, steps)
-            _configure(connection, new=not schema)
-            opened = Opened(Database(connection), schema=len(steps))
-            migrate(opened.database, steps)
-            _check_tables(connection, steps)
-            if _pragma(connection, "freelist_count"):
-                connection.execute("PRAGMA incremental_vacuum").fetchall()
-        except Exception as error:
-            # Anything can come out of a damaged file, undecodable error messages of SQLite's own included.
-            if isinstance(error, OSError) or (isinstance(error, sqlite3.Error) and is_circumstance(error)):
-                raise
-            why = error if isinstance(error, _Unusable) else _Unusable(str(error), ours=True)
-            # While it is open: closing it would fold the WAL into it, or delete it.
-            return _Aside(_set_aside(path, now), why)
-        stack.pop_all()
-    if 0 < schema < opened.schema:
-        opened.notes.append(f"{path.name} was migrated from schema {schema} to {opened.schema}")
-    return opened
-
-
-def schema_of(connection: sqlite3.Connection) -> int:
-    """The schema of a database as far as it is ours and sound, 0 for a new one; raises StoreError where it is not.
-
-    The error's message is why it would be set aside.
+    Reads only, by a connection that `readers` closes: closing it would fold a sound WAL, and delete a broken one.
     """
-    try:
-        return _check(connection, STEPS)
-    except _Unusable as error:
-        raise StoreError(str(error)) from None
-
-
-def read_only(connection: sqlite3.Connection) -> Opened:
-    """A sound database of this version, as it is; raises StoreError or sqlite3.Error where it is not that."""
-    schema = schema_of(connection)
-    if schema != len(STEPS):
-        raise StoreError(f"it has to be migrated from schema {schema}")
-    try:
-        _check_tables(connection, STEPS)
-    except _Unusable as error:
-        raise StoreError(str(error)) from None
-    return Opened(Database(connection), schema, meta=rows.read_meta(connection))
-
-
-def empty() -> Opened:
-    """A database in memory."""
-    database = Database(sqlite3.connect(":memory:"))
-    return Opened(database, migrate(database))
-
-
-def _check(connection: sqlite3.Connection, steps: Sequence[Step]) -> int:
-    """The schema of the file, 0 for a new one; raises _Unusable."""
-    # Exclusive: nobody else may write, and the WAL's index stays in memory instead of in a -shm file.
-    connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-    owner, schema = _pragma(connection, "application_id"), _pragma(connection, "user_version")
-    if owner != APPLICATION_ID:
-        if owner or schema or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            raise _Unusable("it was written by another program", ours=False)
+    sizes = {name: size for name, _, size, _ in files.mark()}
+    if files.main.name not in sizes:
+        if sizes:
+            raise Unusable("its main file is missing", ours=False)
         return 0
-    if schema > len(steps):
-        raise _Unusable(f"it was written by a newer crsyncer (schema {schema})", ours=True)
-    # The thorough sister of quick_check: an index that misses an object would make it look absent.
-    found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
-    if found != "ok":
-        raise _Unusable(found.replace("\n", " "), ours=True)
-    return schema
+    if files.journal.exists():  # SQLite has to undo what was cut off
+        with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(files.main)) as connection:
+            schema.pragma(connection, "user_version")
+    return schema.check(readers.enter_context(closing(schema.connect(files))), steps)
 
 
-def _check_tables(connection: sqlite3.Connection, steps: Sequence[Step]) -> None:
-    """Compare the tables with freshly made ones: SQLite believes what stands there, flipped bits included."""
-    with closing(sqlite3.connect(":memory:")) as fresh:
-        migrate(Database(fresh), steps)
-        tables = "SELECT type, name, sql FROM sqlite_master ORDER BY name"
-        if connection.execute(tables).fetchall() != fresh.execute(tables).fetchall():
-            raise _Unusable("its tables are not what they should be", ours=True)
-
-
-def _pragma(connection: sqlite3.Connection, name: str) -> int:
-    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+def _open(files: Files, version: int, *, steps: Sequence[Step], patience: float) -> Opened:
+    """Open for writing what was found sound; raises Unusable where it is not."""
+    create_empty(files.main)
+    connection = sqlite3.connect(files.main, timeout=patience)
+    connection.text_factory = codec.tolerant
+    try:
+        # Nobody else may write, and the WAL's index stays in memory instead of in a -shm file.
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        _configure(connection, new=not version)
+        schema.migrate(connection, steps)
+        if schema.pragma(connection, "freelist_count"):
+            connection.execute("PRAGMA incremental_vacuum").fetchall()
+        opened = Opened(Database(connection), rows.read_meta(connection))
+    except sqlite3.Error as error:
+        connection.close()
+        if schema.is_circumstance(error):
+            raise
+        raise Unusable(str(error), ours=True) from error
+    except BaseException:
+        connection.close()
+        raise
+    if 0 < version < len(steps):
+        opened.notes.append(f"{files.main.name} was migrated from schema {version} to {len(steps)}")
+    return opened
 
 
 def _configure(connection: sqlite3.Connection, *, new: bool) -> None:
@@ -213,60 +117,106 @@ def _configure(connection: sqlite3.Connection, *, new: bool) -> None:
         f"journal_size_limit = {4 << 20}",
         "cache_size = -1024",
         # Before there is a table: a power cut in the middle must not make it look like another program's.
-        *((f"application_id = {APPLICATION_ID}",) if new else ()),
+        *((f"application_id = {schema.APPLICATION_ID}",) if new else ()),
     ):
         connection.execute(f"PRAGMA {setting}").fetchall()
 
 
-def _tell_and_salvage(aside: _Aside, opened: Opened) -> None:
+def _checkpoint(database: Database) -> None:
+    database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+# A database that cannot be used
+
+
+def _rebuild(files: Files, why: Unusable, readers: ExitStack, *, steps: Sequence[Step], patience: float) -> Opened:
+    """Build a new database with what can be salvaged, and only then exchange it for the old one.
+
+    Raises OSError or sqlite3.Error where the disk has no room for it; all is then as it was.
+    """
+    new, saved = _new(files), {}
+    new.remove()
+    try:
+        opened = _open(new, 0, steps=steps, patience=patience)
+        with closing(opened.database):
+            if why.ours:
+                saved = _salvage(files, opened.database, readers)
+            _checkpoint(opened.database)
+        sync_names(files.main.parent)
+    except (OSError, Unusable, sqlite3.Error) as error:
+        with suppress(OSError):
+            new.remove()
+        if isinstance(error, Unusable):
+            raise StoreError(f"a new {files.main} is unusable too: {error}", hint="check the disk") from error
+        raise
+    aside = _set_aside(files)
+    readers.close()  # now that the WAL has another name
+    new.rename(files)
+    for old in _broken(files)[:-_KEEP_BROKEN]:
+        old.remove()
+    opened = _open(files, len(steps), steps=steps, patience=patience)
     opened.rebuilt = True
-    opened.notes.append(f"the database could not be used ({aside.why}); it is now {aside.path.name}")
-    if aside.why.ours:
-        saved = _salvage(aside.path, opened.database)
-        # The index of the WAL that reading made.
-        aside.path.with_name(aside.path.name + "-shm").unlink(missing_ok=True)
+    opened.notes.append(f"the database could not be used ({why}); it is now {aside.main.name}")
+    if why.ours:
         opened.notes.append("saved from it: " + (", ".join(f"{n} {part}" for part, n in saved.items()) or "nothing"))
+    return opened
 
 
-def _set_aside(path: Path, now: float) -> Path:
-    """Rename the whole set; the newest few are kept for a post mortem, so that they cannot fill the disk."""
-    stamp = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
-    aside = path.with_name(f"{path.name}.broken-{stamp}")
-    while any(aside.with_name(aside.name + companion).exists() for companion in COMPANIONS):
-        aside = aside.with_name(aside.name + "+")
-    for companion in COMPANIONS:
-        with suppress(FileNotFoundError):
-            os.rename(path.with_name(path.name + companion), aside.with_name(aside.name + companion))
-    broken = [found for found in path.parent.glob(f"{path.name}.broken-*") if not found.name.endswith(COMPANIONS[1:])]
-    for old in sorted(broken, key=lambda found: found.name)[:-_KEEP_BROKEN]:
-        for companion in COMPANIONS:
-            old.with_name(old.name + companion).unlink(missing_ok=True)
+def _finish_exchange(files: Files) -> None:
+    """Go on where a rebuild was cut off: once the main file has its new name, the new database is complete."""
+    new = _new(files)
+    if not new.main.exists():
+        return
+    if files.main.exists():
+        new.remove()
+        return
+    if files.present():
+        _set_aside(files)
+    new.rename(files)
+
+
+def _new(files: Files) -> Files:
+    return Files(files.main.with_name(f"{files.main.name}.new"))
+
+
+def _set_aside(files: Files) -> Files:
+    """Rename the set, after a number: a clock may have gone back since the last one."""
+    broken = _broken(files)
+    aside = Files(files.main.with_name(f"{files.main.name}.broken-{_number(broken[-1]) + 1 if broken else 1}"))
+    files.rename(aside)
     return aside
 
 
-def _size(path: Path) -> int:
-    """Bytes, none where there is no such file."""
-    return path.stat().st_size if path.exists() else 0
+def _broken(files: Files) -> list[Files]:
+    """The sets that were set aside, oldest first. Some are kept for a post mortem."""
+    found = files.main.parent.glob(f"{files.main.name}.broken-*")
+    names = {re.sub("-(wal|shm|journal)$", "", path.name) for path in found}
+    return sorted(
+        (Files(files.main.with_name(name)) for name in names), key=lambda broken: (_number(broken), broken.main)
+    )
 
 
-def _salvage(aside: Path, database: Database) -> dict[str, int]:
-    """Carry over what cannot be listed anew and is still as it was written. No cursor, and so no copies."""
-    saved: dict[str, int] = {}
+def _number(broken: Files) -> int:
+    """0 for a set that an older version named after the time."""
+    text = broken.main.name.rpartition("-")[2]
+    return int(text) if text.isdigit() else 0
+
+
+def _salvage(files: Files, database: Database, readers: ExitStack) -> dict[str, int]:
+    """Carry over what cannot be listed anew and is still as it was written; how many rows of each part.
+
+    No cursor, and so no copies.
+    """
+    batch = rows.Batch()
     for part in (OUTBOX, RECORD, TOMBSTONES, META):
-        batch = rows.Batch()
         # From both ends: a broken page in the middle stops a scan, not the one that comes the other way.
         for order in ("ASC", "DESC"):
-            with (
-                suppress(sqlite3.Error, UnicodeError),
-                closing(sqlite3.connect(f"file:{aside}?mode=ro", uri=True)) as old,
-            ):
-                old.text_factory = codec.tolerant
-                _collect(old, part, order, batch)
-        if batch:
-            with database.atomic():
-                rows.write(database, batch)
-            saved[part] = len(batch.rows)
-    return saved
+            with suppress(sqlite3.Error, UnicodeError):
+                _collect(readers.enter_context(closing(schema.connect(files))), part, order, batch)
+    with database.atomic():
+        rows.write(database, batch)
+    parts = [place[0] for place in batch.rows]
+    return {part: parts.count(part) for part in dict.fromkeys(parts)}
 
 
 def _collect(old: sqlite3.Connection, part: str, order: str, batch: rows.Batch) -> None:
@@ -281,7 +231,113 @@ def _collect(old: sqlite3.Connection, part: str, order: str, batch: rows.Batch) 
             sealed = row if isinstance(row, str) else codec.unpack(row)
             text = codec.unseal(sealed, place)
             if part == OUTBOX:
-                pending = codec.load_pending(text)
+                pending = codec.load(Pending, text)
                 batch.rows[place] = Due(sealed, pending.since, pending.dead)
             else:
                 batch.rows[place] = sealed
+
+
+# A disk that refuses
+
+
+def open_or_freeze(files: Files, lock: Lock) -> Opened:
+    """Open the database, or what can be read of it where the disk refuses to be written.
+
+    Raises StoreError where it is not the disk: a file that is another user's does not become ours by waiting.
+    """
+    try:
+        there = files.mark()
+    except OSError:
+        there = None
+    try:
+        return open_database(files)
+    except StoreError as error:
+        if not _is_of_disk(error, files):
+            raise
+        return _Frozen(files, lock, refusal=str(error), new=there == ()).opened
+
+
+class _Frozen:
+    """A database that can only be read at best, and what it takes to write to it.
+
+    What memory holds builds on what was read: only there is it written. Where the disk has another state later, that
+    one is left to the next start, but for the outbox: a row that waits here is newer than any that waits there.
+    """
+
+    def __init__(self, files: Files, lock: Lock, *, refusal: str, new: bool) -> None:
+        """`new`: nothing was there when we came."""
+        self.opened = Opened(_in_memory(), refusal=refusal, thaw=self._thaw)
+        self._files = files
+        self._lock = lock
+        self._mark: Mark | None = () if new else None
+        """Of the files that memory builds on; None: it builds on none that could be read."""
+        if not new:
+            try:
+                self._read()
+            except (OSError, Unusable, sqlite3.Error) as error:
+                self.opened.notes.append(f"{files.main.name} cannot be used while the disk refuses: {error}")
+
+    def _read(self) -> None:
+        """Read what is there, as it is now; raises OSError, Unusable or sqlite3.Error."""
+        mark, connection = self._files.mark(), schema.connect(self._files)
+        try:
+            if (version := schema.check(connection)) != len(STEPS):
+                raise Unusable(f"it has to be migrated from schema {version}", ours=True)
+            meta = rows.read_meta(connection)
+        except BaseException:
+            connection.close()
+            raise
+        self.opened.database, self.opened.meta, self._mark = Database(connection), meta, mark
+
+    def _thaw(self, batch: rows.Batch) -> Opened:
+        self._lock.renew()
+        prepare(self._files.main.parent)
+        try:
+            same = self._mark == self._files.mark()
+        except OSError as error:
+            raise StoreError(f"cannot look at {self._files.main}: {error}") from error
+        if same:  # before it is opened for writing: closing a reader may remove the WAL
+            self.opened.database.close()
+            self.opened.database = _in_memory()
+        try:
+            opened = open_database(self._files)
+        except StoreError:
+            if same:  # whatever is there now, we made it
+                with suppress(OSError, Unusable, sqlite3.Error):
+                    self._mark = self._files.mark()
+                    self._read()
+            raise
+        if same and not opened.rebuilt:
+            return opened
+        self._mark = None
+        waiting = rows.Batch({place: row for place, row in batch.rows.items() if place[0] == OUTBOX})
+        with opened.database.atomic():
+            rows.write(opened.database, waiting)
+        opened.close()
+        raise StoreError(
+            f"the disk works again, but {self._files.main} is not what was read when the agent started: "
+            "restart the agent"
+        )
+
+
+def _in_memory() -> Database:
+    connection = sqlite3.connect(":memory:")
+    schema.migrate(connection)
+    return Database(connection)
+
+
+def _is_of_disk(error: StoreError, files: Files) -> bool:
+    """Whether it is the disk that refuses. SQLite does not say why it may not open a file, so that is tried."""
+    cause = error.__cause__
+    if not isinstance(cause, sqlite3.Error):
+        return refuses(cause)
+    code = getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    if code != sqlite3.SQLITE_CANTOPEN:
+        return code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+    probe = files.main.with_name("probe")
+    try:
+        create_empty(probe)
+        os.unlink(probe)
+    except (OSError, StoreError) as found:
+        return refuses(found.__cause__ or found)
+    return False

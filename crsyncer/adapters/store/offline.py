@@ -1,19 +1,25 @@
 # ruff: noqa: S608 - the names of tables and columns are constants
-"""What the CLI can say from the disk while no agent is running. Writes nothing, and imports nothing slow."""
+"""What commands can say of the state and its disk while no agent runs. Writes nothing, and imports nothing slow."""
 
 import json
+import os
 import sqlite3
+import stat
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from crsyncer.adapters.store import codec
+from crsyncer.adapters.store import codec, schema
 from crsyncer.adapters.store.codec import CURSORS, META, OUTBOX
-from crsyncer.adapters.store.statedir import DATABASE, Lock
+from crsyncer.adapters.store.statedir import DATABASE, Files, Lock, check
+from crsyncer.core.findings import DiskFacts, StoreFindings
 from crsyncer.core.model import Cursor, Json, Key, Loaded, Pending, Side
-from crsyncer.errors import StoreError
+from crsyncer.errors import Locked, StoreError
+
+_MOUNTS = Path("/proc/self/mounts")
 
 
 @dataclass(slots=True)
@@ -43,10 +49,37 @@ class OfflineState:
     """Unix time since which the oldest row has been waiting."""
 
 
+@contextmanager
+def reading(directory: Path) -> Iterator[tuple[sqlite3.Connection, int]]:
+    """The database, as a connection that writes nothing, and its bytes.
+
+    Raises StoreError where there is none to read, Locked while an agent uses it. It keeps no agent from starting:
+    where one began meanwhile, what was read may be of no state that ever was, and Locked is raised at the end.
+    """
+    files, lock = Files(directory / DATABASE), Lock(directory)
+    try:
+        lock.peek()
+        if not files.main.exists():
+            raise StoreError(f"no state in {directory}", hint="has `crsyncer run` used this --state-dir yet?")
+        before, size = files.mark(), files.bytes()
+        with ExitStack() as stack:
+            stack.callback(lock.peek)
+            chosen = files
+            if len(before) > 1:  # SQLite may remove a WAL when it has read it, which could be the agent's by then
+                chosen = files.copy(Path(stack.enter_context(TemporaryDirectory())))
+            yield stack.enter_context(closing(schema.connect(chosen))), size
+        if files.mark() != before:
+            raise Locked(f"{directory} was in use until now", pid=0, hint="try again")
+    except (OSError, TypeError, sqlite3.Error) as error:
+        raise StoreError(
+            f"cannot read {files.main}: {error}", hint="run as its owner; `crsyncer run` sets a broken database aside"
+        ) from error
+
+
 def read_offline(directory: Path) -> OfflineState:
-    """Summarise a state directory; raises Locked while an agent uses it, StoreError when there is none to read."""
+    """Summarise a state directory; raises as `reading` does."""
     with reading(directory) as (connection, size):
-        state = OfflineState(directory / DATABASE, size, connection.execute("PRAGMA user_version").fetchone()[0])
+        state = OfflineState(directory / DATABASE, size, schema.pragma(connection, "user_version"))
         kinds = state.kinds
         for name, sealed in connection.execute(f"SELECT name, row FROM {META}"):
             with suppress(TypeError, ValueError):
@@ -56,7 +89,7 @@ def read_offline(directory: Path) -> OfflineState:
             kinds.setdefault(resource, OfflineKind()).copies.update({Side.CLOUD: cloud, Side.ROBOT: robot})
         for resource, namespace, side, sealed in connection.execute(f"SELECT * FROM {CURSORS}"):
             with suppress(TypeError, ValueError):
-                cursor = codec.load_cursor(codec.unseal(sealed, (CURSORS, resource, namespace, side)))
+                cursor = codec.load(Cursor, codec.unseal(sealed, (CURSORS, resource, namespace, side)))
                 kinds.setdefault(resource, OfflineKind()).cursors[Side(side), namespace] = cursor
         query = f"SELECT resource, count(*), sum(dead), min(since) FROM {OUTBOX} GROUP BY resource"
         for resource, count, dead, oldest in connection.execute(query):
@@ -68,21 +101,21 @@ def read_offline(directory: Path) -> OfflineState:
 
 
 def read_pending(directory: Path) -> list[tuple[str, Key, Pending]]:
-    """The outbox, oldest first, each row with its resource and key; raises as `read_offline` does."""
+    """The outbox, oldest first, each row with its resource and key; raises as `reading` does."""
     found = []
     with reading(directory) as (connection, _):
         query = f"SELECT resource, namespace, name, row FROM {OUTBOX} ORDER BY since"
         for resource, namespace, name, row in connection.execute(query):
             with suppress(TypeError, ValueError):
                 text = codec.unseal(codec.unpack(row), (OUTBOX, resource, namespace, name))
-                found.append((resource, Key(namespace, name), codec.load_pending(text)))
+                found.append((resource, Key(namespace, name), codec.load(Pending, text)))
     return found
 
 
 def read_object(
     directory: Path, resource: str, choose: Callable[[Loaded], Key]
 ) -> tuple[Key, Loaded, dict[Side, Json]]:
-    """What is stored of a kind, and the bodies of the object that `choose` names; raises as `read_offline` does."""
+    """What is stored of a kind, and the bodies of the object that `choose` names; raises as `reading` does."""
     from crsyncer.adapters.store import rows  # it brings sqlite-utils, which the other questions need not wait for
 
     bodies = {}
@@ -100,37 +133,69 @@ def read_object(
     return key, loading.loaded, bodies
 
 
-@contextmanager
-def reading(directory: Path) -> Iterator[tuple[sqlite3.Connection, int]]:
-    """The database, as a connection that writes nothing, and its bytes; raises as `read_offline` does."""
-    path = directory / DATABASE
-    lock = Lock(directory)
+def look_at_disk(directory: Path) -> DiskFacts:
+    """The disk of a state directory, or of the part of its path that exists."""
+    place = directory
+    while not os.path.lexists(place) and place != place.parent:
+        place = place.parent
+    owner, me = os.stat(place).st_uid, os.geteuid()
+    objection, remedy = _objection(directory, me)
+    writable: bool | None = os.access(place, os.W_OK | os.X_OK)
+    if not writable and me not in (0, owner):
+        writable = None
+    room = os.statvfs(place)
+    free = room.f_bavail * room.f_frsize
+    return DiskFacts(str(place), writable, free, _file_system(place), objection, remedy)
+
+
+def look_at_store(directory: Path) -> StoreFindings:
+    """The store that the next agent will find; raises Locked while one uses it."""
+    files = Files(directory / DATABASE)
+    if not files.present():
+        return StoreFindings(str(files.main), "missing")
+    if not os.path.lexists(files.main):
+        return StoreFindings(str(files.main), "broken", message="its main file is missing")
     try:
-        lock.peek()
-        files = [path, path.with_name(path.name + "-wal")]
-        size = path.stat().st_size + sum(file.stat().st_size for file in files[1:] if file.exists())
-        with closing(connect(path)) as connection:
-            yield connection, size
-    except FileNotFoundError as error:
-        raise StoreError(f"no state in {directory}", hint="has `crsyncer run` used this --state-dir yet?") from error
-    except (OSError, TypeError, sqlite3.Error) as error:
-        raise StoreError(
-            f"cannot read {path}: {error}", hint="run as its owner; `crsyncer run` sets a broken database aside"
-        ) from error
-    finally:
-        lock.release()
+        with reading(directory) as (connection, size):
+            version = schema.check(connection)
+    except schema.Unusable as error:
+        return StoreFindings(str(files.main), "broken", message=str(error))
+    except StoreError as error:
+        return StoreFindings(str(files.main), "unreadable", message=str(error.__cause__ or error))
+    return StoreFindings(str(files.main), "ok" if version == len(schema.STEPS) else "older", size, version)
 
 
-def connect(path: Path) -> sqlite3.Connection:
-    """A database as a connection that writes nothing, not even where it might; whoever asks keeps others away.
+def _objection(directory: Path, me: int) -> tuple[str, str]:
+    """What is wrong with the owner or the modes of the state, and what to do about it; empty: nothing."""
+    user = me
+    for path in (directory, directory / DATABASE):  # root asks for an agent that may run as another user
+        if not me and path.exists():
+            user = path.stat().st_uid
+    try:
+        wide = check(directory, user=user)
+    except StoreError as error:
+        return str(error), error.hint
+    if not wide:
+        return "", ""
+    mode = stat.S_IMODE(wide[0].stat().st_mode)
+    right = "700" if wide[0] == directory else "600"
+    return (
+        f"{wide[0]} may be read by others (mode {mode:04o})",
+        f"chmod {right} {wide[0]}; the agent does so when it starts",
+    )
 
-    Without locks SQLite reads what a killed agent has left in the WAL, too, without an index beside it: for that it has
-    to be told of the exclusive use before it reads (sqlite.org/wal.html#noshm). Where there is no WAL, it would want
-    to make one, if it did not know that nothing changes.
-    """
-    wal = path.with_name(path.name + "-wal")
-    how = "mode=ro&vfs=unix-none" if wal.exists() else "immutable=1"
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True)
-    connection.text_factory = codec.tolerant
-    connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-    return connection
+
+def _file_system(path: Path) -> str:
+    """The type of the file system that a path is on; empty where the kernel does not tell (proc(5), mounts)."""
+    try:
+        lines = _MOUNTS.read_text(errors="surrogateescape").splitlines()
+    except OSError:
+        return ""
+    real, best, kind = path.resolve(), -1, ""
+    for line in lines:
+        _, place, found, *_ = line.split(" ")
+        point = Path(place.replace("\\040", " "))
+        # Of several mounted on one point the last is the one in sight.
+        if real.is_relative_to(point) and len(point.parts) >= best:
+            best, kind = len(point.parts), found
+    return kind

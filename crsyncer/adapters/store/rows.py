@@ -11,7 +11,7 @@ from sqlite_utils import Database
 
 from crsyncer.adapters.store import codec
 from crsyncer.adapters.store.codec import CLOUD, CURSORS, META, OUTBOX, RECORD, ROBOT, TOMBSTONES, Copy, Due, Place, Row
-from crsyncer.core.model import Key, Loaded, Side
+from crsyncer.core.model import Cursor, Key, Loaded, Pending, Side, Tombstone
 
 Where = tuple[str, str, str]
 """Resource, namespace, name."""
@@ -232,7 +232,7 @@ class Loading:
     def _decode(self, place: Place, text: str) -> None:
         part, _, namespace, name = place
         if part == CURSORS:
-            self.loaded.cursors[Side(name), namespace] = codec.load_cursor(text)
+            self.loaded.cursors[Side(name), namespace] = codec.load(Cursor, text)
             return
         key = self._keys.get((namespace, name))
         if key is None:
@@ -242,6 +242,6 @@ class Loading:
         elif part == RECORD:
             self.loaded.records[key] = codec.load_record(text, self._pool)
         elif part == OUTBOX:
-            self.loaded.pending[key] = codec.load_pending(text)
+            self.loaded.pending[key] = codec.load(Pending, text)
         else:
-            self.loaded.tombstones[key] = codec.load_tombstone(text)
+            self.loaded.tombstones[key] = codec.load(Tombstone, text)

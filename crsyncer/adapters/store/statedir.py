@@ -1,25 +1,89 @@
-"""The state directory: who may use it, and who uses it now. Standard library only, since the CLI reads it too."""
+"""The state directory: its files, whose they are, and who uses it. Standard library only, for the CLI reads it too."""
 
+import errno
 import fcntl
 import os
+import shutil
 import stat
+from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from crsyncer.errors import DISK_ERRORS, Locked, StoreError
 
 DATABASE = "state.db"
 LOCK = "lock"
-APPLICATION_ID = 0x63727379
-"""Marks our files for `file(1)` and for us: "crsy"."""
-COMPANIONS = ("", "-wal", "-shm", "-journal")
-"""What SQLite keeps beside a database; a set that must not be torn apart."""
+
+Mark = tuple[tuple[str, int, int, int], ...]
+"""Name, inode, size and time of last change of each file of a database that has any content."""
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """A database as the set of files that SQLite makes of it. They are useless, or worse, without each other."""
+
+    main: Path
+
+    @property
+    def wal(self) -> Path:
+        """The write-ahead log: the newest commits."""
+        return self._beside("-wal")
+
+    @property
+    def every(self) -> tuple[Path, ...]:
+        """All files that may be there, the main one first."""
+        return self.main, self.wal, self._beside("-shm"), self.journal
+
+    @property
+    def journal(self) -> Path:
+        """What undoes a change that was cut off, from before there was a WAL."""
+        return self._beside("-journal")
+
+    def present(self) -> bool:
+        """Whether any of them is there; raises OSError where that cannot be seen."""
+        return any(map(_found, self.every))
+
+    def bytes(self) -> int:
+        """What they take on disk; raises OSError."""
+        return sum(stat.st_size for _, stat in self._stats(self.every))
+
+    def mark(self) -> Mark:
+        """What tells these files from others and from changed ones; empty where there are none. Raises OSError."""
+        found = self._stats((self.main, self.wal))
+        return tuple((file.name, stat.st_ino, stat.st_size, stat.st_mtime_ns) for file, stat in found if stat.st_size)
+
+    def rename(self, to: "Files") -> None:
+        """Give the whole set another name, and return when the names are on disk; raises OSError."""
+        for old, new in zip(self.every, to.every, strict=True):
+            with suppress(FileNotFoundError):
+                os.rename(old, new)
+        sync_names(self.main.parent)
+
+    def copy(self, to: Path) -> "Files":
+        """The copy of the set in another directory; raises OSError."""
+        for file, _ in self._stats((self.main, self.wal)):
+            shutil.copyfile(file, to / file.name)
+        return Files(to / self.main.name)
+
+    def remove(self) -> None:
+        """Remove whatever is there of them; raises OSError."""
+        for file in self.every:
+            file.unlink(missing_ok=True)
+
+    def _beside(self, suffix: str) -> Path:
+        return self.main.with_name(self.main.name + suffix)
+
+    @staticmethod
+    def _stats(files: tuple[Path, ...]) -> Iterator[tuple[Path, os.stat_result]]:
+        return ((file, found) for file in files if (found := _found(file)) is not None)
 
 
 class Lock:
-    """Ownership of a state directory, for as long as the process lives or until `release` (S6.5).
+    """Ownership of a state directory by the one process that writes to it, until it ends or calls `release` (S6.5).
 
-    The kernel drops the lock when the holder dies, however it dies, so there is no stale lock to clean up.
+    The kernel drops the lock when the holder dies, however it dies, so there is no stale lock to clean up. Who only
+    reads holds nothing: `peek`.
     """
 
     __slots__ = ("_descriptor", "path")
@@ -34,11 +98,11 @@ class Lock:
         Where the disk refuses to be written, the file that is there locks as well, and so does the directory itself.
         """
         try:
-            self._take(self.path, os.O_RDWR | os.O_CREAT)
+            self._take(self._open(self.path, os.O_RDWR | os.O_CREAT), fcntl.LOCK_EX)
         except StoreError as error:
             if not refuses(error.__cause__):
                 raise
-            self._take_existing()
+            self._take(self._open_existing(), fcntl.LOCK_EX)
             return
         # On a full disk the lock still locks, it only does not say by whom.
         with suppress(OSError):
@@ -52,9 +116,13 @@ class Lock:
         self.acquire()
 
     def peek(self) -> None:
-        """Keep an agent from starting while somebody reads, writing nothing; raises Locked while one is running."""
+        """Raise Locked while an agent uses the directory; holds nothing and writes nothing.
+
+        An agent that starts at this very moment tries again (`flock(2)` has no mere question).
+        """
         with suppress(FileNotFoundError):
-            self._take_existing()
+            self._take(self._open_existing(), fcntl.LOCK_SH)
+        self.release()
 
     def release(self) -> None:
         """Give the directory up; does nothing when it is not ours."""
@@ -62,15 +130,15 @@ class Lock:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def _take_existing(self) -> None:
+    def _open_existing(self) -> int:
         try:
-            self._take(self.path, os.O_RDONLY)
+            return self._open(self.path, os.O_RDONLY)
         except FileNotFoundError:
-            self._take(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
+            return self._open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
 
-    def _take(self, path: Path, flags: int) -> None:
+    def _open(self, path: Path, flags: int) -> int:
         try:
-            descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         except FileNotFoundError:
             raise
         except OSError as error:
@@ -78,10 +146,12 @@ class Lock:
                 f"cannot open the lock file {path}: {error.strerror}",
                 hint="the state directory must be writable for the user that runs crsyncer, and hold no symlinks",
             ) from error
+
+    def _take(self, descriptor: int, how: int) -> None:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, how | fcntl.LOCK_NB)
         except BlockingIOError:
-            pid = _written(descriptor)
+            pid = _holder(descriptor)
             os.close(descriptor)
             raise Locked(
                 f"{self.path.parent} is in use by process {pid or 'unknown'}",
@@ -96,64 +166,70 @@ def refuses(error: BaseException | None) -> bool:
     return isinstance(error, OSError) and error.errno in DISK_ERRORS
 
 
-def prepare(directory: Path) -> Path:
-    """Make sure that the state is ours alone to read, and return the path of the database.
+def prepare(directory: Path) -> Files:
+    """Make sure that the state is ours alone to read, and return the files of the database.
 
-    Creates the directory with mode 0700; SQLite takes the mode of -wal and -shm from the database. Raises StoreError
-    for symlinks, and for a database of ours that others may read: it holds copies of objects.
+    Creates the directory with mode 0700; SQLite takes the mode of -wal and -shm from the database. Files of ours that
+    others may read are put right: a volume with `fsGroup` widens the modes of everything on it, each time that its pod
+    starts (source: kubernetes.io, "Configure volume permission and ownership change policy for Pods"). Raises
+    StoreError for symlinks, for what belongs to another user, and for modes that cannot be put right. What a failing
+    or read-only disk does not show, or change, is left as it is.
     """
-    _refuse_symlink(directory)
-    new = [folder for folder in (directory, *directory.parents) if not folder.exists()]
     try:
+        new = [folder for folder in (directory, *directory.parents) if not folder.exists()]
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         # SQLite sees to the names of its files, but a power cut may take the whole directory.
         for folder in new:
             sync_names(folder.parent)
     except OSError as error:
-        raise StoreError(
-            f"cannot create {directory}: {error.strerror}", hint="create it, or choose another --state-dir"
-        ) from error
-    for path in check_files(directory):
-        with suppress(OSError):  # the disk is read-only: so is what is not ours
-            path.chmod(0o600)
-    return directory / DATABASE
+        if error.errno != errno.EIO:
+            raise StoreError(
+                f"cannot create {directory}: {error.strerror}", hint="create it, or choose another --state-dir"
+            ) from error
+    for path in check(directory, user=os.geteuid()):
+        try:
+            path.chmod(0o700 if path == directory else 0o600)
+        except OSError as error:
+            if not refuses(error):
+                raise StoreError(
+                    f"{path} may be read by others, and that cannot be changed: {error.strerror}",
+                    hint=f"chmod {'700' if path == directory else '600'} {path}",
+                ) from error
+    return Files(directory / DATABASE)
 
 
-def check_files(directory: Path) -> list[Path]:
-    """Raise the StoreError for which `prepare` would refuse a directory; changes nothing.
+def check(directory: Path, *, user: int) -> list[Path]:
+    """Which of the directory and its files others may read; changes nothing.
 
-    Returns files that others may read and that hold nothing of ours: they are set aside, or begun with (S6.5).
+    Raises StoreError for what is no file of the user with this uid. The directory itself may be root's: that of a
+    volume always is, and root may do everything anyway.
     """
-    _refuse_symlink(directory)
-    paths = [directory / f"{DATABASE}{companion}" for companion in COMPANIONS]
-    public = [path for path in paths if _mode(path) & 0o077]
-    if public and _ours(*paths[:2]):
-        raise StoreError(
-            f"{public[0]} may be read by others (mode {_mode(public[0]):04o})", hint=f"chmod 600 {public[0]}"
-        )
-    return public
-
-
-def _ours(path: Path, wal: Path) -> bool:
-    """Whether a file says that it is a database of ours, or what is beside it may say so of it.
-
-    Source: sqlite.org/fileformat2.html, 1.3: a magic string, at 18 the version (2: WAL), at 68 the application id.
-    """
-    try:
-        with path.open("rb") as file:
-            header = file.read(72)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-    owner = int.from_bytes(header[68:], "big")
-    young = owner == 0 and header[18:19] == b"\2" and wal.exists()  # the id may not have left the WAL yet
-    return header.startswith(b"SQLite format 3\0") and (owner == APPLICATION_ID or young)
-
-
-def _refuse_symlink(directory: Path) -> None:
-    if directory.is_symlink():
-        raise StoreError(f"{directory} is a symlink", hint="give the directory itself as --state-dir")
+    wide, aside = [], []
+    with suppress(OSError):
+        aside = list(directory.glob(f"{DATABASE}.*"))
+    for path in (directory, directory / LOCK, *Files(directory / DATABASE).every, *aside):
+        try:
+            found = path.lstat()
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            if refuses(error):
+                continue
+            raise StoreError(f"cannot read {path}: {error.strerror}", hint="run as the user that owns it") from error
+        if path == directory and stat.S_ISLNK(found.st_mode):
+            raise StoreError(f"{directory} is a symlink", hint="give the directory itself as --state-dir")
+        if path != directory and not stat.S_ISREG(found.st_mode):
+            raise StoreError(f"{path} is not a regular file", hint="move it away; crsyncer does not follow symlinks")
+        if found.st_uid != user:
+            if path == directory and found.st_uid == 0:
+                continue
+            raise StoreError(
+                f"{path} belongs to another user (uid {found.st_uid}, not {user})",
+                hint=f"chown -R {user} {directory}, or run crsyncer as the user that it belongs to",
+            )
+        if found.st_mode & 0o077:
+            wide.append(path)
+    return wide
 
 
 def sync_names(directory: Path) -> None:
@@ -176,22 +252,27 @@ def create_empty(path: Path) -> None:
         ) from error
 
 
-def _mode(path: Path) -> int:
-    """The permissions of a regular file, 0 where there is none; raises StoreError for anything else."""
+def _found(path: Path) -> os.stat_result | None:
+    """What there is of a file, None where there is none; raises OSError where that cannot be seen."""
     try:
-        found = path.lstat()
+        return path.stat()
     except FileNotFoundError:
-        return 0
-    except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror}", hint="run as the user that owns it") from error
-    if not stat.S_ISREG(found.st_mode):
-        raise StoreError(f"{path} is not a regular file", hint="move it away; crsyncer does not follow symlinks")
-    return stat.S_IMODE(found.st_mode)
+        return None
 
 
-def _written(descriptor: int) -> int:
-    """The pid in a lock file; 0 where there is none, or where its holder may not have been able to write its own."""
+def _holder(descriptor: int) -> int:
+    """The pid in a lock file that somebody holds; 0 where there is none, or where it cannot be the holder's.
+
+    A holder may not have been able to write its own: what is there then is that of an agent that has ended.
+    """
     if not stat.S_ISREG(os.fstat(descriptor).st_mode) or os.fstatvfs(descriptor).f_flag & os.ST_RDONLY:
         return 0
     text = os.pread(descriptor, 20, 0).strip()
-    return int(text) if text.isdigit() else 0
+    pid = int(text) if text.isdigit() else 0
+    try:
+        os.kill(pid, 0)  # no signal: only asks whether there is such a process
+    except PermissionError:
+        return pid
+    except (OSError, OverflowError):
+        return 0
+    return pid

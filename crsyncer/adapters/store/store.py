@@ -1,5 +1,5 @@
 """The state on disk: SQLite behind a buffer (S6). This file speaks the model's words; the thread that owns the disk
-is in `committer`, what a row looks like in `codec` and `rows`, what a broken file meets in `database`.
+is in `committer`, what a row looks like in `codec` and `rows`, what a broken file or disk meets in `database`.
 """
 
 import asyncio
@@ -14,14 +14,14 @@ from typing import Any, Self
 from crsyncer.adapters.store import codec
 from crsyncer.adapters.store.codec import CURSORS, META, OUTBOX, RECORD, TOMBSTONES, Due, Place
 from crsyncer.adapters.store.committer import Committer
-from crsyncer.adapters.store.database import Opened
-from crsyncer.adapters.store.frozen import open_or_freeze
-from crsyncer.adapters.store.statedir import COMPANIONS, Lock, prepare
+from crsyncer.adapters.store.database import Opened, open_or_freeze
+from crsyncer.adapters.store.schema import STEPS
+from crsyncer.adapters.store.statedir import Files, Lock, prepare
 from crsyncer.core.model import Cursor, Json, Key, Loaded, Pending, Record, Side, Tombstone, View
 from crsyncer.errors import Locked, StoreError
 
 _LOCK_SECONDS = 0.5
-"""How long somebody who only reads, such as `crsyncer status`, may hold us up at start."""
+"""How long we try to take the directory: an agent that ends, or a reader that looks for one, is soon done."""
 
 _log = logging.getLogger(__name__)
 
@@ -33,38 +33,32 @@ class SqliteStore:
     taken everything again. `on_commit` is called in the store's thread with the seconds that a commit took.
     """
 
-    def __init__(self, path: Path, lock: Lock, on_trouble: Callable[[str | None], None] | None) -> None:
+    schema = len(STEPS)
+
+    def __init__(self, files: Files, lock: Lock, on_trouble: Callable[[str | None], None] | None) -> None:
         """`open` makes stores."""
-        self.path = path
+        self.path = files.main
         self.notes: list[str] = []
         """What happened when it was opened, and what turned out to be damaged since."""
-        self.schema = 0
         self.on_commit: Callable[[float], None] | None = None
         self._on_trouble = on_trouble
         self._lock = lock
         self._rebuilt = False
         self._meta: dict[str, Any] = {}
-        self._committer = Committer(on_trouble=self._tell, on_commit=self._sample)
+        self._committer = Committer(files, on_trouble=self._tell, on_commit=self._sample)
 
     @classmethod
-    async def open(
-        cls,
-        directory: Path,
-        *,
-        clock: Callable[[], float] = time.time,
-        on_trouble: Callable[[str | None], None] | None = None,
-    ) -> Self:
+    async def open(cls, directory: Path, *, on_trouble: Callable[[str | None], None] | None = None) -> Self:
         """Take the state directory and load the database, rebuilding it where it cannot be used; see `notes`.
 
         Where the disk refuses to be written, what can be read is loaded and the rest kept in memory; see `trouble`.
         Raises Locked when another process has the directory, StoreError when it cannot be used safely.
         """
-        path = prepare(directory)
+        files = prepare(directory)
         lock = await _acquired(Lock(directory))
-        store = cls(path, lock, on_trouble)
+        store = cls(files, lock, on_trouble)
         try:
-            opened = await store._committer.start(lambda: open_or_freeze(path, lock=lock, clock=clock))
-            store._begin(opened)
+            store._begin(await store._committer.start(lambda: open_or_freeze(files, lock)))
         except BaseException:
             await store.close()
             raise
@@ -84,9 +78,8 @@ class SqliteStore:
 
     @property
     def bytes(self) -> int:
-        """What the database takes on disk."""
-        files = [self.path.with_name(self.path.name + companion) for companion in COMPANIONS]
-        return sum(file.stat().st_size for file in files if file.exists())
+        """What the database took on disk after the last commit."""
+        return self._committer.bytes
 
     @property
     def commits(self) -> int:
@@ -128,13 +121,13 @@ class SqliteStore:
     def put_cursor(self, side: Side, resource: str, namespace: str, cursor: Cursor | None) -> None:
         """Move a cursor, in the same transaction as everything put before; None forgets it."""
         self._put_text(
-            (CURSORS, resource, namespace, side.value), None if cursor is None else codec.dump_cursor(cursor)
+            (CURSORS, resource, namespace, side.value), None if cursor is None else codec.dump_fields(cursor)
         )
 
     def put_record(self, resource: str, key: Key, record: Record | None) -> None:
         """Remember (or forget) what was agreed on a pair."""
         self._put_text(
-            (RECORD, resource, key.namespace, key.name), None if record is None else codec.dump_record(record)
+            (RECORD, resource, key.namespace, key.name), None if record is None else codec.dump_fields(record)
         )
 
     def put_pending(self, resource: str, key: Key, pending: Pending | None) -> None:
@@ -142,13 +135,13 @@ class SqliteStore:
         place = (OUTBOX, resource, key.namespace, key.name)
         due = None
         if pending is not None:
-            due = Due(codec.seal(codec.dump_pending(pending), place), pending.since, pending.dead)
+            due = Due(codec.seal(codec.dump_fields(pending), place), pending.since, pending.dead)
         self._committer.put(place, due)
 
     def put_tombstone(self, resource: str, key: Key, tombstone: Tombstone | None) -> None:
         """Record upstream's deletion, or that it has been carried out."""
         place = (TOMBSTONES, resource, key.namespace, key.name)
-        self._put_text(place, None if tombstone is None else codec.dump_tombstone(tombstone))
+        self._put_text(place, None if tombstone is None else codec.dump_fields(tombstone))
 
     def forget_kind(self, resource: str, *, keep_outbox: bool = True) -> None:
         """Drop copies, cursors, records and tombstones of a kind that is not ours any more."""
@@ -180,7 +173,7 @@ class SqliteStore:
 
     def _begin(self, opened: Opened) -> None:
         self.notes.extend(opened.notes)
-        self.schema, self._rebuilt = opened.schema, opened.rebuilt
+        self._rebuilt = opened.rebuilt
         for name, sealed in opened.meta.items():
             try:
                 self._meta[name] = json.loads(codec.unseal(sealed, (META, "", "", name)))

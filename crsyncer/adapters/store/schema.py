@@ -1,0 +1,158 @@
+# ruff: noqa: S608 - the names of tables and columns are constants
+"""The tables, as the steps that lead to them, and whether a file has them. No sqlite-utils: the CLI reads this too.
+
+Forward only: what a newer version wrote is set aside, not read (S6.5).
+"""
+
+import json
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+
+from crsyncer.adapters.store import codec
+from crsyncer.adapters.store.statedir import Files
+
+APPLICATION_ID = 0x63727379
+"""Marks our files for `file(1)` and for us: "crsy"."""
+
+Step = Callable[[sqlite3.Connection], None]
+
+_CIRCUMSTANCES = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_READONLY,
+}
+
+
+class Unusable(Exception):
+    """The file is not a database of ours that we can go on with; `ours` says whether to look for rows in it."""
+
+    def __init__(self, message: str, *, ours: bool) -> None:
+        super().__init__(message)
+        self.ours = ours
+
+
+def first(connection: sqlite3.Connection) -> None:
+    """Create the tables.
+
+    What one status report changes (both views, both statuses, the record) shares a row and so a page; the rest of the
+    bodies, larger and quieter, lives in a table of its own. The other tables are small.
+    """
+    for statement in (
+        """CREATE TABLE objects (
+            id INTEGER PRIMARY KEY, resource TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
+            cloud TEXT, cloud_status BLOB, cloud_rest BLOB,
+            robot TEXT, robot_status BLOB, robot_rest BLOB,
+            record TEXT, UNIQUE (resource, namespace, name))""",
+        "CREATE TABLE rests (id INTEGER PRIMARY KEY, body BLOB NOT NULL)",
+        """CREATE TABLE outbox (
+            resource TEXT, namespace TEXT, name TEXT, since REAL NOT NULL, dead INTEGER NOT NULL, row BLOB NOT NULL,
+            PRIMARY KEY (resource, namespace, name)) WITHOUT ROWID""",
+        *(
+            f"""CREATE TABLE {table} (
+                resource TEXT, namespace TEXT, name TEXT, row TEXT NOT NULL,
+                PRIMARY KEY (resource, namespace, name)) WITHOUT ROWID"""
+            for table in ("tombstones", "cursors", "meta")
+        ),
+    ):
+        connection.execute(statement)
+
+
+def without_blocked(connection: sqlite3.Connection) -> None:
+    """Take the tenth value out of each view: nobody asked whether an object has finalizers.
+
+    A view that is damaged stays as it is, to be found damaged when it is read.
+    """
+    for part in ("cloud", "robot"):
+        found = f"SELECT id, resource, namespace, name, {part} FROM objects WHERE {part} IS NOT NULL"
+        changed = []
+        for identifier, *key, sealed in connection.execute(found):
+            place = (part, *key)
+            with suppress(TypeError, ValueError):
+                values = json.loads(codec.unseal(sealed, place))
+                del values[9:10]
+                changed.append((codec.seal(codec.dump(values), place), identifier))
+        connection.executemany(f"UPDATE objects SET {part} = ? WHERE id = ?", changed)
+
+
+STEPS: tuple[Step, ...] = (first, without_blocked)
+
+
+def migrate(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) -> None:
+    """Take a database, new or old, to the last step, each in a transaction of its own; raises what a step raises.
+
+    `user_version`, the number of steps taken, is the schema.
+    """
+    for number in range(pragma(connection, "user_version"), len(steps)):
+        with connection:  # commits, or rolls back
+            connection.execute("BEGIN")
+            steps[number](connection)
+            connection.execute(f"PRAGMA user_version = {number + 1}")
+
+
+def pragma(connection: sqlite3.Connection, name: str) -> int:
+    """A number that SQLite keeps in the file; raises sqlite3.Error."""
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def connect(files: Files) -> sqlite3.Connection:
+    """A database as a connection that writes nothing, not even where it might; whoever asks keeps others away.
+
+    Without locks SQLite reads what a killed agent has left in the WAL, too, without an index beside it: for that it has
+    to be told of the exclusive use before it reads (sqlite.org/wal.html#noshm). Where there is no WAL, it would want
+    to make one, if it did not know that nothing changes.
+    """
+    how = "mode=ro&vfs=unix-none" if files.wal.exists() else "immutable=1"
+    connection = sqlite3.connect(f"{files.main.absolute().as_uri()}?{how}", uri=True)
+    connection.text_factory = codec.tolerant
+    connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+    return connection
+
+
+def check(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) -> int:
+    """The schema of a database that is ours and sound, 0 for one without tables. Changes nothing.
+
+    Raises Unusable where it is not that, and sqlite3.Error where the disk or another program is in the way.
+    """
+    try:
+        return _checked(connection, steps)
+    except sqlite3.Error as error:
+        if is_circumstance(error):
+            raise
+        raise Unusable(str(error), ours=True) from error
+    except (TypeError, ValueError) as error:  # such as undecodable error messages of SQLite's own
+        raise Unusable(str(error), ours=True) from error
+
+
+def _checked(connection: sqlite3.Connection, steps: Sequence[Step]) -> int:
+    owner, schema = pragma(connection, "application_id"), pragma(connection, "user_version")
+    if owner != APPLICATION_ID:
+        if owner or schema or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            raise Unusable("it was written by another program", ours=False)
+        return 0
+    if schema > len(steps):
+        raise Unusable(f"it was written by a newer crsyncer (schema {schema})", ours=True)
+    # The thorough sister of quick_check: an index that misses an object would make it look absent.
+    found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+    if found != "ok":
+        raise Unusable(found.replace("\n", " "), ours=True)
+    # SQLite believes what its table of tables says, flipped bits included; tables that are not ours do not matter.
+    tables = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name"
+    with closing(sqlite3.connect(":memory:")) as fresh:
+        migrate(fresh, steps[:schema])
+        expected = fresh.execute(tables).fetchall()
+    names = {table for _, _, table, _ in expected}
+    if [row for row in connection.execute(tables) if row[1] in names or row[2] in names] != expected:
+        raise Unusable("its tables are not what they should be", ours=True)
+    return schema
+
+
+def is_circumstance(error: sqlite3.Error) -> bool:
+    """Whether the file may be fine, and the disk or another program is in the way."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    return code & 0xFF in _CIRCUMSTANCES and code != sqlite3.SQLITE_IOERR_SHORT_READ
