@@ -1,6 +1,7 @@
 """What an operator may order of a running agent: a request from the control socket in, an answer out."""
 
 import asyncio
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -25,6 +26,8 @@ _LIST = "crsyncer pending list shows what is"
 _RESYNC_SECONDS = 600.0
 _LAST_WRITES_SECONDS = 10.0
 _POLL_SECONDS = 0.05
+_UNDER_WAY_SECONDS = 3.0
+"""Less than `crsyncer` waits for an answer."""
 
 
 @dataclass(slots=True)
@@ -53,7 +56,7 @@ class ControlCommands:
         resource, name = given.get("resource", ""), given.get("name", "")
         match given.get("command"):
             case "hold":
-                answer = self._hold(resource)
+                answer = await self._hold(resource)
             case "release":
                 answer = self._release(given.get("id", ""), dry_run=request.get("dryRun") is True)
             case "pending":
@@ -79,9 +82,12 @@ class ControlCommands:
 
     # Holds
 
-    def _hold(self, resource: str) -> Json:
+    async def _hold(self, resource: str) -> Json:
         kind = self._running_kind(resource)
         kind.hold_all()
+        with contextlib.suppress(TimeoutError):  # a server that does not answer may still carry out what was sent
+            async with asyncio.timeout(_UNDER_WAY_SECONDS):
+                await kind.reconciler.deletions_answered()
         group = next(g for g in self._holds.groups(kind.policy.resource) if g.standing)
         return {"id": group.id, "resource": group.resource, "reason": group.reason}
 

@@ -78,7 +78,16 @@ class Policy:
     @property
     def projection(self) -> str:
         """Everything that decides what is seen of which objects: under another one, what is stored means nothing."""
-        return f"{self.selector};spec={self.upstream};status={'*' if self.subtree is None else self.subtree}"
+        return f"{self.selector};{self._moving}"
+
+    @property
+    def _moving(self) -> str:
+        """Which status moves, and in which direction."""
+        return f"spec={self.upstream};status={'*' if self.subtree is None else self.subtree}"
+
+    def moves_the_same_status(self, projection: str) -> bool:
+        """Whether statuses that were queued under another projection are still what upstream has to be told."""
+        return projection.partition(";")[2] == self._moving
 
 
 def read_policy(crd: Json, robot: str) -> Policy | None:

@@ -34,10 +34,13 @@ class Kind:
 
     def __init__(self, policy: Policy, *, namespaces: Sequence[str], context: EngineContext, loaded: Loaded) -> None:
         self.policy = policy
-        if any(cursor.selector != policy.projection for cursor in loaded.cursors.values()):
-            # Another robot name, subtree or direction: what is stored would be taken for absences, or other statuses.
-            context.store.forget_kind(policy.resource, keep_outbox=False)
-            loaded = Loaded()
+        projections = {cursor.selector for cursor in loaded.cursors.values()} - {policy.projection}
+        if projections:
+            # Another selection of objects: those that are stored would be taken for absences. Statuses that wait are
+            # dropped only with another direction or subtree, as other values then.
+            kept = all(map(policy.moves_the_same_status, projections))
+            context.store.forget_kind(policy.resource, keep_outbox=kept)
+            loaded = Loaded(pending=loaded.pending) if kept else Loaded()
         self.cache = Cache(policy, store=context.store, loaded=loaded, clock=context.clock)
         places = namespaces if namespaces and policy.namespaced else [""]
         self.cache.confine(places)

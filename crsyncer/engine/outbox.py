@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Any
 
 from crsyncer.core import calls
@@ -39,6 +40,9 @@ class Outbox:
         self._unproven = dict.fromkeys(cache.pending, Proof.UNCHECKED)
         """Rows of the store that nothing has shown to be the newest: upstream may have newer statuses."""
         self._patch_refused = f"put-status:{policy.resource}"
+        self._puts = bool(store.get_meta(self._patch_refused))
+        """Whether the next status is written by PUT instead of PATCH."""
+        self._refused_both = False
         self.suspicions = 0
         """How often there was reason to ask upstream anew where it takes statuses; counted once in a while only."""
         self._suspected_at = 0.0
@@ -202,15 +206,20 @@ class Outbox:
             self._suspected_at = now
 
     async def _write(self, key: Key, upstream: View, value: Any) -> Reply:
-        if not self._store.get_meta(self._patch_refused):
+        if not self._puts:
             exact = self.proof(key) is Proof.MISSING  # upstream may be at another version than we have heard of yet
             call = calls.patch_status(self._policy, key, upstream.uid, value, upstream=upstream, exact=exact)
             try:
-                return await self._ask(call)
+                reply = await self._ask(call)
             except NotAllowed as error:
-                if error.status != 403:
+                if error.status != HTTPStatus.FORBIDDEN:
                     raise
-            # Existing roles grant only `update` (S4.2); remembered once PUT has worked.
+                self._puts = True  # existing roles grant only `update` (S4.2)
+                if self._refused_both:
+                    raise
+            else:
+                self._remember_puts(False)
+                return reply
         body = await self._store.body(self._policy.upstream, self._policy.resource, key)
         if body is None:
             raise Refused("upstream's object is not in the store yet")
@@ -218,9 +227,20 @@ class Outbox:
             # Only the status travels, so the newest version that is known will do. Elsewhere the body's own version
             # must guard what travels along with it: an older body never goes out under a newer version.
             body = {**body, "metadata": {**body["metadata"], "resourceVersion": upstream.resource_version}}
-        reply = await self._ask(calls.put_status(self._policy, key, upstream.uid, value, upstream=body))
-        self._store.put_meta(self._patch_refused, True)
+        try:
+            reply = await self._ask(calls.put_status(self._policy, key, upstream.uid, value, upstream=body))
+        except NotAllowed as error:
+            if error.status == HTTPStatus.FORBIDDEN:
+                self._puts, self._refused_both = False, True  # from now on a try is one request, of either kind in turn
+            raise
+        self._remember_puts(True)
         return reply
+
+    def _remember_puts(self, puts: bool) -> None:
+        """Remember for the kind how upstream takes a status."""
+        self._refused_both = False
+        if bool(self._store.get_meta(self._patch_refused)) != puts:
+            self._store.put_meta(self._patch_refused, puts)
 
     async def _ask(self, call: calls.Call) -> Reply:
         reply = await self._connection.request(call)

@@ -31,7 +31,7 @@ from crsyncer.engine.cache import Cache
 from crsyncer.engine.deletion_check import DeletionCheck
 from crsyncer.engine.deletion_holds import DeletionHolds
 from crsyncer.engine.outbox import Outbox
-from crsyncer.engine.writer import Writer
+from crsyncer.engine.writer import Write, Writer
 from crsyncer.errors import Never, NotAllowed, Refused, SyncError, Throttled
 from crsyncer.ports import Observer, Store
 from crsyncer.runtime.connection import Connection
@@ -107,7 +107,13 @@ class Reconciler:
         self._context = context
         self._up = context.connections[policy.upstream]
         self.outbox = Outbox(self._up, policy=policy, cache=cache, store=context.store, clock=context.clock)
-        self._executor = Writer(context.connections[policy.downstream], policy=policy, cache=cache, store=context.store)
+        self._writer = Writer(
+            context.connections[policy.downstream],
+            policy=policy,
+            cache=cache,
+            store=context.store,
+            confirm=self._confirm,
+        )
         self._drift = DriftBrake()
         self._deletion_holds = deletion_holds
         self._deletion_check = deletion_check
@@ -198,16 +204,16 @@ class Reconciler:
             self._settled(key)
             self._unhold(key, plan.status)
             return None
-        hold = await self._brakes(job, action)
+        hold = await self._hold_back(job, action)
         if hold is None and not isinstance(action, Hold):
             if isinstance(action, Create):
                 self.creating.add(key)
             try:
-                hold = await self._executor.perform(key, action)
+                hold = await self._writer.perform(key, action)
             finally:
                 self.creating.discard(key)
             if hold is not None:
-                # What has the name is out of our sight: no event will tell that it is gone.
+                # The object that has the name is out of our sight: no event will tell that it is gone.
                 self._dispatcher(job).later(job, _TAKEN_RETRY_SECONDS)
         if hold is not None:
             self._hold(key, hold)
@@ -217,25 +223,41 @@ class Reconciler:
         self._unhold(key, plan.status)
         return _VERBS.get(type(action), "status")
 
-    async def _brakes(self, job: Job, action: Any) -> Hold | None:
+    async def _hold_back(self, job: Job, action: Write | Hold) -> Hold | None:
         """What keeps an action from being done, if anything."""
         key = job.key
         match action:
             case Hold():
                 return action
             case Delete(why=why):
-                # It acts on a recorded tombstone (S6.1), and nothing may come between the brakes and the deletion.
-                await self._context.store.durable()
-                if self.plan(key).content != action:
-                    raise Refused("something has changed since")
+                await self._context.store.durable()  # a deletion acts on a recorded tombstone (S6.1)
+                self._confirm_plan(key, action)
                 hold = self._deletion_holds.standing()
                 return hold if hold is not None or why is Why.REPLACED else await self._check(key)
             case Update(why=Why.DRIFT):
                 wait = self._drift.wait(key, asyncio.get_running_loop().time())
                 if wait > 0:
                     self._dispatcher(job).later(job, wait)
-                    return await self._executor.contested(key)
+                    return await self._writer.contested(key)
         return None
+
+    def _confirm(self, key: Key, write: Write) -> None:
+        """Raise Refused when a write is not to be made any more (`Writer`); it is decided, or held, anew then."""
+        self._confirm_plan(key, write)
+        if isinstance(write, Delete):
+            held = self._deletion_holds.standing()
+            if held is None and write.why is not Why.REPLACED:
+                held = self._deletion_holds.held(key)
+            if held is not None:
+                raise Refused(f"held since: {held.message}")
+
+    def _confirm_plan(self, key: Key, write: Write) -> None:
+        if self.plan(key).content != write:
+            raise Refused("something has changed since")
+
+    async def deletions_answered(self) -> None:
+        """Return when no deletion is under way any more."""
+        await self._writer.deletions_answered()
 
     async def _check(self, key: Key) -> Hold | None:
         """Whether a copy may be deleted, asked once: what was let pass or held stays so (S5.5).

@@ -1,6 +1,8 @@
 """Performs what a decision asks of downstream, each with its guards, and feeds the answers to the cache."""
 
-from dataclasses import replace
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from crsyncer.core import calls
@@ -8,7 +10,7 @@ from crsyncer.core.actions import Create, Delete, Hold, HoldReason, Seed, Update
 from crsyncer.core.answers import judge, shown
 from crsyncer.core.model import Json, Key, Side, View
 from crsyncer.core.policy import DRIFT, ROBOT_LABEL, Policy
-from crsyncer.core.project import UPSTREAM_UID, compose_copy, differences, objection, status_with, view_of
+from crsyncer.core.project import compose_copy, differences, objection, stamp_of, status_with, view_of
 from crsyncer.engine.cache import Cache
 from crsyncer.errors import Refused
 from crsyncer.ports import Reply, Store
@@ -24,21 +26,44 @@ _SHOWN, _SHOWN_CHARACTERS = 5, 200
 """How many paths of a contested object are named, in how many characters: whoever fights may choose them."""
 
 
-class Writer:
-    """Writes copies of one kind. Every method raises the SyncError that says whether it happened."""
+Write = Create | Update | Seed | Delete
 
-    def __init__(self, connection: Connection, *, policy: Policy, cache: Cache, store: Store) -> None:
+
+class Writer:
+    """Writes copies of one kind. Every method raises the SyncError that says whether it happened.
+
+    `confirm(key, write)` is called right before each request of a write: it raises Refused when the write is not to be
+    made any more, because the plan has changed, a hold was placed or the kind was stopped (S5, S1.8).
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        policy: Policy,
+        cache: Cache,
+        store: Store,
+        confirm: Callable[[Key, Write], None],
+    ) -> None:
         self._connection = connection
         self._policy = policy
         self._cache = cache
         self._store = store
+        self._confirm = confirm
+        self._deleting = 0
+        self._quiet = asyncio.Event()
+        self._quiet.set()
 
-    async def perform(self, key: Key, action: Create | Update | Seed | Delete) -> Hold | None:
+    async def deletions_answered(self) -> None:
+        """Return when no request for a deletion is under way."""
+        await self._quiet.wait()
+
+    async def perform(self, key: Key, action: Write) -> Hold | None:
         """Do it. A Hold comes back where a look at downstream showed that it must not be done."""
         self._cache.departed.discard(key)
         match action:
             case Create():
-                return await self._create(key)
+                return await self._create(key, action)
             case Update():
                 await self._update(key, action)
             case Seed():
@@ -62,11 +87,12 @@ class Writer:
             f"find who changes {what} of {key}, or annotate the CRD with {DRIFT}: keep",
         )
 
-    async def _create(self, key: Key) -> Hold | None:
+    async def _create(self, key: Key, action: Create) -> Hold | None:
         if key in self._cache.pending or key in self._cache.tombstones:
             # The last status of a vanished copy is on disk before the copy is made again (S6.1).
             await self._store.durable()
         view, upstream = await self._upstream(key)  # after that: what waited may be upstream's by now
+        write = _Intent(key, action, view)
         status = self._effective_status(key, view, upstream)
         body = compose_copy({**upstream, "status": status}, view, self._policy, downstream=None)
         owed = status is not None and self._policy.status_endpoint[self._policy.downstream]
@@ -74,14 +100,14 @@ class Writer:
             # Recorded before the copy exists: whoever finds it without a status knows that it is still owed one.
             self._cache.remember(key, replace(self._cache.record_of(key, view.uid), seed=True))
             await self._store.durable()
-            self._still(key, view)
-        reply = await self._connection.request(calls.create(self._policy, key.namespace, body))
+        create = calls.create(self._policy, key.namespace, body)
+        reply = await self._request(write, create)
         if reply.status == 404 and self._policy.namespaced and reply.body:
             # The namespace is missing (S1.7); a kind that is not served answers in plain text.
-            await self._do(calls.create_namespace(key.namespace), unless=409)
-            reply = await self._connection.request(calls.create(self._policy, key.namespace, body))
+            _happened(await self._request(write, calls.create_namespace(key.namespace)), unless=409)
+            reply = await self._request(write, create)
         if reply.status == 409:
-            return await self._name_taken(key, view, upstream)
+            return await self._name_taken(write, upstream)
         self._wrote(key, view, _object(reply), seeded=status is not None and not owed)
         return None
 
@@ -91,57 +117,76 @@ class Writer:
         if downstream is None or downstream["metadata"]["resourceVersion"] != action.resource_version:
             raise Refused("the copy has changed since")
         body = compose_copy(upstream, view, self._policy, downstream=downstream)
-        self._wrote(key, view, await self._ask(calls.update(self._policy, key, body)))
+        call = calls.update(self._policy, key, body)
+        self._wrote(key, view, _object(await self._request(_Intent(key, action, view), call)))
 
     async def _seed(self, key: Key, action: Seed) -> None:
         view, upstream = await self._upstream(key)
         status = self._effective_status(key, view, upstream)
-        if status is None:  # what is waiting for upstream will remove it
+        if status is None:  # the status that waits for upstream is a removal
             self._cache.remember(key, replace(self._cache.record_of(key, view.uid), seed=False))
             return
         call = calls.seed_status(
             self._policy, key, uid=action.uid, resource_version=action.resource_version, status=status
         )
-        self._wrote(key, view, await self._ask(call), seeded=True)
+        self._wrote(key, view, _object(await self._request(_Intent(key, action, view), call)), seeded=True)
 
     async def _delete(self, key: Key, action: Delete) -> None:
-        await self._do(
-            calls.delete(self._policy, key, action.uid, resource_version=action.resource_version), unless=404
-        )
+        call = calls.delete(self._policy, key, action.uid, resource_version=action.resource_version)
+        view = self._cache.views[self._policy.upstream].get(key)
+        self._deleting += 1
+        self._quiet.clear()
+        try:
+            _happened(await self._request(_Intent(key, action, view), call), unless=404)
+        finally:
+            self._deleting -= 1
+            if not self._deleting:
+                self._quiet.set()
 
-    async def _name_taken(self, key: Key, view: View, upstream: Json) -> Hold | None:
-        """A create met an object that our list does not show: a copy that lost its label, or somebody else's (S2.3)."""
+    async def _name_taken(self, write: "_Intent", upstream: Json) -> Hold | None:
+        """A create met an object that our list does not show: read it once (S2.3), but never in the cloud (S2.1).
+
+        It is a copy that lost its label, somebody else's object, or one that the watch has not shown yet. Raises
+        Refused when the pair has to be looked at again.
+        """
+        key = write.key
         if self._policy.downstream is Side.CLOUD:
-            return NAME_TAKEN if self._policy.filtered else None
-        found = await self._ask(calls.get(self._policy, key))
-        annotations = found["metadata"].get("annotations") or {}
-        if not self._policy.filtered:
+            if self._policy.filtered:
+                return NAME_TAKEN
+            raise Refused("the watch has not shown the object of this name yet")
+        found = _object(await self._request(write, calls.get(self._policy, key)))
+        stamp = stamp_of(found)
+        if not self._policy.filtered or not objection(found, self._policy, ""):
             self._shows(key, found)
-            return None
-        if UPSTREAM_UID not in annotations:
-            return NAME_TAKEN if objection(found, self._policy, "") else None
-        if annotations[UPSTREAM_UID] != view.uid:
+            raise Refused("an object of this name exists already")
+        if stamp is None:
+            return NAME_TAKEN
+        if write.upstream is None or stamp.upstream_uid != write.upstream.uid:
             # The copy of an earlier upstream object: once it is in our sight again, it is replaced as such (S5.4).
             found["metadata"].setdefault("labels", {})[ROBOT_LABEL] = self._policy.robot
-            self._shows(key, await self._ask(calls.update(self._policy, key, found)))
+            self._shows(key, _object(await self._request(write, calls.update(self._policy, key, found))))
             return None
-        body = compose_copy(upstream, view, self._policy, downstream=found)
-        self._wrote(key, view, await self._ask(calls.update(self._policy, key, body)))
+        body = compose_copy(upstream, write.upstream, self._policy, downstream=found)
+        self._wrote(key, write.upstream, _object(await self._request(write, calls.update(self._policy, key, body))))
         return None
 
     async def _upstream(self, key: Key) -> tuple[View, Json]:
-        """What upstream shows, as digests and whole: the same version, or a copy would be stamped with another's."""
+        """Upstream's object, as digests and whole: the same version, or a copy would be stamped with another's."""
         view = self._cache.views[self._policy.upstream].get(key)
         body = await self._store.body(self._policy.upstream, self._policy.resource, key)
-        self._still(key, view)
-        if view is None or body is None:
+        if view is None or body is None or self._cache.views[self._policy.upstream].get(key) is not view:
             raise Refused("upstream has changed since")
         return view, body
 
-    def _still(self, key: Key, view: View | None) -> None:
-        """Raise Refused when upstream has changed while the disk was waited for."""
-        if self._cache.views[self._policy.upstream].get(key) is not view:
+    async def _request(self, write: "_Intent", call: calls.Call) -> Reply:
+        """Send a request, unless something has changed while the disk or an answer was waited for.
+
+        This is the only way to downstream: nothing may come between the check and the request.
+        """
+        if self._cache.views[self._policy.upstream].get(write.key) is not write.upstream:
             raise Refused("upstream has changed since")
+        self._confirm(write.key, write.action)
+        return await self._connection.request(call)
 
     def _effective_status(self, key: Key, view: View, upstream: Json) -> Json | None:
         """Upstream's status as it will be once the outbox is empty; None when there is none worth copying."""
@@ -150,15 +195,6 @@ class Writer:
         if row is not None and row.upstream_uid == view.uid:
             status = status_with(upstream, self._policy, row.value)
         return status if isinstance(status, dict) and status else None
-
-    async def _ask(self, call: calls.Call) -> Json:
-        return _object(await self._connection.request(call))
-
-    async def _do(self, call: calls.Call, *, unless: int) -> None:
-        """`unless`: the status that says that it was done before."""
-        reply = await self._connection.request(call)
-        if reply.status != unless:
-            _happened(reply)
 
     def _wrote(self, key: Key, upstream: View, answer: Json, *, seeded: bool = False) -> None:
         """Remember what downstream made of our write, which is then not fought (S3.5); what came after it is."""
@@ -181,13 +217,23 @@ class Writer:
             self._cache.saw(self._policy.downstream, key, answer)
 
 
+@dataclass(frozen=True, slots=True)
+class _Intent:
+    """A write that has been decided, and the upstream object that it was decided for."""
+
+    key: Key
+    action: Write
+    upstream: View | None
+
+
 def _object(reply: Reply) -> Json:
     _happened(reply)
     shown(reply.body)
     return reply.body
 
 
-def _happened(reply: Reply) -> None:
+def _happened(reply: Reply, *, unless: int = 0) -> None:
+    """Raise the error that an answer is; `unless`: the status that says that it was done before."""
     error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
-    if error is not None:
+    if error is not None and reply.status != unless:
         raise error

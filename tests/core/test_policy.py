@@ -198,3 +198,12 @@ def versions(*served: str, storage: str, unserved: tuple[str, ...] = ()):
 )
 def test_S1_5_the_storage_version_where_both_serve_it_else_the_newest_that_both_serve(kind, cloud, chosen):
     assert choose_version(kind, None if cloud is None else frozenset(cloud)) == chosen
+
+
+def test_S6_3_only_another_direction_or_subtree_makes_queued_statuses_worthless():
+    kind = policy(subtree="robot")
+    assert kind.moves_the_same_status(replace(kind, filtered=True).projection)
+    assert kind.moves_the_same_status(replace(kind, filtered=True, robot="another").projection)
+    assert not kind.moves_the_same_status(replace(kind, subtree=None).projection)
+    assert not kind.moves_the_same_status(replace(kind, subtree="other").projection)
+    assert not kind.moves_the_same_status(replace(kind, upstream=kind.downstream).projection)

@@ -22,6 +22,7 @@ from crsyncer.engine.kind_alive import KindAlive
 from crsyncer.engine.missing_kind import MissingKind
 from crsyncer.engine.outbox import Outbox
 from crsyncer.engine.restores import Restores
+from crsyncer.engine.writer import Writer
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.dispatcher import Dispatcher
 from crsyncer.runtime.listwatch import ListWatch
@@ -104,6 +105,13 @@ MUTANTS = (
         "return next(",
         "return None and next(",
         noticed_by="S5_5_a_human",
+    ),
+    Mutant(
+        "a write is made although something has changed since it was decided",
+        Writer._request,
+        "self._confirm(write.key, write.action)",
+        "pass",
+        noticed_by="S5_5_after_a_hold",
     ),
     Mutant(
         "a status is sent to whoever has the name now",

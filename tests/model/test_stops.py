@@ -1,0 +1,67 @@
+"""What somebody has stopped stays stopped: holds and annotations count until the very moment of a write (S5, S1.8)."""
+
+import pytest
+
+from tests.model.plane import GROUP
+from tests.model.scene import scene
+from tests.model.world import World
+from tests.system.bed import crd
+
+NAMES = [f"n{number}" for number in range(24)]
+_UNDER_WAY_SECONDS = 0.1
+"""What was sent before is carried out by then."""
+
+
+def many(world: World) -> None:
+    world.start()
+    for name in NAMES:
+        world.cloud.create(name, spec={"x": 1})
+    world.settle()
+
+
+@pytest.mark.parametrize("after", [0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5])
+def test_S5_5_after_a_hold_was_answered_no_copy_of_the_kind_is_deleted(after: float) -> None:
+    with scene() as world:
+        many(world)
+        for name in NAMES[:16]:
+            world.cloud.delete(name)
+        world.pass_time(after)
+        assert world.life is not None
+        world.clock.run(world.life.commands.answer({"command": "hold", "resource": "goals"}))
+        left = set(world.robot.objects())
+        world.pass_time(600)
+        assert set(world.robot.objects()) == left
+
+
+@pytest.mark.parametrize("seconds", [0.02, 3.0])
+@pytest.mark.parametrize("after", [0.02, 0.1, 0.3, 1.0, 2.0, 3.0])
+def test_S1_8_after_the_annotation_was_removed_nothing_is_written(seconds: float, after: float) -> None:
+    with scene() as world:
+        many(world)
+        world.disk.commit_seconds = seconds
+        for name in NAMES[:4]:
+            world.cloud.delete(name)
+        world.robot.set_status(NAMES[4], {"phase": "DONE"})
+        world.robot.delete(NAMES[4])
+        world.cloud.set(NAMES[5], spec={"x": 2})
+        world.pass_time(after)
+        world.robot.apply(crd(GROUP, source=None))
+        while world.life is not None and world.life.engine.kinds.rows:
+            world.pass_time(0.001)
+        told = world.clock.now
+        world.pass_time(60)
+        assert [str(write) for write in world.writes if write.time > told + _UNDER_WAY_SECONDS] == []
+
+
+def test_S1_8_a_kind_that_is_annotated_again_carries_out_what_was_stopped() -> None:
+    with scene() as world:
+        many(world)
+        world.disk.commit_seconds = 3.0
+        for name in NAMES[:4]:
+            world.cloud.delete(name)
+        world.pass_time(0.1)
+        world.robot.apply(crd(GROUP, source=None))
+        world.pass_time(10)
+        world.robot.apply(crd(GROUP))
+        world.settle()
+        assert set(world.robot.objects()) == set(NAMES[4:])
