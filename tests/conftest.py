@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from crsyncer.sandbox.api import Api, ApiError
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.resource import CRD
 from crsyncer.sandbox.sandbox import Sandbox
+from tests.api import Api, ApiError
 from tests.disk import Disk
 from tests.faults.rows import ROWS
 from tests.link.link import Link

@@ -67,19 +67,3 @@ ROLE = Resource(_RBAC, "v1", "roles", "Role")
 ROLE_BINDING = Resource(_RBAC, "v1", "rolebindings", "RoleBinding")
 CLUSTER_ROLE = Resource(_RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False)
 CLUSTER_ROLE_BINDING = Resource(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
-
-
-def resource_of(obj: Mapping[str, Any], known: Mapping[tuple[str, str], Resource]) -> Resource:
-    """The kind of an object: a known one, else guessed as English and Kubernetes form plurals.
-
-    Guessed to be namespaced exactly if the object names a namespace.
-    """
-    api_version, kind = obj["apiVersion"], obj["kind"]
-    if (api_version, kind) in known:
-        return known[api_version, kind]
-    group, _, version = api_version.rpartition("/")
-    word = kind.lower()
-    plural = (
-        word[:-1] + "ies" if word[-1] == "y" and word[-2] not in "aeiou" else word + ("es" if word[-1] == "s" else "s")
-    )
-    return Resource(group, version, plural, kind, namespaced="namespace" in obj.get("metadata", {}))

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from crsyncer.core.model import Side
 from crsyncer.sandbox.agent import AgentProcess
-from crsyncer.sandbox.api import Api
 from crsyncer.sandbox.binaries import cache_directory
+from crsyncer.sandbox.cluster import Cluster
 from crsyncer.sandbox.errors import SandboxError
 from crsyncer.sandbox.process import Process
 from crsyncer.sandbox.relay import Relay
@@ -65,11 +65,10 @@ def play(story: Story, *, crds: Path | None = None, keep: bool = False, wishes: 
 async def _perform(story: Story, sandbox: Sandbox, kinds: list[Kind], wishes: Wishes) -> None:
     """Bring the cast together, and play; the agent has ended when this returns."""
     async with AsyncExitStack() as stack:
-        apis = {}
-        for side, plane in zip(Side, sandbox.planes, strict=True):
-            apis[side] = await stack.enter_async_context(
-                Api(plane.server, ca_file=plane.ca_file, token=plane.admin_token)
-            )
+        clusters = {
+            side: await stack.enter_async_context(Cluster(sandbox.kubeconfig(plane.name)))
+            for side, plane in zip(Side, sandbox.planes, strict=True)
+        }
         link = await stack.enter_async_context(Relay(sandbox.cloud))
         home = _home(sandbox)
         agent = AgentProcess(
@@ -82,7 +81,7 @@ async def _perform(story: Story, sandbox: Sandbox, kinds: list[Kind], wishes: Wi
         )
         stack.push_async_callback(_end, agent)
         try:
-            await Plot(story, kinds, apis, link=link, agent=agent).play()
+            await Plot(story, kinds, clusters, link=link, agent=agent).play()
         except Exception as error:
             if (log := agent.tail()) and log not in str(error):
                 story.says("agent", "the end of its log:")

@@ -9,7 +9,7 @@ from typing import Any
 
 from crsyncer.core.model import Side
 from crsyncer.sandbox.agent import AgentProcess
-from crsyncer.sandbox.api import Api
+from crsyncer.sandbox.cluster import Cluster
 from crsyncer.sandbox.relay import Relay
 from crsyncer.sandbox.story import Seen, Story
 from crsyncer.sandbox.story_kinds import Json, Kind, content
@@ -21,11 +21,11 @@ class Plot:
     """One telling. People and controllers act on the API servers themselves; only the agent uses the link."""
 
     def __init__(
-        self, story: Story, kinds: list[Kind], apis: Mapping[Side, Api], *, link: Relay, agent: AgentProcess
+        self, story: Story, kinds: list[Kind], clusters: Mapping[Side, Cluster], *, link: Relay, agent: AgentProcess
     ) -> None:
         self._story = story
         self._kinds = kinds
-        self._apis = apis
+        self._clusters = clusters
         self._link = link
         self._agent = agent
         self._reporting = [kind for kind in kinds if kind.report(1) is not None]
@@ -53,20 +53,17 @@ class Plot:
 
     async def _planes(self) -> None:
         async def look(side: Side) -> Seen:
-            code, answer = await self._apis[side].request("GET", "/version")
-            server = self._apis[side].server
-            return Seen(side, f"kube-apiserver {answer['gitVersion']} at {server}", code == 200)
+            return Seen(side, f"kube-apiserver {await self._clusters[side].version()}", holds=True)
 
         await self._story.expect("both API servers answer", *(partial(look, side) for side in Side))
 
     async def _apply(self) -> None:
         for kind in self._kinds:
             self._story.says("apply", f"{kind.policy.resource}: {_described(kind)}")
-            await asyncio.gather(*(api.apply_crd(kind.crd) for api in self._apis.values()))
+            await asyncio.gather(*(cluster.add_crd(kind.crd) for cluster in self._clusters.values()))
 
         async def look(side: Side) -> Seen:
-            answers = [await self._apis[side].request("GET", kind.resource.path()) for kind in self._kinds]
-            served = sum(code == 200 for code, _ in answers)
+            served = sum([await self._clusters[side].serves(kind.resource) for kind in self._kinds])
             return Seen(side, f"serves {served} of {len(self._kinds)}", served == len(self._kinds))
 
         await self._story.expect("both API servers serve every kind", *(partial(look, side) for side in Side))
@@ -79,7 +76,7 @@ class Plot:
     async def _make(self) -> None:
         for kind in self._kinds:
             for number in (1, 2):
-                made = await self._apis[kind.policy.upstream].create(kind.object(number, 1))
+                made = await self._clusters[kind.policy.upstream].create(kind.resource, kind.object(number, 1))
                 self._story.says(kind.policy.upstream, f"creates {_shown(kind, made)}")
         await self._story.expect(
             "each has a copy with the same content on the other side",
@@ -106,10 +103,10 @@ class Plot:
 
     async def _go_on(self) -> None:
         for kind in self._kinds:
-            api = self._apis[kind.policy.upstream]
-            changed = await api.patch(kind.object(1, 1), kind.content(2))
+            cluster = self._clusters[kind.policy.upstream]
+            changed = await cluster.patch(kind.resource, kind.object(1, 1), kind.content(2))
             self._story.says(kind.policy.upstream, f"changes {_shown(kind, changed)}")
-            await api.delete(kind.object(2, 1))
+            await cluster.delete(kind.resource, kind.object(2, 1))
             self._story.says(kind.policy.upstream, f"deletes {_named(kind, 2)}")
         await self._report(2)
         await self._story.expect(
@@ -123,15 +120,16 @@ class Plot:
         if not self._on_robot:
             self._story.says("note", "no kind here has copies on the robot")
             return
-        api = self._apis[Side.ROBOT]
+        robot = self._clusters[Side.ROBOT]
         old = {}
         for kind in self._on_robot:
-            old[kind.name] = (await api.get(kind.object(1, 1)))["metadata"]["uid"]
-            await api.delete(kind.object(1, 1))
+            copy = await robot.find(kind.resource, kind.object(1, 1)) or {}
+            old[kind.name] = copy["metadata"]["uid"]
+            await robot.delete(kind.resource, copy)
             self._story.says(Side.ROBOT, f"deletes {_named(kind, 1)}, uid {old[kind.name][:8]}…")
 
         async def look(kind: Kind) -> Seen:
-            found = await api.find(kind.object(1, 1))
+            found = await robot.find(kind.resource, kind.object(1, 1))
             if found is None:
                 return Seen(Side.ROBOT, f"has no {_named(kind, 1)}", holds=False)
             uid = found["metadata"]["uid"]
@@ -162,7 +160,7 @@ class Plot:
 
         async def gone(kind: Kind) -> Seen:
             side = kind.policy.downstream
-            found = await self._apis[side].find(kind.object(2, 1))
+            found = await self._clusters[side].find(kind.resource, kind.object(2, 1))
             return Seen(side, f"{'still has' if found else 'has no'} {_named(kind, 2)}", found is None)
 
         await self._story.expect(
@@ -184,19 +182,21 @@ class Plot:
             side = kind.policy.downstream
             status = kind.report(number)
             subresource = "status" if kind.subresource else ""
-            await self._apis[side].patch(kind.object(1, 1), {"status": status}, subresource=subresource)
+            change = {"status": status}
+            await self._clusters[side].patch(kind.resource, kind.object(1, 1), change, subresource=subresource)
             self._story.says(side, f"reports {_named(kind, 1)} status {_json(status)}")
 
     async def _copy_has(self, kind: Kind, number: int, spec: int) -> Seen:
         side = kind.policy.downstream
-        found = await self._apis[side].find(kind.object(number, 1))
+        found = await self._clusters[side].find(kind.resource, kind.object(number, 1))
         if found is None:
             return Seen(side, f"has no {_named(kind, number)}", holds=False)
         return Seen(side, _shown(kind, found), content(found) == kind.content(spec))
 
     async def _original_has(self, kind: Kind, report: int) -> Seen:
         side = kind.policy.upstream
-        found = (await self._apis[side].get(kind.object(1, 1))).get("status")
+        original = await self._clusters[side].find(kind.resource, kind.object(1, 1))
+        found = (original or {}).get("status")
         holds = kind.synced(found) == kind.synced(kind.report(report))
         return Seen(side, f"{_named(kind, 1)} status {_json(found)}", holds)
 

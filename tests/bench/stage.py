@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from crsyncer.sandbox.agent import AgentProcess
-from crsyncer.sandbox.api import Api
 from crsyncer.sandbox.resource import Resource
 from crsyncer.sandbox.sandbox import Sandbox
+from tests.api import Api
 from tests.link.link import Link
 from tests.system.bed import crd
 

@@ -14,9 +14,9 @@ import yaml
 from crsyncer.adapters.config import load
 from crsyncer.core import calls
 from crsyncer.sandbox.agent import AgentProcess
-from crsyncer.sandbox.api import Api, ApiError
 from crsyncer.sandbox.resource import CRD, Resource
 from crsyncer.sandbox.sandbox import Sandbox
+from tests.api import Api, ApiError
 from tests.delivery.command_line import write_kubeconfig
 from tests.system.bed import eventually
 

@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from crsyncer.sandbox.api import Api
 from crsyncer.sandbox.plane import Plane
+from tests.api import Api
 from tests.link.link import Link
 from tests.system.bed import LABEL, crd, eventually, some_at_a_time
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from crsyncer.sandbox.api import Api
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.resource import CLUSTER_ROLE
+from tests.api import Api
 from tests.link.faults import Request
 from tests.link.link import Link
 from tests.system.asked import deletes, refusal, status_writes

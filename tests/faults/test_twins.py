@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from crsyncer.sandbox.agent import AgentProcess
-from crsyncer.sandbox.api import Api
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.sandbox import Sandbox
+from tests.api import Api
 from tests.link.link import Link
 from tests.system.bed import LABEL, ROBOT, Bed, SideBed, eventually
 from tests.system.conftest import MakeBed

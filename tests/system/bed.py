@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from crsyncer.sandbox.agent import AgentProcess
-from crsyncer.sandbox.api import Api
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.resource import Resource
+from tests.api import Api
 from tests.link.link import Link
 
 SYNCER = "cr-syncer.cloudrobotics.com/"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from crsyncer.sandbox.agent import AgentProcess
-from crsyncer.sandbox.api import Api
 from crsyncer.sandbox.resource import Resource
+from tests.api import Api
 from tests.link.link import Link
 from tests.system.bed import ROBOT, Bed, SideBed, crd
 from tests.system.kinds import account, account_name, forbid_discovery, rules

@@ -8,8 +8,8 @@ from typing import Any
 import yaml
 
 from crsyncer.sandbox.agent import AgentProcess
-from crsyncer.sandbox.api import Api
 from crsyncer.sandbox.resource import Resource
+from tests.api import Api
 from tests.link.link import Link
 from tests.system.bed import LABEL, ROBOT, SYNCER, SideBed
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from crsyncer.core import calls
-from crsyncer.sandbox.api import Api
 from crsyncer.sandbox.resource import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CRD, Resource
+from tests.api import Api
 from tests.link.link import Link
 from tests.system.bed import SECONDS, SYNCER, Bed, SideBed, crd, eventually
 

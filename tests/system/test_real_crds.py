@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crsyncer.sandbox.agent import AgentProcess
-from crsyncer.sandbox.api import Api
+from tests.api import Api
 from tests.link.link import Link
 from tests.system.bed import LABEL, ROBOT, eventually, writes
 from tests.system.fleet import EXAMPLES, PREDECESSORS, Fleet, Kind, crds, kinds

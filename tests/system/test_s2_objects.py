@@ -7,7 +7,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from crsyncer.sandbox.api import Api
+from tests.api import Api
 from tests.link.faults import Request
 from tests.system.asked import status_writes
 from tests.system.bed import LABEL, OURS, ROBOT, Bed, SideBed, eventually, writes

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from crsyncer.sandbox.agent import AgentProcess
-from crsyncer.sandbox.api import Api
 from crsyncer.sandbox.datastore import etcd
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.sandbox import Sandbox
+from tests.api import Api
 from tests.link.link import Link
 from tests.system.asked import deletes
 from tests.system.bed import LABEL, OURS, Bed, SideBed, crd

@@ -18,12 +18,12 @@ from click.testing import CliRunner
 
 from crsyncer.cli.sandbox import sandbox as command
 from crsyncer.sandbox import binaries, process
-from crsyncer.sandbox.api import Api, ApiError, crd
 from crsyncer.sandbox.errors import SandboxError
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.ports import free_ports, give_back
 from crsyncer.sandbox.resource import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, NAMESPACE, Resource
 from crsyncer.sandbox.sandbox import Sandbox
+from tests.api import Api, ApiError, crd
 
 GONE = (aiohttp.ClientError, ConnectionError)
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

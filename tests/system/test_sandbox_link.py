@@ -12,9 +12,9 @@ import aiohttp
 import pytest
 import yaml
 
-from crsyncer.sandbox.api import Api, ApiError
 from crsyncer.sandbox.errors import SandboxError
 from crsyncer.sandbox.resource import CONFIG_MAP
+from tests.api import Api, ApiError
 from tests.link.http1 import Body
 from tests.link.link import Link
 from tests.link.wire import connect

@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from crsyncer.sandbox.agent import AgentProcess
-from crsyncer.sandbox.api import Api
 from crsyncer.sandbox.errors import SandboxError
 from crsyncer.sandbox.resource import CRD
+from tests.api import Api
 from tests.faults.chaos.kinds import GROUP, KINDS
 from tests.link.faults import Injection, Request
 from tests.link.link import Link

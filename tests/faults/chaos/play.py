@@ -13,10 +13,10 @@ from typing import Any
 import aiohttp
 
 from crsyncer.sandbox.agent import AgentProcess
-from crsyncer.sandbox.api import Api
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.ports import free_ports
 from crsyncer.sandbox.resource import CRD
+from tests.api import Api
 from tests.faults.chaos.checker import diverged
 from tests.faults.chaos.faults import Faults
 from tests.faults.chaos.history import Asked, Done, Evidence, Relist, Sample

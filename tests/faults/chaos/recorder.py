@@ -5,7 +5,7 @@ from typing import Any
 
 import aiohttp
 
-from crsyncer.sandbox.api import Api, ApiError
+from tests.api import Api, ApiError
 from tests.faults.chaos.history import Seen
 from tests.faults.chaos.kinds import KINDS, SIDES, Kind
 

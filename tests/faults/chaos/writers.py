@@ -7,7 +7,7 @@ from typing import Any
 
 import aiohttp
 
-from crsyncer.sandbox.api import Api, ApiError
+from tests.api import Api, ApiError
 from tests.faults.chaos.kinds import KINDS, Kind
 from tests.system.bed import LABEL, OURS, ROBOT
 

@@ -1,5 +1,8 @@
-"""The client of tests, demo and benchmarks: what a person with kubectl would do, on its own, so that no mistake of the
+"""The client of tests and benchmarks: what a person with kubectl would do, on its own, so that no mistake of the
 agent's client can hide in it.
+
+Plain HTTP and not the official client, which the demo uses: tests send any header and look at any answer, where its
+dynamic client sets Authorization itself and raises; and its watches ask again by themselves when a server ends them.
 """
 
 import asyncio
@@ -15,7 +18,7 @@ from typing import Any
 
 import aiohttp
 
-from crsyncer.sandbox.resource import CRD, NAMESPACE, SERVICE_ACCOUNT, Resource, resource_of
+from crsyncer.sandbox.resource import CRD, NAMESPACE, SERVICE_ACCOUNT, Resource
 
 Object = dict[str, Any]
 
@@ -69,7 +72,7 @@ class Api:
     def path(self, obj: Object, *, subresource: str = "", name: bool = True) -> str:
         """Where an object lives, or with `name=False` the collection that it is created in."""
         metadata = obj.get("metadata", {})
-        resource = resource_of(obj, self._known)
+        resource = _resource_of(obj, self._known)
         return resource.path(
             namespace=metadata.get("namespace"), name=metadata["name"] if name else "", subresource=subresource
         )
@@ -311,3 +314,19 @@ def _error(status: int, answer: Any) -> ApiError:
     if isinstance(answer, dict):
         return ApiError(status, str(answer.get("reason", "")), str(answer.get("message", "")))
     return ApiError(status, "", str(answer).strip())
+
+
+def _resource_of(obj: Mapping[str, Any], known: Mapping[tuple[str, str], Resource]) -> Resource:
+    """The kind of an object: a known one, else guessed as English and Kubernetes form plurals.
+
+    Guessed to be namespaced exactly if the object names a namespace.
+    """
+    api_version, kind = obj["apiVersion"], obj["kind"]
+    if (api_version, kind) in known:
+        return known[api_version, kind]
+    group, _, version = api_version.rpartition("/")
+    word = kind.lower()
+    plural = (
+        word[:-1] + "ies" if word[-1] == "y" and word[-2] not in "aeiou" else word + ("es" if word[-1] == "s" else "s")
+    )
+    return Resource(group, version, plural, kind, namespaced="namespace" in obj.get("metadata", {}))
