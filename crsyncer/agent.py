@@ -7,11 +7,12 @@ import logging
 import os
 import secrets
 import signal
+import threading
 import time
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
+from types import FrameType
 
 from crsyncer import __version__
 from crsyncer.adapters import control, reload, web
@@ -32,6 +33,8 @@ log = logging.getLogger(__name__)
 
 _SAVE_SECONDS = 0.2
 _STOP_SECONDS = 5.0
+_LAST_SECONDS = 9.0
+"""From the signal to the end of the process, at the latest."""
 _PULSE_SECONDS = 1.0
 _STUCK_SECONDS = 30.0
 _BOOT = "boot"
@@ -49,44 +52,6 @@ async def run(settings: Settings, load: Callable[[], Settings]) -> int:
     return await agent.run()
 
 
-@dataclass(slots=True)
-class Tally:
-    """Counts what `status` shows, and passes everything on to the metrics. Implements ports.Observer."""
-
-    metrics: Metrics
-    writes: dict[Side, Counter[str]] = field(default_factory=lambda: {side: Counter() for side in Side})
-
-    def relist(self, side: Side, resource: str, reason: str) -> None:
-        """A full list was started."""
-        self.metrics.relist(side, resource, reason)
-
-    def resume(self, side: Side, resource: str) -> None:
-        """A watch went on from a cursor."""
-        self.metrics.resume(side, resource)
-
-    def event(self, side: Side, resource: str, event_type: str) -> None:
-        """A watch delivered an event."""
-        self.metrics.event(side, resource, event_type)
-
-    def write(self, side: Side, resource: str, verb: str, result: str) -> None:
-        """A write was answered; those that were done are shown."""
-        if result == "done":
-            self.writes[side][verb] += 1
-        self.metrics.write(side, resource, verb, result)
-
-    def noop(self) -> None:
-        """A look at a pair found nothing to do."""
-        self.metrics.noop()
-
-    def latency(self, direction: str, seconds: float) -> None:
-        """From an event's arrival to the acknowledged write."""
-        self.metrics.latency(direction, seconds)
-
-    def reconnect(self, side: Side, reason: str) -> None:
-        """A side that was down is connected again."""
-        self.metrics.reconnect(side, reason)
-
-
 class Agent:
     """One agent. Settings that change rebuild everything but the store; a bad edit changes nothing."""
 
@@ -95,7 +60,6 @@ class Agent:
         self._load = load
         self._since = time.time()
         self._metrics = Metrics()
-        self._tally = Tally(self._metrics)
         self._config_error: str | None = None
         self._store_trouble: str | None = None
         self._store: SqliteStore
@@ -117,16 +81,22 @@ class Agent:
         self._store.on_commit = self._metrics.commit
         for note in self._store.notes:
             log.warning("store: %s", note)
-        stopping = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        stopping = loop.create_future()
         main = asyncio.create_task(self._serve())
 
         def stop() -> None:
             if not stopping.done():
                 stopping.set_result(None)
 
+        def on_stop(_signal: int, _frame: FrameType | None) -> None:
+            _end_in_time()
+            loop.call_soon_threadsafe(stop)
+
         for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, stop)
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._reread)
+            # Not the loop's own handlers: those wait for the loop, and a read of a dead file system may hold that up.
+            signal.signal(number, on_stop)
+        loop.add_signal_handler(signal.SIGHUP, self._reread)
         try:
             await asyncio.wait([main, stopping], return_when=asyncio.FIRST_COMPLETED)
             if stopping.done():
@@ -218,7 +188,7 @@ class Agent:
         return Engine(
             clusters,
             store=self._store,
-            observer=self._tally,
+            observer=self._metrics,
             robot=self._settings.robot_name,
             namespaces=self._settings.namespaces,
             watch_timeout=self._settings.watch_timeout,
@@ -331,7 +301,7 @@ class Agent:
             kinds=tuple(kinds),
             holds=tuple(hold_facts(engine.holds, connections)),
             outbox=outbox_facts(rows),
-            writes={side: dict(counts) for side, counts in self._tally.writes.items()},
+            writes={side: dict(counts) for side, counts in self._metrics.done.items()},
             ready=engine.kinds.begun,
             twin=engine.twins.twin(time.time()),
             config_error=self._config_error,
@@ -379,6 +349,16 @@ class Agent:
             log.error("store: %s", message)
         self._store_trouble = message
         self._changed.set()
+
+
+def _end_in_time() -> None:
+    """End this process in time, whatever hangs. Nothing is lost: the store survives this like a power cut."""
+
+    def end() -> None:
+        time.sleep(_LAST_SECONDS)
+        os._exit(0)
+
+    threading.Thread(target=end, name="crsyncer-end", daemon=True).start()
 
 
 class _Rebuild(Exception):

@@ -21,6 +21,8 @@ _log = logging.getLogger(__name__)
 
 NAME = "crsyncer.sock"
 LARGEST_REQUEST = 64 * 1024
+DEEPEST_REQUEST = 8
+"""Levels of brackets, those in texts included: no request needs more than three."""
 LARGEST_ANSWER = 32 * 1024 * 1024
 MOST_CLIENTS = 16
 _LONGEST_ADDRESS = 107
@@ -44,31 +46,25 @@ async def serve(
 
     tasks: set[asyncio.Task[None]] = set()
 
-    async def answer(line: bytes) -> Json:
+    async def answer(line: bytes) -> bytes:
         try:
-            request = json.loads(line)
-        except ValueError:
-            request = None
-        if not isinstance(request, dict):
-            return _failure("the request is not a JSON object")
-        try:
-            return await handler(request)
+            return _line(await handler(_request(line)))
         except SyncError as error:
-            return _failure(str(error), error.hint)
+            return _line(_failure(str(error), error.hint))
         except Exception:
             # A question must not be able to end the agent.
             _log.exception("a question on the control socket could not be answered")
-            return _failure("the agent failed to answer", "its log says why")
+            return _line(_failure("the agent failed to answer", "its log says why"))
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(patience):
                 line = await reader.readuntil(b"\n")
         except asyncio.LimitOverrunError:
-            reply = _failure(f"the request is longer than {LARGEST_REQUEST} bytes")
+            reply = _line(_failure(f"the request is longer than {LARGEST_REQUEST} bytes"))
         else:
             reply = await answer(line)
-        writer.write(_line(reply))
+        writer.write(reply)
         async with asyncio.timeout(patience):
             await writer.drain()
 
@@ -125,7 +121,7 @@ def ask(state_dir: Path, request: Json, *, timeout: float = 5.0) -> Json | None:
         raise Unsure(
             f"the agent did not answer within {timeout:g} s", hint="it is running but stuck or overloaded: see its log"
         ) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise Unsure(f"the agent broke off the conversation ({error})", hint="ask again; see its log") from None
     if failure := answer.get("error"):
         raise SyncError(str(failure.get("message")), hint=str(failure.get("hint") or ""))
@@ -167,6 +163,26 @@ def _read_line(client: socket.socket) -> Json:
     if not isinstance(answer, dict):
         raise ValueError("an answer that is not a JSON object")  # noqa: TRY004 - it is about the content
     return answer
+
+
+def _request(line: bytes) -> Json:
+    """The JSON object of a request; raises SyncError where it is none, or one nested deeply.
+
+    The depth is bounded before the parser sees it: that one ends with a RecursionError, or with the whole process.
+    """
+    depth = deepest = 0
+    for character in line:
+        depth += (character in b"[{") - (character in b"]}")
+        deepest = max(deepest, depth)
+    if deepest > DEEPEST_REQUEST:
+        raise SyncError(f"the request is nested too deeply: at most {DEEPEST_REQUEST} levels")
+    try:
+        request = json.loads(line)
+    except ValueError:
+        request = None
+    if not isinstance(request, dict):
+        raise SyncError("the request is not a JSON object")
+    return request
 
 
 def _line(content: Json) -> bytes:

@@ -1,5 +1,6 @@
 """What Prometheus is told. Counters are counted here; the state is taken from the status document at each scrape."""
 
+from collections import Counter as Tally
 from datetime import datetime
 from typing import Any
 
@@ -21,12 +22,14 @@ _COMMITS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
 
 
 class Metrics:
-    """Every `crsyncer_*` metric, in a registry of its own. Label values are sides, verbs, codes and kinds: few."""
+    """Every `crsyncer_*` metric, in a registry of its own (ports.Observer). Every label has few values."""
 
     def __init__(self) -> None:
         # The `_created` series would double the number of series, for a time that nobody asked for.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = CollectorRegistry()
+        self.done: dict[Side, Tally[str]] = {side: Tally() for side in Side}
+        """How many writes of each verb were done, for `status`."""
         self._requests = self._make(
             Counter, "http_requests", "Answers to requests; code 0: none came.", "side verb code"
         )
@@ -95,6 +98,7 @@ class Metrics:
     def write(self, side: Side, resource: str, verb: str, result: str) -> None:
         """A write ended, with the result `done`, `refused`, `unsure` or `never`."""
         self._writes.labels(side, resource, verb, result).inc()
+        self.done[side][verb] += result == "done"
 
     def noop(self) -> None:
         """A pair was looked at and agreed."""

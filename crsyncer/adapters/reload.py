@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import hashlib
+import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import aclosing
 from pathlib import Path
@@ -82,18 +83,28 @@ def _prints(files: Iterable[Path], known: dict[Path, bytes]) -> dict[Path, bytes
             prints[path] = hashlib.sha256(path.read_bytes()).digest()
         except OSError as error:
             prints[path] = known.get(path, b"") if error.errno in (errno.EMFILE, errno.ENFILE) else b""
+        except ValueError:  # a zero byte in the name
+            prints[path] = b""
     return prints
 
 
 def _folders(files: Iterable[Path]) -> set[Path]:
     """The directories to watch: each file's own, where a ConfigMap or an editor swaps names, and its target's.
 
-    A directory that is not there yet is stood in for by the nearest one above it.
+    A directory that is not there yet, or may not be looked at, is stood in for by the nearest one above it.
     """
     folders = set()
     for path in files:
-        for folder in (path.parent, path.resolve().parent):
-            while not folder.is_dir():
+        # Path's own is_dir() and resolve() raise where a directory above may not be entered, or a link leads to itself.
+        for folder in (path.parent, _target(path).parent):
+            while not os.path.isdir(folder):
                 folder = folder.parent
             folders.add(folder)
     return folders or {Path("/")}
+
+
+def _target(path: Path) -> Path:
+    try:
+        return Path(os.path.realpath(path))
+    except ValueError:  # a zero byte in the name
+        return path

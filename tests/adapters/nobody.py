@@ -13,3 +13,13 @@ def as_nobody() -> Iterator[None]:
         yield
     finally:
         os.seteuid(0)
+
+
+@contextmanager
+def as_root() -> Iterator[None]:
+    """With root's rights again, within `as_nobody`."""
+    os.seteuid(0)
+    try:
+        yield
+    finally:
+        os.seteuid(65534)

@@ -1,6 +1,11 @@
 """The agent as a process: what the world may do to it at its start and at its end."""
 
+import asyncio
+import os
+import shutil
+import socket
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -14,6 +19,7 @@ from tests.adapters.processes import ends
 
 Run = Callable[..., AbstractAsyncContextManager[AgentProcess]]
 NOWHERE = "https://127.0.0.1:1"
+NAME_SERVER = "127.9.9.9"
 
 
 @pytest.fixture
@@ -77,3 +83,37 @@ async def test_S7_1_a_token_file_that_is_missing_at_start_is_used_when_it_comes(
         assert str(token) in status["sides"]["cloud"]["error"]
         token.write_text(TOKEN)
         await running.until(lambda status: status["sides"]["cloud"]["state"] == "offline")
+
+
+async def test_SIGTERM_ends_the_agent_within_10_s_while_DNS_hangs(agent: Run, tmp_path: Path) -> None:
+    unshare = shutil.which("unshare")
+    if os.geteuid() or not unshare:
+        pytest.skip("a name server of its own takes a mount namespace, and that takes root")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind((NAME_SERVER, 53))
+        resolver = tmp_path / "resolv.conf"
+        resolver.write_text(f"nameserver {NAME_SERVER}\noptions timeout:30 attempts:1\n")
+        command = f'mount --bind {resolver} /etc/resolv.conf && exec "$@"'
+        async with agent(
+            server="https://cloud.example.com", wrapper=(unshare, "--mount", "sh", "-c", command, "sh")
+        ) as running:
+            await asyncio.to_thread(silent.recv, 512)
+            assert await seconds_to_stop(running) < 10
+
+
+async def test_SIGTERM_ends_the_agent_within_10_s_while_a_file_system_hangs(agent: Run, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text(TOKEN)
+    async with agent(cloud={"tokenFile": str(token)}) as running:
+        os.mkfifo(tmp_path / "pipe")  # nobody writes into it, so reading it takes as long as from a server that is gone
+        (tmp_path / "pipe").replace(token)
+        while await running.ask() is not None:
+            pass
+        assert await seconds_to_stop(running) < 10
+
+
+async def seconds_to_stop(agent: AgentProcess) -> float:
+    """How long the agent takes from SIGTERM to its end, which is a good one."""
+    began = time.monotonic()
+    assert await agent.stop() == 0
+    return time.monotonic() - began

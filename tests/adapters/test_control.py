@@ -110,6 +110,32 @@ async def test_an_error_of_the_handler_reaches_the_client_with_its_hint(tmp_path
     assert caught.value.hint == "crsyncer holds list"
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[" * 60_000 + b"\n",
+        b'{"command":' + b"[" * 30_000 + b"]" * 30_000 + b"}\n",
+        b'{"a":' * 10_000 + b"1" + b"}" * 10_000 + b"\n",
+    ],
+    ids=["open", "closed", "objects"],
+)
+async def test_a_request_nested_deeply_is_refused_in_one_line(tmp_path, line):
+    async with serve(tmp_path, echo):
+        message = (await raw(tmp_path, line))["error"]["message"]
+        assert message == "the request is nested too deeply: at most 8 levels"
+        assert await put(tmp_path, {}) == {"asked": {}}
+
+
+async def test_an_answer_that_is_no_JSON_does_not_end_the_agent(tmp_path):
+    async def odd(request):
+        return {"answer": object()} if request else request
+
+    async with serve(tmp_path, odd):
+        with pytest.raises(SyncError, match="failed to answer"):
+            await put(tmp_path, {"a": 1})
+        assert await put(tmp_path, {}) == {}
+
+
 @pytest.mark.parametrize("line", [b"nonsense\n", b"[]\n", b"\xff\n", b"\n"])
 async def test_what_is_no_request_is_answered_so(tmp_path, line):
     async with serve(tmp_path, echo):
@@ -156,7 +182,7 @@ async def test_a_stuck_agent_is_said_to_be_stuck(tmp_path):
             await put(tmp_path, {}, timeout=0.1)
 
 
-@pytest.mark.parametrize("answer", [b"", b"{", b"{\n", b"[]\n"])
+@pytest.mark.parametrize("answer", [b"", b"{", b"{\n", b"[]\n", b"[" * 60_000 + b"\n"])
 async def test_a_broken_answer_is_an_error(tmp_path, answer):
     async def babble(reader, writer):
         await reader.readline()

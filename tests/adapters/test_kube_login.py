@@ -102,6 +102,27 @@ async def test_outside_a_pod_it_is_the_file_of_k3s(tmp_path: Path, monkeypatch: 
     await cluster.close()
 
 
+BEHIND_K3S = {
+    "HTTPS_PROXY": "http://proxy:3128",
+    "NO_PROXY": "10.42.0.0/16, 10.43.0.0/16,.svc,127.0.0.0/8,fd00::/8,9.9.9.9,port.example:6443,Whole.example,*.star,/",
+}
+"""As k3s' documentation writes it, and what else golang.org/x/net/http/httpproxy knows."""
+DIRECT = (
+    *("https://10.43.0.1:6443", "https://10.42.255.255", "https://[fd12::1]:6443", "https://9.9.9.9:1"),
+    *(
+        "https://kubernetes.default.svc",
+        "https://port.example:6443",
+        "https://whole.example",
+        "https://a.whole.example",
+    ),
+    *("https://a.star", "https://127.3.2.1:6443", "https://localhost:6443", "https://[::1]"),
+)
+PROXIED = (
+    *("https://10.44.0.1", "https://svc", "https://asvc", "https://port.example", "https://awhole.example"),
+    *("https://star", "https://[fe80::1]", "https://9.9.9.99", "https://10.43.0.1.example.com"),
+)
+
+
 @pytest.mark.parametrize(
     ("environment", "about", "server", "expected"),
     [
@@ -110,6 +131,11 @@ async def test_outside_a_pod_it_is_the_file_of_k3s(tmp_path: Path, monkeypatch: 
         ({"HTTPS_PROXY": "http://proxy:3128"}, {}, "https://127.0.0.1:6443", None),
         ({"HTTPS_PROXY": "http://proxy:3128"}, {"proxy-url": "http://u:p@own:1"}, "https://[::1]", "http://u:p@own:1"),
         ({}, {}, "https://cloud.example.com", None),
+        *((BEHIND_K3S, {}, server, None) for server in DIRECT),
+        *((BEHIND_K3S, {}, server, "http://proxy:3128") for server in PROXIED),
+        ({"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "*"}, {}, "https://cloud.example.com", None),
+        ({"https_proxy": "proxy:3128"}, {}, "https://cloud.example.com", "http://proxy:3128"),
+        ({"HTTP_PROXY": "http://proxy:3128"}, {}, "https://cloud.example.com", None),
     ],
 )
 def test_the_proxy_is_the_one_that_kubectl_would_use(

@@ -2,13 +2,16 @@
 
 import asyncio
 import os
+import tempfile
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
 from crsyncer.adapters import reload
 from crsyncer.adapters.reload import attempt, reloads
 from crsyncer.errors import ConfigError
+from tests.adapters.nobody import as_nobody, as_root
 
 SOON = 20.0
 QUIET = 0.5
@@ -154,6 +157,39 @@ async def test_a_file_named_by_the_new_configuration_is_watched_from_then_on(tmp
         await asyncio.sleep(0.3)
         token.write_text("t1")
         assert await next_of(arrived) == "t1"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as somebody else")
+async def test_a_directory_that_may_not_be_entered_any_more_is_a_change_and_the_watch_goes_on():
+    with tempfile.TemporaryDirectory() as top:  # a path that also nobody may go
+        closed = Path(top) / "closed"
+        file = closed / "inner" / "token"
+        file.parent.mkdir(parents=True)
+        file.write_text("one")
+        Path(top).chmod(0o755)
+
+        def load():
+            return file.read_text() if os.access(file, os.R_OK, effective_ids=True) else None
+
+        with as_nobody():
+            async with watching([file], load, poll=0.1) as arrived:
+                with as_root():
+                    closed.chmod(0)
+                assert await next_of(arrived) is None
+                with as_root():
+                    closed.chmod(0o755)
+                assert await next_of(arrived) == "one"
+
+
+@pytest.mark.parametrize("text", ["loop/token", "no\0path", "x" * 5000], ids=["loop", "zero", "long"])
+async def test_a_path_that_can_be_none_does_not_end_the_watch(tmp_path, text):
+    (tmp_path / "loop").symlink_to("loop")
+    file = tmp_path / "c.yaml"
+    file.write_text("one")
+    files = [file, tmp_path / text]
+    async with watching(files, file.read_text) as arrived:
+        file.write_text("two")
+        assert await next_of(arrived) == "two"
 
 
 async def test_what_the_kernel_does_not_tell_is_found_by_looking(tmp_path, monkeypatch):

@@ -82,7 +82,7 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, root: Path = P
             name, server, credentials = read_kubeconfig(
                 path, context, place=places[f"{side}_kubeconfig"], context_place=context_place
             )
-            targets.append((path.resolve(), name))
+            targets.append((os.path.realpath(path), name))
             servers.append(server)
             files += [path, *credentials]
         elif context:
@@ -203,7 +203,7 @@ def _did_you_mean(key: str, known: Collection[str]) -> str:
 def _robot_default(environ: Mapping[str, str], root: Path) -> Path | None:
     account = root / _SERVICE_ACCOUNT
     in_cluster = environ.get("KUBERNETES_SERVICE_HOST") and environ.get("KUBERNETES_SERVICE_PORT")
-    if in_cluster and (account / "token").is_file() and (account / "ca.crt").is_file():
+    if in_cluster and all(os.path.isfile(account / name) for name in ("token", "ca.crt")):
         return None
     if os.path.exists(root / K3S):
         return root / K3S

@@ -18,6 +18,7 @@ from yarl import URL
 
 from crsyncer import __version__
 from crsyncer.adapters.kube.credentials import Credentials, Login
+from crsyncer.adapters.kube.names import Resolver
 from crsyncer.adapters.kube.stream import WatchStream
 from crsyncer.adapters.kube.transport import CONNECT_TIMEOUT, Exchange, Meter, open_socket, unsure
 from crsyncer.core.calls import Call
@@ -66,7 +67,10 @@ class KubeCluster:
         self._session = aiohttp.ClientSession(
             # Without a limit of its own: each watch holds a connection; short requests are counted by _slots.
             connector=aiohttp.TCPConnector(
-                limit=0, keepalive_timeout=_IDLE, socket_factory=partial(open_socket, meter=self._meter)
+                limit=0,
+                keepalive_timeout=_IDLE,
+                socket_factory=partial(open_socket, meter=self._meter),
+                resolver=Resolver(),
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=("Content-Type",),

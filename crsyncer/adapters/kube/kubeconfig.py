@@ -6,9 +6,7 @@ nothing but the logins that need it.
 
 import base64
 import binascii
-import ipaddress
 import os
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from crsyncer.adapters.kube.proxy import proxy_for
 from crsyncer.errors import ConfigError
 
 K3S = Path("/etc/rancher/k3s/k3s.yaml")
@@ -230,17 +229,8 @@ def _pem(holder: dict[str, Any], field: str, directory: Path, files: dict[str, S
 
 
 def _proxy(cluster: dict[str, Any], server: str) -> Secret | None:
-    """The proxy that kubectl would use: the file's, else the environment's, and never one for this machine itself."""
-    proxy = cluster.get("proxy-url")
-    if not proxy:
-        host = urlsplit(server).hostname or ""
-        try:
-            local = ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            local = host == "localhost"
-        if local or urllib.request.proxy_bypass(host):
-            return None
-        proxy = urllib.request.getproxies().get("https")
+    """The proxy that kubectl would use: the file's, else the environment's."""
+    proxy = cluster.get("proxy-url") or proxy_for(server, os.environ)
     if not proxy:
         return None
     if urlsplit(str(proxy)).scheme not in ("http", "https"):

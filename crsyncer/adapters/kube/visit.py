@@ -1,16 +1,14 @@
 """One API server as the doctor sees it: the login's papers, the server's certificate, and single requests."""
 
 import asyncio
-import socket
 import ssl
-import threading
-from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from crsyncer.adapters.kube.certificates import Span, span, spans, token_span
 from crsyncer.adapters.kube.client import KubeCluster
 from crsyncer.adapters.kube.credentials import Credentials, Login
+from crsyncer.adapters.kube.names import look_up
 from crsyncer.adapters.kube.transport import CONNECT_TIMEOUT, unsure
 from crsyncer.core.calls import Call
 from crsyncer.core.findings import Papers, Term
@@ -38,36 +36,17 @@ class KubeVisit:
         return cls(credentials)
 
     async def resolve(self) -> None:
-        """Look the server's name up; raises Unsure where it has no address.
-
-        In a thread that nobody waits for: a lookup without a network takes longer than a person waits, and the
-        event loop's own threads would keep the process from ending.
-        """
+        """Look the server's name up; raises Unsure where it has no address."""
         url = urlsplit(self._config.server)
         if self._config.proxy is not None:
             return  # the proxy does it
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[OSError | None] = loop.create_future()
-
-        def answer(error: OSError | None) -> None:
-            if not done.done():
-                done.set_result(error)
-
-        def look_up() -> None:
-            found = None
-            try:
-                socket.getaddrinfo(url.hostname, url.port or 443, type=socket.SOCK_STREAM)
-            except OSError as error:
-                found = error
-            with suppress(RuntimeError):  # nobody waits any more
-                loop.call_soon_threadsafe(answer, found)
-
-        threading.Thread(target=look_up, daemon=True).start()
-        if await done is not None:
+        try:
+            await look_up(url.hostname or "", url.port or 443)
+        except OSError:
             raise Unsure(
                 f"the server's name {url.hostname} does not resolve",
                 hint="check DNS, the network and the kubeconfig's server",
-            )
+            ) from None
 
     async def certificate(self) -> Term | None:
         """The server's certificate as it shows it, and whether we trust it. Raises Unsure.
@@ -98,7 +77,20 @@ class KubeVisit:
         """The server's certificate, as DER; raises OSError."""
         url = urlsplit(self._config.server)
         name = self._config.server_name or url.hostname
-        _, writer = await asyncio.open_connection(url.hostname, url.port or 443, ssl=context, server_hostname=name)
+        error: OSError = OSError("no address")
+        for found in await look_up(url.hostname or "", url.port or 443):
+            try:
+                _, writer = await asyncio.open_connection(
+                    found["host"], found["port"], ssl=context, server_hostname=name
+                )
+            except ssl.SSLError:
+                raise
+            except OSError as failure:
+                error = failure
+                continue
+            break
+        else:
+            raise error
         try:
             return writer.get_extra_info("ssl_object").getpeercert(binary_form=True) or b""
         finally:
