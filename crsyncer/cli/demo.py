@@ -37,14 +37,14 @@ def demo(keep: bool, crds: Path | None, state_dir: str | None, config: str | Non
     """
     from crsyncer.sandbox.errors import SandboxError
     from crsyncer.sandbox.story import Story
-    from crsyncer.sandbox.story_demo import Wishes, play
+    from crsyncer.sandbox.story_demo import AgentOptions, play
 
-    wishes = Wishes(*_checked(state_dir, config))
+    options = AgentOptions(*_checked(state_dir, config))
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a script may have started us with it ignored
     for number in (signal.SIGTERM, signal.SIGHUP):  # whoever ends it wants it cleaned up, as with Ctrl-C
         signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
-        return play(Story(_write, colour=sys.stdout.isatty()), crds=crds, keep=keep, wishes=wishes)
+        return play(Story(_write, colour=sys.stdout.isatty()), crds=crds, keep=keep, options=options)
     except SandboxError as error:
         raise SyncError(str(error), hint=error.hint) from error
 

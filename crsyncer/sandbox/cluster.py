@@ -49,10 +49,14 @@ class Cluster:
         path = resource.path(namespace=obj["metadata"].get("namespace"))
         return await self._send("POST", path, body=obj)
 
+    async def get(self, resource: Resource, obj: Json) -> Json:
+        """The object as it is now."""
+        return await self._send("GET", _path(resource, obj))
+
     async def find(self, resource: Resource, obj: Json) -> Json | None:
         """The object as it is now, None when there is none."""
         try:
-            return await self._send("GET", _path(resource, obj))
+            return await self.get(resource, obj)
         except NotFoundError:
             return None
 

@@ -1,27 +1,20 @@
 """What a plane keeps its objects in: etcd, or kine with SQLite, which is what k3s runs on a robot."""
 
 import json
-import sqlite3
 import urllib.request
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from crsyncer.sandbox.errors import SandboxError
 
 
 @dataclass(frozen=True, slots=True)
 class Datastore:
-    """How one kind of datastore is started, asked and compacted. The data are files in one directory."""
+    """How one kind of datastore is started, and asked whether it is ready. The data are files in one directory."""
 
     name: str
     argv: Callable[[Path, int], list[str]]
     """(data directory, port) -> arguments; the program runs in the data directory."""
     ready: Callable[[Path, int], bool]
-    compact: Callable[[Path, int], int]
-    """Forget the history up to the current revision, and return that revision."""
 
 
 def etcd(program: Path) -> Datastore:
@@ -43,7 +36,7 @@ def etcd(program: Path) -> Datastore:
             "--log-level=warn",
         ]
 
-    return Datastore(name="etcd", argv=argv, ready=_etcd_ready, compact=_etcd_compact)
+    return Datastore(name="etcd", argv=argv, ready=_etcd_ready)
 
 
 def kine(program: Path) -> Datastore:
@@ -57,7 +50,7 @@ def kine(program: Path) -> Datastore:
             "--metrics-bind-address=0",
         ]
 
-    return Datastore(name="kine", argv=argv, ready=_kine_ready, compact=_kine_compact)
+    return Datastore(name="kine", argv=argv, ready=_kine_ready)
 
 
 def _etcd_ready(_data: Path, port: int) -> bool:
@@ -68,51 +61,6 @@ def _etcd_ready(_data: Path, port: int) -> bool:
         return False
 
 
-def _etcd_compact(_data: Path, port: int) -> int:
-    """Through etcd's HTTP gateway. Raises SandboxError."""
-
-    def call(path: str, body: dict[str, Any]) -> dict[str, Any]:
-        request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data=json.dumps(body).encode())
-        with urllib.request.urlopen(request, timeout=10) as reply:  # noqa: S310
-            answer: dict[str, Any] = json.load(reply)
-            return answer
-
-    try:
-        revision = call("/v3/kv/range", {"key": "AA==", "limit": 1})["header"]["revision"]
-        call("/v3/kv/compaction", {"revision": revision, "physical": True})
-    except (OSError, KeyError, ValueError) as error:
-        raise SandboxError(f"etcd did not compact: {error}") from error
-    return int(revision)
-
-
-def _kine_file(data: Path) -> Path:
-    return data / "db" / "state.db"
-
-
 def _kine_ready(data: Path, _port: int) -> bool:
     # It writes the file's first row when it serves; the API server tries again on its own if it is a moment early.
-    return _kine_file(data).exists()
-
-
-def _kine_compact(data: Path, _port: int) -> int:
-    """As kine itself does it, in its file: kine has no call that compacts, and keeps the last 1,000 revisions.
-
-    Source: kine 0.16.4, pkg/drivers/sqlite/sqlite.go (CompactSQL) and pkg/logstructured/sqllog/sql.go (compact).
-    Raises SandboxError.
-    """
-    try:
-        with closing(sqlite3.connect(_kine_file(data), timeout=30, isolation_level=None)) as db:
-            db.execute("BEGIN IMMEDIATE")
-            (revision,) = db.execute("SELECT MAX(id) FROM kine").fetchone()
-            db.execute(
-                """DELETE FROM kine WHERE id IN (
-                       SELECT prev_revision FROM kine
-                       WHERE name != 'compact_rev_key' AND prev_revision != 0 AND id <= :revision
-                       UNION SELECT id FROM kine WHERE deleted != 0 AND id <= :revision)""",
-                {"revision": revision},
-            )
-            db.execute("UPDATE kine SET prev_revision = ? WHERE name = 'compact_rev_key'", (revision,))
-            db.execute("COMMIT")
-    except sqlite3.Error as error:
-        raise SandboxError(f"kine's file could not be compacted: {error}") from error
-    return int(revision)
+    return (data / "db" / "state.db").exists()

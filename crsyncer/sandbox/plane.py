@@ -48,8 +48,8 @@ class Plane:
         self._detached = detached
         self._processes: dict[str, Process] = {}
         self._frozen: set[str] = set()
-        self._data = self.directory / "data"
-        self._data.mkdir(parents=True, exist_ok=True)
+        self.data = self.directory / "data"
+        self.data.mkdir(parents=True, exist_ok=True)
         self._settings = self._load()
         self.server = f"https://127.0.0.1:{self._settings.api_port}"
         self.admin_token = self._settings.admin_token
@@ -62,6 +62,11 @@ class Plane:
     def port(self) -> int:
         """Where the API server listens on 127.0.0.1."""
         return self._settings.api_port
+
+    @property
+    def store_port(self) -> int:
+        """Where the datastore listens on 127.0.0.1."""
+        return self._settings.store_port
 
     def start(self) -> None:
         """Start what is not running. Returns when /readyz says ok and namespace `default` can be read."""
@@ -76,7 +81,7 @@ class Plane:
                 self._processes[component] = self._spawn(component)
                 self._frozen.discard(component)
             if component == "store":
-                self._wait(lambda: self.datastore.ready(self._data, self._settings.store_port), "store")
+                self._wait(lambda: self.datastore.ready(self.data, self.store_port), "store")
 
     def wait_ready(self) -> None:
         """The second half of `start`."""
@@ -109,13 +114,6 @@ class Plane:
         self._process(component).thaw()
         self._frozen.discard(component)
 
-    def compact(self) -> int:
-        """Make the datastore forget all history; returns the revision that it was compacted at.
-
-        Watches go on all the same, from the API server's own cache: for a 410, restart "apiserver" as well.
-        """
-        return self.datastore.compact(self._data, self._settings.store_port)
-
     def snapshot(self, directory: Path) -> None:
         """Copy the datastore, as a power cut at this moment would leave it, into a new `directory`.
 
@@ -125,7 +123,7 @@ class Plane:
         if running is not None:
             running.freeze()
         try:
-            shutil.copytree(self._data, directory)
+            shutil.copytree(self.data, directory)
         finally:
             if running is not None and "store" not in self._frozen:
                 running.thaw()
@@ -158,10 +156,6 @@ class Plane:
             namespace=namespace,
         )
 
-    def rss_bytes(self) -> int:
-        """Resident memory of the API server and the datastore."""
-        return sum(process.rss_bytes() for process in self._processes.values())
-
     def pids(self) -> dict[str, int]:
         """Process numbers by component, those that run."""
         return {component: process.pid for component, process in self._processes.items() if process.alive()}
@@ -169,7 +163,7 @@ class Plane:
     def adopt(self, pids: dict[str, int]) -> None:
         """Take over processes that another process of ours started; those that are gone are forgotten."""
         for component, pid in pids.items():
-            process = Process(pid=pid, home=self._data, log=self._log(component))
+            process = Process(pid=pid, home=self.data, log=self._log(component))
             if component in COMPONENTS and process.alive():
                 self._processes[component] = process
 
@@ -186,13 +180,13 @@ class Plane:
 
     def _spawn(self, component: str) -> Process:
         store = component == "store"
-        argv = self.datastore.argv(self._data, self._settings.store_port) if store else self._apiserver_argv()
-        return spawn(argv, log=self._log(component), cwd=self._data, detached=self._detached)
+        argv = self.datastore.argv(self.data, self.store_port) if store else self._apiserver_argv()
+        return spawn(argv, log=self._log(component), cwd=self.data, detached=self._detached)
 
     def _apiserver_argv(self) -> list[str]:
         return [
             str(self._program),
-            f"--etcd-servers=http://127.0.0.1:{self._settings.store_port}",
+            f"--etcd-servers=http://127.0.0.1:{self.store_port}",
             "--bind-address=127.0.0.1",
             "--advertise-address=127.0.0.1",
             "--endpoint-reconciler-type=none",  # nobody looks for the API server by its service
@@ -223,11 +217,11 @@ class Plane:
 
     def _replace_data(self, source: Path | None) -> None:
         self.stop(graceful=False)
-        shutil.rmtree(self._data)
+        shutil.rmtree(self.data)
         if source is None:
-            self._data.mkdir()
+            self.data.mkdir()
         else:
-            shutil.copytree(source, self._data)
+            shutil.copytree(source, self.data)
         self.start()
 
     def _wait(self, condition: Callable[[], bool], component: str) -> None:

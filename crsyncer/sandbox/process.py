@@ -19,7 +19,7 @@ from pathlib import Path
 from crsyncer.sandbox.errors import SandboxError
 
 _POLL = 0.02  # seconds
-_nursery = ThreadPoolExecutor(max_workers=1, thread_name_prefix="nursery")
+_forking_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="fork")
 
 # Runs between fork and exec, in an interpreter of its own: code in a forked child of a threaded process can deadlock.
 # 1 is PR_SET_PDEATHSIG, 9 is SIGKILL, which also ends a stopped process. A parent that died before is noticed after.
@@ -82,13 +82,6 @@ class Process:
         """SIGCONT."""
         self.signal(signal.SIGCONT)
 
-    def rss_bytes(self) -> int:
-        """Resident memory, 0 when it is gone."""
-        try:
-            return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-        except (OSError, IndexError):
-            return 0
-
     def tail(self, lines: int = 12) -> str:
         """The end of its log, for an error message."""
         try:
@@ -143,7 +136,7 @@ def spawn(
             )
 
     try:
-        popen = fork() if detached else _nursery.submit(fork).result()
+        popen = fork() if detached else _forking_thread.submit(fork).result()
     except OSError as error:
         raise SandboxError(f"cannot start {argv[0]}: {error.strerror}") from error
     return Process(pid=popen.pid, home=cwd, log=log, popen=popen)

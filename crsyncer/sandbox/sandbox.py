@@ -28,7 +28,7 @@ class Sandbox:
         self.directory = directory
         self.programs = programs
         self._temporary = temporary
-        self._guests: list[Process] = []
+        self._others: list[Process] = []
         on_robot = kine(programs.kine) if programs.kine else etcd(programs.etcd)
         self.cloud, self.robot = (
             Plane(
@@ -83,9 +83,9 @@ class Sandbox:
         sandbox = cls(directory.resolve(), programs=Binaries(**paths), detached=True)  # type: ignore[arg-type]
         for plane in (sandbox.cloud, sandbox.robot):
             plane.adopt(state["pids"].get(plane.name, {}))
-        for name, pid in state["guests"].items():
+        for name, pid in state["others"].items():
             home = sandbox.directory / name
-            sandbox._guests.append(Process(pid=pid, home=home, log=home / "log"))
+            sandbox._others.append(Process(pid=pid, home=home, log=home / "log"))
         return sandbox if sandbox.cloud.pids() or sandbox.robot.pids() else None
 
     @property
@@ -97,22 +97,22 @@ class Sandbox:
         """The administrator's kubeconfig of "cloud" or "robot"."""
         return self.directory / f"{name}.kubeconfig"
 
-    def take_in(self, guest: Process) -> None:
-        """A process that lives in a directory of its own inside ours ends with the planes, and its directory goes."""
-        self._guests.append(guest)
+    def add_process(self, process: Process) -> None:
+        """Let `down` end one more process, and remove its directory, which is inside ours."""
+        self._others.append(process)
         self._save()
 
     def down(self, *, keep: bool = False) -> None:
         """End every process and remove what `up` made, or `keep` data and logs for a later `up` in this directory."""
-        for guest in self._guests:
-            guest.stop()
+        for process in self._others:
+            process.stop()
         for plane in self.planes:
             plane.stop(graceful=keep)  # data that is thrown away is not worth the seconds of a graceful end
         (self.directory / _STATE).unlink(missing_ok=True)
         if keep:
             return
-        for guest in self._guests:
-            shutil.rmtree(guest.home, ignore_errors=True)
+        for process in self._others:
+            shutil.rmtree(process.home, ignore_errors=True)
         for plane in self.planes:
             shutil.rmtree(plane.directory, ignore_errors=True)
             self.kubeconfig(plane.name).unlink(missing_ok=True)
@@ -124,7 +124,7 @@ class Sandbox:
             "programs": {key: str(path) if path else None for key, path in asdict(self.programs).items()},
             "owner": os.getpid(),
             "pids": {plane.name: plane.pids() for plane in self.planes},
-            "guests": {guest.home.name: guest.pid for guest in self._guests},
+            "others": {process.home.name: process.pid for process in self._others},
         }
         scratch = self.directory / f".{_STATE}.new"
         scratch.write_text(json.dumps(state))

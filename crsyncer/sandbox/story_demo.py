@@ -22,25 +22,25 @@ from crsyncer.sandbox.relay import Relay
 from crsyncer.sandbox.sandbox import Sandbox
 from crsyncer.sandbox.story import Story, tell
 from crsyncer.sandbox.story_kinds import OWN, Kind, load
-from crsyncer.sandbox.story_plot import Plot
+from crsyncer.sandbox.story_steps import Steps
 
 ROBOT = "robot-1"
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
-    """What an operator may want of the demo's agent: a state directory and a configuration file, both absolute."""
+class AgentOptions:
+    """Options of the demo's agent: a state directory and a configuration file, both absolute."""
 
     state_dir: Path | None = None
     config: Path | None = None
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """Of `crsyncer run`, the state directory's aside."""
+        """Flags of `crsyncer run`, except --state-dir."""
         return ("--config", str(self.config)) if self.config else ()
 
 
-def play(story: Story, *, crds: Path | None = None, keep: bool = False, wishes: Wishes = Wishes()) -> int:
+def play(story: Story, *, crds: Path | None = None, keep: bool = False, options: AgentOptions = AgentOptions()) -> int:
     """Play the demo, and return its exit code: 1 when a step does not hold.
 
     With `keep` everything runs on afterwards, also when a step did not hold. Raises SandboxError where it cannot
@@ -52,9 +52,9 @@ def play(story: Story, *, crds: Path | None = None, keep: bool = False, wishes: 
     sandbox = Sandbox.up(directory, detached=keep, progress=partial(story.says, "sandbox"))
     kept = False
     try:
-        code = tell(story, lambda: asyncio.run(_perform(story, sandbox, kinds, wishes)))
+        code = tell(story, lambda: asyncio.run(_perform(story, sandbox, kinds, options)))
         if keep:
-            asyncio.run(_leave(story, sandbox, kinds, wishes))
+            asyncio.run(_leave(story, sandbox, kinds, options))
             kept = True
     finally:
         if not kept:
@@ -62,8 +62,8 @@ def play(story: Story, *, crds: Path | None = None, keep: bool = False, wishes: 
     return code
 
 
-async def _perform(story: Story, sandbox: Sandbox, kinds: list[Kind], wishes: Wishes) -> None:
-    """Bring the cast together, and play; the agent has ended when this returns."""
+async def _perform(story: Story, sandbox: Sandbox, kinds: list[Kind], options: AgentOptions) -> None:
+    """Run every step with an agent behind a link; the agent has ended when this returns."""
     async with AsyncExitStack() as stack:
         clusters = {
             side: await stack.enter_async_context(Cluster(sandbox.kubeconfig(plane.name)))
@@ -76,12 +76,12 @@ async def _perform(story: Story, sandbox: Sandbox, kinds: list[Kind], wishes: Wi
             cloud_kubeconfig=link.kubeconfig(home / "link.kubeconfig"),
             robot_kubeconfig=sandbox.kubeconfig("robot"),
             robot_name=ROBOT,
-            flags=wishes.flags,
-            state_dir=wishes.state_dir,
+            flags=options.flags,
+            state_dir=options.state_dir,
         )
         stack.push_async_callback(_end, agent)
         try:
-            await Plot(story, kinds, clusters, link=link, agent=agent).play()
+            await Steps(story, kinds, clusters, link=link, agent=agent).run()
         except Exception as error:
             if (log := agent.tail()) and log not in str(error):
                 story.says("agent", "the end of its log:")
@@ -97,14 +97,14 @@ async def _end(agent: AgentProcess) -> None:
 
 
 def _home(sandbox: Sandbox) -> Path:
-    """Where the agent lives."""
+    """The agent's directory."""
     home = sandbox.directory / "agent"
     home.mkdir(mode=0o700, exist_ok=True)
     return home
 
 
 def _kept_directory() -> Path:
-    """Where a kept demo lives: always the same place, so that it can be found and stopped."""
+    """The directory of a kept demo: always the same, so that it can be found and stopped."""
     directory = cache_directory() / "demo"
     if Sandbox.attach(directory) is not None:
         raise SandboxError(f"a kept demo is still running in {directory}", hint=f"stop it: {_stop(directory)}")
@@ -112,19 +112,19 @@ def _kept_directory() -> Path:
     return directory
 
 
-async def _leave(story: Story, sandbox: Sandbox, kinds: list[Kind], wishes: Wishes) -> None:
-    """Start the agent again, on the planes themselves, for the scriptable link ends with us; and say what to try."""
+async def _leave(story: Story, sandbox: Sandbox, kinds: list[Kind], options: AgentOptions) -> None:
+    """Start the agent again without the link, which ends with this process, and print what to try."""
     agent = AgentProcess(
         _home(sandbox),
         cloud_kubeconfig=sandbox.kubeconfig("cloud"),
         robot_kubeconfig=sandbox.kubeconfig("robot"),
         robot_name=ROBOT,
-        flags=wishes.flags,
+        flags=options.flags,
         detached=True,
-        state_dir=wishes.state_dir,
+        state_dir=options.state_dir,
     )
     await agent.start(ready=False)
-    sandbox.take_in(Process(pid=agent.pid, home=agent.directory, log=agent.log))
+    sandbox.add_process(Process(pid=agent.pid, home=agent.directory, log=agent.log))
     await agent.until(lambda status: status["agent"]["state"] == "running")
     kind = next((each for each in kinds if each.policy.upstream is Side.CLOUD), kinds[0])
     up, down = (

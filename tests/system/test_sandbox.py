@@ -24,6 +24,7 @@ from crsyncer.sandbox.ports import free_ports, give_back
 from crsyncer.sandbox.resource import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, NAMESPACE, Resource
 from crsyncer.sandbox.sandbox import Sandbox
 from tests.api import Api, ApiError, crd
+from tests.compaction import compact
 
 GONE = (aiohttp.ClientError, ConnectionError)
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -100,7 +101,7 @@ async def test_after_a_compaction_and_a_restart_an_old_cursor_is_gone(plane, api
     for each in "abc":
         await api.create(goals.object(each))
     last = (await api.list(goals))["metadata"]["resourceVersion"]
-    assert plane.compact() >= int(last)
+    assert compact(plane) >= int(last)
     plane.restart("apiserver", graceful=False)
     await api.until_served(goals)
     with pytest.raises(ApiError) as gone:
@@ -147,12 +148,10 @@ async def test_a_stopped_plane_comes_back_with_its_data(robot, robot_api):
     made = await robot_api.create(CONFIG_MAP.object("durable"))
     robot.stop()
     assert robot.pids() == {}
-    assert robot.rss_bytes() == 0
     with pytest.raises(GONE):
         await robot_api.request("GET", CONFIG_MAPS)
     robot.start()
     assert (await robot_api.get(made))["metadata"]["uid"] == made["metadata"]["uid"]
-    assert robot.rss_bytes() > 100 << 20
     await robot_api.delete(made)
 
 

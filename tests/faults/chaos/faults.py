@@ -13,6 +13,7 @@ from crsyncer.sandbox.agent import AgentProcess
 from crsyncer.sandbox.errors import SandboxError
 from crsyncer.sandbox.resource import CRD
 from tests.api import Api
+from tests.compaction import compact
 from tests.faults.chaos.kinds import GROUP, KINDS
 from tests.link.faults import Injection, Request
 from tests.link.link import Link
@@ -120,7 +121,7 @@ class Faults:
         self._links[side].plane.resume()
 
     async def _compact(self, side: str) -> None:
-        await asyncio.to_thread(self._links[side].plane.compact)
+        await asyncio.to_thread(compact, self._links[side].plane)
 
     async def _edit_crds(self, side: str) -> None:
         """A new description of one kind after the other: its storage is made anew, and answers 429 meanwhile."""

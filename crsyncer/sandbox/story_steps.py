@@ -1,4 +1,4 @@
-"""What happens in the demo, step by step, for any set of kinds."""
+"""The steps of the demo, for any set of kinds."""
 
 import asyncio
 import json
@@ -17,8 +17,8 @@ from crsyncer.sandbox.story_kinds import Json, Kind, content
 _MEANING = {0: "healthy", 11: "offline: the robot goes on alone", 13: "the agent is not running"}
 
 
-class Plot:
-    """One telling. People and controllers act on the API servers themselves; only the agent uses the link."""
+class Steps:
+    """Runs the steps once. People and controllers use the API servers directly; only the agent uses the link."""
 
     def __init__(
         self, story: Story, kinds: list[Kind], clusters: Mapping[Side, Cluster], *, link: Relay, agent: AgentProcess
@@ -33,8 +33,8 @@ class Plot:
         self._waiting = sum(kind in self._on_robot for kind in self._reporting)
         """How many objects have a status that the cloud does not know, once the link is cut."""
 
-    async def play(self) -> None:
-        """Every step, up to the first that does not hold. Raises Untrue."""
+    async def run(self) -> None:
+        """Run every step, up to the first that does not hold. Raises Untrue."""
         await self._planes()
         for title, step in (
             ("The same CRDs are applied to both; those on the robot say what is synced", self._apply),
@@ -123,7 +123,7 @@ class Plot:
         robot = self._clusters[Side.ROBOT]
         old = {}
         for kind in self._on_robot:
-            copy = await robot.find(kind.resource, kind.object(1, 1)) or {}
+            copy = await robot.get(kind.resource, kind.object(1, 1))
             old[kind.name] = copy["metadata"]["uid"]
             await robot.delete(kind.resource, copy)
             self._story.says(Side.ROBOT, f"deletes {_named(kind, 1)}, uid {old[kind.name][:8]}…")
@@ -172,7 +172,7 @@ class Plot:
         await self._agent_says("healthy, nothing waits", lambda status: _in_sync(status, len(self._kinds)))
         await self._status(0)
 
-    # What the steps are made of
+    # Parts of steps
 
     async def _report(self, number: int, *, kinds: list[Kind] | None = None) -> None:
         """A controller writes the status of each first copy."""
@@ -195,8 +195,7 @@ class Plot:
 
     async def _original_has(self, kind: Kind, report: int) -> Seen:
         side = kind.policy.upstream
-        original = await self._clusters[side].find(kind.resource, kind.object(1, 1))
-        found = (original or {}).get("status")
+        found = (await self._clusters[side].get(kind.resource, kind.object(1, 1))).get("status")
         holds = kind.synced(found) == kind.synced(kind.report(report))
         return Seen(side, f"{_named(kind, 1)} status {_json(found)}", holds)
 
