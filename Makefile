@@ -62,12 +62,16 @@ lock: ## resolve requirements.lock anew
 clean: ## remove what the other targets made in this checkout
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage bench.json dist
 
-# The environment is complete or absent: the stamp is written last.
-$(STAMP): requirements.lock pyproject.toml
+# Both stamps are written last: an environment is complete, or made anew. An edit of pyproject.toml alone, such as of a
+# command's name or a lint rule, installs nothing but ourselves.
+$(STAMP): $(VENV)/.packages pyproject.toml
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q crsyncer  # also where Python is told to keep nothing it compiles
+	@touch $@
+
+$(VENV)/.packages: requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "crsyncer needs Python >= 3.11: make PYTHON=python3.11 ..."; exit 1; }
 	@echo "setting up $(VENV) (about half a minute, once)"
 	@$(PYTHON) -m venv --clear $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	@$(BIN)/python -m compileall -q crsyncer  # also where Python is told to keep nothing it compiles
 	@touch $@
