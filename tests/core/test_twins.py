@@ -70,3 +70,12 @@ def test_an_object_that_was_away_is_a_new_one():
     twins.forget("goals.x", KEY)
     assert not saw(twins, written((OTHER, "1970-01-01T00:19:00Z")), known=False)
     assert not saw(twins, written((OTHER, "1970-01-01T00:19:00Z")))
+
+
+def test_a_kind_that_is_not_synced_any_more_takes_its_twin_with_it_and_no_other_kinds():
+    for resource, remains in (("goals.x", False), ("tasks.x", True)):
+        twins = Twins(OWN)
+        assert saw(twins, written((OTHER, "1970-01-01T00:18:00Z")))
+        twins.forget(resource)
+        assert (twins.twin(5.0) is not None) is remains
+        assert saw(twins, written((OTHER, "1970-01-01T00:18:00Z")), now=5.0) is not remains, "seen again, not twice"
