@@ -15,7 +15,8 @@ def scene(seed: int = 0, **kinds: Mapping[str, Any]) -> Iterator[World]:
     with World(seed, kinds=kinds or None) as made:
         checker = Checker(made, specs(made.kinds))
         yield made
-        assert checker.violations + made.troubles == []
+        wrong = checker.violations + made.troubles
+        assert wrong == [], "\n".join(map(str, wrong))
 
 
 @contextmanager
