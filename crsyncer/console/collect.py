@@ -10,7 +10,7 @@ from crsyncer.core.model import Side
 from crsyncer.engine.deletion_holds import DELETION_HOLDS
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.kinds import KindEntry
-from crsyncer.engine.reconciler import CONTENT
+from crsyncer.engine.outcomes import CONTENT
 from crsyncer.runtime.connection import Connection, ConnectionState
 from crsyncer.runtime.dispatcher import Dispatcher
 from crsyncer.runtime.listwatch import Phase
@@ -41,7 +41,7 @@ def outbox_facts(rows: Mapping[str, KindEntry]) -> OutboxFacts:
     return OutboxFacts(
         depth=len(waiting),
         oldest=min((row.since for row in waiting), default=None),
-        dead_letters=sum(row.dead for row in waiting) + sum(len(kind.reconciler.refused) for kind in kinds),
+        dead_letters=sum(row.dead for row in waiting) + sum(len(kind.reconciler.outcomes.refused) for kind in kinds),
     )
 
 
@@ -102,7 +102,9 @@ def _with_counts(facts: KindFacts, kind: Kind, dispatchers: Mapping[Side, Dispat
         facts.relists[side] = sum(r.relists for r in watches)
         facts.resumes[side] = sum(r.resumes for r in watches)
     # What was refused for good waits for somebody, and is counted as that.
-    waiting = dispatchers[kind.policy.downstream].waiting(kind.policy.resource, CONTENT, but=kind.reconciler.refused)
+    waiting = dispatchers[kind.policy.downstream].waiting(
+        kind.policy.resource, CONTENT, but=kind.reconciler.outcomes.refused
+    )
     return replace(facts, pending_spec=waiting, pending_status=len(cache.pending))
 
 
@@ -119,8 +121,8 @@ def _state(row: KindEntry, connections: Mapping[Side, Connection], *, deletions_
         return "kind-missing", f"the {row.policy.upstream} does not serve the kind any more, or is about to delete it"
     if Phase.FORBIDDEN in by_phase:
         return "forbidden", by_phase[Phase.FORBIDDEN]
-    if row.kind.reconciler.denied:
-        return "forbidden", next(iter(row.kind.reconciler.denied.values()))
+    if row.kind.reconciler.outcomes.denied:
+        return "forbidden", next(iter(row.kind.reconciler.outcomes.denied.values()))
     if deletions_held:
         return "held", None
     for side, connection in connections.items():

@@ -11,10 +11,11 @@ from crsyncer.console.report import kind_row
 from crsyncer.console.target import find_key, find_resource
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.text import rfc3339
+from crsyncer.engine.context import EngineContext
 from crsyncer.engine.deletion_holds import DELETION_HOLDS
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.kinds import KindEntry, Kinds
-from crsyncer.engine.reconciler import CONTENT, STATUS, EngineContext
+from crsyncer.engine.outcomes import CONTENT, STATUS
 from crsyncer.errors import SyncError
 from crsyncer.runtime.connection import Connection, ConnectionState
 from crsyncer.runtime.dispatcher import Job
@@ -140,7 +141,7 @@ class ControlCommands:
                     "dead": row.dead,
                     "nextTry": rfc3339(self._next_try(kind, STATUS, key)),
                 }
-            for key, refusal in kind.reconciler.refused.items():
+            for key, refusal in kind.reconciler.outcomes.refused.items():
                 yield {
                     **_named(policy.resource, key, what="content", to=policy.downstream),
                     "since": None,
@@ -154,7 +155,7 @@ class ControlCommands:
         revived = []
         for kind in self._running_kinds(resource):
             rows = kind.cache.pending
-            letters = {*kind.reconciler.refused, *(key for key, row in rows.items() if row.dead or name)}
+            letters = {*kind.reconciler.outcomes.refused, *(key for key, row in rows.items() if row.dead or name)}
             for key in [find_key(name, letters)] if name else sorted(letters):
                 if key not in letters:
                     raise SyncError(f"nothing of {key} of {kind.policy.resource} is pending", hint=_LIST)
@@ -164,9 +165,9 @@ class ControlCommands:
 
     def _drop(self, resource: str, name: str, *, confirmed: bool) -> Json:
         kind = self._running_kind(resource)
-        key = find_key(name, {*kind.cache.pending, *kind.reconciler.refused})
+        key = find_key(name, {*kind.cache.pending, *kind.reconciler.outcomes.refused})
         row = kind.cache.pending.get(key)
-        if row is None and key in kind.reconciler.refused:
+        if row is None and key in kind.reconciler.outcomes.refused:
             raise SyncError(
                 f"the {kind.policy.downstream} refuses the content of {key}, and that is nothing to be dropped",
                 hint=f"correct or delete the object in the {kind.policy.upstream}",
@@ -251,7 +252,7 @@ class ControlCommands:
         kind, cache = row.kind, row.kind.cache
         key = find_key(name, cache.known_keys(), namespaced=kind.policy.namespaced)
         bodies = {side: await self._store.body(side, resource, key) for side in Side}
-        refusal = kind.reconciler.refused.get(key)
+        refusal = kind.reconciler.outcomes.refused.get(key)
         facts = ObjectFacts(
             resource,
             key,

@@ -45,3 +45,13 @@ def shown(body: Json, uid: str = "") -> Json:
         message = "the answer does not show the object that was asked for"
         raise Unsure(message, hint="does an API server answer at this address?")
     return metadata
+
+
+def lasting(error: SyncError, *, tries: int, unchanged: bool = False) -> SyncError:
+    """The error as Never, where the same answer came in so many tries that asking again will not help.
+
+    That is so of an object that is too large for the server's storage, which answers 500, and of what is refused over
+    an object that is `unchanged`.
+    """
+    repeats = TOO_LARGE in str(error) or (unchanged and isinstance(error, Refused))
+    return Never(str(error)) if repeats and tries >= REFUSALS_BEFORE_DEAD else error

@@ -8,9 +8,9 @@ from crsyncer.core.calls import Call
 from crsyncer.core.guard import Holds
 from crsyncer.core.model import Side
 from crsyncer.core.twins import Twins
+from crsyncer.engine.context import EngineContext
 from crsyncer.engine.deletion_holds import ISSUED
 from crsyncer.engine.kinds import Kinds
-from crsyncer.engine.reconciler import EngineContext
 from crsyncer.ports import Cluster, Observer, Store
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.dispatcher import Dispatcher, Job

@@ -14,11 +14,13 @@ from crsyncer.core.queue import Priority
 from crsyncer.core.watch import EventType
 from crsyncer.engine.audit import Auditor
 from crsyncer.engine.cache import Cache
+from crsyncer.engine.context import EngineContext
 from crsyncer.engine.deletion_check import DeletionCheck
 from crsyncer.engine.deletion_holds import MANUAL, DeletionHolds
 from crsyncer.engine.informer import Informer, Rewind
 from crsyncer.engine.missing_kind import MissingKind
-from crsyncer.engine.reconciler import CHECK, CONTENT, EngineContext, Reconciler
+from crsyncer.engine.outcomes import CHECK, CONTENT
+from crsyncer.engine.reconciler import Reconciler
 from crsyncer.engine.relists import Relists
 from crsyncer.engine.restores import Restores
 from crsyncer.runtime.dispatcher import Job
@@ -144,7 +146,7 @@ class Kind:
 
     def revive(self) -> None:
         """The CRD has changed, or a human asks: what was refused is tried again at once."""
-        self.reconciler.refused.clear()
+        self.reconciler.outcomes.refused.clear()
         for key in self.cache.known_keys():
             self.reconciler.look(key)
 
@@ -162,7 +164,7 @@ class Kind:
 
     def retry(self, key: Key) -> None:
         """A human asks: what was refused of an object is tried again at once."""
-        self.reconciler.refused.pop(key, None)
+        self.reconciler.outcomes.refused.pop(key, None)
         self.reconciler.outbox.revive(key)
         self.reconciler.look(key)
 
@@ -199,7 +201,7 @@ class Kind:
             stamp = None if copy is None else copy.stamp
             if raw is not None and stamp is not None and stamp.upstream_uid != raw["metadata"]["uid"]:
                 self._missing_kind.kind_alive.doubt()  # its successor may have come with the kind's
-            self.reconciler.arrived.setdefault(job, asyncio.get_running_loop().time())
+            self.reconciler.outcomes.heard(job)
             if key in self.cache.pending:
                 # What was refused before may be taken now (S10).
                 self.reconciler.queue_status(key, self.reconciler.outbox.priority(key))
@@ -232,7 +234,8 @@ class Kind:
             self._missing_kind.check()
             self._confirm_outbox()
             if self._relists.complete(side):
-                self.reconciler.refused.clear()  # a change of the CRD has it listed anew, and may change what it takes
+                # A change of the CRD has it listed anew, and may change what it takes.
+                self.reconciler.outcomes.refused.clear()
         else:
             if self._relists.complete(side):
                 self._missing_kind.kind_alive.doubt()

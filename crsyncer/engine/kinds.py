@@ -12,9 +12,9 @@ from crsyncer.core.backoff import RETRY
 from crsyncer.core.model import Edition, Json, Side
 from crsyncer.core.policy import SPEC_SOURCE, Policy, read_policy
 from crsyncer.core.watch import Anchor, EventType
+from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.negotiation import Disagreement, negotiate, provisional, with_terms
-from crsyncer.engine.reconciler import EngineContext
 from crsyncer.errors import Unsure
 from crsyncer.runtime.dispatcher import Job
 from crsyncer.runtime.listwatch import ListWatch, Phase

@@ -3,19 +3,19 @@
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from http import HTTPStatus
 from typing import Any
 
-from crsyncer.core import calls
 from crsyncer.core.actions import Agreed, SendStatus
-from crsyncer.core.answers import REFUSALS_BEFORE_DEAD, judge, shown
-from crsyncer.core.model import Gap, Key, Pending, Proof, View
+from crsyncer.core.answers import lasting, shown
+from crsyncer.core.deliver import Delivery, deliver
+from crsyncer.core.model import Key, Pending, Proof
 from crsyncer.core.policy import Policy
 from crsyncer.core.project import digest, map_generation, note_observed
 from crsyncer.core.queue import Priority
 from crsyncer.engine.cache import Cache
-from crsyncer.errors import Never, NotAllowed, Refused, SyncError
-from crsyncer.ports import Reply, Store
+from crsyncer.engine.status_writer import StatusWriter
+from crsyncer.errors import Never, Refused, SyncError
+from crsyncer.ports import Store
 from crsyncer.runtime.connection import Connection
 
 log = logging.getLogger(__name__)
@@ -32,17 +32,12 @@ class Outbox:
     def __init__(
         self, connection: Connection, *, policy: Policy, cache: Cache, store: Store, clock: Callable[[], float]
     ) -> None:
-        self._connection = connection
+        self._writer = StatusWriter(connection, policy=policy, store=store)
         self._policy = policy
         self._cache = cache
-        self._store = store
         self._clock = clock
         self._unproven = dict.fromkeys(cache.pending, Proof.UNCHECKED)
         """Rows of the store that nothing has shown to be the newest: upstream may have newer statuses."""
-        self._patch_refused = f"put-status:{policy.resource}"
-        self._puts = bool(store.get_meta(self._patch_refused))
-        """Whether the next status is written by PUT instead of PATCH."""
-        self._refused_both = False
         self.suspicions = 0
         """How often there was reason to ask upstream anew where it takes statuses; counted once in a while only."""
         self._suspected_at = 0.0
@@ -101,17 +96,6 @@ class Outbox:
             else:
                 del self._unproven[key]
 
-    def _overtaken(self, key: Key, upstream: View) -> bool:
-        """Whether upstream has had a newer status since a row without a copy was made, as far as anybody can tell.
-
-        It is not older than what upstream had acknowledged by then. What else upstream has came later, from us with
-        a later state of this store, or from somebody. Where it is not known any more what was acknowledged, the row
-        was saved from a broken database, and is as new as that.
-        """
-        record = self._cache.record(key)
-        known = record.upstream_uid == upstream.uid
-        return self.proof(key) is Proof.MISSING and known and upstream.status not in ("", record.accepted)
-
     def priority(self, key: Key) -> Priority:
         """Final statuses before periodic ones (S7.2)."""
         row = self._cache.pending[key]
@@ -124,37 +108,33 @@ class Outbox:
         row = self._cache.pending.get(key)
         if row is None:
             return False
-        upstream = self._cache.observe(self._policy.upstream, key).of(row.upstream_uid)
-        # A row that was saved from a broken database, without its copy, may be older than what upstream has.
-        unseen = Gap.UNSEEN in (upstream, self._cache.observe(self._policy.downstream, key).found)
-        if unseen or self.proof(key) is Proof.UNCHECKED:
-            return False
-        if not isinstance(upstream, View):
-            log.info("status of %s dropped: its upstream object is gone", key)
-            self._cache.set_pending(key, None)
-            return False
-        if self._maps:
+        upstream = self._cache.views[self._policy.upstream].get(key)
+        if self._maps and upstream is not None and upstream.uid == row.upstream_uid:
             record = self._cache.record_of(key, upstream.uid)
             self._cache.remember(key, replace(record, generations=note_observed(row.value, record.generations)))
         value = self._value(key, row)
         wire = _wire(value)
-        overtaken = row.merged and row.attempts  # what was tried before may yet land: only an answer counts
-        if upstream.status == wire and not overtaken:
-            self._acknowledge(key, row, wire=wire, resource_version="")
-            return False
-        if self._overtaken(key, upstream):
-            log.warning("status of %s given up: %s had another after it", key, self._policy.upstream)
-            self._cache.set_pending(key, None)
-            return False
-        if self._policy.subtree is not None and upstream.odd_status:
-            raise Never("upstream's status is not an object, so there is no place for the subtree")
+        match self._delivery(key, row, wire):
+            case Delivery.KEEP:
+                return False
+            case Delivery.ACKNOWLEDGE:
+                self._acknowledge(key, row, wire=wire, resource_version="")
+                return False
+            case Delivery.NO_OBJECT | Delivery.OVERTAKEN as reason:
+                level = logging.INFO if reason is Delivery.NO_OBJECT else logging.WARNING
+                log.log(level, "%s %s: a status is given up: %s", self._policy.resource, key, reason)
+                self._cache.set_pending(key, None)
+                return False
+            case Delivery.NO_PLACE as reason:
+                raise Never(reason)
+            case Delivery.SEND:
+                upstream = self._cache.views[self._policy.upstream][key]
         try:
-            reply = await self._write(key, upstream, value)
+            reply = await self._writer.write(key, upstream, value, exact=self.proof(key) is Proof.MISSING)
         except Refused as error:
             self._suspect()
-            if failures + 1 >= REFUSALS_BEFORE_DEAD and self._cache.views[self._policy.upstream].get(key) == upstream:
-                raise Never(f"upstream keeps refusing the status: {error}") from None
-            raise
+            unchanged = self._cache.views[self._policy.upstream].get(key) == upstream
+            raise lasting(error, tries=failures + 1, unchanged=unchanged) from None
         metadata = shown(reply.body, upstream.uid)
         version = str(metadata.get("resourceVersion") or "")
         if version == upstream.resource_version:
@@ -162,6 +142,18 @@ class Outbox:
         await self._cache.status_written(key, metadata=metadata, value=value)
         self._acknowledge(key, row, wire=wire, resource_version=version)
         return True
+
+    def _delivery(self, key: Key, row: Pending, wire: str) -> Delivery:
+        """What is done with a row now."""
+        return deliver(
+            row,
+            self._cache.observe(self._policy.upstream, key),
+            self._cache.observe(self._policy.downstream, key),
+            self._policy,
+            self._cache.record(key),
+            value=wire,
+            proof=self.proof(key),
+        )
 
     @property
     def _maps(self) -> bool:
@@ -204,51 +196,6 @@ class Outbox:
         if now - self._suspected_at > _SUSPECT_SECONDS:
             self.suspicions += 1
             self._suspected_at = now
-
-    async def _write(self, key: Key, upstream: View, value: Any) -> Reply:
-        if not self._puts:
-            exact = self.proof(key) is Proof.MISSING  # upstream may be at another version than we have heard of yet
-            call = calls.patch_status(self._policy, key, upstream.uid, value, upstream=upstream, exact=exact)
-            try:
-                reply = await self._ask(call)
-            except NotAllowed as error:
-                if error.status != HTTPStatus.FORBIDDEN:
-                    raise
-                self._puts = True  # existing roles grant only `update` (S4.2)
-                if self._refused_both:
-                    raise
-            else:
-                self._remember_puts(False)
-                return reply
-        body = await self._store.body(self._policy.upstream, self._policy.resource, key)
-        if body is None:
-            raise Refused("upstream's object is not in the store yet")
-        if self._policy.status_endpoint[self._policy.upstream] and self._policy.subtree is None:
-            # Only the status travels, so the newest version that is known will do. Elsewhere the body's own version
-            # must guard what travels along with it: an older body never goes out under a newer version.
-            body = {**body, "metadata": {**body["metadata"], "resourceVersion": upstream.resource_version}}
-        try:
-            reply = await self._ask(calls.put_status(self._policy, key, upstream.uid, value, upstream=body))
-        except NotAllowed as error:
-            if error.status == HTTPStatus.FORBIDDEN:
-                self._puts, self._refused_both = False, True  # from now on a try is one request, of either kind in turn
-            raise
-        self._remember_puts(True)
-        return reply
-
-    def _remember_puts(self, puts: bool) -> None:
-        """Remember for the kind how upstream takes a status."""
-        self._refused_both = False
-        if bool(self._store.get_meta(self._patch_refused)) != puts:
-            self._store.put_meta(self._patch_refused, puts)
-
-    async def _ask(self, call: calls.Call) -> Reply:
-        reply = await self._connection.request(call)
-        patch = call.method == "PATCH"
-        error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after, patch=patch)
-        if error is not None:
-            raise error
-        return reply
 
     def _acknowledge(self, key: Key, row: Pending, *, wire: str, resource_version: str) -> None:
         """Upstream has the row's value. A newer row that came meanwhile stays (S6.3), and one to be told otherwise."""

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, assert_never
 
 from crsyncer.core.actions import (
@@ -19,59 +18,26 @@ from crsyncer.core.actions import (
     Wait,
     Why,
 )
-from crsyncer.core.answers import REFUSALS_BEFORE_DEAD, TOO_LARGE
 from crsyncer.core.decide import decide
-from crsyncer.core.guard import DriftBrake, Holds
-from crsyncer.core.model import Gap, Key, Side
+from crsyncer.core.guard import DriftBrake
+from crsyncer.core.model import Gap, Key
 from crsyncer.core.policy import Policy
 from crsyncer.core.project import status_value
 from crsyncer.core.queue import Priority
-from crsyncer.core.twins import Twins
 from crsyncer.engine.cache import Cache
+from crsyncer.engine.context import EngineContext
 from crsyncer.engine.deletion_check import DeletionCheck
 from crsyncer.engine.deletion_holds import DeletionHolds
 from crsyncer.engine.outbox import Outbox
+from crsyncer.engine.outcomes import CHECK, CONTENT, STATUS, Outcomes
 from crsyncer.engine.writer import Write, Writer
-from crsyncer.errors import Never, NotAllowed, Refused, SyncError, Throttled
-from crsyncer.ports import Observer, Store
-from crsyncer.runtime.connection import Connection
-from crsyncer.runtime.dispatcher import Dispatcher, Job
-from crsyncer.runtime.resume_check import ResumeCheck
+from crsyncer.errors import Refused, SyncError
+from crsyncer.runtime.dispatcher import Job
 
 log = logging.getLogger(__name__)
 
-CONTENT, STATUS, CHECK = "content", "status", "check"
-_DEAD_RETRY_SECONDS = 3600.0
 _TAKEN_RETRY_SECONDS = 15.0
 _VERBS = {Create: "create", Update: "update", Delete: "delete"}
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """What downstream said to which upstream content; tried again at `until` (event loop time, seconds)."""
-
-    content: str
-    message: str
-    until: float
-
-
-@dataclass(frozen=True, slots=True)
-class EngineContext:
-    """What all kinds share. `clock` is Unix time in seconds, `watch_timeout` a watch's length in seconds,
-    `audit_interval` the seconds between two audits of a kind, more or less.
-    """
-
-    connections: dict[Side, Connection]
-    resume_checks: dict[Side, ResumeCheck]
-    dispatchers: dict[Side, Dispatcher]
-    store: Store
-    observer: Observer
-    holds: Holds
-    twins: Twins
-    clock: Callable[[], float]
-    watch_timeout: int
-    audit_interval: float
-    noticed: Callable[[], None]
 
 
 class Reconciler:
@@ -94,19 +60,14 @@ class Reconciler:
     ) -> None:
         self.policy = policy
         self.cache = cache
-        self.refused: dict[Key, Refusal] = {}
-        """Copies that downstream refuses for good (S3.6)."""
-        self.denied: dict[Job, str] = {}
-        """What the credential may not write, until it may, or nothing is left to be written."""
         self.creating: set[Key] = set()
         """Copies that may exist already, unseen."""
         self.unverified: set[Key] = set()
         """Copies that are to be compared with upstream whatever is remembered of them (S4.8)."""
-        self.arrived: dict[Job, float] = {}
-        """When what is to be looked at was heard of, in event loop time, seconds."""
         self._context = context
         self._up = context.connections[policy.upstream]
         self.outbox = Outbox(self._up, policy=policy, cache=cache, store=context.store, clock=context.clock)
+        self.outcomes = Outcomes(cache=cache, outbox=self.outbox, context=context)
         self._writer = Writer(
             context.connections[policy.downstream],
             policy=policy,
@@ -148,28 +109,26 @@ class Reconciler:
         try:
             verb = await self._halves[job.half](job)
         except SyncError as error:
-            self._failed(job, error)
-            return
+            self.outcomes.failed(job, error)
         except Exception:
             # A defect that one object meets must not stop the others; it is logged whole, and met again later.
             log.exception("%s %s: the %s could not be looked at", self.policy.resource, job.key, job.half)
-            self._dispatcher(job).failed(job)
+            self.outcomes.dispatcher(job).failed(job)
             return
-        dispatcher = self._dispatcher(job)
-        dispatcher.succeeded(job)
-        self._denied(job, None)
-        if verb is None:
-            self._context.observer.noop()
-            self.arrived.pop(job, None)
-            return
-        side = self.policy.downstream if job.half == CONTENT else self.policy.upstream
-        self._context.observer.write(side, self.policy.resource, verb, "done")
-        arrived = self.arrived.pop(job, None)
-        if arrived is not None:
-            seconds = asyncio.get_running_loop().time() - arrived
-            self._context.observer.latency("spec" if job.half == CONTENT else "status", seconds)
-        if job.half == CONTENT and verb != "delete":
-            dispatcher.add(job, Priority.SPEC)  # a write may be followed by another: a create by its status
+        else:
+            self.outcomes.done(job, verb)
+            if verb is not None and (job.half == STATUS or verb != "delete"):
+                self._look_again(job)
+        if job.half == STATUS and self.cache.observe(self.policy.downstream, job.key).found is Gap.ABSENT:
+            # A vanished copy may have been waiting for its last status to go first (S5.2).
+            self._context.dispatchers[self.policy.downstream].add(job._replace(half=CONTENT), Priority.SPEC)
+
+    def _look_again(self, job: Job) -> None:
+        """A write may be followed by another: a create by its status, a status by a newer one."""
+        if job.half == CONTENT:
+            self.outcomes.dispatcher(job).add(job, Priority.SPEC)
+        elif job.key in self.cache.pending:
+            self.queue_status(job.key, self.outbox.priority(job.key))
 
     def plan(self, key: Key) -> Plan:
         """What would have to be done for an object now."""
@@ -183,7 +142,7 @@ class Reconciler:
             proof=self.outbox.proof(key),
             reachable=self._up.up.is_set(),
             behind=self.cache.is_behind(key),
-            refused=self._refused(key),
+            refused=self.outcomes.refused_content(key),
             verify=key in self.unverified,
         )
 
@@ -199,7 +158,7 @@ class Reconciler:
             self._wait(job, action.until)
             return None
         if action is None:
-            self.refused.pop(key, None)
+            self.outcomes.refused.pop(key, None)
             self.cache.tidy(key)
             self._settled(key)
             self._unhold(key, plan.status)
@@ -214,7 +173,7 @@ class Reconciler:
                 self.creating.discard(key)
             if hold is not None:
                 # The object that has the name is out of our sight: no event will tell that it is gone.
-                self._dispatcher(job).later(job, _TAKEN_RETRY_SECONDS)
+                self.outcomes.dispatcher(job).later(job, _TAKEN_RETRY_SECONDS)
         if hold is not None:
             self._hold(key, hold)
             return None
@@ -237,7 +196,7 @@ class Reconciler:
             case Update(why=Why.DRIFT):
                 wait = self._drift.wait(key, asyncio.get_running_loop().time())
                 if wait > 0:
-                    self._dispatcher(job).later(job, wait)
+                    self.outcomes.dispatcher(job).later(job, wait)
                     return await self._writer.contested(key)
         return None
 
@@ -278,12 +237,6 @@ class Reconciler:
             if hold is not None:
                 self._hold(job.key, hold)
 
-    def _refused(self, key: Key) -> str:
-        """The upstream content that downstream has refused, and that is not to be tried again yet (S3.6)."""
-        refusal = self.refused.get(key)
-        over = refusal is None or refusal.until <= asyncio.get_running_loop().time()
-        return "" if over or refusal is None else refusal.content
-
     def _wait(self, job: Job, until: Until) -> None:
         """Have the event come about that the content waits for."""
         match until:
@@ -294,8 +247,7 @@ class Reconciler:
             case Until.STATUS_SHOWN:
                 raise Refused("upstream is about to show a newer status")
             case Until.RETRY:
-                seconds = self.refused[job.key].until - asyncio.get_running_loop().time()
-                self._dispatcher(job).later(job, max(0.0, seconds))
+                self.outcomes.dispatcher(job).later(job, self.outcomes.retry_in(job.key))
             case Until.COPIES_LISTED:
                 pass  # every key is looked at when a list has come
             case _:
@@ -308,11 +260,8 @@ class Reconciler:
             case SendStatus():
                 priority = self.outbox.take(key, action, value)
                 if priority is not None:
-                    job = Job(self.policy.resource, STATUS, key)
-                    self.arrived.setdefault(job, asyncio.get_running_loop().time())
-                    if (
-                        self._up.up.is_set()
-                    ):  # else `look` queues it, by what it is worth when the connection is back (S7.2)
+                    self.outcomes.heard(Job(self.policy.resource, STATUS, key))
+                    if self._up.up.is_set():  # else `look` queues it when the connection is back (S7.2)
                         self.queue_status(key, priority)
             case Agreed():
                 self.outbox.agree(key, action)
@@ -333,61 +282,13 @@ class Reconciler:
     async def _status(self, job: Job) -> str | None:
         suspicions = self.outbox.suspicions
         try:
-            sent = await self.outbox.send(job.key, self._dispatcher(job).failures(job))
+            sent = await self.outbox.send(job.key, self.outcomes.dispatcher(job).failures(job))
         finally:
             if self.outbox.suspicions > suspicions:
                 self._context.noticed()
-        self._status_tried(job.key)
-        if job.key in self.cache.pending and sent:
-            self.queue_status(job.key, self.outbox.priority(job.key))
         return "status" if sent else None
 
-    def _status_tried(self, key: Key) -> None:
-        """A vanished copy may have been waiting for its last status to go first (S5.2)."""
-        if self.cache.observe(self.policy.downstream, key).found is Gap.ABSENT:
-            content = Job(self.policy.resource, CONTENT, key)
-            self._context.dispatchers[self.policy.downstream].add(content, Priority.SPEC)
-
-    # Failures and holds
-
-    def _failed(self, job: Job, error: SyncError) -> None:
-        """It did not happen, or nobody knows (S10): say so once, and decide when to look again."""
-        side = self.policy.downstream if job.half == CONTENT else self.policy.upstream
-        dispatcher = self._dispatcher(job)
-        if TOO_LARGE in str(error) and dispatcher.failures(job) + 1 >= REFUSALS_BEFORE_DEAD:
-            error = Never(str(error))
-        result = type(error).__name__.lower()
-        verb = "status" if job.half == STATUS else "content"
-        self._context.observer.write(side, self.policy.resource, verb, result)
-        level = logging.DEBUG if isinstance(error, Refused) else logging.WARNING
-        log.log(level, "%s %s %s: %s: %s", side, self.policy.resource, job.key, result, error)
-        match error:
-            case Never():
-                self._dead(job, error)
-                dispatcher.later(job, _DEAD_RETRY_SECONDS)
-            case Throttled(retry_after=seconds):
-                dispatcher.slow_down(seconds)
-                dispatcher.later(job, seconds)
-            case NotAllowed(status=status):
-                self._denied(job, str(error) if status == 403 else None)
-                dispatcher.failed(job)
-            case Refused():
-                dispatcher.failed(job, conflict=True)
-            case _:
-                dispatcher.failed(job)
-        if job.half == STATUS:
-            if not isinstance(error, Never):
-                self.outbox.tried(job.key, error)
-            self._status_tried(job.key)
-
-    def _dead(self, job: Job, error: SyncError) -> None:
-        if job.half == STATUS:
-            self.outbox.mark_dead(job.key, error)
-            return
-        upstream = self.cache.views[self.policy.upstream].get(job.key)
-        until = asyncio.get_running_loop().time() + _DEAD_RETRY_SECONDS
-        self.refused[job.key] = Refusal(upstream.content if upstream else "", str(error), until)
-        self._context.noticed()
+    # Holds
 
     def _hold(self, key: Key, hold: Hold) -> None:
         if self._deletion_holds.hold(key, hold):
@@ -397,15 +298,3 @@ class Reconciler:
     def _unhold(self, key: Key, status: StatusAction | None) -> None:
         """What held the content is over; a status that is held for its own sake (S4.5) stays so."""
         self._deletion_holds.unhold(key, kept=status.reason if isinstance(status, Hold) else None)
-
-    def _denied(self, job: Job, message: str | None) -> None:
-        if message is None:
-            if self.denied.pop(job, None) is not None:
-                self._context.noticed()
-        elif self.denied.get(job) != message:
-            self.denied[job] = message
-            self._context.noticed()
-
-    def _dispatcher(self, job: Job) -> Dispatcher:
-        side = self.policy.downstream if job.half == CONTENT else self.policy.upstream
-        return self._context.dispatchers[side]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, cast
 
-from crsyncer.core import answers, backoff, calls, decide, guard, project, watch
+from crsyncer.core import answers, backoff, calls, decide, deliver, guard, project, watch
 from crsyncer.core.model import Observation
 from crsyncer.core.queue import WorkQueue
 from crsyncer.engine.cache import Cache
@@ -115,9 +115,9 @@ MUTANTS = (
     ),
     Mutant(
         "a status is sent to whoever has the name now",
-        Outbox.send,
-        ".of(row.upstream_uid)",
-        ".found",
+        deliver.deliver,
+        "own = upstream.of(row.upstream_uid)",
+        "own = upstream.found",
         noticed_by="S4_1_a",
     ),
     Mutant(

@@ -1,0 +1,31 @@
+"""The parts of the engine that all kinds share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from crsyncer.core.guard import Holds
+from crsyncer.core.model import Side
+from crsyncer.core.twins import Twins
+from crsyncer.ports import Observer, Store
+from crsyncer.runtime.connection import Connection
+from crsyncer.runtime.dispatcher import Dispatcher
+from crsyncer.runtime.resume_check import ResumeCheck
+
+
+@dataclass(frozen=True, slots=True)
+class EngineContext:
+    """What all kinds share. `clock` is Unix time in seconds, `watch_timeout` a watch's length in seconds,
+    `audit_interval` the seconds between two audits of a kind, more or less.
+    """
+
+    connections: dict[Side, Connection]
+    resume_checks: dict[Side, ResumeCheck]
+    dispatchers: dict[Side, Dispatcher]
+    store: Store
+    observer: Observer
+    holds: Holds
+    twins: Twins
+    clock: Callable[[], float]
+    watch_timeout: int
+    audit_interval: float
+    noticed: Callable[[], None]

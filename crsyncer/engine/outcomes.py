@@ -1,0 +1,118 @@
+"""The outcomes of the looks at one kind's objects: counted, reported, and the reason when each key comes back (S10)."""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from crsyncer.core.answers import lasting
+from crsyncer.core.model import Key
+from crsyncer.engine.cache import Cache
+from crsyncer.engine.context import EngineContext
+from crsyncer.engine.outbox import Outbox
+from crsyncer.errors import Never, NotAllowed, Refused, SyncError, Throttled
+from crsyncer.runtime.dispatcher import Dispatcher, Job
+
+log = logging.getLogger(__name__)
+
+CONTENT, STATUS, CHECK = "content", "status", "check"
+_DEAD_RETRY_SECONDS = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What downstream answered to which upstream content; tried again at `until` (event loop time, seconds)."""
+
+    content: str
+    message: str
+    until: float
+
+
+class Outcomes:
+    """Of each job of one kind: the latest outcome that still matters."""
+
+    def __init__(self, *, cache: Cache, outbox: Outbox, context: EngineContext) -> None:
+        self.refused: dict[Key, Refusal] = {}
+        """Copies that downstream refuses for good (S3.6)."""
+        self.denied: dict[Job, str] = {}
+        """Writes that the credential does not allow, until it does, or nothing is left to be written."""
+        self._policy = cache.policy
+        self._cache = cache
+        self._outbox = outbox
+        self._context = context
+        self._heard: dict[Job, float] = {}
+        """When the event of a job arrived, in event loop time, seconds."""
+
+    def dispatcher(self, job: Job) -> Dispatcher:
+        """The dispatcher of the side that a job writes to."""
+        return self._context.dispatchers[self._policy.downstream if job.half == CONTENT else self._policy.upstream]
+
+    def heard(self, job: Job) -> None:
+        """An event has arrived: the latency of its write counts from now, or from the event before it."""
+        self._heard.setdefault(job, asyncio.get_running_loop().time())
+
+    def done(self, job: Job, verb: str | None) -> None:
+        """The object was looked at, and written with this verb; None: there was no need."""
+        self.dispatcher(job).succeeded(job)
+        if self.denied.pop(job, None) is not None:
+            self._context.noticed()
+        heard = self._heard.pop(job, None)
+        if verb is None:
+            self._context.observer.noop()
+            return
+        self._count(job, verb, "done")
+        if heard is not None:
+            seconds = asyncio.get_running_loop().time() - heard
+            self._context.observer.latency("spec" if job.half == CONTENT else "status", seconds)
+
+    def failed(self, job: Job, error: SyncError) -> None:
+        """It did not happen, or nobody knows (S10): report it once, and decide when to look again."""
+        dispatcher = self.dispatcher(job)
+        error = lasting(error, tries=dispatcher.failures(job) + 1)
+        result = type(error).__name__.lower()
+        side = self._count(job, "status" if job.half == STATUS else "content", result)
+        level = logging.DEBUG if isinstance(error, Refused) else logging.WARNING
+        log.log(level, "%s %s %s: %s: %s", side, self._policy.resource, job.key, result, error)
+        match error:
+            case Never():
+                self._dead(job, error)
+                dispatcher.later(job, _DEAD_RETRY_SECONDS)
+            case Throttled(retry_after=seconds):
+                dispatcher.slow_down(seconds)
+                dispatcher.later(job, seconds)
+            case NotAllowed(status=status):
+                self._denied(job, str(error) if status == HTTPStatus.FORBIDDEN else None)
+                dispatcher.failed(job)
+            case _:
+                dispatcher.failed(job, conflict=isinstance(error, Refused))
+        if job.half == STATUS and not isinstance(error, Never):
+            self._outbox.tried(job.key, error)
+
+    def refused_content(self, key: Key) -> str:
+        """The upstream content that downstream has refused, and that is not to be tried again yet (S3.6); "": none."""
+        return self.refused[key].content if key in self.refused and self.retry_in(key) > 0 else ""
+
+    def retry_in(self, key: Key) -> float:
+        """In how many seconds refused content is tried again."""
+        return self.refused[key].until - asyncio.get_running_loop().time()
+
+    def _count(self, job: Job, verb: str, result: str) -> str:
+        side = self._policy.downstream if job.half == CONTENT else self._policy.upstream
+        self._context.observer.write(side, self._policy.resource, verb, result)
+        return side
+
+    def _dead(self, job: Job, error: SyncError) -> None:
+        if job.half == STATUS:
+            self._outbox.mark_dead(job.key, error)
+            return
+        upstream = self._cache.views[self._policy.upstream].get(job.key)
+        until = asyncio.get_running_loop().time() + _DEAD_RETRY_SECONDS
+        self.refused[job.key] = Refusal(upstream.content if upstream else "", str(error), until)
+        self._context.noticed()
+
+    def _denied(self, job: Job, message: str | None) -> None:
+        if message is not None and self.denied.get(job) != message:
+            self.denied[job] = message
+            self._context.noticed()
+        elif message is None and self.denied.pop(job, None) is not None:
+            self._context.noticed()
