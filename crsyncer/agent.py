@@ -25,8 +25,10 @@ from crsyncer.console.collect import hold_facts, kind_facts, outbox_facts, side_
 from crsyncer.console.control import ControlCommands
 from crsyncer.console.report import Facts, StoreFacts, document
 from crsyncer.core.model import Json, Side
+from crsyncer.core.progress import Progress, stuck
 from crsyncer.core.twins import NAME
 from crsyncer.engine.engine import Engine
+from crsyncer.engine.progress import progress
 from crsyncer.errors import ConfigError
 
 log = logging.getLogger(__name__)
@@ -70,7 +72,8 @@ class Agent:
         self._wanted = settings
         """The settings for which everything is to be built anew, if they are others than those in force."""
         self._rebuild = asyncio.Event()
-        self._pulse = time.monotonic()
+        self._progress: tuple[Progress, ...] = ()
+        """What must not stand still, as the event loop knew it at its last beat; read by another thread."""
 
     async def run(self) -> int:
         """Serve until told to stop."""
@@ -153,7 +156,7 @@ class Agent:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(engine.run())
                 tasks.create_task(self._keep_saved())
-                tasks.create_task(self._beat())
+                tasks.create_task(self._beat(engine))
                 tasks.create_task(self._until_rebuild())
         except* _Rebuild:
             raise _Rebuild from None
@@ -309,8 +312,7 @@ class Agent:
         return document(facts, time.time())
 
     def _live(self) -> str | None:
-        silent = time.monotonic() - self._pulse
-        return f"the event loop has been stuck for {silent:.0f} s" if silent > _STUCK_SECONDS else None
+        return stuck(self._progress, time.monotonic())
 
     def _ready(self, engine: Engine) -> str | None:
         return None if engine.kinds.begun else "the robot's CRDs are not known yet"
@@ -320,9 +322,10 @@ class Agent:
 
     # Housekeeping
 
-    async def _beat(self) -> None:
+    async def _beat(self, engine: Engine) -> None:
         while True:
-            self._pulse = time.monotonic()
+            beat = Progress("the event loop", time.monotonic(), _STUCK_SECONDS)
+            self._progress = (beat, *progress(engine))
             if self._store.trouble != self._store_trouble:
                 self._trouble(self._store.trouble)
             await asyncio.sleep(_PULSE_SECONDS)

@@ -1,13 +1,21 @@
-"""Health and metrics over HTTP, for probes and Prometheus."""
+"""Health and metrics over HTTP, for probes and Prometheus, from a thread and an event loop of their own.
 
+So `/livez` answers also when the agent's event loop is stuck, and says so.
+"""
+
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+import threading
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 
 from aiohttp import web
 
 from crsyncer.errors import ConfigError
 
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+_PATIENCE = 5.0
+"""Seconds that the agent's event loop gets for an answer."""
 
 
 @contextlib.asynccontextmanager
@@ -20,36 +28,81 @@ async def serve(
 ) -> AsyncIterator[tuple[str, int]]:
     """Serve `/livez`, `/readyz` and `/metrics` while the context is open, and yield the address it is on.
 
-    `live` and `ready` return None when all is well, else why not, which becomes a 503. Nothing here changes anything
-    or says more than counts and names, for whoever reaches the port may read it. Raises ConfigError where the
-    address cannot be listened on.
+    `live` and `ready` return None when all is well, else why not, which becomes a 503. `live` is called in another
+    thread; `ready` and `metrics` in this event loop, and where that does not answer the answer is a 503, too. Nothing
+    here changes anything or says more than counts and names, for whoever reaches the port may read it. Raises
+    ConfigError where the address cannot be listened on.
     """
+    home = asyncio.get_running_loop()
+    opened: asyncio.Future[tuple[str, int]] = home.create_future()
+    ended = asyncio.Event()
+    stops: list[Callable[[], object]] = []
 
-    def health(check: Callable[[], str | None]) -> Callable[[web.Request], Awaitable[web.Response]]:
-        async def answer(_: web.Request) -> web.Response:
-            trouble = check()
-            return web.Response(text=f"{trouble or 'ok'}\n", status=503 if trouble else 200)
+    async def in_agent(answer: Callable[[], web.Response]) -> web.Response:
+        """An answer that the agent's event loop has to give."""
 
-        return answer
+        async def give() -> web.Response:
+            return answer()
+
+        asked = give()
+        try:
+            future = asyncio.run_coroutine_threadsafe(asked, home)
+            return await asyncio.wait_for(asyncio.wrap_future(future), _PATIENCE)
+        except TimeoutError:
+            return _health(f"the agent's event loop has not answered within {_PATIENCE:g} s")
+        except RuntimeError:
+            asked.close()
+            return _health("the agent has ended")
+
+    async def livez(_: web.Request) -> web.Response:
+        return _health(live())
+
+    async def readyz(_: web.Request) -> web.Response:
+        return await in_agent(lambda: _health(ready()))
 
     async def scrape(_: web.Request) -> web.Response:
-        return web.Response(body=metrics(), headers={"Content-Type": _PROMETHEUS})
+        return await in_agent(lambda: web.Response(body=metrics(), headers={"Content-Type": _PROMETHEUS}))
 
-    app = web.Application()
-    app.router.add_get("/livez", health(live))
-    app.router.add_get("/readyz", health(ready))
-    app.router.add_get("/metrics", scrape)
-    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0, keepalive_timeout=30.0)
-    await runner.setup()
-    try:
+    async def listening() -> None:
+        app = web.Application()
+        for path, handler in (("/livez", livez), ("/readyz", readyz), ("/metrics", scrape)):
+            app.router.add_get(path, handler)
+        runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0, keepalive_timeout=30.0)
+        await runner.setup()
         try:
             await web.TCPSite(runner, *listen).start()
+            stopping = asyncio.Event()
+            stops.append(partial(asyncio.get_running_loop().call_soon_threadsafe, stopping.set))
+            host, port = runner.addresses[0][:2]
+            home.call_soon_threadsafe(opened.set_result, (host, port))
+            await stopping.wait()
+        finally:
+            await runner.cleanup()
+
+    def thread() -> None:
+        try:
+            asyncio.run(listening())
         except OSError as error:
-            raise ConfigError(
-                f"--listen {listen[0]}:{listen[1]} cannot be used ({error.strerror or error});"
-                " allowed: a free HOST:PORT of this machine, or off"
-            ) from None
-        host, port = runner.addresses[0][:2]
-        yield host, port
+            home.call_soon_threadsafe(opened.set_exception, error)
+        finally:
+            with contextlib.suppress(RuntimeError):  # the agent has not waited
+                home.call_soon_threadsafe(ended.set)
+
+    threading.Thread(target=thread, name="crsyncer-web", daemon=True).start()
+    try:
+        address = await opened
+    except OSError as error:
+        raise ConfigError(
+            f"--listen {listen[0]}:{listen[1]} cannot be used ({error.strerror or error});"
+            " allowed: a free HOST:PORT of this machine, or off"
+        ) from None
+    try:
+        yield address
     finally:
-        await runner.cleanup()
+        for stop in stops:
+            stop()
+        await ended.wait()
+
+
+def _health(trouble: str | None) -> web.Response:
+    return web.Response(text=f"{trouble or 'ok'}\n", status=503 if trouble else 200)

@@ -64,7 +64,7 @@ class Kinds:
         self._tasks = asyncio.TaskGroup()
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """Held by the life of each kind, so that the next one begins when the one before has ended."""
-        self._listwatch = ListWatch(
+        self.listwatch = ListWatch(
             context.connections[Side.ROBOT],
             self,
             resume_check=context.resume_checks[Side.ROBOT],
@@ -78,7 +78,7 @@ class Kinds:
     async def run(self) -> None:
         """Watch CRDs and keep their kinds running, forever."""
         async with self._tasks:
-            self._tasks.create_task(self._listwatch.run())
+            self._tasks.create_task(self.listwatch.run())
 
     async def work(self, job: Job) -> None:
         """Have a kind look at one of its objects."""

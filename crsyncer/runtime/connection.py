@@ -87,6 +87,8 @@ class Connection:
         """The cluster's resourceVersion at the last probe that could say; 0 when none can."""
         self.met = math.inf
         """When we met the server, by its own clock (Unix time, seconds)."""
+        self.moved_at = self.up_since = math.inf
+        """When it last asked or heard the side, and since when it is up, in event loop time; for `/livez`."""
         self.pace = Pace()
         """How many writes at a time the side takes."""
         self._under_way = 0
@@ -158,7 +160,7 @@ class Connection:
     def heard(self) -> None:
         """The side has answered something."""
         self.last_ok = self._clock()
-        self._heard_at = asyncio.get_running_loop().time()
+        self._heard_at = self.moved_at = asyncio.get_running_loop().time()
         if self._heard_at > self._noted_at + _NOTE_SECONDS:
             self._note()
 
@@ -242,7 +244,7 @@ class Connection:
     async def _try(self) -> bool:
         """One probe; the state afterwards is the truth as far as it is known."""
         loop = asyncio.get_running_loop()
-        began = loop.time()
+        began = self.moved_at = loop.time()
         self._doubt.clear()  # whatever was doubted before this probe, it answers
         self._hurry.clear()
         try:
@@ -369,6 +371,7 @@ class Connection:
         self._was_connected = True
         self._set(ConnectionState.CONNECTED, None, "")
         self.down.clear()
+        self.up_since = asyncio.get_running_loop().time()
         self.up.set()
 
     def _note(self) -> None:

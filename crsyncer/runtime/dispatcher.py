@@ -44,6 +44,8 @@ class Dispatcher:
         self._busy: Counter[Hashable] = Counter()
         self._again: Counter[str] = Counter()
         self._quick = 0
+        self.under_way: dict[Job, float] = {}
+        """When each job that is being done began, in event loop time."""
         self._patience = Patience(connection.waits)
         """How long the side wants no further request."""
         connection.waits.listeners.append(self._hurry)
@@ -140,6 +142,7 @@ class Dispatcher:
         return self._busy[resource] == 0 and self._connection.pace.limit > 1  # one at a time is one of any kind
 
     async def _do(self, job: Job, *, again: bool) -> None:
+        self.under_way[job] = asyncio.get_running_loop().time()
         place = _Place(self._leave)
         handle = asyncio.get_running_loop().call_later(self._connection.pace.slow, place.give)
         try:
@@ -150,6 +153,7 @@ class Dispatcher:
             self._busy[job.resource] -= 1
             self._again[job.resource] -= again
             self._queue.done(job)
+            del self.under_way[job]
             self._wake.set()
 
     def _leave(self) -> None:

@@ -6,6 +6,7 @@ import logging
 import math
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from crsyncer.core import calls
 from crsyncer.core.backoff import RETRY, Backoff, spread
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Key
+from crsyncer.core.progress import Progress
 from crsyncer.core.watch import (
     Anchor,
     Denied,
@@ -81,6 +83,8 @@ class ListWatch:
         self.relister = Relister(connection, sink, path=path, selector=selector, page=page, single=single)
         self.phase = Phase.WAITING
         self.message = ""
+        self.open_watch: Progress | None = None
+        """The watch that is open; it moves with each line."""
         self._sink = sink
         self._path = path
         self._selector = selector
@@ -129,6 +133,7 @@ class ListWatch:
             self._opened_at = math.inf
             step = await self._until_down()
             self._ended_at = loop.time()
+            self.open_watch = None
             if self._ended_at - self._opened_at >= _STEADY_SECONDS:
                 self._failures = 0
             if not isinstance(step, Rewatch):
@@ -302,13 +307,16 @@ class ListWatch:
         call = calls.watch(self._path, self._selector, resource_version=version, timeout_seconds=seconds)
         started = asyncio.get_running_loop().time()
         events = 0
+        name = f"the {self.connection.side}'s watch of {self._path}"
         async with self.connection.cluster.watch(call, read_timeout=seconds + _GRACE_SECONDS) as stream:
             if stream.reply is not None:
                 reply = stream.reply
                 return read_answer(reply.status, reply.body, retry_after=reply.retry_after)
             self._watching(resumed=resumed)
+            self.open_watch = Progress(name, self._opened_at, seconds + _GRACE_SECONDS)
             async for line in stream.lines():
                 self.connection.heard()
+                self.open_watch = replace(self.open_watch, since=self.connection.moved_at)
                 event = read_line(line)
                 match event:
                     case Moved(resource_version=version):

@@ -1,11 +1,14 @@
 """Health and metrics, asked over real HTTP."""
 
 from dataclasses import replace
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import aiohttp
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from crsyncer.adapters import web
 from crsyncer.adapters.metrics import Metrics
 from crsyncer.adapters.web import serve
 from crsyncer.console.report import Facts, HoldFacts, KindFacts, OutboxFacts, SideFacts, StoreFacts, document
@@ -39,6 +42,17 @@ async def test_trouble_is_a_503_that_says_why():
     async with served(live="the sender is stuck", ready="the store is not open") as address:
         assert (await get(address, "/livez"))[:2] == (503, "the sender is stuck\n")
         assert (await get(address, "/readyz"))[:2] == (503, "the store is not open\n")
+
+
+async def test_livez_answers_while_the_event_loop_is_stuck_and_nothing_else_pretends_to(monkeypatch):
+    monkeypatch.setattr(web, "_PATIENCE", 0.1)
+    async with served(live="the event loop has made no progress for 31 s") as address:
+        for path in ("/livez", "/readyz", "/metrics"):
+            with pytest.raises(HTTPError) as caught:
+                # Without await: until the answer is there, this event loop does nothing else.
+                urlopen(f"http://{address[0]}:{address[1]}{path}", timeout=30)  # noqa: ASYNC210
+            assert caught.value.code == 503
+            assert b"event loop" in caught.value.read()
 
 
 async def test_metrics_are_prometheus_text():
