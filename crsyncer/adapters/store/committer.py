@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from crsyncer.adapters.store import rows
-from crsyncer.adapters.store.codec import CLOUD, ROBOT, Copy, Place, Row
+from crsyncer.adapters.store.codec import Copy, Place, Row
 from crsyncer.adapters.store.database import Opened
 from crsyncer.adapters.store.statedir import Files
 from crsyncer.core.model import Loaded
@@ -151,10 +151,8 @@ class Committer:
     def _in_memory(self, place: Place) -> tuple[bool, Row | None]:
         """Whether memory knows what is at a place, and what."""
         for batch in (self._buffer, self._flying):
-            if place in batch.rows:
-                return True, batch.rows[place]
-            if batch.hides(place):
-                return True, None
+            if batch.covers(place):
+                return True, batch.rows.get(place)
         recent = self._recent.get(place)
         return recent is not None, recent
 
@@ -261,13 +259,9 @@ class Committer:
         return copy
 
     def _load(self, resource: str) -> tuple[Loaded, list[Place]]:
-        loading = rows.Loading()
-        for place, sealed in rows.read_kind(self._connection(), resource):
-            loading.take(place, sealed)
         with self._wake:
-            pending = rows.Batch(dict(self._buffer.rows), dict(self._buffer.forgotten))
-        loading.overlay(pending, resource)
-        return loading.finish(), loading.damaged
+            newer = rows.Batch(dict(self._buffer.rows), dict(self._buffer.forgotten))
+        return rows.read_kind(self._connection(), resource, newer)
 
     def _connection(self) -> sqlite3.Connection:
         if self._opened is None:
@@ -302,13 +296,11 @@ class Recent:
 
     def update(self, batch: rows.Batch) -> None:
         """Follow a batch that was written."""
-        for place in [place for place in self._copies if batch.hides(place)] if batch.forgotten else []:
+        for place in [place for place in self._copies if batch.covers(place)]:
             self._drop(place)
         for place, row in batch.rows.items():
             if isinstance(row, Copy):
                 self.add(place, row)
-            elif place[0] in (CLOUD, ROBOT):
-                self._drop(place)
 
     def _drop(self, place: Place) -> None:
         copy = self._copies.pop(place, None)

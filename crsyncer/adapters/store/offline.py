@@ -120,17 +120,15 @@ def read_object(
 
     bodies = {}
     with reading(directory) as (connection, _):
-        loading = rows.Loading()
-        for place, sealed in rows.read_kind(connection, resource):
-            loading.take(place, sealed)
-        key = choose(loading.loaded)
+        loaded, _ = rows.read_kind(connection, resource, rows.Batch())
+        key = choose(loaded)
         for side in Side:
             place = (side.value, resource, key.namespace, key.name)
             copy = rows.read_copy(connection, place)
             with suppress(TypeError, ValueError):
                 if copy is not None:
                     bodies[side] = codec.load_body(copy.status, copy.rest, place)
-    return key, loading.loaded, bodies
+    return key, loaded, bodies
 
 
 def look_at_disk(directory: Path) -> DiskFacts:

@@ -4,6 +4,7 @@
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from sqlite3 import Connection
 from typing import Any
 
@@ -45,10 +46,16 @@ class Batch:
             self.forget(resource, keep_outbox=keep_outbox)
         self.rows.update(newer.rows)
 
-    def hides(self, place: Place) -> bool:
-        """Whether what is on disk at a place does not count any more, though no row replaces it."""
+    def covers(self, place: Place) -> bool:
+        """Whether what is on disk at a place does not count any more."""
         keep_outbox = self.forgotten.get(place[1])
-        return keep_outbox is not None and _is_of(place, place[1], keep_outbox=keep_outbox)
+        return place in self.rows or (keep_outbox is not None and _is_of(place, place[1], keep_outbox=keep_outbox))
+
+    def sealed(self, resource: str) -> Iterator[tuple[Place, str]]:
+        """What is to be written of a kind, as sealed texts."""
+        for place, row in self.rows.items():
+            if place[1] == resource and place[0] != META and row is not None:
+                yield place, row if isinstance(row, str) else row.view if isinstance(row, Copy) else row.text
 
     def __bool__(self) -> bool:
         return bool(self.rows or self.forgotten)
@@ -159,8 +166,42 @@ def read_meta(connection: Connection) -> dict[str, str]:
     return dict(connection.execute(f"SELECT name, row FROM {META}"))
 
 
-def read_kind(connection: Connection, resource: str) -> Iterator[tuple[Place, str]]:
-    """Sealed rows of a kind."""
+def read_kind(connection: Connection, resource: str, newer: Batch) -> tuple[Loaded, list[Place]]:
+    """A kind, with what is not yet on disk, and which rows of it are damaged; raises sqlite3.Error.
+
+    Where an observation is lost, so are that side's cursors: a gap must be listed anew, not be taken for an absence.
+    """
+    loaded, damaged = Loaded(), []
+    keys: dict[tuple[str, str], Key] = {}
+    pool: dict[Any, Any] = {}
+    on_disk = ((place, sealed) for place, sealed in _sealed(connection, resource) if not newer.covers(place))
+    for place, sealed in chain(on_disk, newer.sealed(resource)):
+        part, _, namespace, name = place
+        try:
+            text = codec.unseal(sealed, place)
+            if part == CURSORS:
+                loaded.cursors[Side(name), namespace] = codec.load(Cursor, text)
+                continue
+            key = keys.get((namespace, name)) or Key(pool.setdefault(namespace, namespace), name)
+            keys[namespace, name] = key
+            match part:
+                case "record":
+                    loaded.records[key] = codec.load_record(text, pool)
+                case "outbox":
+                    loaded.pending[key] = codec.load(Pending, text)
+                case "tombstones":
+                    loaded.tombstones[key] = codec.load(Tombstone, text)
+                case _:
+                    loaded.views[Side(part)][key] = codec.load_view(text, pool)
+        except (TypeError, ValueError, IndexError):
+            damaged.append(place)
+    lost = {place[0] for place in damaged}
+    for scope in [scope for scope in loaded.cursors if scope[0].value in lost]:
+        del loaded.cursors[scope]
+    return loaded, damaged
+
+
+def _sealed(connection: Connection, resource: str) -> Iterator[tuple[Place, str]]:
     for table in (CURSORS, TOMBSTONES, OUTBOX):
         for namespace, name, row in connection.execute(
             f"SELECT namespace, name, row FROM {table} WHERE resource = ?", (resource,)
@@ -171,77 +212,3 @@ def read_kind(connection: Connection, resource: str) -> Iterator[tuple[Place, st
         for part, text in zip((CLOUD, ROBOT, RECORD), parts, strict=True):
             if text is not None:
                 yield (part, resource, namespace, name), text
-
-
-class Loading:
-    """Puts a kind together, from the disk and then from what is still in memory."""
-
-    __slots__ = ("_keys", "_pool", "damaged", "loaded")
-
-    def __init__(self) -> None:
-        self.loaded = Loaded()
-        self.damaged: list[Place] = []
-        self._pool: dict[Any, Any] = {}
-        self._keys: dict[tuple[str, str], Key] = {}
-
-    def take(self, place: Place, sealed: str) -> None:
-        """Add a row; one that is damaged is left out and named."""
-        try:
-            self._decode(place, codec.unseal(sealed, place))
-        except (TypeError, ValueError, IndexError):
-            self.damaged.append(place)
-
-    def drop(self, place: Place) -> None:
-        """Take a row out again."""
-        part, _, namespace, name = place
-        if part == CURSORS:
-            self.loaded.cursors.pop((Side(name), namespace), None)
-        else:
-            self._rows(part).pop(Key(namespace, name), None)
-
-    def overlay(self, batch: Batch, resource: str) -> None:
-        """Add what is not yet on disk."""
-        if resource in batch.forgotten:
-            pending = self.loaded.pending if batch.forgotten[resource] else {}
-            self.loaded = Loaded(pending=pending)
-        for place, row in batch.rows.items():
-            if place[1] != resource or place[0] == META:
-                continue
-            if row is None:
-                self.drop(place)
-            else:
-                self.take(place, row if isinstance(row, str) else row.view if isinstance(row, Copy) else row.text)
-
-    def finish(self) -> Loaded:
-        """The kind. Where a sighting was lost its side's cursors go too: a gap must be listed anew, not be believed."""
-        for side in {Side(place[0]) for place in self.damaged if place[0] in (CLOUD, ROBOT)}:
-            for scope in [scope for scope in self.loaded.cursors if scope[0] is side]:
-                del self.loaded.cursors[scope]
-        return self.loaded
-
-    def _rows(self, part: str) -> dict[Key, Any]:
-        if part in (CLOUD, ROBOT):
-            return self.loaded.views[Side(part)]
-        loaded: dict[str, dict[Key, Any]] = {
-            RECORD: self.loaded.records,
-            OUTBOX: self.loaded.pending,
-            TOMBSTONES: self.loaded.tombstones,
-        }
-        return loaded[part]
-
-    def _decode(self, place: Place, text: str) -> None:
-        part, _, namespace, name = place
-        if part == CURSORS:
-            self.loaded.cursors[Side(name), namespace] = codec.load(Cursor, text)
-            return
-        key = self._keys.get((namespace, name))
-        if key is None:
-            key = self._keys[namespace, name] = Key(self._pool.setdefault(namespace, namespace), name)
-        if part in (CLOUD, ROBOT):
-            self.loaded.views[Side(part)][key] = codec.load_view(text, self._pool)
-        elif part == RECORD:
-            self.loaded.records[key] = codec.load_record(text, self._pool)
-        elif part == OUTBOX:
-            self.loaded.pending[key] = codec.load(Pending, text)
-        else:
-            self.loaded.tombstones[key] = codec.load(Tombstone, text)
