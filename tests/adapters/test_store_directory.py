@@ -82,6 +82,20 @@ async def test_a_volume_that_belongs_to_root_is_used_by_a_user_who_may_write_to_
     assert modes(directory) == {0o600}
 
 
+@pytest.mark.parametrize(("mode", "refused"), [(0o755, False), (0o1777, True)])
+async def test_the_mode_of_a_directory_that_holds_more_than_the_state_is_left_alone(
+    tmp_path: Path, mode: int, refused: bool
+) -> None:
+    (tmp_path / "somebody").touch()
+    tmp_path.chmod(mode)
+    if refused:
+        with pytest.raises(StoreError, match="others may write"):
+            await SqliteStore.open(tmp_path)
+    else:
+        await used(tmp_path)
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == mode
+
+
 @pytest.mark.fault_44
 async def test_S6_5_modes_that_a_read_only_disk_does_not_let_us_put_right_are_put_right_later(tmp_path: Path) -> None:
     with mounted(tmp_path / "disk") as disk:

@@ -86,8 +86,7 @@ class Committer:
                 with self._wake:
                     self._refusal, self._due = opened.refusal, time.monotonic() + self._retry
                 self._later(self._on_trouble, opened.refusal)
-            with suppress(OSError):
-                self.bytes = self._files.bytes()
+            self._measure()
             return opened
 
         self._thread.start()
@@ -198,8 +197,11 @@ class Committer:
                 break
         if self._opened is not None:
             self._opened.close()
-            with suppress(OSError):
-                self.bytes = self._files.bytes()
+            self._measure()
+
+    def _measure(self) -> None:
+        with suppress(OSError):
+            self.bytes = self._files.bytes()
 
     def _commit(self) -> None:
         with self._wake:
@@ -217,13 +219,12 @@ class Committer:
             self._later(_settle, waiter, None, None)
 
     def _write(self, batch: rows.Batch) -> None:
-        if self._opened is None:
-            raise StoreError("the database is not open")
-        if self._opened.thaw is not None:
-            self._opened = self._opened.thaw(batch)
+        opened = self._ready()
+        if opened.thaw is not None:
+            self._opened = opened = opened.thaw(batch)
         begin = time.perf_counter()
-        with self._opened.database.atomic():
-            rows.write(self._opened.database, batch)
+        with opened.database.atomic():
+            rows.write(opened.database, batch)
         self.commits += 1
         self._on_commit(time.perf_counter() - begin)
         self.bytes = self._files.bytes()
@@ -252,7 +253,7 @@ class Committer:
             self._later(self._on_trouble, message)
 
     def _read(self, place: Place) -> Copy | None:
-        copy = rows.read_copy(self._connection(), place)
+        copy = rows.read_copy(self._ready().database.conn, place)
         with self._wake:
             if copy is not None:
                 self._recent.add(place, copy)
@@ -261,13 +262,12 @@ class Committer:
     def _load(self, resource: str) -> tuple[Loaded, list[Place]]:
         with self._wake:
             newer = rows.Batch(dict(self._buffer.rows), dict(self._buffer.forgotten))
-        return rows.read_kind(self._connection(), resource, newer)
+        return rows.read_kind(self._ready().database.conn, resource, newer)
 
-    def _connection(self) -> sqlite3.Connection:
+    def _ready(self) -> Opened:
         if self._opened is None:
             raise StoreError("the database is not open")
-        connection: sqlite3.Connection = self._opened.database.conn
-        return connection
+        return self._opened
 
 
 class Recent:

@@ -170,7 +170,7 @@ def _finish_exchange(files: Files) -> None:
     if files.main.exists():
         new.remove()
         return
-    if files.present():
+    if files.mark():
         _set_aside(files)
     new.rename(files)
 

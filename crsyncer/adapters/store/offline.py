@@ -149,7 +149,7 @@ def look_at_disk(directory: Path) -> DiskFacts:
 def look_at_store(directory: Path) -> StoreFindings:
     """The store that the next agent will find; raises Locked while one uses it."""
     files = Files(directory / DATABASE)
-    if not files.present():
+    if not any(map(os.path.lexists, files.every)):
         return StoreFindings(str(files.main), "missing")
     if not os.path.lexists(files.main):
         return StoreFindings(str(files.main), "broken", message="its main file is missing")

@@ -5,7 +5,6 @@ import fcntl
 import os
 import shutil
 import stat
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,18 +39,14 @@ class Files:
         """What undoes a change that was cut off, from before there was a WAL."""
         return self._beside("-journal")
 
-    def present(self) -> bool:
-        """Whether any of them is there; raises OSError where that cannot be seen."""
-        return any(map(_found, self.every))
-
     def bytes(self) -> int:
         """What they take on disk; raises OSError."""
-        return sum(stat.st_size for _, stat in self._stats(self.every))
+        return sum(found.st_size for found in self._stats().values())
 
     def mark(self) -> Mark:
         """What tells these files from others and from changed ones; empty where there are none. Raises OSError."""
-        found = self._stats((self.main, self.wal))
-        return tuple((file.name, stat.st_ino, stat.st_size, stat.st_mtime_ns) for file, stat in found if stat.st_size)
+        stats = {file: found for file, found in self._stats().items() if file in (self.main, self.wal)}
+        return tuple((file.name, at.st_ino, at.st_size, at.st_mtime_ns) for file, at in stats.items() if at.st_size)
 
     def rename(self, to: "Files") -> None:
         """Give the whole set another name, and return when the names are on disk; raises OSError."""
@@ -62,7 +57,7 @@ class Files:
 
     def copy(self, to: Path) -> "Files":
         """The copy of the set in another directory; raises OSError."""
-        for file, _ in self._stats((self.main, self.wal)):
+        for file in self._stats():
             shutil.copyfile(file, to / file.name)
         return Files(to / self.main.name)
 
@@ -74,9 +69,8 @@ class Files:
     def _beside(self, suffix: str) -> Path:
         return self.main.with_name(self.main.name + suffix)
 
-    @staticmethod
-    def _stats(files: tuple[Path, ...]) -> Iterator[tuple[Path, os.stat_result]]:
-        return ((file, found) for file in files if (found := _found(file)) is not None)
+    def _stats(self) -> dict[Path, os.stat_result]:
+        return {file: file.stat() for file in self.every if file.exists()}
 
 
 class Lock:
@@ -202,7 +196,8 @@ def check(directory: Path, *, user: int) -> list[Path]:
     """Which of the directory and its files others may read; changes nothing.
 
     Raises StoreError for what is no file of the user with this uid. The directory itself may be root's: that of a
-    volume always is, and root may do everything anyway.
+    volume always is, and root may do everything anyway. A directory that is not the agent's alone keeps its mode, and
+    is refused where others may write to it.
     """
     wide, aside = [], []
     with suppress(OSError):
@@ -227,6 +222,13 @@ def check(directory: Path, *, user: int) -> list[Path]:
                 f"{path} belongs to another user (uid {found.st_uid}, not {user})",
                 hint=f"chown -R {user} {directory}, or run crsyncer as the user that it belongs to",
             )
+        if path == directory and found.st_mode & 0o077 and _is_shared(directory):
+            if found.st_mode & 0o022:
+                raise StoreError(
+                    f"others may write to {directory}, which holds more than the state",
+                    hint="choose a --state-dir of the agent's own, such as a new directory in it",
+                )
+            continue
         if found.st_mode & 0o077:
             wide.append(path)
     return wide
@@ -252,12 +254,12 @@ def create_empty(path: Path) -> None:
         ) from error
 
 
-def _found(path: Path) -> os.stat_result | None:
-    """What there is of a file, None where there is none; raises OSError where that cannot be seen."""
-    try:
-        return path.stat()
-    except FileNotFoundError:
-        return None
+def _is_shared(directory: Path) -> bool:
+    """Whether it holds what is not the agent's, such as /tmp does; a volume may have a lost+found."""
+    ours = (LOCK, DATABASE, "crsyncer.sock", "lost+found")
+    with suppress(OSError):
+        return not all(name.startswith(ours) for name in os.listdir(directory))
+    return False
 
 
 def _holder(descriptor: int) -> int:

@@ -41,11 +41,10 @@ class SqliteStore:
         self.notes: list[str] = []
         """What happened when it was opened, and what turned out to be damaged since."""
         self.on_commit: Callable[[float], None] | None = None
-        self._on_trouble = on_trouble
         self._lock = lock
         self._rebuilt = False
         self._meta: dict[str, Any] = {}
-        self._committer = Committer(files, on_trouble=self._tell, on_commit=self._sample)
+        self._committer = Committer(files, on_trouble=on_trouble or _ignore, on_commit=self._sample)
 
     @classmethod
     async def open(cls, directory: Path, *, on_trouble: Callable[[str | None], None] | None = None) -> Self:
@@ -89,8 +88,8 @@ class SqliteStore:
     async def load(self, resource: str) -> Loaded:
         """Everything known about one kind, what is not yet on disk included; raises StoreError.
 
-        A row whose checksum does not fit is left out and noted; with a sighting, that side's cursors are left out
-        too, so that the gap is listed anew instead of being taken for an absence.
+        A row whose checksum does not fit is left out and noted; with an observation, that side's cursors are left
+        out too, so that the gap is listed anew instead of being taken for an absence.
         """
         try:
             loaded, damaged = await self._committer.load(resource)
@@ -183,13 +182,13 @@ class SqliteStore:
     def _put_text(self, place: Place, text: str | None) -> None:
         self._committer.put(place, None if text is None else codec.seal(text, place))
 
-    def _tell(self, message: str | None) -> None:
-        if self._on_trouble is not None:
-            self._on_trouble(message)
-
     def _sample(self, seconds: float) -> None:
         if self.on_commit is not None:
             self.on_commit(seconds)
+
+
+def _ignore(_trouble: str | None) -> None:
+    """Nobody wants to be told: `trouble` says the same."""
 
 
 async def _acquired(lock: Lock) -> Lock:
