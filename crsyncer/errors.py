@@ -3,7 +3,8 @@
 SyncError                 hint: what the operator can do
 ├── Refused               it did not happen: look again at both sides, decide anew    409, 404, failed uid test
 ├── Unsure                it may have happened: back off, look again, assume nothing  timeout, reset, 5xx
-│   └── Throttled         with retry_after, seconds                                   429, 503 with Retry-After
+│   ├── Throttled         with retry_after, seconds                                   429, 503 with Retry-After
+│   └── TooLarge          an answer that is not read to its end                       more bytes than were allowed
 ├── Never                 it did not happen, and asking again will not help           400, 413, 422
 ├── NotAllowed            the credential                                              401, 403
 ├── ConfigError           a flag, variable, key or kubeconfig: what, where, what is allowed
@@ -41,6 +42,10 @@ class Throttled(Unsure):
     def __init__(self, message: str, *, retry_after: float, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.retry_after = retry_after
+
+
+class TooLarge(Unsure):
+    """The answer has more bytes than the request allowed; a list may be asked for in smaller pages."""
 
 
 class Never(SyncError):

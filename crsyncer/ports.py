@@ -1,6 +1,6 @@
 """What runtime and engine need from the adapters, which implement these protocols; nothing here does anything."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -19,6 +19,8 @@ class Reply:
     """The first 500 characters of a body that was not a JSON object."""
     retry_after: float | None = None
     """Seconds, from the Retry-After header."""
+    size: int = 0
+    """Bytes of the body, uncompressed."""
     date: float | None = None
     """When the server says that it answered: Unix time in seconds, from the Date header."""
 
@@ -33,9 +35,10 @@ class Cluster(Protocol):
     clock_offset: float | None
     """By how many seconds the server's clock was ahead of this machine's at its latest answer; None: it did not say."""
 
-    async def request(self, call: Call) -> Reply:
-        """Send one request. Any HTTP answer is a Reply; raises Unsure when there was none.
+    async def request(self, call: Call, *, progress: Callable[[], None] | None = None) -> Reply:
+        """Send one request. Any HTTP answer is a Reply; raises Unsure when there was none, TooLarge among them.
 
+        `progress` is called whenever a part of a good answer (2xx) arrives, which may take a while.
         Raises NotAllowed as long as there has never been a credential to send.
         """
         ...

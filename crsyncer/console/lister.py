@@ -5,18 +5,24 @@ from collections.abc import AsyncIterator
 from crsyncer.core import calls
 from crsyncer.core.answers import judge
 from crsyncer.core.model import Json
+from crsyncer.core.pages import FIRST, PageLimit
 from crsyncer.core.policy import Policy, read_policy
 from crsyncer.core.watch import listed_at
 from crsyncer.engine.negotiation import Ask
-from crsyncer.errors import NotAllowed, Unsure
+from crsyncer.errors import NotAllowed, TooLarge, Unsure
 from crsyncer.ports import Reply
 
 
-async def objects(ask: Ask, path: str, selector: str, *, page: int = calls.PAGE) -> AsyncIterator[Json]:
+async def objects(ask: Ask, path: str, selector: str, *, page: int = FIRST) -> AsyncIterator[Json]:
     """Every object of a collection, page by page; raises the SyncError that the answer means."""
-    resume = ""
+    resume, limit = "", PageLimit(page)
     while True:
-        reply = await ask(calls.list_page(path, selector, limit=page, resume=resume))
+        try:
+            reply = await ask(calls.list_page(path, selector, limit=limit.limit, resume=resume))
+        except TooLarge:
+            if not limit.halve():
+                raise
+            continue
         if reply.status == 410:
             raise Unsure(
                 "the list went stale between two pages", hint="the connection is slow, or the cluster busy: try again"
@@ -25,7 +31,9 @@ async def objects(ask: Ask, path: str, selector: str, *, page: int = calls.PAGE)
             raise error
         if not listed_at(reply.body):
             raise Unsure("a list was asked for, and the answer is none", hint="what answers at this address?")
-        for raw in reply.body["items"] or []:
+        items = reply.body["items"] or []
+        limit.arrived(len(items), reply.size, 0.0)
+        for raw in items:
             yield raw
         resume = reply.body["metadata"].get("continue") or ""
         if not resume:

@@ -21,15 +21,19 @@ PARTIAL_LIST_KIND = "PartialObjectMetadataList"
 REPLAY_SECONDS = (1, 5)
 """How long a server is given to repeat what it has in memory, and how long when it seemed to have nothing to repeat."""
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-PAGE = 500
-"""Objects a list page: what is decoded at once stays around 10 MiB."""
-CRD_PAGE = 50
-"""CRDs are large: some have schemas of hundreds of kilobytes."""
+PAGE_BYTES = 4 * 1024 * 1024
+"""A list page is not read beyond this, uncompressed: decoding it takes tens of MiB. One object is never larger."""
+CRD_PAGE = 25
+"""CRDs on the first page: they are large, some have schemas of hundreds of kilobytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One HTTP request. `verb` is the Kubernetes verb, for counters; `timeout` is in seconds, for the whole answer."""
+    """One HTTP request. `verb` is the Kubernetes verb, for counters.
+
+    `timeout` is in seconds, for the whole answer, `gap` for each wait for more of it (None: `timeout` alone counts);
+    `most` is the number of bytes, uncompressed, beyond which an answer is not read.
+    """
 
     verb: str
     method: str
@@ -39,6 +43,8 @@ class Call:
     content_type: str = JSON
     accept: str = JSON
     timeout: float = 30.0
+    gap: float | None = None
+    most: int = 8 * 1024 * 1024
 
 
 VERSION = Call("get", "GET", "/version", timeout=20.0)
@@ -86,13 +92,17 @@ def access_review(act: Act, namespace: str) -> Call:
 
 
 def list_page(path: str, selector: str, *, limit: int, resume: str = "", accept: str = JSON) -> Call:
-    """One page, of `limit` objects, of a consistent list. `resume` is the continue token of the page before."""
+    """One page, of `limit` objects, of a consistent list. `resume` is the continue token of the page before.
+
+    A thin line may take minutes for a page, so only each wait for more of it is bounded tightly; a continue token lives
+    for five to ten minutes (Kubernetes documentation, "API concepts": etcd forgets older revisions).
+    """
     query = [("limit", str(limit))]
     if selector:
         query.insert(0, ("labelSelector", selector))
     if resume:
         query.append(("continue", resume))
-    return Call("list", "GET", path, tuple(query), accept=accept, timeout=60.0)
+    return Call("list", "GET", path, tuple(query), accept=accept, timeout=600.0, gap=60.0, most=PAGE_BYTES)
 
 
 def single(policy: Policy, key: Key) -> Call:

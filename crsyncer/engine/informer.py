@@ -9,6 +9,7 @@ from functools import partial
 
 from crsyncer.core import calls
 from crsyncer.core.model import Cursor, Edition, Json, Key, Side, View
+from crsyncer.core.pages import PageLimit
 from crsyncer.core.policy import Policy
 from crsyncer.core.project import edition_of, key_of, objection
 from crsyncer.core.watch import Anchor, EventType
@@ -17,6 +18,7 @@ from crsyncer.errors import Unsure
 from crsyncer.ports import Observer
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.listwatch import ListWatch
+from crsyncer.runtime.relister import Listing
 from crsyncer.runtime.resume_check import ResumeCheck
 from crsyncer.runtime.sink import Coverage
 
@@ -90,7 +92,7 @@ class Informer:
             resume_check=resume_check,
             path=self._path,
             selector=policy.selector,
-            page=calls.PAGE,
+            page=PageLimit(),
             single=None if gateway else partial(calls.single, policy),
             watch_timeout=watch_timeout,
         )
@@ -154,9 +156,10 @@ class Informer:
                 if not self._is_known(edition):
                     odd.append(edition)
 
-        version = await self.listwatch.relister.read(calls.PARTIAL_LIST, take)
-        if not isinstance(version, str):
-            raise Unsure(f"the {self.side} did not list {self._path}")
+        listing = await self.listwatch.relister.read(calls.PARTIAL_LIST, take)
+        if not isinstance(listing, Listing) or not listing.consistent:
+            raise Unsure(f"the {self.side} did not list {self._path} in time")
+        version = listing.resource_version
         missing = [key for key, view in self._mine() if key not in shown and not newer(view.resource_version, version)]
         if not odd and not missing:
             return True
@@ -209,10 +212,10 @@ class Informer:
             if self._cache.saw(self.side, key, raw):
                 self._changed(self.side, key, EventType.ADDED, raw)
 
-    def listed(self, resource_version: str) -> None:
-        """What a complete list does not show is gone, unless we have made it since the list was taken."""
+    def listed(self, resource_version: str, *, consistent: bool) -> None:
+        """What a consistent list does not show is gone, unless we have made it since the list was taken."""
         self._familiar = True
-        for key, view in list(self._mine()):
+        for key, view in list(self._mine()) if consistent else ():
             if key in self._listed:
                 continue
             if newer(view.resource_version, resource_version):

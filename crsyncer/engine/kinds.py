@@ -10,6 +10,7 @@ from dataclasses import replace
 from crsyncer.core import calls
 from crsyncer.core.backoff import RETRY
 from crsyncer.core.model import Edition, Json, Side
+from crsyncer.core.pages import PageLimit
 from crsyncer.core.policy import SPEC_SOURCE, Policy, read_policy
 from crsyncer.core.watch import Anchor, EventType
 from crsyncer.engine.context import EngineContext
@@ -70,7 +71,7 @@ class Kinds:
             resume_check=context.resume_checks[Side.ROBOT],
             path=calls.CRDS,
             selector="",
-            page=calls.CRD_PAGE,
+            page=PageLimit(calls.CRD_PAGE),
             single=None,
             watch_timeout=context.watch_timeout,
         )
@@ -141,9 +142,9 @@ class Kinds:
         self._note(name, raw)
         self._show(name, raw)
 
-    def listed(self, resource_version: str) -> None:  # noqa: ARG002
-        """CRDs that the list does not show are gone."""
-        for name in [n for n in self.rows if n not in self._listed]:
+    def listed(self, resource_version: str, *, consistent: bool) -> None:  # noqa: ARG002
+        """CRDs that a consistent list does not show are gone."""
+        for name in [n for n in self.rows if n not in self._listed] if consistent else ():
             self._remove(name)
         self._known = True
         self._tell()

@@ -204,7 +204,7 @@ class Connection:
         began, writes = loop.time(), call.method != "GET"
         self._under_way += writes
         try:
-            reply = await self.cluster.request(call)
+            reply = await self.cluster.request(call, progress=self.heard)
         except Unsure as error:
             self.doubt(str(error))
             raise

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from enum import StrEnum
 from typing import Any, cast
@@ -14,6 +14,7 @@ from crsyncer.core import calls
 from crsyncer.core.backoff import RETRY, Backoff, spread
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Key
+from crsyncer.core.pages import PageLimit
 from crsyncer.core.progress import Progress
 from crsyncer.core.watch import (
     Anchor,
@@ -33,7 +34,7 @@ from crsyncer.core.watch import (
 )
 from crsyncer.errors import NotAllowed, Refused, Unsure
 from crsyncer.runtime.connection import Connection
-from crsyncer.runtime.relister import Relister
+from crsyncer.runtime.relister import Listing, Relister
 from crsyncer.runtime.resume_check import ResumeCheck, nothing
 from crsyncer.runtime.sink import Coverage, Sink
 from crsyncer.runtime.waits import first_of
@@ -50,6 +51,8 @@ _STEADY_SECONDS = 1.0
 _EVERYBODYS = ("expired", "unproven", "restored")
 """Reasons that come from the server, and so to all its clients at the same time."""
 _LEARN_SECONDS = 5.0
+_INCONSISTENT = Backoff(15.0, 3600.0)
+"""How long after a list that proves no absence another one is tried, by digest: the watch has caught up by then."""
 _IN_DOUBT = ("unproven", "unverified")
 """Reasons that say nothing against the cursor, only that nothing speaks for it."""
 
@@ -75,7 +78,7 @@ class ListWatch:
         resume_check: ResumeCheck,
         path: str,
         selector: str,
-        page: int,
+        page: PageLimit,
         single: Callable[[Key], Call] | None,
         watch_timeout: int,
     ) -> None:
@@ -107,6 +110,8 @@ class ListWatch:
         """The newest object known when the cluster came into doubt: who has the same history shows it again."""
         self._window = ""
         """What the server remembers that the next list will be of, where its history is not proven."""
+        self._inconsistent = 0
+        """How many lists in a row were not consistent."""
         self._wanted = False
         """Whether somebody waits for a list that the cursor does not need."""
         self._interrupt = asyncio.Event()
@@ -120,8 +125,7 @@ class ListWatch:
         """
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._awaiting.append(done)
-        self._reason = reason
-        self._interrupt.set()
+        self._ask_for_list(reason)
         await done
 
     async def run(self) -> None:
@@ -229,9 +233,9 @@ class ListWatch:
         if version is None:
             known = bool(self._window)
             answer = await self._list()
-            if not isinstance(answer, str):
+            if not isinstance(answer, Listing):
                 return answer
-            version = answer
+            version = answer.resource_version
             if not known and self._sink.anchor() is None:
                 await self._learn_window()
         return await self._watch(version, resumed=resumed)
@@ -282,25 +286,29 @@ class ListWatch:
         self._sink.went_back()
         return Relist("restored")
 
-    async def _list(self) -> str | Step:
+    async def _list(self) -> Listing | Step:
         self._set(Phase.LISTING, "")
         self._sink.relisted(self._reason)
         known = self._known()
-        version = await self.relister.deliver()
-        if not isinstance(version, str):
-            return version
+        listing = await self.relister.deliver()
+        if not isinstance(listing, Listing):
+            return listing
+        version = listing.resource_version
         if version.isdigit() and int(version) < known:
             return self._restored()  # since it was last asked, or by a list that nothing else came before
-        self._sink.listed(version)
+        self._sink.listed(version, consistent=listing.consistent)
         self._sink.moved(version)
         self._just_listed = True
         self._resume_check.accept(self._path, self._window)
         self._window = ""
         self._anchor = None
-        self._unsure = self._cut_short = False
-        self._sink.covers(Coverage.COMPLETE)
-        self._settle(None)
-        return version
+        self._cut_short = False
+        self._inconsistent = 0 if listing.consistent else self._inconsistent + 1
+        self._unsure = not listing.consistent  # the watch covers what it can: what is absent, a later list shows
+        if listing.consistent:
+            self._sink.covers(Coverage.COMPLETE)
+            self._settle(None)
+        return listing
 
     async def _watch(self, version: str, *, resumed: bool) -> Step:
         seconds = round(self._watch_timeout * random.uniform(0.8, 1.6))  # noqa: S311
@@ -314,20 +322,21 @@ class ListWatch:
                 return read_answer(reply.status, reply.body, retry_after=reply.retry_after)
             self._watching(resumed=resumed)
             self.open_watch = Progress(name, self._opened_at, seconds + _GRACE_SECONDS)
-            async for line in stream.lines():
-                self.connection.heard()
-                self.open_watch = replace(self.open_watch, since=self.connection.moved_at)
-                event = read_line(line)
-                match event:
-                    case Moved(resource_version=version):
-                        self._sink.moved(version)
-                    case Emit(type=event_type, raw=raw, resource_version=version):
-                        self._sink.event(event_type, raw)
-                        self._sink.moved(version)
-                        events += 1
-                    case _:
-                        return event
-                self._failures = 0
+            with self._verified_later():
+                async for line in stream.lines():
+                    self.connection.heard()
+                    self.open_watch = replace(self.open_watch, since=self.connection.moved_at)
+                    event = read_line(line)
+                    match event:
+                        case Moved(resource_version=version):
+                            self._sink.moved(version)
+                        case Emit(type=event_type, raw=raw, resource_version=version):
+                            self._sink.event(event_type, raw)
+                            self._sink.moved(version)
+                            events += 1
+                        case _:
+                            return event
+                    self._failures = 0
         lived = asyncio.get_running_loop().time() - started
         if lived < seconds - 1:
             self._cut_short = True
@@ -344,6 +353,23 @@ class ListWatch:
         self._anchor = None
         self._unsure = self._cut_short = self._just_listed = False
         self._set(Phase.WATCHING, "")
+
+    @contextlib.contextmanager
+    def _verified_later(self) -> Iterator[None]:
+        """After a list that proves no absence, another one interrupts the watch when that has caught up."""
+        if not self._inconsistent:
+            yield
+            return
+        wait = _INCONSISTENT.wait(self._inconsistent - 1, random.random())  # noqa: S311
+        timer = asyncio.get_running_loop().call_later(wait, self._ask_for_list, "inconsistent")
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _ask_for_list(self, reason: str) -> None:
+        self._reason = reason
+        self._interrupt.set()
 
     def _set(self, phase: Phase, message: str) -> None:
         if (phase, message) != (self.phase, self.message):

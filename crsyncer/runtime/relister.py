@@ -5,29 +5,57 @@ answers above 128 KiB (about 150 objects' metadata). A Table of the versions alo
 needs printer columns that no known CRD has. So the digest is the list of metadata, also of small collections, where it
 is a third of the whole.
 
+Pages are as large as the objects and the line allow (core/pages.py). One that fails in the middle of a list is asked
+for again, smaller, and the list goes on from there. Where the continue token has expired (410), it goes on with the
+token that the server then offers. Such a list is of two moments: it shows every object, and proves no absence
+(Kubernetes documentation, API concepts, "Retrieving large results sets in chunks"). A watch from the first moment tells
+what has changed, and a digest what is absent.
+
 What has changed is then fetched. One object costs 3 KB with its headers, so up to a quarter of the collection is
 fetched one by one, by name; else everything. Gateways in the cloud let through a single label selector: for a filtered
 kind there it is everything as soon as anything has changed. After a restart of the API server nothing has, mostly.
 """
 
 import asyncio
+import logging
+import random
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from crsyncer.core import calls
+from crsyncer.core.backoff import RETRY, granted, spread
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Key
+from crsyncer.core.pages import PageLimit
 from crsyncer.core.project import edition_of
 from crsyncer.core.watch import Lost, Step, listed_at, read_answer
+from crsyncer.errors import TooLarge, Unsure
+from crsyncer.ports import Reply
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.sink import Sink
+
+log = logging.getLogger(__name__)
 
 _WORTH_A_DIGEST = 5
 """Copies; of fewer, the whole list is as cheap as asking twice."""
 _SINGLES = 64
 _AT_ONCE = 4
+_TRIES = 6
+"""Times in a row that one page of a list may fail before the list is given up."""
+_DIGEST_PAGE = 500
+"""Objects on the first page of a digest: above 128 KiB, so that it is compressed."""
 
 Take = Callable[[Json, bool, str], None]
 """Takes an object of a page, whether it is whole, and the list's resourceVersion."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A list that has been read to its end, and from which resourceVersion a watch goes on."""
+
+    resource_version: str
+    consistent: bool = True
+    """Every page is of this very resourceVersion. If not, what the list does not show may be there all the same."""
 
 
 class Relister:
@@ -40,47 +68,85 @@ class Relister:
         *,
         path: str,
         selector: str,
-        page: int,
+        page: PageLimit,
         single: Callable[[Key], Call] | None,
     ) -> None:
         self._connection = connection
         self._sink = sink
         self._path = path
         self._selector = selector
-        self._page = page
+        self._limits = {calls.JSON: page, calls.PARTIAL_LIST: PageLimit(_DIGEST_PAGE)}
         self._single = single
 
-    async def deliver(self) -> str | Step:
-        """Show the sink everything that it does not have; the list's resourceVersion, or what stood in the way.
+    async def deliver(self) -> Listing | Step:
+        """Show the sink everything that it does not have; what stood in the way, if anything.
 
         Raises Unsure when there was no answer.
         """
-        version = await self._by_digest() if self._sink.copies() >= _WORTH_A_DIGEST else None
-        if version is not None:
-            return version
+        found = await self._by_digest() if self._sink.copies() >= _WORTH_A_DIGEST else None
+        if found is not None:
+            return found
         self._sink.listing()
         return await self.read(calls.JSON, lambda raw, _, version: self._sink.item(raw, version))
 
-    async def read(self, accept: str, take: Take) -> str | Step:
-        """Hand every object of a consistent list to `take`, page by page; the list's resourceVersion, or a refusal."""
-        resume = ""
+    async def read(self, accept: str, take: Take) -> Listing | Step:
+        """Hand every object of a list to `take`, page by page; or the step to take when it was refused.
+
+        Raises Unsure when there was no answer.
+        """
+        begun, resume, consistent = "", "", True
         while True:
-            page = calls.list_page(self._path, self._selector, limit=self._page, resume=resume, accept=accept)
-            reply = await self._connection.request(page)
+            reply = await self._page(accept, resume)
+            if reply.status == 410 and (token := _offered(reply)) not in ("", resume):
+                log.info("the list of %s takes longer than the server keeps its state: it goes on", self._path)
+                resume, consistent = token, False
+                continue
             if reply.status != 200:
                 return read_answer(reply.status, reply.body, retry_after=reply.retry_after)
             version = listed_at(reply.body)
             if not version:
                 return Lost("a list was asked for, and the answer is none")
+            begun = begun or version
             whole = reply.body.get("kind") != calls.PARTIAL_LIST_KIND
             for raw in reply.body["items"] or []:
                 take(raw, whole, version)
             resume = reply.body["metadata"].get("continue") or ""
             if not resume:
-                return version
+                return Listing(begun, consistent)
             await asyncio.sleep(0)  # a long list must not keep live changes waiting
 
-    async def _by_digest(self) -> str | Step | None:
+    async def _page(self, accept: str, resume: str) -> Reply:
+        """One page; one in the middle of a list is asked for again when it fails. Raises Unsure as `request` does."""
+        loop, limit = asyncio.get_running_loop(), self._limits[accept]
+        failures = 0
+        while True:
+            call = calls.list_page(self._path, self._selector, limit=limit.limit, resume=resume, accept=accept)
+            began = loop.time()
+            wait = 0.0
+            try:
+                reply = await self._connection.request(call)
+            except TooLarge:
+                if not limit.halve():
+                    raise
+                continue
+            except Unsure:
+                limit.halve()
+                failures += 1
+                if not resume or failures == _TRIES:
+                    raise
+            else:
+                if reply.status == 200:
+                    limit.arrived(len(reply.body.get("items") or ()), reply.size, loop.time() - began)
+                    return reply
+                failures += 1
+                if not resume or failures == _TRIES or not (reply.status >= 500 or reply.status == 429):
+                    return reply
+                if reply.status >= 500:
+                    limit.halve()
+                wait = spread(granted(reply.retry_after), random.random())  # noqa: S311
+            await self._connection.waits.sleep(max(wait, RETRY.wait(failures - 1, random.random())))  # noqa: S311
+
+    async def _by_digest(self) -> Listing | Step | None:
         """The list by its digest; None where so much has changed that everything has to be fetched."""
         shown = 0
         changed: list[Key | None] = []
@@ -96,13 +162,13 @@ class Relister:
                 changed.append(edition.key if edition is not None else None)
 
         self._sink.listing()
-        version = await self.read(calls.PARTIAL_LIST, take)
-        if not isinstance(version, str) or not changed:
-            return version
+        found = await self.read(calls.PARTIAL_LIST, take)
+        if not isinstance(found, Listing) or not changed:
+            return found
         keys = [key for key in changed if key is not None]
         if self._single is None or len(keys) < len(changed) or len(keys) > min(_SINGLES, shown // 4):
             return None
-        return version if await self._fetch(self._single, keys) else None
+        return found if await self._fetch(self._single, keys) else None
 
     async def _fetch(self, single: Callable[[Key], Call], keys: list[Key]) -> bool:
         """Fetch some objects; False when that is refused. What is gone by now, the watch will say."""
@@ -115,3 +181,8 @@ class Relister:
                 for raw in reply.body["items"] or []:
                     self._sink.item(raw, version)
         return True
+
+
+def _offered(reply: Reply) -> str:
+    """The continue token with which an expired list can go on, where the server offers one."""
+    return str((reply.body.get("metadata") or {}).get("continue") or "")

@@ -57,8 +57,8 @@ class Sink(Protocol):
         """A list of this resourceVersion shows an object."""
         ...
 
-    def listed(self, resource_version: str) -> None:
-        """The list is complete: what it did not show is gone."""
+    def listed(self, resource_version: str, *, consistent: bool) -> None:
+        """The list has come to its end; if it is `consistent`, what it did not show is gone."""
         ...
 
     def event(self, event_type: EventType, raw: Json) -> None:

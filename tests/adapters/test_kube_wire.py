@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -12,14 +13,15 @@ import pytest
 
 from crsyncer import __version__
 from crsyncer.adapters.kube import Exchange, KubeCluster
-from crsyncer.core.calls import Call
+from crsyncer.core.calls import Call, list_page
 from crsyncer.core.text import NOT_YET_VALID
-from crsyncer.errors import Never
+from crsyncer.errors import Never, TooLarge, Unsure
 from tests.adapters.kube_server import (
     GET,
     TOKEN,
     Certificates,
     Reach,
+    Request,
     always,
     answer,
     failure,
@@ -152,7 +154,35 @@ async def test_a_bomb_in_gzip_is_refused_without_being_unpacked_in_memory(reach:
     bomb = gzip.compress(b" " * (80 << 20), compresslevel=1)
     packed = answer(bomb, headers=("Content-Type: application/json", "Content-Encoding: gzip"))
     async with reach(always(packed)) as (cluster, _):
-        assert "larger than 64 MiB" in str(await failure(cluster, LIST))
+        assert "larger than 8 MiB" in str(await failure(cluster, LIST))
+
+
+async def test_S9_4_a_page_that_is_too_large_is_not_read_to_its_end(reach: Reach) -> None:
+    page = answer(b'{"metadata": {}, "items": ["' + b"x" * (5 << 20) + b'"]}')
+    async with reach(always(page)) as (cluster, _):
+        with pytest.raises(TooLarge, match="larger than 4 MiB"):
+            await cluster.request(list_page("/apis/g.example.com/v1/goals", "", limit=500))
+
+
+async def test_S9_4_a_page_that_comes_slowly_is_waited_for_and_one_that_stalls_is_not(reach: Reach) -> None:
+    whole = answer(b'{"items": [' + b" " * 40 + b"]}")
+    pieces = [whole[start : start + 10] for start in range(0, len(whole), 10)]
+
+    async def slowly(request: Request, writer: asyncio.StreamWriter) -> None:
+        for piece in pieces if "slow" in request.line else pieces[:-1]:
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(5)
+
+    page = Call("list", "GET", "/slow", timeout=60.0, gap=1.0)
+    heard: list[None] = []
+    async with reach(slowly) as (cluster, _):
+        reply = await cluster.request(page, progress=lambda: heard.append(None))
+        assert (reply.body, reply.size) == ({"items": []}, 52)
+        assert len(heard) > 1
+        with pytest.raises(Unsure, match=r"nothing came for 1 s"):
+            await cluster.request(replace(page, path="/stalled"))
 
 
 @pytest.mark.fault_40

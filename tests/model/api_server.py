@@ -1,5 +1,7 @@
 """What API servers answer, as far as the agent asks: tried against real ones by tests/contract."""
 
+import asyncio
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +17,11 @@ CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 """The finalizer by which a CRD waits for its objects to be deleted."""
 ANYTHING: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_GO_ON = (
+    "to display a consistent list result. You can start a new list without the continue parameter, or use the continue "
+    "token in this response to retrieve the remainder of the results."
+)
+_TOKENS = 100
 _BORN = "2026-01-01T00:00:00Z"
 _DYING = "2026-01-02T00:00:00Z"
 _ALL_VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
@@ -70,12 +77,25 @@ class Address:
         return self.namespace, self.name
 
 
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """What a continue token stands for: the rest of a list, or (None) whatever is there now from `start` on."""
+
+    items: list[tuple[Where, Json]] | None
+    start: str
+    revision: int = 0
+    until: float = math.inf
+
+
 class ApiServer:
     """One API server over a storage. Every answer is a value of its own, which the asker may change."""
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
-        self._pages: dict[str, tuple[int, list[Json]]] = {}
+        self.pages_last = math.inf
+        """For how many seconds (event loop time) a continue token is good; etcd forgets older revisions."""
+        self._pages: dict[str, _Page] = {}
+        self._tokens = 0
         self._specs: dict[str, Json | None] = {}
         """By which spec of its CRD a kind's storage was made."""
         self._oldest: dict[str, int] = {}
@@ -202,24 +222,32 @@ class ApiServer:
         return _NOT_FOUND if found is None else Reply(200, self.shown(address.kind, found))
 
     def _list(self, address: Address, query: Mapping[str, str], *, partial: bool) -> Reply:
+        now = asyncio.get_running_loop().time() if math.isfinite(self.pages_last) else 0.0
         token = query.get("continue", "")
-        if token:
-            if token not in self._pages:
-                return _failure(410, "Expired", "the provided continue parameter is too old")
-            revision, items = self._pages.pop(token)
+        begun = self._pages.get(token)
+        if token and begun is None:
+            return _failure(410, "Expired", "the provided continue parameter is too old")
+        if begun is not None and begun.items is not None and now > begun.until:
+            offer = self._remember(_Page(None, begun.start))
+            expired = _failure(410, "Expired", "The provided continue parameter is too old " + _GO_ON)
+            return Reply(410, {**expired.body, "metadata": {"continue": offer}})
+        if begun is not None and begun.items is not None:
+            revision, items, until = begun.revision, begun.items, begun.until
         else:
-            found = sorted(self.storage.of(address.kind.resource).items())
+            found = sorted(self.storage.of(address.kind.resource).items(), key=lambda each: "/".join(each[0]))
             selector = query.get("labelSelector", "")
             name = query.get("fieldSelector", "").removeprefix("metadata.name=")
-            within_reach = [(where, o) for where, o in found if within(where, address.namespace)]
-            items = [o for where, o in within_reach if selected(o, selector) and name in ("", where[1])]
-            revision = self.storage.revision
+            start = begun.start if begun is not None else ""
+            within_reach = [
+                (where, o) for where, o in found if within(where, address.namespace) and "/".join(where) >= start
+            ]
+            items = [(where, o) for where, o in within_reach if selected(o, selector) and name in ("", where[1])]
+            revision, until = self.storage.revision, now + self.pages_last
         limit = int(query.get("limit", "0")) or len(items)
-        page, rest = items[:limit], items[limit:]
+        page, rest = [o for _, o in items[:limit]], items[limit:]
         metadata: Json = {"resourceVersion": str(revision)}
         if rest:
-            metadata["continue"] = f"token-{self.storage.epoch}-{len(self._pages)}-{revision}-{len(rest)}"
-            self._pages[metadata["continue"]] = revision, rest
+            metadata["continue"] = self._remember(_Page(rest, "/".join(rest[0][0]), revision, until))
         if partial:
             typed = {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata"}
             shown = [{**typed, "metadata": o["metadata"]} for o in page]
@@ -228,6 +256,15 @@ class ApiServer:
         items_shown = copied(shown) if shown or not partial else None  # as real servers write it
         kind = PARTIAL_LIST_KIND if partial else f"{address.kind.name}List"
         return Reply(200, {"kind": kind, "metadata": metadata, "items": items_shown})
+
+    def _remember(self, page: "_Page") -> str:
+        """A continue token."""
+        self._tokens += 1
+        token = f"token-{self.storage.epoch}-{self._tokens}"
+        self._pages[token] = page
+        if len(self._pages) > _TOKENS:
+            del self._pages[next(iter(self._pages))]
+        return token
 
     def _create(self, address: Address, body: Json) -> Reply:
         kind, metadata = address.kind, body["metadata"]

@@ -2,16 +2,18 @@
 
 import asyncio
 import contextlib
+import json
+import math
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Side
-from crsyncer.errors import Unsure
+from crsyncer.errors import TooLarge, Unsure
 from crsyncer.ports import Reply
 from tests.model.api_server import NOT_SERVED, ApiServer
 from tests.model.journal import Journal
@@ -70,41 +72,63 @@ class Connection:
         """How many watches of each path are open."""
         self._journal = journal
 
-    async def request(self, call: Call) -> Reply:
+    async def request(self, call: Call, *, progress: Callable[[], None] | None = None) -> Reply:
         """One request, whatever befalls it."""
         await self._wire.passes()
         noted = self._journal.note(self._side, call, _now())
-        reply = await self._request(call)
+        reply = await self._request(call, progress)
         noted.answer(reply.status, _now())
         self.clock_offset = self._weather.clock_offset
         return reply
 
-    async def _request(self, call: Call) -> Reply:
-        await self._reach(call.timeout)
+    async def _request(self, call: Call, progress: Callable[[], None] | None) -> Reply:
+        patience = min(call.timeout, call.gap or math.inf)
+        await self._reach(patience)
         fate = self._weather.fate(call, _now())
         if isinstance(fate, Reply):
             await asyncio.sleep(self._weather.travel())
             return fate
         if fate is Fate.LATE:
             late = partial(self._wire.perform, call, late=True)
-            asyncio.get_running_loop().call_later(call.timeout + _LATE_SECONDS, late)
+            asyncio.get_running_loop().call_later(patience + _LATE_SECONDS, late)
         if fate in (Fate.LATE, Fate.LOST):
-            await asyncio.sleep(call.timeout)
-            raise Unsure(f"no answer within {call.timeout:.0f} s")
+            await asyncio.sleep(patience)
+            raise Unsure(f"no answer within {patience:.0f} s")
         self._wire.outlives(call)
         await asyncio.sleep(self._weather.travel())
         await self._wire.passes()
-        await self._reach(call.timeout)
+        await self._reach(patience)
         reply = self._wire.perform(call)
         await self._wire.passes()
         if fate is Fate.REPLY_LOST:
-            await asyncio.sleep(call.timeout)
+            await asyncio.sleep(patience)
         if fate is not None:
             raise Unsure("the connection was closed before the answer came")
         await asyncio.sleep(self._weather.travel())
-        await self._reach(call.timeout)
+        await self._reach(patience)
+        size = len(json.dumps(reply.body)) if call.verb == "list" else 0
+        if size > call.most:
+            raise TooLarge("the answer is too large")
+        if self._weather.bytes_per_second is not None:
+            await self._carry(call, size or len(json.dumps(reply.body)), progress)
         await self._wire.passes()
-        return reply
+        return replace(reply, size=size)
+
+    async def _carry(self, call: Call, size: int, progress: Callable[[], None] | None) -> None:
+        """Wait until a narrow line has carried an answer; raises Unsure when that takes longer than is waited."""
+        loop, weather = asyncio.get_running_loop(), self._weather
+        began = loop.time()
+        start = max(began, weather.busy_until)
+        weather.busy_until = start + size / (weather.bytes_per_second or math.inf)
+        end, deadline = weather.busy_until, began + call.timeout
+        while (now := loop.time()) < end:
+            if now >= deadline:
+                weather.busy_until -= end - max(now, start)
+                raise Unsure(f"no answer within {call.timeout:.0f} s")
+            await asyncio.sleep(min(1.0, end - now, max(1e-3, deadline - now)))
+            await self._reach(call.timeout)
+            if progress is not None and loop.time() > start:
+                progress()
 
     def watch(self, call: Call, *, read_timeout: float) -> AbstractAsyncContextManager["WatchStream"]:
         """Open a watch."""

@@ -23,9 +23,11 @@ from crsyncer.engine.missing_kind import MissingKind
 from crsyncer.engine.outbox import Outbox
 from crsyncer.engine.restores import Restores
 from crsyncer.engine.writer import Writer
+from crsyncer.runtime import relister
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.dispatcher import Dispatcher
 from crsyncer.runtime.listwatch import ListWatch
+from crsyncer.runtime.relister import Relister
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,8 +217,8 @@ MUTANTS = (
     Mutant(
         "the cursor runs ahead of its data",
         ListWatch._watch,
-        "self._sink.event(event_type, raw)\n                    self._sink.moved(version)",
-        "self._sink.moved(version)\n                    self._sink.event(event_type, raw)",
+        "self._sink.event(event_type, raw)\n                        self._sink.moved(version)",
+        "self._sink.moved(version)\n                        self._sink.event(event_type, raw)",
         noticed_by="S6_1",
     ),
     Mutant(
@@ -233,6 +235,27 @@ MUTANTS = (
         "min(_LONGEST_RETRY_AFTER, default if retry_after is None else retry_after)",
         "default if retry_after is None else retry_after",
         noticed_by="S9_1_a_portal",
+    ),
+    Mutant(
+        "a list whose continue token has expired begins anew",
+        relister._offered,
+        'str((reply.body.get("metadata") or {}).get("continue") or "")',
+        '""',
+        noticed_by="S9_4_a_first_list",
+    ),
+    Mutant(
+        "a list of two moments proves absence",
+        Relister.read,
+        "resume, consistent = token, False",
+        "resume, consistent = token, True",
+        noticed_by="S9_4_S5",
+    ),
+    Mutant(
+        "a page that arrives is no sign of life",
+        Connection.request,
+        "progress=self.heard",
+        "progress=None",
+        noticed_by="S9_4_the_side",
     ),
     Mutant(
         "a command ends no wait",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.model import test_hazards, test_kinds, test_old_knowledge, test_stops, test_waits
+from tests.model import test_hazards, test_kinds, test_old_knowledge, test_stops, test_thin_lines, test_waits
 from tests.model.mutants import MUTANTS, Mutant
 from tests.model.scene import synced
 from tests.model.weather import Fate
@@ -19,7 +19,7 @@ _ARGUMENTS: dict[str, list[Any]] = {
     "cloud": ["cut", "late"],
     "after": [0.05, 0.1],
 }
-_HAZARDS = (test_hazards, test_kinds, test_old_knowledge, test_stops, test_waits)
+_HAZARDS = (test_hazards, test_kinds, test_old_knowledge, test_stops, test_thin_lines, test_waits)
 
 
 def hazards(begin: str) -> Iterator[Callable[[], None]]:

@@ -61,6 +61,10 @@ class Weather:
     """How many of the next watch events come as something that is no JSON."""
     gone_as_status: bool = False
     """A watch from too long ago is answered with HTTP 410 instead of an ERROR line."""
+    bytes_per_second: float | None = None
+    """How much of an answer the line carries, for all answers together; None: any."""
+    busy_until: float = 0.0
+    """Event loop time, in seconds, at which the line has carried what it was given so far."""
     rules: list[Rule] = field(default_factory=list)
 
     def fate(self, call: Call, now: float) -> Fate | Reply | None:
@@ -80,4 +84,5 @@ class Weather:
         self.cut = self.silent = self.gone_as_status = False
         self.lag, self.closing = 0.0, 0.0
         self.repeats, self.ends, self.garbage = 0, 0, 0
+        self.bytes_per_second = None
         self.rules.clear()

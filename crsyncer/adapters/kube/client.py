@@ -23,11 +23,9 @@ from crsyncer.adapters.kube.stream import WatchStream
 from crsyncer.adapters.kube.transport import CONNECT_TIMEOUT, Exchange, Meter, open_socket, unsure
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Json
-from crsyncer.errors import Never, Unsure
+from crsyncer.errors import Never, TooLarge, Unsure
 from crsyncer.ports import Reply
 
-MAX_BODY = 64 * 1024 * 1024
-"""Bytes, after decompression."""
 _POOL = 64
 _IDLE = 60.0
 """Seconds that an idle connection is kept: less than the 90 s after which an API server closes it."""
@@ -37,6 +35,8 @@ _LISTS = {"list": ("items",), "discover": ("resources", "versions")}
 """Where an answer has many of something, by verb."""
 _LEAST_PATIENCE = 1.0
 """A server that asks for patience and names no time, or one that is over, is not asked again at once."""
+_STRANGE = "no API server sends that: what answers at this address?"
+_TOO_LARGE = {"list": "a smaller page is asked for; where it has one object, see what made that so large"}
 _FAILURES = (aiohttp.ClientError, OSError, TimeoutError)
 
 
@@ -92,7 +92,7 @@ class KubeCluster:
         """
         return cls(Credentials(kubeconfig, context=context), name=name, observe=observe)
 
-    async def request(self, call: Call) -> Reply:
+    async def request(self, call: Call, *, progress: Callable[[], None] | None = None) -> Reply:
         """Send one request; redirects are answers like any other. Raises Unsure, or Never for a body that is no JSON.
 
         Raises NotAllowed as long as the kubeconfig's plug-in or token file has never given a credential.
@@ -102,9 +102,9 @@ class KubeCluster:
         """
         data = _body(call)
         async with self._slots:
-            reply, refused = await self._exchange(call, data)
+            reply, refused = await self._exchange(call, data, progress)
             if reply.status == 401 and await self._credentials.renew(refused):
-                reply, _ = await self._exchange(call, data)
+                reply, _ = await self._exchange(call, data, progress)
         return reply
 
     def watch(self, call: Call, *, read_timeout: float) -> AbstractAsyncContextManager[WatchStream]:
@@ -125,19 +125,20 @@ class KubeCluster:
             response.close()
         await self._session.close()
 
-    async def _exchange(self, call: Call, data: bytes | None) -> tuple[Reply, int]:
+    async def _exchange(self, call: Call, data: bytes | None, progress: Callable[[], None] | None) -> tuple[Reply, int]:
         """The answer, and the generation of the credentials it was given to."""
         login = await self._credentials.current()
         generation = self._credentials.generation
         started = time.perf_counter()
         status = 0
         try:
-            async with self._send(call, data, login=login, timeout=_timeout(call.timeout)) as response:
+            async with self._send(call, data, login=login, timeout=_timeout(call.timeout, call.gap)) as response:
                 self._read_clock(response)
-                reply = await _reply(response, call.verb)
+                reply = await _reply(response, call, progress)
                 status = response.status
         except _FAILURES as error:
-            raise unsure(error, seconds=call.timeout) from None
+            stalled = call.gap is not None and isinstance(error, aiohttp.SocketTimeoutError)
+            raise unsure(error, seconds=call.gap if stalled and call.gap else call.timeout) from None
         finally:
             self._count(call.verb, status, started)
         return reply, generation
@@ -154,7 +155,7 @@ class KubeCluster:
             if response.status != 200:
                 try:
                     async with asyncio.timeout(call.timeout):
-                        reply = await _reply(response, call.verb)
+                        reply = await _reply(response, call)
                 except _FAILURES as error:
                     raise unsure(error, seconds=call.timeout) from None
             yield WatchStream(
@@ -233,8 +234,8 @@ _ONCE = (_send_once,)
 
 
 @lru_cache(maxsize=32)
-def _timeout(total: float) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(total=total, sock_connect=CONNECT_TIMEOUT)
+def _timeout(total: float, gap: float | None) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=total, sock_connect=CONNECT_TIMEOUT, sock_read=gap)
 
 
 def _body(call: Call) -> bytes | None:
@@ -248,8 +249,8 @@ def _body(call: Call) -> bytes | None:
         raise Never(message, hint="some string or number in it is malformed") from None
 
 
-async def _reply(response: aiohttp.ClientResponse, verb: str) -> Reply:
-    """Read a whole answer; raises aiohttp's errors, and Unsure for one too large, or a 2xx without an object.
+async def _reply(response: aiohttp.ClientResponse, call: Call, progress: Callable[[], None] | None = None) -> Reply:
+    """Read a whole answer; raises aiohttp's errors, TooLarge, and Unsure for a 2xx without an object.
 
     What answers may be anything, and nobody else looks whether an object has the shape of one.
     """
@@ -257,10 +258,11 @@ async def _reply(response: aiohttp.ClientResponse, verb: str) -> Reply:
     size = 0
     while chunk := await response.content.readany():
         size += len(chunk)
-        if size > MAX_BODY:
+        if progress is not None and response.status < 300:
+            progress()
+        if size > call.most:
             response.close()
-            hint = "no API server sends that: what answers at this address?"
-            raise Unsure(f"the answer is larger than {MAX_BODY >> 20} MiB", hint=hint)
+            raise TooLarge(f"the answer is larger than {call.most >> 20} MiB", hint=_TOO_LARGE.get(call.verb, _STRANGE))
         chunks.append(chunk)
     raw = b"".join(chunks)
     body: Json | None = None
@@ -269,7 +271,7 @@ async def _reply(response: aiohttp.ClientResponse, verb: str) -> Reply:
     except (ValueError, RecursionError):
         decoded = None
     body = decoded if isinstance(decoded, dict) else None
-    if 200 <= response.status < 300 and (body is None or not _is_shaped(body, verb)):
+    if 200 <= response.status < 300 and (body is None or not _is_shaped(body, call.verb)):
         message = "the answer is no Kubernetes object"
         raise Unsure(message, hint="does a login page, a proxy or another server answer at this address?")
     text = "" if body is not None else raw[: 4 * _TEXT].decode(errors="replace")[:_TEXT]
@@ -278,6 +280,7 @@ async def _reply(response: aiohttp.ClientResponse, verb: str) -> Reply:
         body if body is not None else {},
         text,
         _retry_after(response),
+        size,
         _date(response),
     )
 
