@@ -176,7 +176,7 @@ class ControlCommands:
             raise SyncError(f"{key} of {kind.policy.resource} is no dead letter", hint=_LIST)
         if confirmed:
             kind.reconciler.outbox.drop(key)
-            kind.reconciler.look(key)
+            kind.reconciler.enqueue(key)
         lost = {"status": row.value, "since": rfc3339(row.since), "refusal": row.error, "to": str(kind.policy.upstream)}
         return {**_named(kind.policy.resource, key), "dropped": confirmed, **lost}
 

@@ -7,9 +7,9 @@ from crsyncer.core.model import Json
 from crsyncer.errors import Never, NotAllowed, Refused, SyncError, Throttled, Unsure
 
 TOO_LARGE = "request is too large"
-"""What etcd says of an object that it will not store, as a 500 that looks as if asking again might help."""
+"""The message of etcd for an object that it will not store: a 500, as if a retry could help."""
 REFUSALS_BEFORE_DEAD = 5
-"""Answers that may be passing are given so many chances before the object is a dead letter."""
+"""The number of tries before an answer that could pass makes the object a dead letter."""
 
 
 def judge(

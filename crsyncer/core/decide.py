@@ -155,7 +155,7 @@ def _owed_status(upstream: View, downstream: View, policy: Policy, known: Record
 def _is_ahead(upstream: View, downstream: View, record: Record) -> bool:
     """Whether a copy bears content of upstream that is neither what we know nor what we remember having written.
 
-    A crash can cost the memory of a newer version that was written already (S6.1): only upstream can tell.
+    A crash can cost the memory of a newer version that was written already (S6.1): a list of upstream shows it.
     """
     stamp = downstream.stamp
     if stamp is None or not stamp.digest:
@@ -196,7 +196,7 @@ def _status(
     pending: Pending | None,
     verify: bool,
 ) -> StatusAction | None:
-    """What upstream must be told (S4). `own` is the object that the copy is stamped with; unseen, it is told later."""
+    """The status to queue for upstream (S4). `own` is the object that the copy is stamped with; it may be unseen."""
     stamp = downstream.stamp
     if own is Gap.ABSENT or stamp is None or (policy.downstream is Side.CLOUD and not _signed(downstream, policy)):
         return None

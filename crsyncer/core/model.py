@@ -86,7 +86,7 @@ Found = View | Gap
 
 
 class Freshness(StrEnum):
-    """How fresh an observation is. Only a confirmed one tells which of two upstream objects is the newer (S5.4)."""
+    """How fresh an observation is. Only a confirmed one shows which of two upstream objects is newer (S5.4)."""
 
     STORED = "stored"
     """Known from disk, or from before the connection was lost."""
@@ -168,7 +168,7 @@ class Proof(StrEnum):
     UNCHECKED = "unchecked"
     """The row is from the store, and the copies have not all been seen since."""
     MISSING = "missing"
-    """The row is from the store, and its copy does not show this status: only upstream can tell."""
+    """The row is from the store, and its copy does not show this status: upstream may have had a newer one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class Tombstone:
     held: str = ""
     """Why the deletion is held back for a human, so that a restart does not forget it; empty: it is not."""
     checked: bool = False
-    """The brake, or a human, let it pass: it may be carried out when the cloud cannot be asked any more (S7.1)."""
+    """The deletion check, or a human, has let it pass: it is carried out without the cloud, too (S7.1)."""
     hold_id: str = ""
     hold_since: float = 0.0
     """The hold that it belongs to, as `holds list` names it, and since when (Unix time, seconds)."""
@@ -202,7 +202,7 @@ class Cursor:
     """The boot of the robot's machine that it is from; empty: of the cloud, or from a store that knew none (S8.4)."""
     seen_uid: str = ""
     seen_version: str = ""
-    """Of the last event's object, be it gone: who has the same history shows it again. Empty: none yet."""
+    """The last event's object, which may be gone: a server with the same history shows it again. Empty: none yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ def objection(raw: Json, policy: Policy, namespace: str, *, leaving: bool = Fals
     """Why an object must not be touched, whatever server sent it (security, threat 28); empty: it may.
 
     Everything else here may rely on what it has let through: never raises itself, nor does `view_of` afterwards.
-    `namespace` is the one that was asked for, "" for all. One that is `leaving` our sight may have lost its label.
+    `namespace` is the one that was requested, "" for all. A `leaving` object may have lost its label.
     """
     if _deeper_than(raw, _LEVELS):
         return f"it is nested more than {_LEVELS} levels deep"

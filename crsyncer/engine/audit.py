@@ -36,7 +36,7 @@ class Auditor:
         """Compare every object, upstream's statuses too."""
         self._reconciler.unverified |= set(self._cache.views[self._cache.policy.downstream])
         for key in self._cache.known_keys():
-            self._reconciler.look(key, priority)
+            self._reconciler.enqueue(key, priority)
 
     async def _audit(self) -> None:
         """Compare what is known with what both sides have, and then the sides, after everything else there is to do.

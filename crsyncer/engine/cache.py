@@ -1,4 +1,4 @@
-"""What is known of one kind on both sides, and remembered of each pair. Memory holds digests, disk the bodies."""
+"""The observations of one kind on both sides, and the record of each pair. Memory holds digests, disk the bodies."""
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
@@ -35,7 +35,7 @@ _DISTRUSTED = "0"
 
 
 class Cache:
-    """Sightings, records, outbox rows and tombstones of one kind. Every change is put into the store at once."""
+    """Views, records, outbox rows and tombstones of one kind. Every change is put into the store at once."""
 
     def __init__(self, policy: Policy, *, store: Store, loaded: Loaded, clock: Callable[[], float]) -> None:
         self.policy = policy
@@ -45,7 +45,7 @@ class Cache:
         self.tombstones = loaded.tombstones
         self.cursors = loaded.cursors
         self.departed: set[Key] = set()
-        """Copies whose end was heard of since they were last written: an answer that is still to come is older."""
+        """Copies whose deletion was reported since they were last written: an answer that is still to come is older."""
         self._unshown: dict[Key, str] = {}
         """Versions of upstream's objects that acknowledged our statuses, and that upstream has not shown since."""
         self._coverage: dict[tuple[Side, str], Coverage] = {}
@@ -57,7 +57,7 @@ class Cache:
         self._seq = max((row.seq for row in self.pending.values()), default=0)
 
     def confine(self, namespaces: Collection[str]) -> None:
-        """Forget what is in none of these namespaces ("": all), where no status waits: nothing is heard of it any more.
+        """Forget what is in none of these namespaces ("": all), where no status waits: no event reports it any more.
 
         Positions in other namespaces are forgotten, too: they would be behind what is seen from now on.
         """

@@ -137,7 +137,7 @@ class Kind:
 
     async def work(self, job: Job) -> None:
         """Look at one object; return when that is done, or the kind has ended."""
-        await asyncio.wait([self.spawn(self.reconciler.work(job))])
+        await asyncio.wait([self.spawn(self.reconciler.reconcile(job))])
 
     async def revive_after(self, seconds: float) -> None:
         """Do `revive` in so many seconds."""
@@ -148,7 +148,7 @@ class Kind:
         """The CRD has changed, or a human asks: what was refused is tried again at once."""
         self.reconciler.outcomes.refused.clear()
         for key in self.cache.known_keys():
-            self.reconciler.look(key)
+            self.reconciler.enqueue(key)
 
     def hold_all(self) -> None:
         """A human holds back every deletion."""
@@ -159,14 +159,14 @@ class Kind:
         """A human lets go on what is held for a reason."""
         self._deletion_holds.release(reason, keys)
         for key in keys:
-            self.reconciler.look(key)
+            self.reconciler.enqueue(key)
         self._context.noticed()
 
     def retry(self, key: Key) -> None:
         """A human asks: what was refused of an object is tried again at once."""
         self.reconciler.outcomes.refused.pop(key, None)
         self.reconciler.outbox.revive(key)
-        self.reconciler.look(key)
+        self.reconciler.enqueue(key)
 
     async def relist(self, reason: str, *sides: Side) -> None:
         """Return after a fresh, consistent list of these sides; raises as `ListWatch.fresh_list` does."""
@@ -176,7 +176,7 @@ class Kind:
         """The cloud is spoken to in another way than before: what it has of our statuses is an open question (S4.6)."""
         for key, record in list(self.cache.records.items()):
             self.cache.remember(key, replace(record, sent=""))
-            self.reconciler.look(key)
+            self.reconciler.enqueue(key)
 
     def verify(self) -> None:
         """Compare every object, upstream's statuses too (S4.8)."""
@@ -201,7 +201,7 @@ class Kind:
             stamp = None if copy is None else copy.stamp
             if raw is not None and stamp is not None and stamp.upstream_uid != raw["metadata"]["uid"]:
                 self._missing_kind.kind_alive.doubt()  # its successor may have come with the kind's
-            self.reconciler.outcomes.heard(job)
+            self.reconciler.outcomes.event_arrived(job)
             if key in self.cache.pending:
                 # What was refused before may be taken now (S10).
                 self.reconciler.queue_status(key, self.reconciler.outbox.priority(key))
@@ -246,7 +246,7 @@ class Kind:
         self._restore.covered(side)
         everywhere = self._relists.complete(side)
         for key in self.cache.known_keys() if everywhere else self._affected(side, namespace):
-            self.reconciler.look(key)
+            self.reconciler.enqueue(key)
         self._restore.end()
 
     def _affected(self, side: Side, namespace: str) -> Iterator[Key]:

@@ -160,7 +160,7 @@ class Outbox:
         return self._policy.map_generation and self._policy.subtree is None
 
     def _value(self, key: Key, row: Pending) -> Any:
-        """What upstream is told, as far as downstream's generations are known by now (S4.7)."""
+        """The value for upstream, with the generations of downstream as far as they are known by now (S4.7)."""
         if not self._maps:
             return row.value
         return map_generation(row.value, self._cache.record_of(key, row.upstream_uid).generations)
@@ -198,10 +198,10 @@ class Outbox:
             self._suspected_at = now
 
     def _acknowledge(self, key: Key, row: Pending, *, wire: str, resource_version: str) -> None:
-        """Upstream has the row's value. A newer row that came meanwhile stays (S6.3), and one to be told otherwise."""
+        """Upstream has the row's value. A newer row stays (S6.3), and so does one whose value has changed since."""
         now = self._cache.pending.get(key)
-        told = not self._maps or wire == _wire(self._value(key, row))
-        if now is not None and now.seq == row.seq and told:
+        current = not self._maps or wire == _wire(self._value(key, row))
+        if now is not None and now.seq == row.seq and current:
             self._cache.set_pending(key, None)
         elif now is not None:
             self._cache.set_pending(key, replace(now, since=min(now.since, self._clock()), merged=0))
@@ -223,5 +223,5 @@ class Outbox:
 
 
 def _wire(value: Any) -> str:
-    """The digest of what upstream is told; empty where that is nothing."""
+    """The digest of the value for upstream; empty for a removal."""
     return "" if value is None else digest(value)

@@ -1,4 +1,4 @@
-"""The outcomes of the looks at one kind's objects: counted, reported, and the reason when each key comes back (S10)."""
+"""The outcomes of one kind's jobs: counts and reports them, and decides when each key comes back (S10)."""
 
 import asyncio
 import logging
@@ -40,33 +40,33 @@ class Outcomes:
         self._cache = cache
         self._outbox = outbox
         self._context = context
-        self._heard: dict[Job, float] = {}
+        self._arrived: dict[Job, float] = {}
         """When the event of a job arrived, in event loop time, seconds."""
 
     def dispatcher(self, job: Job) -> Dispatcher:
         """The dispatcher of the side that a job writes to."""
         return self._context.dispatchers[self._policy.downstream if job.half == CONTENT else self._policy.upstream]
 
-    def heard(self, job: Job) -> None:
+    def event_arrived(self, job: Job) -> None:
         """An event has arrived: the latency of its write counts from now, or from the event before it."""
-        self._heard.setdefault(job, asyncio.get_running_loop().time())
+        self._arrived.setdefault(job, asyncio.get_running_loop().time())
 
     def done(self, job: Job, verb: str | None) -> None:
-        """The object was looked at, and written with this verb; None: there was no need."""
+        """The object was reconciled, by a write with this verb; None: no write was needed."""
         self.dispatcher(job).succeeded(job)
         if self.denied.pop(job, None) is not None:
             self._context.noticed()
-        heard = self._heard.pop(job, None)
+        arrived = self._arrived.pop(job, None)
         if verb is None:
             self._context.observer.noop()
             return
         self._count(job, verb, "done")
-        if heard is not None:
-            seconds = asyncio.get_running_loop().time() - heard
+        if arrived is not None:
+            seconds = asyncio.get_running_loop().time() - arrived
             self._context.observer.latency("spec" if job.half == CONTENT else "status", seconds)
 
     def failed(self, job: Job, error: SyncError) -> None:
-        """It did not happen, or nobody knows (S10): report it once, and decide when to look again."""
+        """It did not happen, or nobody knows (S10): report it once, and decide when to try again."""
         dispatcher = self.dispatcher(job)
         error = lasting(error, tries=dispatcher.failures(job) + 1)
         result = type(error).__name__.lower()

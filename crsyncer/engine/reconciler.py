@@ -1,4 +1,4 @@
-"""Looks at one half of one object at a time, decides, and does what must be done."""
+"""Reconciles one half of one object at a time: observes, decides, and has the decision written."""
 
 import asyncio
 import logging
@@ -82,10 +82,10 @@ class Reconciler:
         self._unconfirmed = unconfirmed
         self._halves = {CONTENT: self._content, STATUS: self._status, CHECK: self._check_ahead}
 
-    # What is to be looked at
+    # The queue
 
-    def look(self, key: Key, priority: Priority | None = None) -> None:
-        """Have both halves of a pair looked at."""
+    def enqueue(self, key: Key, priority: Priority | None = None) -> None:
+        """Have both halves of a pair reconciled."""
         job = Job(self.policy.resource, CONTENT, key)
         content = priority if priority is not None else self.priority(key)
         self._context.dispatchers[self.policy.downstream].add(job, content)
@@ -102,28 +102,28 @@ class Reconciler:
     def queue_status(self, key: Key, priority: Priority) -> None:
         self._context.dispatchers[self.policy.upstream].add(Job(self.policy.resource, STATUS, key), priority)
 
-    # Looking at it
+    # Reconciling
 
-    async def work(self, job: Job) -> None:
-        """Look at one half of one pair, and do what must be done."""
+    async def reconcile(self, job: Job) -> None:
+        """Reconcile one half of one pair."""
         try:
             verb = await self._halves[job.half](job)
         except SyncError as error:
             self.outcomes.failed(job, error)
         except Exception:
             # A defect that one object meets must not stop the others; it is logged whole, and met again later.
-            log.exception("%s %s: the %s could not be looked at", self.policy.resource, job.key, job.half)
+            log.exception("%s %s: the %s could not be reconciled", self.policy.resource, job.key, job.half)
             self.outcomes.dispatcher(job).failed(job)
             return
         else:
             self.outcomes.done(job, verb)
             if verb is not None and (job.half == STATUS or verb != "delete"):
-                self._look_again(job)
+                self._queue_again(job)
         if job.half == STATUS and self.cache.observe(self.policy.downstream, job.key).found is Gap.ABSENT:
             # A vanished copy may have been waiting for its last status to go first (S5.2).
             self._context.dispatchers[self.policy.downstream].add(job._replace(half=CONTENT), Priority.SPEC)
 
-    def _look_again(self, job: Job) -> None:
+    def _queue_again(self, job: Job) -> None:
         """A write may be followed by another: a create by its status, a status by a newer one."""
         if job.half == CONTENT:
             self.outcomes.dispatcher(job).add(job, Priority.SPEC)
@@ -168,11 +168,11 @@ class Reconciler:
             if isinstance(action, Create):
                 self.creating.add(key)
             try:
-                hold = await self._writer.perform(key, action)
+                hold = await self._writer.write(key, action)
             finally:
                 self.creating.discard(key)
             if hold is not None:
-                # The object that has the name is out of our sight: no event will tell that it is gone.
+                # The object that has the name is not in our selection: no event will report its deletion.
                 self.outcomes.dispatcher(job).later(job, _TAKEN_RETRY_SECONDS)
         if hold is not None:
             self._hold(key, hold)
@@ -249,7 +249,7 @@ class Reconciler:
             case Until.RETRY:
                 self.outcomes.dispatcher(job).later(job, self.outcomes.retry_in(job.key))
             case Until.COPIES_LISTED:
-                pass  # every key is looked at when a list has come
+                pass  # every key is queued when a list has come
             case _:
                 assert_never(until)
 
@@ -260,8 +260,8 @@ class Reconciler:
             case SendStatus():
                 priority = self.outbox.take(key, action, value)
                 if priority is not None:
-                    self.outcomes.heard(Job(self.policy.resource, STATUS, key))
-                    if self._up.up.is_set():  # else `look` queues it when the connection is back (S7.2)
+                    self.outcomes.event_arrived(Job(self.policy.resource, STATUS, key))
+                    if self._up.up.is_set():  # else `enqueue` does so when the connection is back (S7.2)
                         self.queue_status(key, priority)
             case Agreed():
                 self.outbox.agree(key, action)

@@ -23,7 +23,7 @@ NAME_TAKEN = Hold(
 )
 
 _SHOWN, _SHOWN_CHARACTERS = 5, 200
-"""How many paths of a contested object are named, in how many characters: whoever fights may choose them."""
+"""How many paths of a contested object are named, in how many characters: the actor that fights chooses them."""
 
 
 Write = Create | Update | Seed | Delete
@@ -58,8 +58,8 @@ class Writer:
         """Return when no request for a deletion is under way."""
         await self._quiet.wait()
 
-    async def perform(self, key: Key, action: Write) -> Hold | None:
-        """Do it. A Hold comes back where a look at downstream showed that it must not be done."""
+    async def write(self, key: Key, action: Write) -> Hold | None:
+        """Make one write. Returns a Hold where downstream turns out to have another object of that name."""
         self._cache.departed.discard(key)
         match action:
             case Create():
@@ -97,7 +97,7 @@ class Writer:
         body = compose_copy({**upstream, "status": status}, view, self._policy, downstream=None)
         owed = status is not None and self._policy.status_endpoint[self._policy.downstream]
         if owed:
-            # Recorded before the copy exists: whoever finds it without a status knows that it is still owed one.
+            # Recorded before the copy exists, so that after a crash a copy without a status is still owed one.
             self._cache.remember(key, replace(self._cache.record_of(key, view.uid), seed=True))
             await self._store.durable()
         create = calls.create(self._policy, key.namespace, body)
@@ -147,7 +147,7 @@ class Writer:
         """A create met an object that our list does not show: read it once (S2.3), but never in the cloud (S2.1).
 
         It is a copy that lost its label, somebody else's object, or one that the watch has not shown yet. Raises
-        Refused when the pair has to be looked at again.
+        Refused when the pair has to be decided anew.
         """
         key = write.key
         if self._policy.downstream is Side.CLOUD:
@@ -162,7 +162,7 @@ class Writer:
         if stamp is None:
             return NAME_TAKEN
         if write.upstream is None or stamp.upstream_uid != write.upstream.uid:
-            # The copy of an earlier upstream object: once it is in our sight again, it is replaced as such (S5.4).
+            # The copy of an earlier upstream object: once the selection shows it again, it is replaced (S5.4).
             found["metadata"].setdefault("labels", {})[ROBOT_LABEL] = self._policy.robot
             self._shows(key, _object(await self._request(write, calls.update(self._policy, key, found))))
             return None
@@ -212,7 +212,7 @@ class Writer:
         self._cache.note_generation(key, copy)  # its echo may have come first, when `admitted` was not known yet
 
     def _shows(self, key: Key, answer: Json) -> None:
-        """An answer shows the copy, unless its end was heard of before it came: nothing would tell of that again."""
+        """Keep the copy of an answer, unless the watch has reported its deletion meanwhile: no event repeats that."""
         if key not in self._cache.departed:
             self._cache.saw(self._policy.downstream, key, answer)
 
