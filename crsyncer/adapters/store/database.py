@@ -57,7 +57,7 @@ def open_database(files: Files, *, steps: Sequence[Step] = STEPS, patience: floa
                 return _open(files, version, steps=steps, patience=patience)
             except Unusable as error:
                 return _rebuild(files, error, readers, steps=steps, patience=patience)
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, Unusable, sqlite3.Error) as error:  # a new database may be unusable, too
         raise StoreError(
             f"cannot open {files.main}: {error}",
             hint="check owner, mode and free space of the state directory, and that no other program has the file open",
@@ -132,7 +132,7 @@ def _checkpoint(database: Database) -> None:
 def _rebuild(files: Files, why: Unusable, readers: ExitStack, *, steps: Sequence[Step], patience: float) -> Opened:
     """Build a new database with what can be salvaged, and only then exchange it for the old one.
 
-    Raises OSError or sqlite3.Error where the disk has no room for it; all is then as it was.
+    Raises OSError, sqlite3.Error or Unusable where the disk does not take it; all is then as it was.
     """
     new, saved = _new(files), {}
     new.remove()
@@ -143,17 +143,16 @@ def _rebuild(files: Files, why: Unusable, readers: ExitStack, *, steps: Sequence
                 saved = _salvage(files, opened.database, readers)
             _checkpoint(opened.database)
         sync_names(files.main.parent)
-    except (OSError, Unusable, sqlite3.Error) as error:
+    except BaseException:
         with suppress(OSError):
             new.remove()
-        if isinstance(error, Unusable):
-            raise StoreError(f"a new {files.main} is unusable too: {error}", hint="check the disk") from error
         raise
     aside = _set_aside(files)
     readers.close()  # now that the WAL has another name
     new.rename(files)
     for old in _broken(files)[:-_KEEP_BROKEN]:
-        old.remove()
+        with suppress(OSError):
+            old.remove()
     opened = _open(files, len(steps), steps=steps, patience=patience)
     opened.rebuilt = True
     opened.notes.append(f"the database could not be used ({why}); it is now {aside.main.name}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from crsyncer.adapters.store import codec, schema
+from crsyncer.adapters.store import codec, rows, schema
 from crsyncer.adapters.store.codec import CURSORS, META, OUTBOX
 from crsyncer.adapters.store.statedir import DATABASE, Files, Lock, check
 from crsyncer.core.findings import DiskFacts, StoreFindings
@@ -116,8 +116,6 @@ def read_object(
     directory: Path, resource: str, choose: Callable[[Loaded], Key]
 ) -> tuple[Key, Loaded, dict[Side, Json]]:
     """What is stored of a kind, and the bodies of the object that `choose` names; raises as `reading` does."""
-    from crsyncer.adapters.store import rows  # it brings sqlite-utils, which the other questions need not wait for
-
     bodies = {}
     with reading(directory) as (connection, _):
         loaded, _ = rows.read_kind(connection, resource, rows.Batch())

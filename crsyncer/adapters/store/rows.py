@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from sqlite3 import Connection
-from typing import Any
-
-from sqlite_utils import Database
+from typing import TYPE_CHECKING, Any
 
 from crsyncer.adapters.store import codec
 from crsyncer.adapters.store.codec import CLOUD, CURSORS, META, OUTBOX, RECORD, ROBOT, TOMBSTONES, Copy, Due, Place, Row
 from crsyncer.core.model import Cursor, Key, Loaded, Pending, Side, Tombstone
+
+if TYPE_CHECKING:  # the library is slow to import, and who only reads needs nothing of it
+    from sqlite_utils import Database
 
 Where = tuple[str, str, str]
 """Resource, namespace, name."""
@@ -65,7 +66,7 @@ def _is_of(place: Place, resource: str, *, keep_outbox: bool) -> bool:
     return place[1] == resource and place[0] != META and not (keep_outbox and place[0] == OUTBOX)
 
 
-def write(database: Database, batch: Batch) -> None:
+def write(database: "Database", batch: Batch) -> None:
     """Write a batch, inside a transaction that the caller opened."""
     connection = database.conn
     for resource, keep_outbox in batch.forgotten.items():
@@ -121,7 +122,7 @@ def _rest_id(identifier: int, part: str) -> int:
     return 2 * identifier + (part == ROBOT)
 
 
-def _write_table(database: Database, table: str, rows: dict[Where, Row | None]) -> None:
+def _write_table(database: "Database", table: str, rows: dict[Where, Row | None]) -> None:
     gone = [key for key, row in rows.items() if row is None]
     database.conn.executemany(f"DELETE FROM {table} WHERE {_WHERE}", gone)
     kept = [dict(zip(_KEY, key, strict=True)) | _columns(row) for key, row in rows.items() if row is not None]
