@@ -17,7 +17,7 @@ import yaml
 from click.testing import CliRunner
 
 from crsyncer.cli.sandbox import sandbox as command
-from crsyncer.sandbox import binaries, process
+from crsyncer.sandbox import binaries, golang, process
 from crsyncer.sandbox.errors import SandboxError
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.ports import free_ports, give_back
@@ -270,6 +270,41 @@ def test_two_processes_build_once(tmp_path):
         each.join(120)
     assert [each.exitcode for each in both] == [0, 0]
     assert sorted((tmp_path / "built").read_text().split()) == ["etcd", "kine", "kube-apiserver"]
+
+
+GO = """#!/bin/sh
+until_told() { for _ in $(seq 600); do [ -e "$TOLD/$1" ] && break; sleep 0.1; done; }
+case $1 in
+version) echo go version go1.26.1 linux/amd64 ;;
+list) until_told fetching; echo errors; echo fmt ;;
+build)
+    [ "$CGO_ENABLED" = 0 ] || { echo "sqlite3.h: no such file" >&2; exit 1; }
+    echo errors; until_told compiling; echo fmt
+    while [ "$1" != -o ]; do shift; done
+    touch "$2/etcd" "$2/kine" ;;
+esac
+"""
+
+
+def test_a_build_tells_how_far_it_is_and_goes_on_without_c_where_c_does_not_compile(tmp_path, monkeypatch):
+    for program, script in {"go": GO, "cc": "#!/bin/sh\n"}.items():
+        (tmp_path / program).write_text(script)
+        (tmp_path / program).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("TOLD", str(tmp_path))
+    monkeypatch.setattr(golang, "_EVERY", 0.05)
+    made = tmp_path / "made"
+    made.mkdir()
+    said: list[str] = []
+
+    def progress(line: str) -> None:
+        said.append(line)
+        if line.startswith(("fetching sources, ", "compiling: 50 %, ")):
+            (tmp_path / line.split()[0].strip(":")).touch()
+
+    golang.build(["etcd", "kine"], made, progress)
+    assert sorted(path.name for path in made.iterdir()) == ["etcd", "kine"]
+    assert any(line.startswith("compiling: 50 %, ") for line in said)
 
 
 def test_without_go_the_robot_runs_on_etcd_and_says_so(tmp_path, monkeypatch):
