@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.resource import CRD
 from crsyncer.sandbox.sandbox import Sandbox
+from tests import planes
 from tests.api import Api, ApiError
 from tests.disk import Disk
 from tests.faults.rows import ROWS
@@ -65,7 +66,7 @@ def make_healthy(plane: Plane) -> None:
     """Have a plane run and answer, whatever a test has done to it; one that is only slow is waited for."""
     if not plane.healthy():
         for component in plane.pids():
-            plane.resume(component)
+            planes.resume(plane, component)
         plane.start()
 
 

@@ -5,7 +5,6 @@ import http.client
 import json
 import os
 import secrets
-import shutil
 import ssl
 import time
 from collections.abc import Callable
@@ -47,7 +46,6 @@ class Plane:
         self._program = apiserver
         self._detached = detached
         self._processes: dict[str, Process] = {}
-        self._frozen: set[str] = set()
         self.data = self.directory / "data"
         self.data.mkdir(parents=True, exist_ok=True)
         self._settings = self._load()
@@ -79,7 +77,6 @@ class Plane:
             running = self._processes.get(component)
             if running is None or not running.alive():
                 self._processes[component] = self._spawn(component)
-                self._frozen.discard(component)
             if component == "store":
                 self._wait(lambda: self.datastore.ready(self.data, self.store_port), "store")
 
@@ -88,14 +85,13 @@ class Plane:
         self._wait(lambda: self._get("/readyz") == 200 and self._get("/api/v1/namespaces/default") == 200, "apiserver")
 
     def healthy(self) -> bool:
-        """Does it run, unfrozen, and say that it is ready?"""
-        return not self._frozen and self._alive("apiserver", "store") and self._get("/readyz") == 200
+        """Does it run and say that it is ready?"""
+        return self._alive("apiserver", "store") and self._get("/readyz") == 200
 
     def stop(self, *components: str, graceful: bool = True) -> None:
         """End "apiserver", "store", or both; gracefully, or by SIGKILL."""
         for component in components or COMPONENTS:
             process = self._processes.pop(component, None)
-            self._frozen.discard(component)
             if process is not None:
                 process.stop(graceful=graceful)
 
@@ -103,38 +99,6 @@ class Plane:
         """Stop, start, and wait until it is ready."""
         self.stop(*components, graceful=graceful)
         self.start()
-
-    def pause(self, component: str = "apiserver") -> None:
-        """SIGSTOP: connections stay open, the kernel accepts new ones, nobody answers."""
-        self._process(component).freeze()
-        self._frozen.add(component)
-
-    def resume(self, component: str = "apiserver") -> None:
-        """SIGCONT."""
-        self._process(component).thaw()
-        self._frozen.discard(component)
-
-    def snapshot(self, directory: Path) -> None:
-        """Copy the datastore, as a power cut at this moment would leave it, into a new `directory`.
-
-        It stands still meanwhile, so the files belong together; both datastores recover from such a state at start.
-        """
-        running = self._processes.get("store")
-        if running is not None:
-            running.freeze()
-        try:
-            shutil.copytree(self.data, directory)
-        finally:
-            if running is not None and "store" not in self._frozen:
-                running.thaw()
-
-    def restore(self, directory: Path) -> None:
-        """Stop, go back to the data of a snapshot, start: revisions run backwards, later writes are gone."""
-        self._replace_data(directory)
-
-    def wipe(self) -> None:
-        """Stop, empty the datastore, start: a rebuilt cluster at the old address, with other uids."""
-        self._replace_data(None)
 
     def kubeconfig(
         self,
@@ -214,15 +178,6 @@ class Plane:
         _write_secret(self.directory / "tokens.csv", f'{settings.admin_token},admin,admin,"system:masters"\n')
         _write_secret(path, json.dumps(asdict(settings)))
         return settings
-
-    def _replace_data(self, source: Path | None) -> None:
-        self.stop(graceful=False)
-        shutil.rmtree(self.data)
-        if source is None:
-            self.data.mkdir()
-        else:
-            shutil.copytree(source, self.data)
-        self.start()
 
     def _wait(self, condition: Callable[[], bool], component: str) -> None:
         started = time.monotonic()

@@ -73,27 +73,12 @@ class Process:
         if not poll(lambda: not self.alive(), seconds=patience):
             raise SandboxError(f"process {self.pid} of {self.home} survives SIGKILL")
 
-    def freeze(self) -> None:
-        """SIGSTOP, and return when every thread really stands still."""
-        self.signal(signal.SIGSTOP)
-        poll(self._still, seconds=5)
-
-    def thaw(self) -> None:
-        """SIGCONT."""
-        self.signal(signal.SIGCONT)
-
     def tail(self, lines: int = 12) -> str:
         """The end of its log, for an error message."""
         try:
             return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
         except OSError:
             return ""
-
-    def _still(self) -> bool:
-        with suppress(OSError, IndexError):
-            stats = [(task / "stat").read_text() for task in Path(f"/proc/{self.pid}/task").iterdir()]
-            return all(stat.rpartition(")")[2].split()[0] in "TtZX" for stat in stats)
-        return not self.alive()
 
 
 def poll(condition: Callable[[], bool], *, seconds: float) -> bool:

@@ -63,7 +63,5 @@ SERVICE_ACCOUNT = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 CONFIG_MAP = Resource("", "v1", "configmaps", "ConfigMap")
 CRD = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 _RBAC = "rbac.authorization.k8s.io"
-ROLE = Resource(_RBAC, "v1", "roles", "Role")
-ROLE_BINDING = Resource(_RBAC, "v1", "rolebindings", "RoleBinding")
 CLUSTER_ROLE = Resource(_RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False)
 CLUSTER_ROLE_BINDING = Resource(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)

@@ -10,8 +10,8 @@ from typing import Any
 
 from crsyncer.sandbox.agent import AgentProcess
 from crsyncer.sandbox.resource import Resource
+from tests import planes
 from tests.bench.stage import Counting, Figure, Stage, bare_syncer, cpu_seconds, medians, running, written_bytes
-from tests.compaction import compact
 from tests.system.bed import crd
 
 _SAMPLES = 60
@@ -98,7 +98,7 @@ async def _relist(on: Stage, agent: AgentProcess) -> AsyncIterator[Figure]:
     on.cloud_link.cut()
     await agent.until(lambda s: s["sides"]["cloud"]["state"] == "offline", seconds=90)
     await on.cloud.patch(on.goal("o1"), {"metadata": {"annotations": {"touched": "1"}}})
-    compact(on.sandbox.cloud)
+    planes.compact(on.sandbox.cloud)
     on.sandbox.cloud.restart("apiserver")
     await on.cloud.until_served(on.resource)
     on.cloud_link.clear()

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from tests import planes
 from tests.system.asked import status_writes
 from tests.system.bed import Bed, cpu_seconds, eventually, some_at_a_time
 from tests.system.conftest import MakeBed
@@ -128,7 +129,7 @@ async def retried(bed: Bed, name: str) -> bool:
 async def test_an_api_server_that_stands_still_for_two_minutes_is_probed_now_and_then_and_not_stormed_after(bed: Bed):
     await begun(bed)
     before = await bed.kind()
-    bed.cloud.plane.pause()
+    planes.pause(bed.cloud.plane)
     try:
         await bed.until_side("cloud", "offline", seconds=70)
         connects = bed.cloud.link.connects
@@ -139,7 +140,7 @@ async def test_an_api_server_that_stands_still_for_two_minutes_is_probed_now_and
         assert probes <= 12
         bed.cloud.link.clear()
     finally:
-        bed.cloud.plane.resume()
+        planes.resume(bed.cloud.plane)
     await bed.cloud.shows("a", status={"late": True}, seconds=SLOW)
     await flows(bed.cloud, bed.robot, 2)
     await bed.settled(seconds=SLOW)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import planes
 from tests.system.bed import Bed, crd, eventually, writes
 from tests.system.conftest import MakeBed
 from tests.system.travel import FORBIDDEN, KUBE_SYSTEM_PATH, SLOW, another_cluster, reconnect, restore, snapshot
@@ -27,7 +28,7 @@ async def uids(bed: Bed) -> dict[str, str]:
 
 async def rebuild(bed: Bed, *names: str) -> None:
     """The cloud is empty, gets the CRD, and some objects of the old names."""
-    await asyncio.to_thread(bed.cloud.plane.wipe)
+    await asyncio.to_thread(planes.wipe, bed.cloud.plane)
     await bed.cloud.api.apply_crd(crd(bed.group))
     for name in names:
         await bed.cloud.create(name, spec={"x": 2})

@@ -12,6 +12,7 @@ import pytest
 from crsyncer.sandbox.agent import AgentProcess
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.sandbox import Sandbox
+from tests import planes
 from tests.api import Api
 from tests.link.link import Link
 from tests.system.bed import LABEL, ROBOT, Bed, SideBed, eventually
@@ -150,7 +151,7 @@ async def test_a_robot_and_a_copy_of_its_disk_report_each_other(
     async with bed.stopped():
         shutil.copytree(bed.agent.state_dir, home / "state")
         disk = await snapshot(bed.robot, tmp_path)
-    await asyncio.to_thread(second_robot.restore, disk)
+    await asyncio.to_thread(planes.restore, second_robot, disk)
     plane = second_robot
     async with Api(plane.server, ca_file=plane.ca_file, token=plane.admin_token) as api, Link(plane) as link:
         api.learn(bed.robot.resource)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import planes
 from tests.system.asked import full_list
 from tests.system.bed import Bed, eventually
 
@@ -16,7 +17,7 @@ async def test_S8_3_a_crash_before_a_restored_cloud_was_listed_makes_nothing_loo
     await bed.cloud.create("a", spec={"x": 1})
     await bed.robot.shows("a", spec={"x": 1})
     snapshot = tmp_path / "snapshot"
-    await asyncio.to_thread(bed.cloud.plane.snapshot, snapshot)
+    await asyncio.to_thread(planes.snapshot, bed.cloud.plane, snapshot)
     await bed.cloud.create("later", spec={"x": 1})
     for number in (2, 3, 4):
         await bed.cloud.patch("a", {"spec": {"x": number}})
@@ -24,7 +25,7 @@ async def test_S8_3_a_crash_before_a_restored_cloud_was_listed_makes_nothing_loo
     await bed.robot.shows("later", spec={"x": 1})
     await bed.settled()
     async with bed.stopped():
-        await asyncio.to_thread(bed.cloud.plane.restore, snapshot)
+        await asyncio.to_thread(planes.restore, bed.cloud.plane, snapshot)
         stalled = bed.cloud.link.stall("/goals", when=full_list)
 
     async def listing() -> bool:

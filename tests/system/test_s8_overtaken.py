@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from crsyncer.sandbox.resource import NAMESPACE
+from tests import planes
 from tests.system.asked import REPLAY, hit, lists, replays, watches
 from tests.system.bed import Bed, SideBed, eventually, writes
 from tests.system.kinds import annotate, another, row, until_row
@@ -31,7 +32,7 @@ async def overtake(side: SideBed, cursor: int) -> None:
 
 async def go_back(side: SideBed, snapshot: Path, cursor: int) -> None:
     """Restore a plane behind a cut link; change one object where nobody can see it, and have the revision overtake."""
-    await asyncio.to_thread(side.plane.restore, snapshot)
+    await asyncio.to_thread(planes.restore, side.plane, snapshot)
     await side.api.until_served(side.resource)
     assert await revision(side) < cursor
     await side.patch("c", {"spec": {"x": 7}})
@@ -72,7 +73,7 @@ async def test_S8_2_S8_3_a_restored_cloud_that_has_overtaken_the_cursor_is_notic
     bed: Bed, tmp_path: Path, running: bool
 ):
     await begun(bed)
-    await asyncio.to_thread(bed.cloud.plane.snapshot, tmp_path / "snapshot")
+    await asyncio.to_thread(planes.snapshot, bed.cloud.plane, tmp_path / "snapshot")
     cursor = await changed(bed)
     bed.cloud.link.cut()
     await bed.robot.set_status("b", {"phase": "LATE"})  # written to the new history before anybody has seen it
@@ -99,7 +100,7 @@ async def test_S8_2_S8_3_a_restored_cloud_that_has_overtaken_the_cursor_is_notic
 @pytest.mark.fault_19
 async def test_S8_2_S8_4_a_restored_robot_that_has_overtaken_the_cursor_is_noticed(bed: Bed, tmp_path: Path):
     await begun(bed)
-    await asyncio.to_thread(bed.robot.plane.snapshot, tmp_path / "snapshot")
+    await asyncio.to_thread(planes.snapshot, bed.robot.plane, tmp_path / "snapshot")
     await changed(bed)
     cursor = await revision(bed.robot)
     bed.robot.link.cut()
@@ -155,7 +156,7 @@ async def test_S8_2_a_kind_that_comes_later_is_not_proven_by_what_others_saw_of_
     await cloud_tasks.create("c", spec={"x": 1})
     await robot_tasks.shows("c", spec={"x": 1})
     await begun(bed)
-    await asyncio.to_thread(bed.cloud.plane.snapshot, tmp_path / "snapshot")
+    await asyncio.to_thread(planes.snapshot, bed.cloud.plane, tmp_path / "snapshot")
     await cloud_tasks.patch("c", {"spec": {"x": 2}})
     await robot_tasks.shows("c", spec={"x": 2})
     cursor = await changed(bed)

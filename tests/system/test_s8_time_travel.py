@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from crsyncer.sandbox.resource import NAMESPACE
+from tests import planes
 from tests.system.asked import lists, watches
 from tests.system.bed import Bed, eventually, writes
 from tests.system.conftest import MakeBed
@@ -111,7 +112,7 @@ async def test_S8_3_a_restored_cloud_gets_lost_statuses_again_and_costs_no_copy(
     await bed.robot.set_status("a", {"phase": "RUNNING"})
     await bed.cloud.shows("a", status={"phase": "RUNNING"})
     snapshot = tmp_path / "snapshot"
-    await asyncio.to_thread(bed.cloud.plane.snapshot, snapshot)
+    await asyncio.to_thread(planes.snapshot, bed.cloud.plane, snapshot)
     await bed.cloud.create("later", spec={"x": 1})
     await bed.robot.shows("later", spec={"x": 1})
     await bed.robot.set_status("a", {"phase": "DONE"})
@@ -122,10 +123,10 @@ async def test_S8_3_a_restored_cloud_gets_lost_statuses_again_and_costs_no_copy(
     await bed.robot.shows("b", spec={"x": 2})
     await bed.settled()
     if running:
-        await asyncio.to_thread(bed.cloud.plane.restore, snapshot)
+        await asyncio.to_thread(planes.restore, bed.cloud.plane, snapshot)
     else:
         async with bed.stopped():
-            await asyncio.to_thread(bed.cloud.plane.restore, snapshot)
+            await asyncio.to_thread(planes.restore, bed.cloud.plane, snapshot)
     for name in ("a", "b"):
         await bed.cloud.shows(name, status={"phase": "DONE"}, seconds=90)
     await bed.robot.shows("b", spec={"x": 1})

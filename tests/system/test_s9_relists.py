@@ -7,7 +7,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from crsyncer.core.calls import PARTIAL_LIST
-from tests.compaction import compact
+from tests import planes
 from tests.link.faults import Request
 from tests.link.link import Link
 from tests.system.asked import deletes, lists
@@ -220,7 +220,7 @@ async def test_S9_2_a_watch_resumes_although_the_history_was_compacted_meanwhile
     here.link.cut()
     await bed.cloud.patch("goal-3", {"spec": {"x": 2}})
     await bed.robot.set_status("goal-7", {"phase": "DONE"})
-    await asyncio.to_thread(compact, here.plane)
+    await asyncio.to_thread(planes.compact, here.plane)
     here.link.restore()
     await bed.robot.shows("goal-3", spec={"x": 2}, seconds=SLOW)
     await bed.cloud.shows("goal-7", status={"phase": "DONE"}, seconds=SLOW)

@@ -23,8 +23,8 @@ from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.ports import free_ports, give_back
 from crsyncer.sandbox.resource import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, NAMESPACE, Resource
 from crsyncer.sandbox.sandbox import Sandbox
+from tests import planes
 from tests.api import Api, ApiError, crd
-from tests.compaction import compact
 
 GONE = (aiohttp.ClientError, ConnectionError)
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -101,7 +101,7 @@ async def test_after_a_compaction_and_a_restart_an_old_cursor_is_gone(plane, api
     for each in "abc":
         await api.create(goals.object(each))
     last = (await api.list(goals))["metadata"]["resourceVersion"]
-    assert compact(plane) >= int(last)
+    assert planes.compact(plane) >= int(last)
     plane.restart("apiserver", graceful=False)
     await api.until_served(goals)
     with pytest.raises(ApiError) as gone:
@@ -113,11 +113,11 @@ async def test_after_a_compaction_and_a_restart_an_old_cursor_is_gone(plane, api
 
 async def test_a_restored_snapshot_goes_back_in_objects_and_revision(plane, api, tmp_path):
     kept = await api.create(CONFIG_MAP.object("kept", data={"x": "1"}))
-    plane.snapshot(tmp_path / "snapshot")
+    planes.snapshot(plane, tmp_path / "snapshot")
     for each in range(20):
         await api.create(CONFIG_MAP.object(f"later-{each}"))
     before = int((await api.list(CONFIG_MAP))["metadata"]["resourceVersion"])
-    plane.restore(tmp_path / "snapshot")
+    planes.restore(plane, tmp_path / "snapshot")
     now = await api.list(CONFIG_MAP, namespace="default")
     assert [each["metadata"]["uid"] for each in now["items"] if each["metadata"]["name"] != "kube-root-ca.crt"] == [
         kept["metadata"]["uid"]
@@ -129,18 +129,18 @@ async def test_a_restored_snapshot_goes_back_in_objects_and_revision(plane, api,
 async def test_a_wiped_plane_is_another_cluster_at_the_old_address(robot, robot_api):
     before = await robot_api.get(NAMESPACE.object("kube-system"))
     await robot_api.create(CONFIG_MAP.object("lost"))
-    robot.wipe()
+    planes.wipe(robot)
     assert await robot_api.find(CONFIG_MAP.object("lost")) is None
     await robot_api.ensure_namespace("kube-system")
     assert (await robot_api.get(NAMESPACE.object("kube-system")))["metadata"]["uid"] != before["metadata"]["uid"]
 
 
 async def test_a_paused_api_server_is_silent_and_goes_on_where_it_was(cloud, cloud_api):
-    cloud.pause()
+    planes.pause(cloud)
     with pytest.raises(TimeoutError):
         await cloud_api.request("GET", CONFIG_MAPS, timeout=0.3)
     assert not cloud.healthy()
-    cloud.resume()
+    planes.resume(cloud)
     assert (await cloud_api.request("GET", CONFIG_MAPS))[0] == 200
 
 
@@ -212,7 +212,7 @@ def test_nothing_is_left_of_a_parent_that_was_killed(tmp_path):
     assert parent.stdout is not None
     children = [process.Process(int(parent.stdout.readline()), tmp_path, tmp_path / "log") for _ in "ab"]
     assert process.poll(lambda: all(_runs(child, "sleep") for child in children), seconds=30)
-    children[1].freeze()
+    os.kill(children[1].pid, signal.SIGSTOP)
     parent.kill()
     parent.wait()
     parent.stdout.close()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from crsyncer.sandbox.resource import NAMESPACE
+from tests import planes
 from tests.link.faults import Injection
 from tests.link.link import Link
 from tests.system.bed import Bed, SideBed
@@ -20,13 +21,13 @@ SLOW = 90.0
 async def snapshot(side: SideBed, directory: Path) -> Path:
     """What a power cut at this moment would leave of a plane."""
     path = directory / f"snapshot-{secrets.token_hex(3)}"
-    await asyncio.to_thread(side.plane.snapshot, path)
+    await asyncio.to_thread(planes.snapshot, side.plane, path)
     return path
 
 
 async def restore(side: SideBed, path: Path, *, past: int = 0) -> None:
     """Bring a plane back to a snapshot, and let it grow beyond a revision by writes that concern nobody."""
-    await asyncio.to_thread(side.plane.restore, path)
+    await asyncio.to_thread(planes.restore, side.plane, path)
     while await revision(side) <= past:
         change = {"metadata": {"annotations": {"example.com/n": secrets.token_hex(4)}}}
         await side.api.patch(NAMESPACE.object("default"), change)

@@ -12,8 +12,8 @@ from contextlib import suppress
 from crsyncer.sandbox.agent import AgentProcess
 from crsyncer.sandbox.errors import SandboxError
 from crsyncer.sandbox.resource import CRD
+from tests import planes
 from tests.api import Api
-from tests.compaction import compact
 from tests.faults.chaos.kinds import GROUP, KINDS
 from tests.link.faults import Injection, Request
 from tests.link.link import Link
@@ -65,7 +65,7 @@ class Faults:
             link.heal()
             if not await asyncio.to_thread(link.plane.healthy):
                 for component in link.plane.pids():
-                    link.plane.resume(component)
+                    planes.resume(link.plane, component)
                 await asyncio.to_thread(link.plane.start)
         if not self._agent.running:
             await self._agent.start(ready=False)
@@ -116,12 +116,12 @@ class Faults:
         await asyncio.to_thread(self._links[side].plane.restart, "apiserver")
 
     async def _pause(self, side: str, seconds: float) -> None:
-        await asyncio.to_thread(self._links[side].plane.pause)
+        await asyncio.to_thread(planes.pause, self._links[side].plane)
         await asyncio.sleep(seconds)
-        self._links[side].plane.resume()
+        planes.resume(self._links[side].plane)
 
     async def _compact(self, side: str) -> None:
-        await asyncio.to_thread(compact, self._links[side].plane)
+        await asyncio.to_thread(planes.compact, self._links[side].plane)
 
     async def _edit_crds(self, side: str) -> None:
         """A new description of one kind after the other: its storage is made anew, and answers 429 meanwhile."""
