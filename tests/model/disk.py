@@ -154,7 +154,7 @@ class Memory:
 
     def close(self) -> None:
         """Write what is left, if the disk takes it."""
-        if not self._owner.dead:
+        if not self._owner.dead and not self._disk.refuses:
             self._commit()
 
     def _put(self, part: str, resource: str, place: Any, value: Any) -> None:

@@ -20,6 +20,7 @@ KINDS: Mapping[str, Mapping[str, Any]] = {
     "views": {"source": "robot", "filtered": "true"},
     "parts": {"subtree": "robot"},
     "plains": {"status": False},
+    "flips": {},
 }
 """The kinds there may be, as the keywords of `bed.crd`."""
 
@@ -77,7 +78,16 @@ _OF_OBJECTS: Mapping[str, tuple[float, _Draw]] = {
     "by_hand": (2, lambda c: (_name(c), c.randrange(2))),
     "delete_kind": (1, _nothing),
     "define_kind": (1.5, _nothing),
-    "hold": (0.5, _nothing),
+    "hold": (0.7, _nothing),
+    "resync": (1, _nothing),
+    "retry": (1, _nothing),
+    "drop": (1, lambda c: (_name(c),)),
+    "annotate": (3, lambda c: (c.choice([0, 0, 0, 1, 1, 2, 3]),)),
+    "filter": (2, lambda c: (c.randrange(2),)),
+    "describe": (1, lambda c: (_side(c), c.randrange(100))),
+    "version": (1, lambda c: (_side(c), c.choice([0, 1, 1, 2]))),
+    "crowd": (2, lambda c: (c.choice([6, 12, 24]),)),
+    "clear_out": (3, lambda c: (c.randrange(20), c.choice([0, 1, 1, 2]))),
 }
 """Steps that are about one kind: how often they come, and their further arguments."""
 
@@ -105,6 +115,10 @@ _OTHERS: Mapping[str, tuple[float, _Draw]] = {
     "restore": (1.5, lambda c: (_side(c),)),
     "rebuild": (0.3, lambda c: (_side(c), c.choice([10, 100_000]))),
     "release": (1, _nothing),
+    "back_up_store": (2, _nothing),
+    "put_back_store": (2, _nothing),
+    "refuse_disk": (2, lambda c: (c.choice([0, 1]),)),
+    "refuse_for_good": (1, lambda c: (_side(c), c.randrange(3))),
 }
 
 

@@ -1,5 +1,6 @@
 """Every request that the agents of a world make, in order, with times and answers: reads, watches and writes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from crsyncer.core.calls import Call, kind_of
@@ -34,6 +35,12 @@ class Request:
         """The plural of the kind that it is about; "" where it is about none."""
         return kind_of(self.call).rpartition("/")[2]
 
+    @property
+    def name(self) -> str:
+        """The object's path, also where it is only about to be created."""
+        made = self.call.body["metadata"]["name"] if self.call.verb == "create" else ""
+        return f"{self.call.path}/{made}" if made else self.call.path
+
     def answer(self, status: int, now: float) -> None:
         """Note what came back."""
         self.status, self.answered = status, now
@@ -47,11 +54,15 @@ class Journal:
     """What was asked for, oldest first."""
 
     requests: list[Request] = field(default_factory=list)
+    listeners: list[Callable[[Request], None]] = field(default_factory=list)
+    """Told of every request when it is sent."""
 
     def note(self, side: Side, call: Call, now: float) -> Request:
         """Write a request down when it is sent; its answer is noted in what is returned."""
         request = Request(side, call, now)
         self.requests.append(request)
+        for listener in self.listeners:
+            listener(request)
         return request
 
     def asked(

@@ -5,13 +5,14 @@ from typing import Any
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Side
 from crsyncer.core.policy import ROBOT_LABEL
-from crsyncer.errors import SyncError
 from crsyncer.ports import Reply
 from tests.model.agreement import open_ends
 from tests.model.check import Checker, Spec, Violation, specs, stamp
 from tests.model.history import KINDS, History
 from tests.model.life import ROBOT
+from tests.model.operators import Operators
 from tests.model.plane import GROUP, Plane
+from tests.model.promises import Promises
 from tests.model.storage import Snapshot
 from tests.model.weather import Fate
 from tests.model.world import World, Write
@@ -30,6 +31,9 @@ class Machine:
         self.world = World(history.seed, kinds={name: KINDS[name] for name in history.kinds})
         self.specs = specs({name: dict(KINDS[name]) for name in history.kinds})
         self.checker = Checker(self.world, self.specs)
+        self.promises = Promises(self.world, self.checker)
+        self.operators = Operators(self)
+        self._went_back: set[Side] = set()
         self._by_plural = {spec.plural: spec for spec in self.specs.values()}
         self._number = 0
         self._snapshots: dict[Side, Snapshot] = {}
@@ -42,11 +46,13 @@ class Machine:
             self.world.listeners.append(self._heard)
             self.world.start()
             for step in self.history.steps:
-                getattr(self, step.what)(*step.arguments)
+                actor = self.operators if hasattr(Operators, step.what) else self
+                getattr(actor, step.what)(*step.arguments)
                 self._look()
             self.heal()
 
     def _look(self) -> None:
+        self.promises.read_outbox()
         found = self.checker.violations + self.world.troubles
         if found:
             raise Violation(found[0])
@@ -58,7 +64,8 @@ class Machine:
         plane, spec = self._upstream(kind)
         if plane is None or name in plane.objects(kind):
             return
-        wanted: dict[str, str] = {ROBOT_LABEL: ROBOT} if spec.filtered and fancy % 4 else {}
+        labelled = kind == "flips" or (spec.filtered and fancy % 4)
+        wanted: dict[str, str] = {ROBOT_LABEL: ROBOT} if labelled else {}
         if fancy % 3 == 0:
             wanted["l"] = str(x)
         status: dict[str, Any] = {} if spec.subresource or fancy % 2 else {"status": self._status(spec, "")}
@@ -86,7 +93,7 @@ class Machine:
     def relabel(self, kind: str, name: str, to: str) -> None:
         """Somebody gives it to another robot, or back."""
         plane, _ = self._upstream(kind)
-        if plane is not None and name in plane.objects(kind):
+        if kind != "flips" and plane is not None and name in plane.objects(kind):
             plane.label(name, kind=kind, robot=to or None)
 
     def keep(self, kind: str, name: str, which: str, on: int) -> None:
@@ -117,6 +124,7 @@ class Machine:
             return
         if spec.subtree is None or not whole:
             self.checker.stories[stamp(copy)].cleared = True
+        self.promises.forgive(stamp(copy))
         kept = spec.neighbours(copy) if spec.subtree is not None and not whole else None
         plane.set_status(name, kept or None, kind=kind)
 
@@ -136,7 +144,7 @@ class Machine:
         """Somebody makes an object downstream by hand."""
         plane, _ = self._downstream(kind)
         if plane is not None and name not in plane.objects(kind):
-            wanted = {ROBOT_LABEL: ROBOT} if labelled else {}
+            wanted = {ROBOT_LABEL: ROBOT} if labelled or kind == "flips" else {}
             plane.create(name, kind=kind, spec={"x": -1}, labels=wanted)
 
     # Time, the agent, the links
@@ -173,6 +181,8 @@ class Machine:
         self.world.lose_database()
         self.checker.released |= set(self.specs)  # that there is something to be held is among what is forgotten
         self.checker.manual.clear()
+        self.promises.forgive()
+        self.operators.may_forget()
         self._unmet = {(side, plural) for side in Side for plural in self._by_plural}
         self.start()
 
@@ -234,8 +244,9 @@ class Machine:
     def restore(self, side: str) -> None:
         """A cluster is restored from its backup. The robot's goes back at a power cut, which the agent shares."""
         snapshot = self._snapshots.get(Side(side))
-        if snapshot is None or any(side == unmet for unmet, _ in self._unmet):
+        if snapshot is None or any(side == unmet for unmet, _ in self._unmet) or not self.operators.may_forget():
             return
+        self._went_back.add(Side(side))
         if Side(side) is Side.ROBOT:
             self.world.crash()
             self.world.boots += 1
@@ -245,8 +256,9 @@ class Machine:
 
     def rebuild(self, side: str, revision: int) -> None:
         """A cluster is set up anew, empty."""
-        if any(side == unmet for unmet, _ in self._unmet):
+        if any(side == unmet for unmet, _ in self._unmet) or not self.operators.may_forget():
             return
+        self._went_back.add(Side(side))
         before = self._uids(Side(side))
         self.world.planes[Side(side)].rebuild(revision=revision)
         self.checker.went_back(Side(side), before)
@@ -255,10 +267,11 @@ class Machine:
     def delete_kind(self, kind: str) -> None:
         """Somebody deletes a CRD upstream; its objects go with it."""
         plane, spec = self._upstream(kind)
-        if plane is None or (spec.upstream is Side.ROBOT):
+        if plane is None or spec.upstream is Side.ROBOT or not self.operators.may_forget():
             return
         plane.delete_kind(kind)
         resource = f"{kind}.{GROUP}"
+        self.operators.replaced.add(resource)
         self.checker.noticed_kind.pop(resource, None)
         self.checker.released.discard(resource)
         plane.sweep(kind)
@@ -274,43 +287,6 @@ class Machine:
                 plane.finalize(name, kind=kind)
         plane.apply(crd(GROUP, plural=kind, **KINDS[kind]))
 
-    # The operator
-
-    def hold(self, kind: str) -> None:
-        """A human holds back every deletion of a kind."""
-        if self._order({"command": "hold", "resource": kind}):
-            self.checker.manual.setdefault(f"{kind}.{GROUP}", self.world.clock.now)
-
-    def release(self) -> None:
-        """A human lets everything go on, and accepts clusters that are not those of before."""
-        if self.world.life is None:
-            return
-        engine = self.world.life.engine
-        for side in Side:
-            self._order({"command": "release", "id": str(side)})
-        for group in engine.holds.groups():
-            self.checker.released.add(group.resource)
-            if group.reason == "Manual":
-                self.checker.manual.pop(group.resource, None)
-            self._order({"command": "release", "id": group.id})
-
-    def _order(self, request: Json) -> bool:
-        """Have the agent carry an order out; False where it says no, or dies of it."""
-        life = self.world.life
-        if life is None:
-            return False
-
-        async def ask() -> bool:
-            try:
-                await life.commands.answer(request)
-            except SyncError:
-                return False
-            return True
-
-        task = life.begin(ask())
-        self.world.pass_time(1.0)
-        return task.done() and not task.cancelled() and task.result()
-
     # Healing
 
     def heal(self) -> None:
@@ -318,6 +294,8 @@ class Machine:
         world = self.world
         for side in Side:
             world.mend(str(side))
+        world.disk.refuses = False
+        self.operators.undo_edits()
         for spec in self.specs.values():
             self.define_kind(spec.plural)
             for plane in world.planes.values():
@@ -328,7 +306,7 @@ class Machine:
             world.life.fuse = None
         world.pass_time(30.0)  # an event that was late already still comes late
         deadline = world.clock.now + 3 * HOUR
-        human = world.clock.now + 150
+        human, honest = world.clock.now + 150, world.clock.now + 900
         while True:
             world.pass_time(15.0)
             self._look()
@@ -338,10 +316,14 @@ class Machine:
             if not left and world.idle() and world.all_run():
                 break
             if world.clock.now > human:
-                self.release()  # what waits for a human waits no longer
+                self._must_be(self.promises.needless_holds(replaced=self.operators.replaced, went_back=self._went_back))
+                self.operators.release()  # what waits for a human waits no longer
                 human = world.clock.now + 600
+            if left and world.clock.now > honest and world.status()["health"] == "healthy":
+                raise Violation(f"it says that it is healthy, and {left}")
             if world.clock.now > deadline:
                 raise Violation(f"not in agreement: {left or 'the agent does not come to rest'}; {world.status()}")
+        self._must_be(self.promises.lost() + self.promises.generations())
         done = len(world.writes)
         rivalled = {uid for uid, story in self.checker.stories.items() if story.rivalled}
         world.pass_time(HOUR)
@@ -353,12 +335,20 @@ class Machine:
         if left := open_ends(self.world, self.checker):
             raise Violation(f"agreement was lost: {left}")
 
+    def _must_be(self, wrong: list[str]) -> None:
+        if wrong:
+            raise Violation(wrong[0])
+
     def _overrules(self, write: Write, rivalled: set[str], late: set[str]) -> bool:
         """Whether a write came late, or puts right what one did, or what somebody else made of a status (S4.8)."""
         uid = _uid_of(write.before or write.after)
         return uid in late or (write.verb == "status" and uid in rivalled)
 
     # Help
+
+    def spec_of(self, kind: str) -> Spec:
+        """How a kind is synced."""
+        return self._by_plural[kind]
 
     def _upstream(self, kind: str) -> tuple[Plane | None, Spec]:
         spec = self._by_plural[kind]

@@ -6,7 +6,11 @@ from typing import Any
 
 from crsyncer.core.model import Json
 from tests.model.check import Checker, specs
+from tests.model.plane import Plane
 from tests.model.world import World
+
+SOURCES = ("cloud", "robot")
+"""Where specs come from."""
 
 
 @contextmanager
@@ -52,3 +56,19 @@ def settle(*worlds: World, seconds: float = 600.0) -> None:
         assert worlds[0].clock.now < deadline, f"not settled within {seconds} s"
         for world in worlds:
             world.settle(seconds=seconds)
+
+
+def roles(world: World, source: str) -> tuple[Plane, Plane]:
+    """Upstream and downstream."""
+    return (world.cloud, world.robot) if source == "cloud" else (world.robot, world.cloud)
+
+
+def row(world: World, plural: str = "goals") -> dict[str, Any] | None:
+    """A kind's row in `status`; None when it has none."""
+    return next((k for k in world.status()["kinds"] if k["resource"].startswith(f"{plural}.")), None)
+
+
+def state(world: World, plural: str = "goals") -> str:
+    """What `status` calls a kind's state; "" where it has no row."""
+    found = row(world, plural)
+    return "" if found is None else str(found["state"])

@@ -1,0 +1,179 @@
+"""The steps of a history that operators take: commands, edits of CRDs, and what they do to the state directory."""
+
+from typing import TYPE_CHECKING, Any
+
+from crsyncer.core.model import Json, Side
+from crsyncer.errors import SyncError
+from crsyncer.ports import Reply
+from tests.model.answers import FORBIDDEN, UNAUTHORIZED, invalid
+from tests.model.api_server import CRDS
+from tests.model.check import stamp
+from tests.model.disk import Disk
+from tests.model.history import KINDS
+from tests.model.plane import GROUP
+from tests.model.weather import Fate
+from tests.system.bed import crd
+
+if TYPE_CHECKING:
+    from tests.model.machine import Machine
+
+_ANNOTATIONS: tuple[dict[str, Any], ...] = ({}, {"source": None}, {"drift": "keep"}, {"orphans": "keep"})
+_VERSIONS = (("v1",), ("v1", "v2"), ("v2",))
+_SPOILT: tuple[Fate | Reply, ...] = (Fate.LOST, Fate.SNAPPED, FORBIDDEN, UNAUTHORIZED, Reply(503, {}))
+
+
+class Operators:
+    """Whoever runs the robot and the clusters. Each public method is a step (`history`)."""
+
+    def __init__(self, machine: "Machine") -> None:
+        self._machine = machine
+        self._world = machine.world
+        self._edits: dict[tuple[Side, str], dict[str, Any]] = {}
+        self._store: Disk | None = None
+        """A backup of the state directory, as long as nothing has happened that must not be forgotten."""
+        self.replaced: set[str] = set()
+        """Kinds whose CRDs were deleted, or served in other versions only."""
+
+    # Commands
+
+    def hold(self, kind: str) -> None:
+        """A human holds back every deletion of a kind."""
+        if not self._world.disk.refuses and self._order({"command": "hold", "resource": kind}):
+            self._store = None
+
+    def release(self) -> None:
+        """A human lets everything go on, and accepts clusters that are not those of before."""
+        life, checker = self._world.life, self._machine.checker
+        if life is None:
+            return
+        for side in Side:
+            self._order({"command": "release", "id": str(side)})
+        for group in life.engine.holds.groups():
+            checker.released.add(group.resource)
+            if group.reason == "Manual":
+                checker.manual.pop(group.resource, None)
+            self._order({"command": "release", "id": group.id})
+
+    def resync(self, kind: str) -> None:
+        """A human has a kind listed and compared anew."""
+        self._order({"command": "resync", "resource": kind})
+
+    def retry(self, kind: str) -> None:
+        """A human has what was refused tried again."""
+        self._order({"command": "retry", "resource": kind})
+
+    def drop(self, kind: str, name: str) -> None:
+        """A human gives up a status that upstream refuses."""
+        spec, checker = self._machine.spec_of(kind), self._machine.checker
+        copy = self._world.planes[spec.downstream].objects(kind).get(name)
+        if copy is not None and self._order({"command": "drop", "resource": kind, "name": name, "confirmed": True}):
+            checker.stories[stamp(copy)].rivalled = True
+            self._machine.promises.forgive(stamp(copy))
+
+    def _order(self, request: Json) -> bool:
+        """Have the agent carry an order out; False where it says no, or dies of it."""
+        life, manual = self._world.life, self._machine.checker.manual
+        if life is None:
+            return False
+
+        async def ask() -> bool:
+            try:
+                await life.commands.answer(request)
+            except SyncError:
+                return False
+            if request["command"] == "hold":
+                manual.setdefault(f"{request['resource']}.{GROUP}", self._world.clock.now)
+            return True
+
+        task = life.begin(ask())
+        self._world.pass_time(1.0)
+        return task.done() and not task.cancelled() and task.result()
+
+    # CRDs
+
+    def annotate(self, kind: str, which: int) -> None:
+        """Somebody edits the annotations of the robot's CRD, which stops the kind or starts it over."""
+        self._edit(Side.ROBOT, kind, {"source": KINDS[kind].get("source", "cloud"), **_ANNOTATIONS[which]})
+
+    def filter(self, kind: str, on: int) -> None:
+        """Somebody has a kind filtered, or not any more: one of which every object bears the robot's label."""
+        if kind == "flips":
+            self._edit(Side.ROBOT, kind, {"filtered": "true" if on else "false"})
+
+    def describe(self, kind: str, side: str, number: int) -> None:
+        """Somebody edits a schema: nothing that concerns us, but watches end."""
+        any_object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        self._edit(Side(side), kind, {"schema": {**any_object, "description": str(number)}})
+
+    def version(self, kind: str, side: str, which: int) -> None:
+        """Somebody changes the versions that a side serves."""
+        self._edit(Side(side), kind, {"versions": _VERSIONS[which], "storage": _VERSIONS[which][-1]})
+        if which == 2:
+            self.replaced.add(f"{kind}.{GROUP}")
+
+    def _edit(self, side: Side, kind: str, change: dict[str, Any]) -> None:
+        plane = self._world.planes[side]
+        found = plane.server.storage.of(CRDS).get(("", f"{kind}.{GROUP}"))
+        if found is None or "deletionTimestamp" in found["metadata"]:
+            return
+        keywords = self._edits.setdefault((side, kind), dict(KINDS[kind]))
+        keywords.update(change)
+        plane.apply(crd(GROUP, plural=kind, **keywords))
+
+    def undo_edits(self) -> None:
+        """Every CRD is as it was in the beginning."""
+        self._edits.clear()
+        for side in Side:
+            for kind in self._world.kinds:
+                self._edit(side, kind, {})
+
+    # The state directory
+
+    def back_up_store(self) -> None:
+        """A backup of the state directory is made."""
+        self._store = self._world.disk.copied()
+
+    def put_back_store(self) -> None:
+        """The agent is killed, and its state directory is an older one when it starts again."""
+        if self._store is None:
+            return
+        self._world.crash()
+        self._world.put_back(self._store)
+        self._machine.checker.manual.clear()
+        self._machine.promises.forgive()
+        self._machine.start()
+
+    def refuse_disk(self, on: int) -> None:
+        """The disk refuses, or takes everything again."""
+        if self._world.life is not None or not on:
+            self._world.disk.refuses = bool(on)
+
+    def may_forget(self) -> bool:
+        """Something is about to happen that an older store knows nothing of; False: the present one could not either.
+
+        A cluster that goes back while nobody can remember where it was is not noticed: that is no defect.
+        """
+        self._store = None
+        return not self._world.disk.refuses
+
+    # Many at once
+
+    def crowd(self, kind: str, count: int) -> None:
+        """Somebody creates many objects."""
+        for number in range(count):
+            self._machine.create(kind, f"g{number:02}", number, 1)
+
+    def clear_out(self, kind: str, spoilt: int, times: int) -> None:
+        """Somebody deletes many objects, and what verifies that is lost or refused a few times."""
+        spec = self._machine.spec_of(kind)
+        part, verb = (("", "get"), ("", "discover"), (f"/{kind}", "list"), (f"/{kind}", "list"))[spoilt % 4]
+        if times:
+            fate = _SPOILT[spoilt % len(_SPOILT)]
+            self._world.inject(str(spec.upstream), fate, verb=verb, part=f"{GROUP}{'/v1' * bool(part)}", times=times)
+        for name in list(self._world.planes[spec.upstream].objects(kind)):
+            if name.startswith("g"):
+                self._machine.remove(kind, name)
+
+    def refuse_for_good(self, side: str, verb: int) -> None:
+        """A schema, or an admission controller, refuses the next write."""
+        self._world.inject(side, invalid(), verb=("create", "update", "patch")[verb], part=f"/{GROUP}/")
