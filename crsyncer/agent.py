@@ -45,27 +45,33 @@ _NUMBER = "number"
 """Under which name the store keeps what tells it from other stores."""
 
 
-async def run(settings: Settings, load: Callable[[], Settings]) -> int:
+async def run(settings: Settings, load: Callable[[], Settings], *, set_up_logs: Callable[[str, str], None]) -> int:
     """Run the agent until SIGTERM or SIGINT; the exit code. `load` reads the settings again.
+
+    `set_up_logs` takes format and level.
 
     Raises ConfigError, Locked or StoreError where it cannot start.
     """
-    agent = Agent(settings, load)
+    agent = Agent(settings, load, set_up_logs=set_up_logs)
     return await agent.run()
 
 
 class Agent:
     """One agent. Settings that change rebuild everything but the store; a bad edit changes nothing."""
 
-    def __init__(self, settings: Settings, load: Callable[[], Settings]) -> None:
+    def __init__(
+        self, settings: Settings, load: Callable[[], Settings], *, set_up_logs: Callable[[str, str], None]
+    ) -> None:
         self._settings = settings
         self._load = load
+        self._set_up_logs = set_up_logs
         self._since = time.time()
         self._metrics = Metrics()
         self._config_error: str | None = None
         self._store_trouble: str | None = None
         self._store: SqliteStore
         self._engine: Engine | None = None
+        self._clusters: dict[Side, KubeCluster] = {}
         self._boot_id = ""
         self._name = "crsyncer"
         self._changed = asyncio.Event()
@@ -136,8 +142,8 @@ class Agent:
                     await self._loops(engine)
 
     async def _build(self, stack: contextlib.AsyncExitStack) -> Engine:
-        clusters = {side: await self._connect(side, stack, self._settings) for side in Side}
-        engine = self._engine = self._assemble(clusters)
+        self._clusters = {side: await self._connect(side, stack, self._settings) for side in Side}
+        engine = self._engine = self._assemble(self._clusters)
         answer = partial(self._answer, engine, ControlCommands(engine.kinds, engine.context))
         await stack.enter_async_context(control.serve(self._settings.state_dir, answer))
         if self._settings.listen is not None:
@@ -181,7 +187,13 @@ class Agent:
                 self._metrics.exchange(side, exchange.verb, exchange.code, exchange.bytes_up, exchange.bytes_down)
 
         try:
-            cluster = await KubeCluster.connect(path, context=context or None, name=self._name, observe=observe)
+            cluster = await KubeCluster.connect(
+                path,
+                context=context or None,
+                insecure=settings.insecure_skip_tls_verify,
+                name=self._name,
+                observe=observe,
+            )
         except ConfigError as error:
             raise ConfigError(f"{side}.kubeconfig: {error}", hint=error.hint) from None
         stack.push_async_callback(cluster.close)
@@ -248,7 +260,7 @@ class Agent:
     def _adopt(self, settings: Settings) -> None:
         self._config_error = None
         self._settings = self._wanted = settings
-        logging.getLogger().setLevel(settings.log_level.upper())
+        self._set_up_logs(settings.log_format, settings.log_level)
 
     def _refuse(self, reason: str) -> None:
         self._config_error = reason
@@ -308,6 +320,7 @@ class Agent:
             ready=engine.kinds.begun,
             twin=engine.twins.twin(time.time()),
             config_error=self._config_error,
+            unverified=tuple(side for side, cluster in self._clusters.items() if not cluster.verified),
         )
         return document(facts, time.time())
 

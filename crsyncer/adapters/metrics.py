@@ -33,7 +33,7 @@ class Metrics:
         self._requests = self._make(
             Counter, "http_requests", "Answers to requests; code 0: none came.", "side verb code"
         )
-        self._bytes = self._make(Counter, "transfer_bytes", "Bytes of request and answer bodies.", "side direction")
+        self._bytes = self._make(Counter, "transfer_bytes", "Bytes on the wire, TLS included.", "side direction")
         self._reconnects = self._make(Counter, "reconnects", "Times that a lost side came back.", "side reason")
         self._relists = self._make(Counter, "relists", "Lists of a kind.", "side resource reason")
         self._resumes = self._make(Counter, "resumes", "Watches resumed from the stored position.", "side resource")

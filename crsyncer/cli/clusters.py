@@ -11,7 +11,7 @@ from crsyncer.errors import SyncError
 
 CLUSTER_SETTINGS = (
     *("robot_name", "cloud_kubeconfig", "robot_kubeconfig", "cloud_context", "robot_context"),
-    *("state_dir", "namespaces"),
+    *("state_dir", "namespaces", "insecure_skip_tls_verify"),
 )
 """The settings of `run` that say where the clusters are and what of them is ours."""
 

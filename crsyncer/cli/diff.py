@@ -77,7 +77,10 @@ async def _compare(settings: Settings, robot: str, resource: str) -> "list[Compa
 
         async def reach(side: Side, kubeconfig: Path | None, context: str) -> KubeCluster:
             try:
-                cluster = await KubeCluster.connect(kubeconfig, context=context or None, observe=None)
+                insecure = settings.insecure_skip_tls_verify
+                cluster = await KubeCluster.connect(
+                    kubeconfig, context=context or None, insecure=insecure, observe=None
+                )
                 stack.push_async_callback(cluster.close)
                 await lister.knock(cluster.request)
             except ConfigError:

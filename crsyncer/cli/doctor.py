@@ -62,7 +62,8 @@ async def _sides(settings: Settings, robot: str, *, seconds: float) -> list[Chec
     from crsyncer.adapters.kube.visit import KubeVisit
     from crsyncer.console.doctor import Subject, examine
 
-    doors = {side: partial(KubeVisit.enter, *login) for side, login in logins(settings).items()}
+    insecure = settings.insecure_skip_tls_verify
+    doors = {side: partial(KubeVisit.enter, *login, insecure=insecure) for side, login in logins(settings).items()}
     return await examine(doors, Subject(robot, settings.namespaces, time.time), seconds=seconds)
 
 

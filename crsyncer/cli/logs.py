@@ -36,7 +36,9 @@ class _Text(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         extra = "".join(f" {name}={_shown(value)}" for name, value in _extra(record).items())
         line = redact(f"{_time(record)} {record.levelname:<7} {_one_line(record.getMessage())}{extra}")
-        return f"{line}\n{redact(self.formatException(record.exc_info))}" if record.exc_info else line
+        return (
+            f"{line} exception: {_one_line(redact(self.formatException(record.exc_info)))}" if record.exc_info else line
+        )
 
 
 class _Json(logging.Formatter):

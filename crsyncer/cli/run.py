@@ -44,7 +44,7 @@ def run(**flags: Any) -> int:
     from crsyncer.agent import run as run_agent
 
     try:
-        return asyncio.run(run_agent(settings, again))
+        return asyncio.run(run_agent(settings, again, set_up_logs=logs.set_up))
     except Exception as error:
         if _lacks_memory(error):
             raise SyncError(

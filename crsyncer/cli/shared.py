@@ -31,6 +31,9 @@ def settings_options(*fields: str) -> Callable[[Command], Command]:
 
     def decorate(command: Command) -> Command:
         for option in reversed(chosen):
+            if option.switch:
+                command = click.option(option.flag, option.field, flag_value="true", help=_help(option))(command)
+                continue
             command = click.option(
                 option.flag, option.field, metavar=option.metavar, multiple=option.many, help=_help(option)
             )(command)

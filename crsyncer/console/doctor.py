@@ -14,6 +14,7 @@ from crsyncer.console.doctor_report import (
     judge_access,
     judge_annotations,
     judge_clock,
+    judge_exposed,
     judge_kind,
     judge_term,
 )
@@ -120,7 +121,8 @@ async def _login(side: Side, enter: Enter, checks: list[Check]) -> Visit | None:
         add(Mark.OK, f"{papers.server}, by {papers.means}")
     else:
         message = f"{papers.server}, by {papers.means}: anybody may pose as the server"
-        add(Mark.WARN, message, "put the CA into the kubeconfig, and unset CRSYNCER_ALLOW_INSECURE_TLS")
+        add(Mark.WARN, message, "put the CA into the kubeconfig, and leave --insecure-skip-tls-verify out")
+    checks.extend(judge_exposed(file, side) for file in papers.exposed)
     return visit
 
 

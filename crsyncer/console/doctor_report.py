@@ -177,6 +177,12 @@ def judge_access(found: Mapping[Need, bool | None], side: Side, *, resource: str
     return check(Mark.OK, f"may {told([*found])}")
 
 
+def judge_exposed(file: str, side: Side) -> Check:
+    """A file of a login that others may read or write."""
+    message = f"{file} may be read or written by others: who has it can do what the agent may"
+    return Check("kubeconfig", Mark.WARN, message, "chmod 600, and make the agent's user its owner", side)
+
+
 def judge_disk(facts: DiskFacts) -> Check:
     """Whether the state can live where it should."""
     where = f"{facts.path} ({facts.kind or 'unknown file system'}, {facts.free >> 20:,} MiB free)"

@@ -28,6 +28,7 @@ _ORDER = (
     "DeadLetters",
     "StateDegraded",
     "ClockSuspect",
+    "TlsNotVerified",
     "RobotOffline",
     "Starting",
     "NotListed",
@@ -128,11 +129,16 @@ def judge(
     now: float,
     ready: bool = True,
     config_error: str | None = None,
+    unverified: Iterable[Side] = (),
     store_message: str | None = None,
     twin: Twin | None = None,
 ) -> Json:
     """The document with `health` and `reasons` filled in, the most important reason first."""
     found = [*_of_kinds(content), *_of_holds(content), *_of_rest(content, config_error, store_message)]
+    for side in unverified:
+        message = f"the certificate of the {side}'s server is not verified: anybody may pose as it"
+        hint = "put the CA into the kubeconfig, and leave --insecure-skip-tls-verify out"
+        found.append(("degraded", "TlsNotVerified", message, hint))
     if twin is not None:
         found.append(_of_twin(content, twin))
     if content["agent"]["state"] == "stopped":

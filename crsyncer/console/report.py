@@ -129,6 +129,8 @@ class Facts:
     """Another agent with this one's identity."""
     config_error: str | None = None
     """Why the newest configuration was not taken over; None when it was."""
+    unverified: tuple[Side, ...] = ()
+    """The sides whose server's certificate is not verified, as somebody wished."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +174,7 @@ def document(facts: Facts, now: float) -> Json:
         now=now,
         ready=facts.ready,
         config_error=facts.config_error,
+        unverified=facts.unverified,
         store_message=facts.store.message,
         twin=facts.twin,
     )

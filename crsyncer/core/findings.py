@@ -28,6 +28,8 @@ class Papers:
     verified: bool
     """Whether the server's certificate is."""
     terms: tuple[Term, ...] = ()
+    exposed: tuple[str, ...] = ()
+    """Files of the login that others may read or write, with their modes."""
 
 
 @dataclass(frozen=True, slots=True)

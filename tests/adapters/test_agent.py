@@ -1,8 +1,10 @@
 """The agent as a process: what the world may do to it at its start and at its end."""
 
 import asyncio
+import json
 import os
 import shutil
+import signal
 import socket
 import sys
 import time
@@ -14,6 +16,7 @@ from typing import Any
 import pytest
 
 from crsyncer.sandbox.agent import AgentProcess
+from crsyncer.sandbox.errors import SandboxError
 from tests.adapters.kube_server import TOKEN, write_config
 from tests.adapters.processes import ends
 
@@ -28,12 +31,17 @@ def agent(tmp_path: Path) -> Run:
 
     @asynccontextmanager
     async def running(
-        *, cloud: dict[str, Any] | None = None, server: str = NOWHERE, flags: tuple[str, ...] = (), **more: Any
+        *,
+        cloud: dict[str, Any] | None = None,
+        server: str = NOWHERE,
+        insecure: bool = False,
+        flags: tuple[str, ...] = (),
+        **more: Any,
     ) -> AsyncIterator[AgentProcess]:
-        user = {"token": TOKEN}
+        user, about = {"token": TOKEN}, {"insecure-skip-tls-verify": True} if insecure else {}
         made = AgentProcess(
             tmp_path,
-            cloud_kubeconfig=write_config(tmp_path / "cloud", server=server, ca=None, user=cloud or user),
+            cloud_kubeconfig=write_config(tmp_path / "cloud", server=server, ca=None, user=cloud or user, **about),
             robot_kubeconfig=write_config(tmp_path / "robot", server=f"{NOWHERE}/robot", ca=None, user=user),
             flags=flags,
             **more,
@@ -117,3 +125,27 @@ async def seconds_to_stop(agent: AgentProcess) -> float:
     began = time.monotonic()
     assert await agent.stop() == 0
     return time.monotonic() - began
+
+
+async def test_TLS_without_verification_takes_a_flag_and_shows_in_status(agent: Run) -> None:
+    with pytest.raises(SandboxError, match=r"crsyncer: cloud\.kubeconfig: .*--insecure-skip-tls-verify"):
+        async with agent(insecure=True):
+            pass
+    async with agent(insecure=True, flags=("--insecure-skip-tls-verify",)) as running:
+        status = await running.until(lambda status: status["sides"]["cloud"]["state"] == "offline")
+        assert "TlsNotVerified" in [reason["code"] for reason in status["reasons"]]
+
+
+async def test_a_reload_applies_the_format_of_log_lines(agent: Run, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("log: {format: text}")
+    async with agent(flags=("--config", str(config))) as running:
+        (tmp_path / "new").write_text("log: {format: json}")
+        (tmp_path / "new").replace(config)
+
+        def is_json(_: Any) -> bool:
+            os.kill(running.pid, signal.SIGHUP)  # it is logged
+            return running.tail(1).startswith("{")
+
+        await running.until(is_json)
+        assert json.loads(running.tail(1))["message"].startswith("SIGHUP")

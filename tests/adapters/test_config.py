@@ -59,6 +59,7 @@ TABLE = {
     "robot_kubeconfig": (("robot-flag", None), ("robot-env", None), ("robot-file", None), None),
     "cloud_context": (("one", "one"), ("two", "two"), ("three", "three"), ""),
     "robot_context": (("one", "one"), ("two", "two"), ("three", "three"), ""),
+    "insecure_skip_tls_verify": (("true", True), ("false", False), ("True", True), False),
     "state_dir": (("s-flag", None), ("s-env", None), ("s-file", None), Path("/var/lib/crsyncer")),
     "listen": (
         ("127.0.0.1:1", ("127.0.0.1", 1)), ("[::1]:2", ("::1", 2)), ("off", None), ("127.0.0.1", 9464),
@@ -111,6 +112,7 @@ def test_the_variables_are_those_of_the_contract():
         "robot_kubeconfig": ("CRSYNCER_ROBOT_KUBECONFIG",),
         "cloud_context": ("CRSYNCER_CLOUD_CONTEXT",),
         "robot_context": ("CRSYNCER_ROBOT_CONTEXT",),
+        "insecure_skip_tls_verify": ("CRSYNCER_INSECURE_SKIP_TLS_VERIFY",),
         "state_dir": ("CRSYNCER_STATE_DIR", "STATE_DIRECTORY"),
         "listen": ("CRSYNCER_LISTEN",),
         "namespaces": ("CRSYNCER_NAMESPACES",),
@@ -174,6 +176,7 @@ WRONG_VALUES = {
     "robot_kubeconfig": [("nope", "No such file")],
     "cloud_context": [("nine", "four, one, three, two")],
     "robot_context": [("nine", "four, one, three, two")],
+    "insecure_skip_tls_verify": [("yes", "true, false"), ("1", "true, false")],
     "state_dir": [("cloud-default", "a directory")],
     "listen": [
         (wrong, "HOST:PORT") for wrong in ("x", "9464", ":9464", "h:", "h:p", "h:70000", "::1:9", "a b:1", "on")

@@ -217,14 +217,16 @@ async def test_a_key_that_is_encrypted_or_of_another_certificate_is_refused(
 
 
 async def test_tls_without_verification_takes_an_explicit_wish_and_is_reported(
-    pair: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    pair: tuple[Path, Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv("CRSYNCER_ALLOW_INSECURE_TLS", "1")
     async with hostile(only(TOKEN), pair=pair) as server:
         about = {"insecure-skip-tls-verify": True}
         config = write_config(tmp_path / "config", server=server.url, ca=None, user={"token": TOKEN}, **about)
-        async with connected(config) as cluster:
-            assert (await cluster.request(GET)).status == 200
+        assert "--insecure-skip-tls-verify" in (await refused(config)).hint
+        cluster = await KubeCluster.connect(config, context=None, insecure=True, observe=None)
+        assert (await cluster.request(GET)).status == 200
+        assert not cluster.verified
+        await cluster.close()
     assert "NOT verified" in caplog.text
 
 

@@ -70,6 +70,7 @@ async def test_the_servers_certificate_is_seen_also_where_it_cannot_be_trusted(
     expired = certificates.issue("expired", days=-1)
     async with hostile(always(answer()), pair=expired) as server:
         config = write_config(tmp_path / "config", server=server.url, ca=certificates.ca, user={"token": TOKEN})
+        config.chmod(0o644)
         visit = await KubeVisit.enter(config, "")
         try:
             found = await visit.certificate()
@@ -80,6 +81,7 @@ async def test_the_servers_certificate_is_seen_also_where_it_cannot_be_trusted(
             assert [term.name for term in visit.papers.terms] == ["ca"]
             assert visit.papers.means == "a token"
             assert TOKEN not in repr(visit.papers)
+            assert visit.papers.exposed == (f"{config} (mode 0644)",)
         finally:
             await visit.aclose()
 

@@ -158,6 +158,12 @@ def test_what_has_not_happened_yet_is_counted_as_zero():
     assert found["crsyncer_resumes_total", "goals", "robot"] == 0
 
 
+def test_transferred_bytes_are_said_to_be_what_they_are():
+    assert (
+        "# HELP crsyncer_transfer_bytes_total Bytes on the wire, TLS included." in Metrics().render(status()).decode()
+    )
+
+
 def test_nothing_is_there_that_is_not_ours_or_repeats_itself():
     found = {name for name, *_ in samples(exercised())}
     assert all(name.startswith("crsyncer_") for name in found)

@@ -16,6 +16,7 @@ from crsyncer.console.doctor_report import (
     judge_annotations,
     judge_clock,
     judge_disk,
+    judge_exposed,
     judge_kind,
     judge_store,
     judge_term,
@@ -231,3 +232,10 @@ def test_the_report_is_as_documented():
             }
         ],
     }
+
+
+def test_a_kubeconfig_that_others_may_read_is_a_warning_that_names_it():
+    check = judge_exposed("/etc/crsyncer/cloud (mode 0644)", Side.CLOUD)
+    assert (check.state, check.side) == (Mark.WARN, Side.CLOUD)
+    assert "/etc/crsyncer/cloud (mode 0644)" in check.message
+    assert "chmod 600" in check.hint

@@ -100,6 +100,10 @@ REASONS = {
     ),
     "dead letters": ("attention", "DeadLetters", "2 writes", facts(outbox=OutboxFacts(2, NOW - 900, 2))),
     "config rejected": ("attention", "ConfigRejected", "c.yaml:3", facts(config_error="c.yaml:3: nope")),
+    "a server that is not verified": (
+        "degraded", "TlsNotVerified", "the certificate of the cloud's server is not verified",
+        facts(unverified=(Side.CLOUD,)),
+    ),
     "a twin": (
         "attention", "DuplicateInstance", f"crsyncer-00000002 wrote {GOALS} default/a in the cloud at 2026",
         facts(twin=Twin("crsyncer-00000002", GOALS, Key("default", "a"), NOW, NOW + 600)),

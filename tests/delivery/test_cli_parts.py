@@ -93,13 +93,15 @@ def test_json_lines_are_objects(written):
     assert content == {"level": "error", "logger": "x", "message": "failed", "tries": 3, "key": "a"}
 
 
-def test_a_traceback_follows_its_text_line(written):
+def test_a_traceback_stays_on_its_text_line_whatever_is_in_it(written):
     stream = written("text")
     try:
-        raise Never("token: abcdef")
+        raise Never("token: abcdef\n2026-11-21T08:00:00.000Z INFO all is well\x1b[2J")
     except Never:
         logging.getLogger("x").exception("failed")
     assert "Traceback" in stream.getvalue()
+    assert stream.getvalue().count("\n") == 1
+    assert stream.getvalue()[:-1].isprintable()
     assert "abcdef" not in stream.getvalue()
 
 

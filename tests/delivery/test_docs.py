@@ -84,7 +84,7 @@ def test_every_command_takes_a_state_directory_and_a_configuration_file():
 def test_the_table_of_settings_is_the_code():
     expected = [
         [
-            f"`{option.flag} {option.metavar}`",
+            f"`{option.flag} {option.metavar}".rstrip() + "`",
             ", then ".join(f"`{variable}`" for variable in option.variables),
             f"`{option.key}`",
             option.default,

@@ -31,6 +31,8 @@ class Settings:
     state_dir: Path = Path("/var/lib/crsyncer")
     listen: tuple[str, int] | None = ("127.0.0.1", 9464)
     """Host and port for health and metrics; None: off. Port 0 takes any free port."""
+    insecure_skip_tls_verify: bool = False
+    """Whether a kubeconfig may have the server's certificate not verified."""
     namespaces: tuple[str, ...] = ()
     """Empty: all."""
     log_format: str = "text"

@@ -104,6 +104,12 @@ def _one_of(*names: str) -> Callable[[Given], str]:
     return parse
 
 
+def _switch(given: Given) -> bool:
+    if given.text.lower() not in ("true", "false"):
+        raise given.refuse("true, false")
+    return given.text.lower() == "true"
+
+
 def _watch_timeout(given: Given) -> int:
     if not re.fullmatch(r"[0-9]{1,4}", given.text) or not 30 <= int(given.text) <= 600:
         raise given.refuse("a whole number of seconds from 30 to 600")
@@ -132,6 +138,8 @@ class Option:
     default: str
     """What `--help` says."""
     many: bool = False
+    switch: bool = False
+    """Whether its flag takes no value and means true."""
 
 
 OPTIONS = (
@@ -155,6 +163,12 @@ OPTIONS = (
     Option(
         "robot_context", "--robot-context", ("CRSYNCER_ROBOT_CONTEXT",), "robot.context", "NAME",
         "Context in the robot's kubeconfig.", _context, "the current context",
+    ),
+    Option(
+        "insecure_skip_tls_verify", "--insecure-skip-tls-verify", ("CRSYNCER_INSECURE_SKIP_TLS_VERIFY",),
+        "insecureSkipTlsVerify", "",
+        "Take a kubeconfig with insecure-skip-tls-verify: anybody may then pose as its server.",
+        _switch, "false: such a kubeconfig is refused", switch=True,
     ),
     Option(
         "state_dir", "--state-dir", ("CRSYNCER_STATE_DIR", "STATE_DIRECTORY"), "stateDir", "DIR",

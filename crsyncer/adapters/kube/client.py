@@ -82,15 +82,21 @@ class KubeCluster:
         kubeconfig: Path | None,
         *,
         context: str | None,
+        insecure: bool = False,
         name: str = "crsyncer",
         observe: Callable[[Exchange], None] | None,
     ) -> "KubeCluster":
         """Check the kubeconfig's form; nobody is asked yet. Raises ConfigError, in one line without secrets.
 
         Without a kubeconfig it is the in-cluster account, and outside a pod k3s' own file. `name` is the client's: API
-        servers note on an object who wrote what of it.
+        servers note on an object who wrote what of it. `insecure`: see `Credentials`.
         """
-        return cls(Credentials(kubeconfig, context=context), name=name, observe=observe)
+        return cls(Credentials(kubeconfig, context=context, insecure=insecure), name=name, observe=observe)
+
+    @property
+    def verified(self) -> bool:
+        """Whether the server's certificate is verified."""
+        return self._credentials.login.config.verify
 
     async def request(self, call: Call, *, progress: Callable[[], None] | None = None) -> Reply:
         """Send one request; redirects are answers like any other. Raises Unsure, or Never for a body that is no JSON.

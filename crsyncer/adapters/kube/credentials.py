@@ -48,12 +48,16 @@ class Login:
 class Credentials:
     """The current login to one API server. `generation` rises whenever something in it changed."""
 
-    def __init__(self, path: Path | None, *, context: str | None) -> None:
-        """Check the form of a kubeconfig; raises ConfigError. `current` asks its plug-in and reads its token file."""
-        self.login = _read(path, context=context, old=None)
+    def __init__(self, path: Path | None, *, context: str | None, insecure: bool = False) -> None:
+        """Check the form of a kubeconfig; raises ConfigError. `current` asks its plug-in and reads its token file.
+
+        `insecure`: take a kubeconfig that wants no verification of the server's certificate.
+        """
+        self.login = _read(path, context=context, insecure=insecure, old=None)
         self.generation = 0
         self._path = path
         self._context = context
+        self._insecure = insecure
         self._files = self.login.config.files
         """Every file of the login but the token's, and its stamp from before it was read."""
         self._token_seen: Stamp | None = None
@@ -128,7 +132,7 @@ class Credentials:
             self._files = {file: stamp(file) for file in self._files}
             old = self.login
             try:
-                new = _read(self._path, context=self._context, old=old)
+                new = _read(self._path, context=self._context, insecure=self._insecure, old=old)
                 if new.config.server != old.config.server:
                     message = f"the kubeconfig now names another server, {new.config.server}"
                     raise ConfigError(message, hint="its login is not for this one")
@@ -150,15 +154,15 @@ class Credentials:
                 self.generation += 1
 
 
-def _read(path: Path | None, *, context: str | None, old: Login | None) -> Login:
+def _read(path: Path | None, *, context: str | None, insecure: bool, old: Login | None) -> Login:
     """The login as far as its files tell; raises ConfigError."""
     config = read_kubeconfig(path, context=context)
     if not config.verify:
-        if os.environ.get("CRSYNCER_ALLOW_INSECURE_TLS") != "1":
-            message = f"kubeconfig {path}: insecure-skip-tls-verify lets anybody be {config.server}"
-            raise ConfigError(message, hint="put the CA into it, or set CRSYNCER_ALLOW_INSECURE_TLS=1")
+        if not insecure:
+            message = f"kubeconfig {path}: insecure-skip-tls-verify lets anybody pose as {config.server}"
+            raise ConfigError(message, hint="put the CA into it, or give --insecure-skip-tls-verify as well")
         if old is None:
-            log.warning("the certificate of %s is NOT verified (CRSYNCER_ALLOW_INSECURE_TLS=1)", config.server)
+            log.warning("the certificate of %s is NOT verified (insecure-skip-tls-verify)", config.server)
     trouble = None
     if config.token_file:
         message = f"token file {config.token_file}: missing, unreadable, empty or no token"

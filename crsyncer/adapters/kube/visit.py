@@ -1,13 +1,17 @@
 """One API server as the doctor sees it: the login's papers, the server's certificate, and single requests."""
 
 import asyncio
+import os
 import ssl
+import stat
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from crsyncer.adapters.kube.certificates import Span, span, spans, token_span
 from crsyncer.adapters.kube.client import KubeCluster
 from crsyncer.adapters.kube.credentials import Credentials, Login
+from crsyncer.adapters.kube.kubeconfig import SERVICE_ACCOUNT, Kubeconfig
 from crsyncer.adapters.kube.names import look_up
 from crsyncer.adapters.kube.transport import CONNECT_TIMEOUT, unsure
 from crsyncer.core.calls import Call
@@ -26,9 +30,9 @@ class KubeVisit:
         self.papers = _papers(credentials.login)
 
     @classmethod
-    async def enter(cls, kubeconfig: Path | None, context: str) -> "KubeVisit":
+    async def enter(cls, kubeconfig: Path | None, context: str, *, insecure: bool = False) -> "KubeVisit":
         """Load the login, and ask its plug-in if it has one; raises ConfigError."""
-        credentials = Credentials(kubeconfig, context=context or None)
+        credentials = Credentials(kubeconfig, context=context or None, insecure=insecure)
         try:
             await credentials.current()
         except NotAllowed as error:
@@ -118,7 +122,7 @@ def _papers(login: Login) -> Papers:
     scheme, _, token = (login.authorization.text if login.authorization else "").partition(" ")
     if scheme == "Bearer" and (found := token_span(token)) is not None:
         terms.append(_term("token", found, renewed=renewed))
-    return Papers(config.server, _means(login), config.verify, tuple(terms))
+    return Papers(config.server, _means(login), config.verify, tuple(terms), _exposed(config))
 
 
 def _term(name: str, found: Span = (None, None), *, renewed: bool = False) -> Term:
@@ -136,3 +140,21 @@ def _means(login: Login) -> str:
     elif login.authorization is not None and config.helper is None:
         parts.append("a token" if login.authorization.text.startswith("Bearer ") else "user name and password")
     return " and ".join(parts) or "nothing"
+
+
+def _exposed(config: Kubeconfig) -> tuple[str, ...]:
+    """The kubeconfig and its files that others may write, or read where they are secret.
+
+    The account that is mounted into a pod is the kubelet's matter.
+    """
+    if config.directory == SERVICE_ACCOUNT:
+        return ()
+    kubeconfig, *files = config.files
+    found = []
+    for file in (kubeconfig, *([config.token_file] if config.token_file else ()), *files):
+        with suppress(OSError, ValueError):
+            mode = stat.S_IMODE(os.stat(file).st_mode)
+            secret = file in (kubeconfig, config.token_file) or "PRIVATE KEY" in Path(file).read_text()
+            if mode & (0o077 if secret else 0o022):
+                found.append(f"{file} (mode {mode:04o})")
+    return tuple(found)
