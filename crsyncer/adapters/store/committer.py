@@ -136,7 +136,8 @@ class Committer:
         with self._wake:
             self._closing = True
             self._wake.notify()
-        await asyncio.to_thread(self._thread.join, LAST_SECONDS)
+        if self._thread.ident is not None:  # else the agent is told to stop before the thread begins
+            await asyncio.to_thread(self._thread.join, LAST_SECONDS)
         return not self._thread.is_alive()
 
     def _touch(self) -> None:
