@@ -127,7 +127,10 @@ async def test_S6_5_what_is_on_a_disk_that_refuses_is_read_and_what_is_new_is_wr
 
 @pytest.mark.fault_43
 @pytest.mark.fault_44
-@pytest.mark.parametrize(("refuse", "relent"), REFUSALS)
+@pytest.mark.parametrize(
+    ("refuse", "relent"),
+    [*REFUSALS, pytest.param(lambda disk: disk.fill(leave=16_384), Mount.make_room, id="nearly full")],
+)
 async def test_S6_5_where_nothing_was_ever_written_everything_is_kept_until_it_can_be(
     disk: Mount, refuse: Callable[[Mount], None], relent: Callable[[Mount], None]
 ) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -61,7 +61,8 @@ class Served:
             return response
         self.watches.append(watch)
         try:
-            await self._deliver(watch, response, seconds=float(request.query.get("timeoutSeconds", "300")))
+            with suppress(ConnectionResetError):  # the client has gone
+                await self._deliver(watch, response, seconds=float(request.query.get("timeoutSeconds", "300")))
         finally:
             self.watches.remove(watch)
         return response

@@ -268,13 +268,15 @@ class _Frozen:
         self.opened = Opened(_in_memory(), refusal=refusal, thaw=self._thaw)
         self._files = files
         self._lock = lock
-        self._mark: Mark | None = () if new else None
+        self._mark: Mark | None = None
         """Of the files that memory builds on; None: it builds on none that could be read."""
-        if not new:
-            try:
+        try:
+            if new:  # whatever is there by now, we made it
+                self._mark = files.mark()
+            else:
                 self._read()
-            except (OSError, Unusable, sqlite3.Error) as error:
-                self.opened.notes.append(f"{files.main.name} cannot be used while the disk refuses: {error}")
+        except (OSError, Unusable, sqlite3.Error) as error:
+            self.opened.notes.append(f"{files.main.name} cannot be used while the disk refuses: {error}")
 
     def _read(self) -> None:
         """Read what is there, as it is now; raises OSError, Unusable or sqlite3.Error."""

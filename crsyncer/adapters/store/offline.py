@@ -191,7 +191,7 @@ def _file_system(path: Path) -> str:
     for line in lines:
         _, place, found, *_ = line.split(" ")
         point = Path(place.replace("\\040", " "))
-        # Of several mounted on one point the last is the one in sight.
+        # Of several file systems on one mount point, the last one mounted is used.
         if real.is_relative_to(point) and len(point.parts) >= best:
             best, kind = len(point.parts), found
     return kind
