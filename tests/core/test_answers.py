@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.answers import TOO_LARGE, judge, shown
+from crsyncer.core.answers import REFUSALS_BEFORE_DEAD, TOO_LARGE, judge, lasting, shown
 from crsyncer.errors import Never, NotAllowed, Refused, SyncError, Throttled, Unsure
 from tests.core.builders import many
 
@@ -92,3 +92,21 @@ def test_S10_an_answer_has_to_show_the_object_that_was_meant():
     assert shown(body) == shown(body, "u1") == {"uid": "u1"}
     with pytest.raises(Unsure, match="does not show"):
         shown(body, "u2")
+
+
+@pytest.mark.parametrize(
+    ("error", "unchanged", "lasts"),
+    [
+        (Unsure("etcdserver: request is too large"), False, True),
+        (Unsure("the server is starting"), True, False),
+        (Refused("the object has been modified"), True, True),
+        (Refused("the object has been modified"), False, False),
+    ],
+)
+def test_S10_an_answer_that_repeats_and_cannot_pass_becomes_a_dead_letter(
+    error: SyncError, unchanged: bool, lasts: bool
+) -> None:
+    assert lasting(error, tries=REFUSALS_BEFORE_DEAD - 1, unchanged=unchanged) is error
+    last = lasting(error, tries=REFUSALS_BEFORE_DEAD, unchanged=unchanged)
+    assert isinstance(last, Never) is lasts
+    assert str(last) == str(error)

@@ -24,11 +24,11 @@ def content_cases() -> Iterator[Case]:
     """Every pair of observations under every policy, with everything that may be remembered of a write."""
     memories = [Memory(this, wrote) for this, wrote in product(BOTH, ("", "this", "older"))]
     modes = (truth.FULL, truth.SUBTREE, truth.MAP)
-    for sights, memory, source, mode, orphans, drift, endpoint, verify in product(
+    for observed, memory, source, mode, orphans, drift, endpoint, verify in product(
         observations(), memories, Side, modes, BOTH, BOTH, BOTH, BOTH
     ):
         yield Case(
-            *sights,
+            *observed,
             memory=memory,
             source=source,
             mode=mode,
@@ -97,19 +97,19 @@ def fresh_cases() -> Iterator[Case]:
     """Everything that a resumed watch, the disk, a tombstone or a refusal says of a pair."""
     memories = [Memory(this, wrote) for this, wrote in product(BOTH, ("", "this", "older"))]
     tombstones = (None, "", "u-0", "u-1", "u-9")
-    for sights, memory, source, fresh, tombstone, orphans, refused in product(
+    for observed, memory, source, fresh, tombstone, orphans, refused in product(
         observations(), memories, Side, Freshness, tombstones, BOTH, BOTH
     ):
-        if tombstone is None or sights[0] == truth.ABSENT:
+        if tombstone is None or observed[0] == truth.ABSENT:
             yield Case(
-                *sights,
+                *observed,
                 memory=memory,
                 source=source,
                 keep_orphans=orphans,
                 freshness=fresh,
                 tombstone=tombstone,
                 refused=refused,
-                status=truth.A if sights[1] == truth.SEEN else truth.NONE,
+                status=truth.A if observed[1] == truth.SEEN else truth.NONE,
             )
 
 
