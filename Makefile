@@ -29,7 +29,9 @@ else
 endif
 
 nightly: $(STAMP) ## what takes long or is random: every row of the fault matrix, 10,000 histories, chaos, variations
-	@$(PYTEST) -m nightly tests $(ARGS)
+	@PYTHONHASHSEED=0 $(BIN)/python -m tests.faults --numprocesses=$(WORKERS) $(ARGS)
+	@seed=$$(date +%s); $(BIN)/python -m tests.model --from $$seed --to $$((seed + 10000))
+	@for seed in 1 2 $$(date +%s); do $(BIN)/python -m tests.faults.chaos --seconds 600 --seed $$seed || exit 1; done
 
 check: $(STAMP) ## format, lint, types, import directions, and that each rule is shown
 	@$(BIN)/ruff format --check --quiet . || { echo "run 'make format'"; exit 1; }
@@ -38,7 +40,7 @@ check: $(STAMP) ## format, lint, types, import directions, and that each rule is
 	@$(BIN)/mypy
 	@$(BIN)/python -m tests.rules >$(VENV)/rules.log || { tail -1 $(VENV)/rules.log; exit 1; }
 
-faults: $(STAMP) ## every row of the fault matrix, also what takes minutes; writes FAULTS.md (ROWS="7 42": only those)
+faults: $(STAMP) ## rows of the fault matrix, also what takes minutes; writes FAULTS.md (ROWS="7 42", ROWS=changed: which are old)
 	@$(BIN)/python -m tests.faults $(ROWS)
 
 chaos: SECONDS ?= 120

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.faults.page import PAGE, ROOT, Recorder, render, results_in
+from tests.faults.page import PAGE, ROOT, Recorder, changed, digests, render, results_in
 from tests.faults.rows import ROWS, tagged
 
 TAGGED = tagged(ROOT)
@@ -35,4 +35,16 @@ def test_a_test_that_fails_in_part_has_failed_and_one_that_cannot_run_says_why(o
         nodeid = f"{test}[{number}]"
         report = SimpleNamespace(nodeid=nodeid, duration=1.0, when="call", outcome=outcome, longrepr=reason)
         recorder.pytest_runtest_logreport(report)
-    assert recorder.results("2026-01-01") == {test: cell}
+    assert recorder.results("2026-01-01") == {test: f"{cell}, of {digests(test)}"}
+
+
+def test_a_result_of_another_product_or_another_test_is_known():
+    one, two, three, four = (test for tests in list(TAGGED.values())[:4] for test in tests[:1])
+    product = digests(one).partition(".")[0]
+    results = {
+        one: f"passed 2026-01-01, 2 s, of {digests(one)}",
+        two: f"passed 2026-01-01, 2 s, of {product}.000000",
+        three: f"passed 2026-01-01, 2 s, of 000000.{digests(three).partition('.')[2]}",
+        four: "not run yet",
+    }
+    assert changed(results) == [two, three, four]

@@ -1,8 +1,11 @@
 """FAULTS.md, the page that says which test shows which fault, and how it ended last. Generated, not typed."""
 
 import datetime
+import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +15,10 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "FAULTS.md"
 HEAD = """# What crsyncer survives
 
-Each row is a fault, done to the agent on real control planes, with real databases and sockets. `make faults` runs them
+Each row is a fault, done to the agent on real control planes, with real databases and sockets. `make nightly` runs them
 all and writes this page, `make faults ROWS="7 42"` runs two rows. `make test` runs the tests that take seconds.
+A result ends in digests of the product's sources and of the test's: `make faults ROWS=changed` lists those that have
+changed since.
 
 | # | fault, and what it must lead to | test | last result |
 |---|---|---|---|
@@ -55,7 +60,30 @@ class Recorder:
 
     def results(self, day: str) -> dict[str, str]:
         """A cell for each test that ran."""
-        return {test: _cell(ran, day) for test, ran in self._ran.items() if ran.outcomes}
+        return {test: f"{_cell(ran, day)}, of {digests(test)}" for test, ran in self._ran.items() if ran.outcomes}
+
+
+def digests(test: str) -> str:
+    """Which product and which test file these are: six hexadecimal digits each, of what the sources say."""
+    file = ROOT / test.partition("::")[0]
+    return f"{_product()}.{_digest([file])}"
+
+
+def changed(results: dict[str, str]) -> list[str]:
+    """The tests whose last result is of another product or another test than those here, or of none."""
+    return [test for test, result in results.items() if not result.endswith(f", of {digests(test)}")]
+
+
+@cache
+def _product() -> str:
+    return _digest(sorted((ROOT / "crsyncer").rglob("*.py")))
+
+
+def _digest(files: Iterable[Path]) -> str:
+    seen = hashlib.sha256()
+    for file in files:
+        seen.update(file.relative_to(ROOT).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    return seen.hexdigest()[:6]
 
 
 def write(fresh: dict[str, str]) -> None:

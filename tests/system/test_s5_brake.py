@@ -113,17 +113,6 @@ async def test_S5_5a_where_discovery_is_forbidden_a_deleted_crd_still_deletes_no
     assert await bed.robot.names() == set(names)
 
 
-async def test_S5_5b_thirty_objects_deleted_one_by_one_are_all_gone_without_a_hold(bed: Bed):
-    names = await copied(bed, 30)
-    seen: list[int] = []
-    for name in names:
-        await bed.cloud.delete(name)
-        seen.append(len((await bed.agent.status())["holds"]) if name.endswith("9") else 0)
-    await holds_exactly(bed.robot, [])
-    status = await bed.agent.until(lambda status: status["health"] == "healthy")
-    assert (sum(seen), status["holds"], status["kinds"][0]["held"]) == (0, [], 0)
-
-
 @pytest.mark.nightly("to be shown by the model")
 async def test_S5_5b_a_mass_deletion_is_verified_by_a_fresh_list_and_goes_on_at_once(bed: Bed):
     names = await copied(bed, 20)

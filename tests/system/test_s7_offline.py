@@ -112,6 +112,7 @@ async def test_S7_1_a_recorded_tombstone_is_carried_out_without_the_cloud(bed: B
     assert len(await bed.robot.names()) == 7
 
 
+@pytest.mark.nightly("measures, or counts, what the model shows")
 async def test_S7_2_after_an_outage_deletions_go_first_and_everything_arrives(bed: Bed):
     names = await copied(bed, 60)
     bed.cloud.link.cut()
@@ -173,6 +174,7 @@ async def test_S7_2_final_statuses_go_before_periodic_ones(bed: Bed):
     assert set(order[:ENDED]) <= set(final), order
 
 
+@pytest.mark.nightly("measures, or counts, what the model shows")
 @pytest.mark.fault_06
 async def test_S7_3_with_both_sides_absent_the_agent_waits_idly(make_bed: MakeBed):
     bed = await make_bed(start=False)

@@ -57,6 +57,7 @@ async def refused(bed: Bed, words: str) -> dict[str, Any]:
     )
 
 
+@pytest.mark.nightly("measures, or counts, what the model shows")
 async def test_S9_1_while_a_side_is_down_one_probe_asks_for_all_kinds(bed: Bed):
     for plural in ("tasks", "notes"):
         await another(bed, plural)
@@ -148,6 +149,7 @@ def faults(version: str) -> dict[str, Callable[[Link, str], Injection]]:
     }
 
 
+@pytest.mark.nightly("measures, or counts, what the model shows")
 @pytest.mark.fault_39
 @pytest.mark.parametrize("side", SIDES)
 async def test_S9_2_a_watch_goes_on_from_the_cursor_whatever_ended_it(bed: Bed, side: str):
