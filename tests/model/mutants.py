@@ -290,6 +290,34 @@ MUTANTS = (
         "drift is left alone", decide._content, "if drifted and not policy.keep_drift:", "if False:", noticed_by="S3_5"
     ),
     Mutant(
+        "what upstream is about to lose is copied",
+        decide.decide,
+        "if not isinstance(up, View) or up.terminating or copy is Gap.UNSEEN:",
+        "if not isinstance(up, View) or copy is Gap.UNSEEN:",
+        noticed_by="S5_a_terminating_upstream_that",
+    ),
+    Mutant(
+        "a copy that is being deleted is deleted again",
+        decide._delete,
+        "downstream.terminating or not",
+        "not",
+        noticed_by="S5_1_a_copy",
+    ),
+    Mutant(
+        "every wait is as long as the first",
+        backoff.Backoff.wait,
+        "self.first * 2.0 ** (min(failures, 30) + 1)",
+        "self.first",
+        noticed_by="S10_a_403",
+    ),
+    Mutant(
+        "what is too large is tried for ever",
+        answers.lasting,
+        "TOO_LARGE in str(error)",
+        "False",
+        noticed_by="S10_a_request",
+    ),
+    Mutant(
         "a copy in the cloud is not signed",
         project.compose_copy,
         "new_annotations[ROBOT] = policy.robot",

@@ -6,7 +6,19 @@ from typing import Any
 
 import pytest
 
-from tests.model import test_hazards, test_kinds, test_old_knowledge, test_stops, test_thin_lines, test_waits
+from tests.model import (
+    test_hazards,
+    test_kinds,
+    test_old_knowledge,
+    test_s5_deletion,
+    test_s6_state,
+    test_s7_offline,
+    test_s9_connections,
+    test_s10_answers,
+    test_stops,
+    test_thin_lines,
+    test_waits,
+)
 from tests.model.mutants import MUTANTS, Mutant
 from tests.model.scene import synced
 from tests.model.weather import Fate
@@ -19,7 +31,8 @@ _ARGUMENTS: dict[str, list[Any]] = {
     "cloud": ["cut", "late"],
     "after": [0.05, 0.1],
 }
-_HAZARDS = (test_hazards, test_kinds, test_old_knowledge, test_stops, test_thin_lines, test_waits)
+_RULES = (test_s5_deletion, test_s6_state, test_s7_offline, test_s9_connections, test_s10_answers)
+_HAZARDS = (test_hazards, test_kinds, test_old_knowledge, test_stops, test_thin_lines, test_waits, *_RULES)
 
 
 def hazards(begin: str) -> Iterator[Callable[[], None]]:
@@ -29,6 +42,8 @@ def hazards(begin: str) -> Iterator[Callable[[], None]]:
             continue
         wanted = set(signature(hazard).parameters)
         others = wanted - {"world"}
+        if len(others) > 1 or others - _ARGUMENTS.keys():
+            continue
         for value in _ARGUMENTS[others.pop()] if others else [None]:
 
             def run(hazard: Callable[..., None] = hazard, wanted: set[str] = wanted, value: object = value) -> None:
