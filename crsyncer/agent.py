@@ -302,8 +302,9 @@ class Agent:
             message=self._store_trouble,
         )
         rows, connections = engine.kinds.rows, engine.connections
+        now = asyncio.get_running_loop().time()
         kinds = [
-            kind_facts(row, connections=connections, dispatchers=engine.dispatchers, holds=engine.holds)
+            kind_facts(row, connections=connections, dispatchers=engine.dispatchers, holds=engine.holds, now=now)
             for row in rows.values()
         ]
         facts = Facts(

@@ -67,9 +67,14 @@ def group_facts(group: HeldGroup) -> HoldFacts:
 
 
 def kind_facts(
-    row: KindEntry, *, connections: Mapping[Side, Connection], dispatchers: Mapping[Side, Dispatcher], holds: Holds
+    row: KindEntry,
+    *,
+    connections: Mapping[Side, Connection],
+    dispatchers: Mapping[Side, Dispatcher],
+    holds: Holds,
+    now: float,
 ) -> KindFacts:
-    """One annotated CRD."""
+    """One annotated CRD; `now` is event loop time, in seconds."""
     policy, kind = row.policy, row.kind
     groups = holds.groups(policy.resource)
     deletions_held = any(g.keys and g.reason in DELETION_HOLDS for g in groups)
@@ -88,10 +93,10 @@ def kind_facts(
         held=sum(len(g.keys) for g in groups),
         aliases=policy.aliases,
     )
-    return facts if kind is None else _with_counts(facts, kind, dispatchers)
+    return facts if kind is None else _with_counts(facts, kind, dispatchers, now)
 
 
-def _with_counts(facts: KindFacts, kind: Kind, dispatchers: Mapping[Side, Dispatcher]) -> KindFacts:
+def _with_counts(facts: KindFacts, kind: Kind, dispatchers: Mapping[Side, Dispatcher], now: float) -> KindFacts:
     cache = kind.cache
     for side in Side:
         watches = kind.on(side)
@@ -105,7 +110,9 @@ def _with_counts(facts: KindFacts, kind: Kind, dispatchers: Mapping[Side, Dispat
     waiting = dispatchers[kind.policy.downstream].waiting(
         kind.policy.resource, CONTENT, but=kind.reconciler.outcomes.refused
     )
-    return replace(facts, pending_spec=waiting, pending_status=len(cache.pending))
+    return replace(
+        facts, pending_spec=waiting, pending_status=len(cache.pending), pending_seconds=kind.pending_ages(now)
+    )
 
 
 def _state(row: KindEntry, connections: Mapping[Side, Connection], *, deletions_held: bool) -> tuple[str, str | None]:

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from crsyncer.console.collect import group_facts, kind_facts
 from crsyncer.console.explain import ObjectFacts, Refused, explain
@@ -29,14 +28,12 @@ _LAST_WRITES_SECONDS = 10.0
 _POLL_SECONDS = 0.05
 _UNDER_WAY_SECONDS = 3.0
 """Less than `crsyncer` waits for an answer."""
+_RESYNCS = 16
+"""How many resyncs are remembered: a client may stop asking before its resync is over."""
 
 
-@dataclass(slots=True)
-class _Resync:
-    """A resync that was ordered, for whoever asks how far it is."""
-
-    kinds: dict[str, Kind]
-    tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+_Resync = dict[str, str | None]
+"""A resync by kind, for clients that ask how far it is: None while it runs, "" when it is done, or why it failed."""
 
 
 class ControlCommands:
@@ -49,7 +46,8 @@ class ControlCommands:
         self._holds = context.holds
         self._store = context.store
         self._clock = context.clock
-        self._resyncs: list[_Resync] = []
+        self._resyncs: dict[int, _Resync] = {}
+        self._resyncs_begun = 0
 
     async def answer(self, request: Json) -> Json:
         """Carry an order out, durably. Raises SyncError for what cannot be done, or is not known."""
@@ -183,61 +181,56 @@ class ControlCommands:
     # Resync
 
     def _resync(self, resource: str) -> Json:
-        kinds = {kind.policy.resource: kind for kind in self._running_kinds(resource)}
-        run = _Resync(kinds)
-        for name, kind in kinds.items():
-            run.tasks[name] = asyncio.ensure_future(self._run_resync(kind))
-        self._resyncs.append(run)
-        return self._progress(str(len(self._resyncs) - 1))
+        kinds = self._running_kinds(resource)
+        run: _Resync = {kind.policy.resource: None for kind in kinds}
+        for kind in kinds:
+            kind.spawn(self._run_resync(kind, run))
+        self._resyncs_begun += 1
+        self._resyncs[self._resyncs_begun] = run
+        self._resyncs.pop(self._resyncs_begun - _RESYNCS, None)
+        return self._progress(str(self._resyncs_begun))
 
-    async def _run_resync(self, kind: Kind) -> None:
-        async with asyncio.timeout(_RESYNC_SECONDS):
-            await kind.relist("resync", *Side)
-            kind.verify()
-            # What differs is also written by the time that it is done, unless other things keep the kind busy.
-            patience = _LAST_WRITES_SECONDS
-            while kind.reconciler.unverified or (patience > 0 and self._busy(kind)):
-                await asyncio.sleep(_POLL_SECONDS)
-                patience -= 0 if kind.reconciler.unverified else _POLL_SECONDS
+    async def _run_resync(self, kind: Kind, run: _Resync) -> None:
+        result = "the kind has started over since, and is listed anew anyway"
+        work = self._compare(kind)
+        for connection in self._connections.values():
+            work = connection.while_up(work)
+        try:
+            async with asyncio.timeout(_RESYNC_SECONDS):
+                await work
+            result = ""
+        except (SyncError, TimeoutError) as error:
+            result = str(error) or "it took too long"
+        finally:
+            run[kind.policy.resource] = result
+
+    async def _compare(self, kind: Kind) -> None:
+        await kind.relist("resync", *Side)
+        kind.verify()
+        # What differs is also written by the time that it is done, unless other things keep the kind busy.
+        patience = _LAST_WRITES_SECONDS
+        while kind.reconciler.unverified or (patience > 0 and self._busy(kind)):
+            await asyncio.sleep(_POLL_SECONDS)
+            patience -= 0 if kind.reconciler.unverified else _POLL_SECONDS
 
     def _busy(self, kind: Kind) -> bool:
         return any(dispatcher.active(kind.policy.resource) for dispatcher in self._dispatchers.values())
 
     def _progress(self, number: str) -> Json:
-        if not number.isdigit() or int(number) >= len(self._resyncs):
+        run = self._resyncs.get(int(number)) if number.isdigit() else None
+        if run is None:
             raise SyncError("the agent has started over since: everything is listed anew anyway")
-        run = self._resyncs[int(number)]
-        return {"resync": int(number), "kinds": [self._kind_progress(name, run) for name in sorted(run.kinds)]}
+        return {"resync": int(number), "kinds": [self._kind_progress(name, run[name]) for name in sorted(run)]}
 
-    def _kind_progress(self, resource: str, run: _Resync) -> Json:
-        kind, task = run.kinds[resource], run.tasks[resource]
-        objects = {side.value: len(kind.cache.views[side]) for side in Side}
-        content = {"resource": resource, "state": "listing", "message": None, "objects": objects, "left": None}
+    def _kind_progress(self, resource: str, result: str | None) -> Json:
         row = self._kinds.rows.get(resource)
-        trouble = None
-        if not task.done():
-            down = [
-                connection
-                for connection in self._connections.values()
-                if connection.state is not ConnectionState.CONNECTED
-            ]
-            if row is None or row.kind is not kind:
-                trouble = "the kind has started over since, and is listed anew anyway"
-            elif down:
-                trouble = f"the {down[0].side} is {down[0].state}"
-            if trouble is not None:
-                task.cancel()
-        elif task.cancelled():
-            trouble = "it was given up"
-        elif (error := task.exception()) is not None:
-            trouble = str(error) or "it took too long"
-        if trouble is not None:
-            return content | {"state": "failed", "message": trouble}
-        if task.done():
-            return content | {"state": "done", "left": 0}
-        return content | (
-            {"state": "comparing", "left": len(kind.reconciler.unverified)} if kind.reconciler.unverified else {}
-        )
+        kind = None if row is None else row.kind
+        objects = {side.value: 0 if kind is None else len(kind.cache.views[side]) for side in Side}
+        content = {"resource": resource, "state": "listing", "message": None, "objects": objects, "left": None}
+        if result is not None:
+            return content | ({"state": "failed", "message": result} if result else {"state": "done", "left": 0})
+        left = 0 if kind is None else len(kind.reconciler.unverified)
+        return content | ({"state": "comparing", "left": left} if left else {})
 
     # Explain
 
@@ -276,7 +269,13 @@ class ControlCommands:
 
     def _describe(self, row: KindEntry) -> Json:
         return kind_row(
-            kind_facts(row, connections=self._connections, dispatchers=self._dispatchers, holds=self._holds)
+            kind_facts(
+                row,
+                connections=self._connections,
+                dispatchers=self._dispatchers,
+                holds=self._holds,
+                now=asyncio.get_running_loop().time(),
+            )
         )
 
     def _aliases(self) -> dict[str, tuple[str, ...]]:

@@ -1,6 +1,6 @@
 """The judgement over a status document: its health, and each reason with what the operator can do about it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from crsyncer.core.model import Json, Side
 from crsyncer.core.text import NOT_YET_VALID, count, duration, rfc3339, unix
@@ -33,12 +33,13 @@ _ORDER = (
     "Starting",
     "NotListed",
     "NotWatched",
+    "Stuck",
     "Backlog",
     "CloudOffline",
 )
 """Among reasons for the same health, the most important first; codes that are not here come last."""
-_BACKLOG = 120.0
-"""Seconds that a status may wait while the cloud answers, before somebody should know."""
+_PATIENCE = 120.0
+"""Seconds that anything may be pending while both sides answer, before somebody should know."""
 _CLOCKS = 60
 """Seconds by which clocks may differ: a second is lost in each answer, and tokens and certificates are as generous."""
 _SOUND = ("ok", "rebuilt", "missing")
@@ -46,6 +47,25 @@ _SOUND = ("ok", "rebuilt", "missing")
 
 _Reason = tuple[str, str, str, str]
 """The health it means, code, message, hint."""
+
+_STUCK = {
+    "spec": (
+        "Stuck",
+        "a spec is pending",
+        "crsyncer explain shows what is still to be done, the agent's log what was answered",
+    ),
+    "deletion": (
+        "Stuck",
+        "a deletion has not been verified",
+        "may upstream be listed? The agent's log says what was answered",
+    ),
+    "list": ("Stuck", "a list or watch fails", "the agent's log says what was answered"),
+    "status": (
+        "Backlog",
+        "a status waits though both sides answer",
+        "crsyncer pending list says what each was answered",
+    ),
+}
 
 _HOLDS = {
     "MassDeletion": (
@@ -132,8 +152,12 @@ def judge(
     unverified: Iterable[Side] = (),
     store_message: str | None = None,
     twin: Twin | None = None,
+    pending_seconds: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Json:
-    """The document with `health` and `reasons` filled in, the most important reason first."""
+    """The document with `health` and `reasons` filled in, the most important reason first.
+
+    `pending_seconds` are, by kind and sort of work, for how long the oldest has waited.
+    """
     found = [*_of_kinds(content), *_of_holds(content), *_of_rest(content, config_error, store_message)]
     for side in unverified:
         message = f"the certificate of the {side}'s server is not verified: anybody may pose as it"
@@ -144,7 +168,8 @@ def judge(
     if content["agent"]["state"] == "stopped":
         found.append(_of_stop(content))
     else:
-        found += [*_of_clocks(content), *_of_connections(content, now), *_of_progress(content, now, ready)]
+        found += [*_of_clocks(content), *_of_connections(content, now), *_of_progress(content, ready)]
+        found += _of_age(content, now, pending_seconds or {})
     found.sort(
         key=lambda reason: (_HEALTHS.index(reason[0]), _ORDER.index(reason[1]) if reason[1] in _ORDER else len(_ORDER))
     )
@@ -271,7 +296,7 @@ def _of_rest(content: Json, config_error: str | None, store_message: str | None)
         yield "degraded", "StateDegraded", f"the store is {store['state']}{why}", hint
 
 
-def _of_progress(content: Json, now: float, ready: bool) -> Iterator[_Reason]:
+def _of_progress(content: Json, ready: bool) -> Iterator[_Reason]:
     states = {side: content["sides"][side]["state"] for side in Side}
     connecting = [side for side in Side if states[side] == "connecting"]
     if connecting or (not ready and states[Side.ROBOT] == "connected"):
@@ -287,9 +312,16 @@ def _of_progress(content: Json, now: float, ready: bool) -> Iterator[_Reason]:
         elif kind["state"] in ("listing", "waiting") and unlisted:
             message = f"{kind['resource']}: {kind['message'] or 'not listed on both sides yet'}"
             yield "degraded", "NotListed", message, "wait a moment; if it stays, see the agent's log"
-    outbox = content["outbox"]
-    waited = min(outbox["oldestSeconds"] or 0, now - unix(content["sides"][Side.CLOUD]["since"]))
-    if waited > _BACKLOG and not outbox["deadLetters"]:
-        oldest = duration(outbox["oldestSeconds"])
-        message = f"{count(outbox['depth'], 'status')} waiting though the cloud answers, the oldest for {oldest}"
-        yield "degraded", "Backlog", message, "crsyncer pending list says what each was answered"
+
+
+def _of_age(content: Json, now: float, pending_seconds: Mapping[str, Mapping[str, float]]) -> Iterator[_Reason]:
+    """What has been pending for too long though both sides are connected."""
+    if any(content["sides"][side]["state"] != "connected" for side in Side):
+        return
+    connected = min(now - unix(content["sides"][side]["since"]) for side in Side)
+    for resource in [kind["resource"] for kind in content["kinds"] if kind["state"] not in _KINDS]:
+        for what, seconds in pending_seconds.get(resource, {}).items():
+            if min(seconds, connected) > _PATIENCE:
+                code, message, hint = _STUCK[what]
+                since = f"for {duration(seconds)}, since {rfc3339(now - seconds)}"
+                yield "degraded", code, f"{resource}: {message} {since}", hint

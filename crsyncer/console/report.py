@@ -65,6 +65,8 @@ class KindFacts:
     resumes: dict[Side, int] = field(default_factory=_zeros)
     pending_spec: int = 0
     pending_status: int = 0
+    pending_seconds: dict[str, float] = field(default_factory=dict)
+    """For how many seconds the oldest spec, status, deletion (until it is verified) and list have waited; 0: none."""
     held: int = 0
     aliases: tuple[str, ...] = ()
     """Its singular, kind and short names."""
@@ -177,6 +179,7 @@ def document(facts: Facts, now: float) -> Json:
         unverified=facts.unverified,
         store_message=facts.store.message,
         twin=facts.twin,
+        pending_seconds={kind.resource: kind.pending_seconds for kind in facts.kinds},
     )
 
 

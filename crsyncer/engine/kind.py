@@ -186,6 +186,31 @@ class Kind:
         """The kind that upstream serves now is not the one that it served before."""
         self._missing_kind.begin()
 
+    def pending_ages(self, now: float) -> dict[str, float]:
+        """For how many seconds the oldest of each sort of work has waited: spec, status, deletion, list; 0: none waits.
+
+        `now` is event loop time, in seconds. What is held or refused for good waits for a human, and is not counted.
+        """
+        resource, unix = self.policy.resource, self._context.clock()
+        held: set[Key] = set().union(*(group.keys for group in self._context.holds.groups(resource)))
+        copies = self.cache.views[self.policy.downstream]
+        spec = self._context.dispatchers[self.policy.downstream].oldest(
+            resource, but=held | self.reconciler.outcomes.refused.keys()
+        )
+        deletions = (
+            self.cache.tombstones[key].since
+            for key in self._deletion_holds.waiting()
+            if key not in held and key in copies and not copies[key].terminating
+        )
+        statuses = (row.since for row in self.cache.pending.values() if not row.dead)
+        lists = (since for each in self.informers if (since := each.listwatch.unwatched) is not None)
+        return {
+            "spec": 0.0 if spec is None else now - spec,
+            "status": unix - min(statuses, default=unix),
+            "deletion": unix - min(deletions, default=unix),
+            "list": now - min(lists, default=now),
+        }
+
     # What the informers report
 
     def _changed(self, side: Side, key: Key, event_type: EventType, raw: Json | None) -> None:

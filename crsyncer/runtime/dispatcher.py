@@ -43,6 +43,8 @@ class Dispatcher:
         self._wake = asyncio.Event()
         self._busy: Counter[Hashable] = Counter()
         self._again: Counter[str] = Counter()
+        self._since: dict[Job, float] = {}
+        """Since when each job has been in the queue without a break, in event loop time, seconds."""
         self._quick = 0
         self.under_way: dict[Job, float] = {}
         """When each job that is being done began, in event loop time."""
@@ -52,6 +54,7 @@ class Dispatcher:
 
     def add(self, job: Job, priority: Priority) -> None:
         """Something happened: look as soon as possible."""
+        self._since.setdefault(job, asyncio.get_running_loop().time())
         self._queue.add(job, priority)
         self._wake.set()
 
@@ -84,6 +87,15 @@ class Dispatcher:
     def forget(self, resource: str) -> None:
         """A kind has stopped: what waits for it is nobody's work any more."""
         self._queue.drop(lambda job: job.resource == resource)
+        self._since = {job: since for job, since in self._since.items() if job.resource != resource}
+
+    def oldest(self, resource: str, *, but: Collection[Key] = ()) -> float | None:
+        """Since when the oldest job of a kind has waited or been worked on, some objects aside; None: there is none.
+
+        In event loop time, seconds.
+        """
+        known = self._since.items()
+        return min((since for job, since in known if job.resource == resource and job.key not in but), default=None)
 
     def waiting(self, resource: str, half: str, *, but: Collection[Key] = ()) -> int:
         """How many objects of a kind are still to be looked at, some aside."""
@@ -127,7 +139,9 @@ class Dispatcher:
                     continue
 
     def _at(self, job: Job, seconds: float) -> None:
-        self._queue.add_at(job, asyncio.get_running_loop().time() + seconds)
+        now = asyncio.get_running_loop().time()
+        self._since.setdefault(job, now)
+        self._queue.add_at(job, now + seconds)
         self._wake.set()
 
     def _hurry(self) -> None:
@@ -154,6 +168,8 @@ class Dispatcher:
             self._again[job.resource] -= again
             self._queue.done(job)
             del self.under_way[job]
+            if job not in self._queue:
+                self._since.pop(job, None)
             self._wake.set()
 
     def _leave(self) -> None:

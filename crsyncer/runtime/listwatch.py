@@ -88,6 +88,8 @@ class ListWatch:
         self.message = ""
         self.open_watch: Progress | None = None
         """The watch that is open; it moves with each line."""
+        self.unwatched: float | None = None
+        """Since when there is no watch, in event loop time, seconds; None: there is one, or none was tried yet."""
         self._sink = sink
         self._path = path
         self._selector = selector
@@ -374,6 +376,8 @@ class ListWatch:
     def _set(self, phase: Phase, message: str) -> None:
         if (phase, message) != (self.phase, self.message):
             self.phase, self.message = phase, message
+            watched = phase is Phase.WATCHING
+            self.unwatched = None if watched else self.unwatched or asyncio.get_running_loop().time()
             self._sink.noticed()
 
     async def _back_off(self, needed: bool, backoff: Backoff = RETRY) -> None:

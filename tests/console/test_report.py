@@ -128,7 +128,14 @@ REASONS = {
         "degraded", "NotWatched", f"{GOALS}: a side does not tell of its changes: answered 500",
         facts(kinds=(kind(state="waiting", message="answered 500"),)),
     ),
-    "backlog": ("degraded", "Backlog", "15 min", facts(outbox=OutboxFacts(2, NOW - 900))),
+    "backlog": (
+        "degraded", "Backlog", f"{GOALS}: a status waits though both sides answer for 15 min, since 2026",
+        facts(kinds=(kind(pending_seconds={"status": 900.0, "spec": 60.0}),)),
+    ),
+    "stuck": (
+        "degraded", "Stuck", f"{GOALS}: a deletion has not been verified for 7 min, since 2026-11-21T07:53:00Z",
+        facts(kinds=(kind(pending_seconds={"deletion": 420.0}),)),
+    ),
 }  # fmt: skip
 
 
@@ -158,8 +165,11 @@ QUIET = {
     "a relist of a kind that is known": facts(kinds=(kind(state="listing"),)),
     "a rebuilt store": facts(store=StoreFacts("/s", 1, 1, "rebuilt")),
     "a full outbox just after the cloud came back": facts(
-        cloud=side(since=NOW - 5), outbox=OutboxFacts(40, NOW - 9000)
+        cloud=side(since=NOW - 5),
+        outbox=OutboxFacts(40, NOW - 9000),
+        kinds=(kind(pending_seconds={"status": 9000.0}),),
     ),
+    "work that is young": facts(kinds=(kind(pending_seconds={"spec": 100.0, "status": 100.0, "list": 0.0}),)),
 }
 
 

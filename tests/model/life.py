@@ -201,8 +201,8 @@ class Life:
             for hand in self._hands.values():
                 hand.let_go(self._chance)
 
-    def document(self) -> dict[str, object]:
-        """What `crsyncer status --json` would say."""
+    def document(self, now: float) -> dict[str, object]:
+        """What `crsyncer status --json` would say; `now` is event loop time, in seconds."""
         engine = self.engine
         rows = engine.kinds.rows
         facts = Facts(
@@ -213,7 +213,13 @@ class Life:
             sides={side: side_facts(connection) for side, connection in engine.connections.items()},
             store=StoreFacts("memory", state="degraded" if self._disk.refuses else "ok"),
             kinds=tuple(
-                kind_facts(row, connections=engine.connections, dispatchers=engine.dispatchers, holds=engine.holds)
+                kind_facts(
+                    row,
+                    connections=engine.connections,
+                    dispatchers=engine.dispatchers,
+                    holds=engine.holds,
+                    now=now,
+                )
                 for row in rows.values()
             ),
             holds=tuple(hold_facts(engine.holds, engine.connections)),

@@ -1,8 +1,11 @@
 """A kind from start to end: its tasks end with it, and only one generation of it runs at a time (S1.1, S1.8)."""
 
+import gc
+
 import pytest
 
 from crsyncer.core.model import Side
+from crsyncer.engine.kind import Kind
 from tests.model.connection import Connection
 from tests.model.plane import GROUP
 from tests.model.scene import copy, scene, synced
@@ -73,3 +76,26 @@ def test_S1_8_a_kind_that_is_annotated_again_waits_until_its_old_generation_has_
     world.settle()
     assert copy(world)["spec"] == {"x": 2}
     assert watches(world) == {Side.CLOUD: 1, Side.ROBOT: 1}
+
+
+def test_S1_1_a_resync_keeps_nothing_of_a_kind_that_has_ended(world: World) -> None:
+    for number in range(10):
+        assert world.life is not None
+        world.clock.run(world.life.commands.answer({"command": "resync"}))
+        world.pass_time(0.1)
+        world.robot.apply(crd(GROUP, drift="keep" if number % 2 else "revert"))
+        world.pass_time(20)
+    gc.collect()
+    assert sum(isinstance(each, Kind) for each in gc.get_objects()) == 1
+
+
+def test_S1_1_a_resync_that_its_kind_has_not_lived_to_see_says_so(world: World) -> None:
+    assert world.life is not None
+    world.inject("cloud", Fate.LOST, verb="list", part="/goals")
+    begun = world.clock.run(world.life.commands.answer({"command": "resync"}))
+    world.pass_time(0.1)
+    world.robot.apply(crd(GROUP, drift="keep"))
+    world.pass_time(10)
+    answer = world.clock.run(world.life.commands.answer({"command": "progress", "resync": begun["resync"]}))
+    assert [kind["state"] for kind in answer["kinds"]] == ["failed"]
+    assert "started over" in answer["kinds"][0]["message"]

@@ -284,7 +284,7 @@ class World:
 
     def status(self) -> dict[str, Any]:
         """What `crsyncer status --json` says; {} while no agent runs."""
-        return {} if self.life is None else self.life.document()
+        return {} if self.life is None else self.life.document(self.clock.now)
 
     def _perform(self, side: Side, call: Call, *, late: bool) -> Reply:
         server = self.servers[side]

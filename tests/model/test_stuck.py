@@ -1,0 +1,66 @@
+"""A kind that makes no progress never looks healthy: `status` judges the age of everything that is pending."""
+
+import pytest
+
+from crsyncer.ports import Reply
+from tests.model.plane import GROUP
+from tests.model.scene import copy
+from tests.model.world import World
+
+BROKEN = Reply(500, {"message": "broken"})
+
+
+def reasons(world: World) -> dict[str, str]:
+    """What `status` says is wrong: messages by code."""
+    return {reason["code"]: reason["message"] for reason in world.status()["reasons"]}
+
+
+def stick(world: World, what: str) -> None:
+    """Let something be pending that never ends."""
+    match what:
+        case "spec":
+            world.inject("robot", BROKEN, verb="create", part="/goals", times=10_000)
+            world.cloud.create("b", spec={"x": 1})
+        case "deletion":
+            world.inject("cloud", BROKEN, verb="discover", part=f"/apis/{GROUP}/v1", times=10_000)
+            world.cloud.delete("a")
+        case "list":
+            world.inject("cloud", BROKEN, verb="list", part="/goals", times=10_000)
+            world.cloud.restart()
+
+
+@pytest.mark.parametrize("what", ["spec", "deletion", "list"])
+def test_S9_5_what_is_pending_for_minutes_though_both_sides_answer_is_said(world: World, what: str) -> None:
+    stick(world, what)
+    world.pass_time(300)
+    status = world.status()
+    assert status["health"] == "degraded", status
+    assert status["sides"]["cloud"]["state"] == "connected"
+    assert (f"goals.{GROUP}" in reasons(world)["Stuck"], what in reasons(world)["Stuck"]) == (True, True)
+    world.mend("cloud")
+    world.mend("robot")
+    world.pass_time(120)
+    assert (world.status()["health"], reasons(world)) == ("healthy", {})
+
+
+def test_S9_5_statuses_that_wait_are_said_beside_a_dead_letter(world: World) -> None:
+    world.cloud.create("b", spec={"x": 1})
+    world.settle()
+    invalid = Reply(422, {"message": "not valid", "reason": "Invalid", "details": {"causes": [{}]}})
+    world.inject("cloud", invalid, verb="patch", part="/goals/a", times=10_000)
+    world.inject("cloud", BROKEN, verb="patch", part="/goals/b", times=10_000)
+    world.robot.set_status("a", {"phase": "DONE"})
+    world.robot.set_status("b", {"phase": "DONE"})
+    world.pass_time(300)
+    assert {"DeadLetters", "Backlog"} == set(reasons(world))
+    assert copy(world, "b")["status"] == {"phase": "DONE"}
+
+
+def test_S9_5_a_held_deletion_and_a_refused_copy_wait_for_somebody_and_are_not_stuck(world: World) -> None:
+    assert world.life is not None
+    world.clock.run(world.life.commands.answer({"command": "hold", "resource": "goals"}))
+    world.inject("robot", Reply(422, {"message": "no", "details": {"causes": [{}]}}), verb="create", times=10_000)
+    world.cloud.create("b", spec={"x": 1})
+    world.cloud.delete("a")
+    world.pass_time(600)
+    assert set(reasons(world)) == {"Manual", "DeadLetters"}
