@@ -1,4 +1,4 @@
-"""Looks twice before copies are deleted because their upstream vanished (S5.5)."""
+"""Verifies deletions before copies are deleted because their upstream vanished (S5.5)."""
 
 import asyncio
 import logging
@@ -11,24 +11,25 @@ from crsyncer.core.backoff import Backoff
 from crsyncer.core.guard import Alive, DeletionWindow, is_mass
 from crsyncer.core.model import Key
 from crsyncer.engine.deletion_holds import KIND_MISSING, MASS_DELETION, DeletionHolds
-from crsyncer.engine.kind_alive import KindAlive
-from crsyncer.errors import Refused, SyncError, Unsure
+from crsyncer.engine.missing_kind import MissingKind
+from crsyncer.errors import Refused, Unsure
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.single_flight import SingleFlight
 
 log = logging.getLogger(__name__)
 
 _SECOND_LOOK_SECONDS = 3.0
-_UNSERVED = Backoff(0.5, 15.0)
+_ROUND_SECONDS = 0.25
 _LIST_SECONDS = 2.0
+_UNLISTED = Backoff(0.5, 15.0)
 _LIST_TRIES = 4
 
 
 class DeletionCheck:
-    """Decides whether the deletions of one kind may go on: what waits in `deletion_holds` then is one batch.
+    """Verifies the deletions of one kind in rounds: everything that waits when a round begins is one batch.
 
-    `relisted()` returns after a fresh consistent list, and `present(key)` whether upstream then has the object;
-    `copies()` counts the kind's copies.
+    `relisted()` returns after a fresh consistent list, and `present(key)` says whether upstream then has the object;
+    `copies()` counts the kind's copies; `durable()` returns when the verdicts are on disk.
     """
 
     def __init__(
@@ -36,134 +37,127 @@ class DeletionCheck:
         connection: Connection,
         *,
         resource: str,
-        kind_alive: KindAlive,
+        missing_kind: MissingKind,
         deletion_holds: DeletionHolds,
         copies: Callable[[], int],
         relisted: Callable[[], Awaitable[None]],
         present: Callable[[Key], bool],
-        noticed: Callable[[], None],
+        durable: Callable[[], Awaitable[None]],
         spawn: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
         self._connection = connection
         self._resource = resource
-        self._kind_alive = kind_alive
+        self._missing_kind = missing_kind
         self._deletion_holds = deletion_holds
         self._copies = copies
         self._present = present
-        self._noticed = noticed
+        self._durable = durable
         self._window = DeletionWindow()
+        self._round = SingleFlight(self._verify, spawn=spawn, pause=_ROUND_SECONDS)
         self._list = SingleFlight(relisted, spawn=spawn, pause=_LIST_SECONDS)
+        self._asked: set[Key] = set()
+        """Objects that somebody waits to delete, orphans included."""
         self._baseline = 0
-        """Copies there were when the window's first deletion came."""
-        self._missing = asyncio.Event()
-        """Whether upstream said so last."""
+        """How many copies there were when the window's first deletion came."""
 
     async def check(self, key: Key) -> Hold | None:
-        """None: go on.
+        """None: the copy may be deleted, and the verdict is on disk: it holds offline, and after a crash (S7.1).
 
         Raises Unsure when upstream did not answer, NotAllowed when it refused the credential, Refused when it has the
         object after all.
         """
-        batch = {key, *self._deletion_holds.waiting()}
-        hold = await self._verify(key, batch)
-        if hold is None:
-            hold = self._deletion_holds.held(
-                key
-            )  # it vanished while that was found out, and may be back without the object
-        if hold is not None:
-            others = [self._deletion_holds.hold(each, hold) for each in batch - {key}]
-            if any(others):
-                log.warning("%s: %d more are held: %s", self._resource, sum(others), hold.message)
-            return hold
-        for each in batch:
-            if not self._present(each) and self._deletion_holds.held(each) is None:
-                self._deletion_holds.let_pass(each)
-        if self._present(key):
-            raise Refused("upstream has the object after all")
-        return None
+        verified: frozenset[Key] = frozenset()
+        self._asked.add(key)
+        try:
+            while True:
+                hold = self._deletion_holds.held(key)
+                if hold is not None:
+                    return hold
+                if self._present(key):
+                    raise Refused("upstream has the object after all")
+                if key in verified or self._deletion_holds.passed(key):
+                    return None
+                if not self._connection.up.is_set():
+                    raise Unsure(f"the {self._connection.side} is {self._connection.state}")
+                verified = await self._round.answer()
+        finally:
+            self._asked.discard(key)
 
-    @property
-    def kind_missing(self) -> bool:
-        """Whether upstream has stopped serving the kind, or is about to."""
-        return self._missing.is_set()
+    async def _verify(self) -> frozenset[Key]:
+        """One round: hold everything that waits, or let it pass; the objects that passed. Raises as `check` does."""
+        batch = self._batch()
+        alive = await self._missing_kind.alive()
+        if self._deletion_holds.vanished:
+            return self._hold(batch, KIND_MISSING)
+        batch |= self._batch()
+        size = self._window.count(batch, asyncio.get_running_loop().time())
+        copies = self._baseline = self._copies() if size == len(batch) else max(self._baseline, self._copies())
+        if alive is not Alive.YES or is_mass(size, copies):
+            return await self._look_again(batch, alive)
+        told = {key for key in batch if self._deletion_holds.told(key)}
+        passed = self._let_pass(told)
+        if batch != told:
+            # An orphan may be an object that a silent watch has not shown yet. The others were deleted by an event.
+            hold = await self._listed()
+            passed |= self._let_pass(batch - told) if hold is None else self._hold(batch - told, hold)
+        await self._durable()
+        return passed
 
-    async def run(self) -> None:
-        """Find out when a missing kind is served again, forever.
-
-        Nothing else may tell: a watch can outlive its CRD, and go on with the objects of the next one (measured).
-        """
-        failures = 0
-        while True:
-            if not self.kind_missing:
-                failures = 0
-            await self._missing.wait()
-            await self._connection.up.wait()
-            await self._connection.waits.sleep(_UNSERVED.wait(failures, random.random()))  # noqa: S311
-            failures += 1
-            try:
-                alive = await self._kind_alive.alive()
-            except SyncError:
-                continue
-            self._heard(alive)
-            self._noticed()
-
-    def _heard(self, alive: Alive) -> None:
-        """What was being deleted a moment ago is unheard of once it is gone, where only discovery tells."""
-        if alive is Alive.NO:
-            self._missing.set()
-        elif alive is not Alive.UNHEARD_OF:
-            self._missing.clear()
-
-    async def _verify(self, key: Key, batch: set[Key]) -> Hold | None:
-        alive = await self._kind_alive.alive()
-        self._heard(alive)
-        if self.kind_missing or alive is Alive.OTHER:
-            return KIND_MISSING
-        # What has come while that was asked is no part of the batch, but makes it one of many.
-        deletions = batch | set(self._deletion_holds.waiting())
-        size = self._window.count(deletions, asyncio.get_running_loop().time())
-        copies = self._baseline = self._copies() if size == len(deletions) else max(self._baseline, self._copies())
-        many = is_mass(size, copies)
-        if alive is Alive.YES and not many:
-            # An orphan may be what a watch that has fallen silent has not told of yet. The rest of the batch was told
-            # of, or it would not wait; what was carried out since is not known any more.
-            return None if self._deletion_holds.told(key) else await self._listed()
-        hold = await self._look_again(batch, wait=alive is not Alive.YES)
-        if alive is Alive.UNHEARD_OF and hold is None and await self._kind_alive.alive() is not alive:
-            return KIND_MISSING  # it was not served for a while, so what it serves now is no proof
-        return hold
-
-    async def _look_again(self, batch: set[Key], *, wait: bool) -> Hold | None:
+    async def _look_again(self, batch: set[Key], alive: Alive) -> frozenset[Key]:
         """A mass deletion, or one that discovery does not vouch for: a fresh list must show the objects gone.
 
         Raises Unsure when the connection is lost meanwhile: the list is asked for again once it is back. A list that
-        fails though the side answers is asked for again as well, a few times. With `wait`, the list is repeated while
-        more deletions arrive: the first few may be the beginning of the kind's end, which takes its time, and is
-        certain when the list is refused. All deletions that were waited for are in the batch then.
+        fails though the side answers is asked for again as well, a few times.
+
+        Where discovery does not tell, the list is repeated while more deletions arrive: the first few may be the
+        beginning of the kind's end, which takes its time, and is certain when the list is refused.
         """
         failures = 0
         while True:
-            if wait:
-                batch |= set(self._deletion_holds.waiting())
+            if alive is not Alive.YES:
+                batch |= self._batch()
                 await asyncio.sleep(_SECOND_LOOK_SECONDS)
-                if all(map(self._deletion_holds.passed, batch)):
-                    return None  # another's look was at these too
             try:
                 hold = await self._listed()
             except Unsure:
                 await self._connection.while_up(self._connection.verified(since=asyncio.get_running_loop().time()))
-                if failures == _LIST_TRIES - 1:
-                    return MASS_DELETION
-                await self._connection.waits.sleep(_UNSERVED.wait(failures, random.random()))  # noqa: S311
                 failures += 1
+                if failures == _LIST_TRIES:
+                    return self._hold(batch, MASS_DELETION)
+                await self._connection.waits.sleep(_UNLISTED.wait(failures, random.random()))  # noqa: S311
                 continue
-            if hold is not None or not wait or batch.issuperset(self._deletion_holds.waiting()):
-                return hold
+            if hold is not None:
+                return self._hold(batch, hold)
+            if alive is Alive.YES or batch.issuperset(self._batch()):
+                break
+        if alive is Alive.UNHEARD_OF and await self._missing_kind.alive() is not alive:
+            self._missing_kind.gone()  # it was not served for a while, so the list proves nothing
+            return self._hold(batch, KIND_MISSING)
+        passed = self._let_pass(batch)
+        await self._durable()
+        return passed
 
     async def _listed(self) -> Hold | None:
-        """Have a list tell what is gone; raises Unsure or NotAllowed when there was none (S10)."""
+        """Have a list show what is gone; raises Unsure or NotAllowed when there was none (S10)."""
         try:
             await self._connection.while_up(self._list.answer())
         except Refused:
+            self._missing_kind.gone()
             return KIND_MISSING
         return None
+
+    def _batch(self) -> set[Key]:
+        return {*self._deletion_holds.waiting(), *self._asked}
+
+    def _let_pass(self, batch: set[Key]) -> frozenset[Key]:
+        passed = frozenset(key for key in batch if not self._present(key) and self._deletion_holds.held(key) is None)
+        for key in passed:
+            self._deletion_holds.let_pass(key)
+        return passed
+
+    def _hold(self, batch: set[Key], hold: Hold) -> frozenset[Key]:
+        """Hold a batch; nothing has passed."""
+        new = sum(self._deletion_holds.hold(key, hold) for key in batch if not self._present(key))
+        if new:
+            log.warning("%s: %d deletions are held: %s", self._resource, new, hold.message)
+        return frozenset()

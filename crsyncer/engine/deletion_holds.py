@@ -145,12 +145,14 @@ class DeletionHolds:
         hold_id, since = self._standing.pop(KIND_MISSING.reason)
         for key in lacking:
             tombstone = self._cache.tombstones.get(key) or Tombstone("", self._clock())
-            held = replace(tombstone, held=KIND_MISSING.reason, checked=False, hold_id=hold_id, hold_since=since)
-            self._cache.add_tombstone(key, held)
+            if tombstone.held != KIND_MISSING.reason:
+                tombstone = replace(tombstone, held=KIND_MISSING.reason, hold_id=hold_id, hold_since=since)
+            self._cache.add_tombstone(key, replace(tombstone, checked=False))
             self.hold(key, KIND_MISSING)
         group = self._holds.group(self._resource, KIND_MISSING.reason)
-        for key in set(group.keys) - lacking if group is not None else ():
-            self._holds.clear(self._resource, key, reason=KIND_MISSING.reason)
+        for key in list(group.keys) if group is not None else ():
+            if self.held(key) != KIND_MISSING:
+                self._holds.clear(self._resource, key, reason=KIND_MISSING.reason)
         self._save()
 
     def unhold(self, key: Key, *, kept: HoldReason | None) -> None:

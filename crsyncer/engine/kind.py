@@ -58,17 +58,18 @@ class Kind:
             deletion_holds=self._deletion_holds,
             relists=self._relists,
             store=context.store,
+            ended=self._kind_is_back,
             spawn=self.spawn,
         )
         self._deletion_check = DeletionCheck(
             self._up,
             resource=policy.resource,
-            kind_alive=self._missing_kind.kind_alive,
+            missing_kind=self._missing_kind,
             deletion_holds=self._deletion_holds,
             copies=lambda: len(self.cache.views[policy.downstream]),
             relisted=lambda: self.relist("verify", policy.upstream),
             present=self._present,
-            noticed=context.noticed,
+            durable=context.store.durable,
             spawn=self.spawn,
         )
         self.reconciler = Reconciler(
@@ -116,7 +117,7 @@ class Kind:
     @property
     def kind_missing(self) -> bool:
         """Whether upstream has stopped serving the kind, or is about to (S5.5)."""
-        return self._deletion_check.kind_missing or self._deletion_holds.vanished
+        return self._deletion_holds.vanished
 
     def on(self, side: Side) -> list[Informer]:
         """The informers of one side."""
@@ -125,7 +126,7 @@ class Kind:
     async def run(self) -> None:
         """Keep the kind in agreement, forever. Its jobs, lists and questions end with this task."""
         async with self._tasks:
-            self.spawn(self._deletion_check.run())
+            self.spawn(self._missing_kind.run())
             self.spawn(self._missing_kind.kind_alive.run())
             for informer in self.informers:
                 self.spawn(informer.listwatch.run())
@@ -184,7 +185,7 @@ class Kind:
 
     def vanished(self) -> None:
         """The kind that upstream serves now is not the one that it served before."""
-        self._missing_kind.begin()
+        self._missing_kind.replaced()
 
     def pending_ages(self, now: float) -> dict[str, float]:
         """For how many seconds the oldest of each sort of work has waited: spec, status, deletion, list; 0: none waits.
@@ -255,8 +256,8 @@ class Kind:
             context.noticed()
 
     def _covered(self, side: Side, namespace: str) -> None:
+        self._missing_kind.covered(side)
         if side is self.policy.downstream:
-            self._missing_kind.check()
             self._confirm_outbox()
             if self._relists.complete(side):
                 # A change of the CRD has it listed anew, and may change what it takes.
@@ -267,7 +268,6 @@ class Kind:
             if self._up.up.is_set():
                 # What has happened meanwhile arrives now, oldest first: hear it out, for deletions go first (S7.2).
                 self._context.dispatchers[self.policy.downstream].pause(_HEARING_SECONDS)
-        self._missing_kind.covered(side)
         self._restore.covered(side)
         everywhere = self._relists.complete(side)
         for key in self.cache.known_keys() if everywhere else self._affected(side, namespace):
@@ -298,6 +298,11 @@ class Kind:
         self._restore.begin(side, how)
         if side is self.policy.upstream:
             self._missing_kind.kind_alive.forget()  # now that what the side lost is held for another reason
+
+    def _kind_is_back(self) -> None:
+        for key in self.cache.known_keys():
+            self.reconciler.enqueue(key)
+        self._context.noticed()
 
     def _phase_changed(self) -> None:
         self._missing_kind.check()

@@ -1,15 +1,21 @@
-"""What becomes of the copies when their kind vanishes upstream: they are kept, and given back one by one (S5.5a)."""
+"""Keeps the copies of a kind that upstream does not serve, until the kind is back (S5.5a)."""
 
+import asyncio
 import logging
+import random
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
+from crsyncer.core.backoff import Backoff
 from crsyncer.core.decide import decide
+from crsyncer.core.guard import Alive
 from crsyncer.core.model import Gap, Key, Observation, Side
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.deletion_holds import KIND_MISSING, DeletionHolds
+from crsyncer.engine.informer import Informer
 from crsyncer.engine.kind_alive import KindAlive
 from crsyncer.engine.relists import Relists
+from crsyncer.errors import SyncError
 from crsyncer.ports import Store
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.listwatch import Phase
@@ -17,9 +23,16 @@ from crsyncer.runtime.sink import Coverage
 
 log = logging.getLogger(__name__)
 
+_STEADY_SECONDS = 1.0
+"""A cursor of a CRD that is no more is refused inside a watch that began with 200, at once (measured)."""
+_UNSERVED = Backoff(0.5, 15.0)
+
 
 class MissingKind:
-    """A kind that upstream does not serve, or serves anew, from its end to the list that shows what came back."""
+    """A kind that upstream does not serve, or serves by another CRD, until it is known what came back.
+
+    `ended()` is called when the hold has ended.
+    """
 
     def __init__(
         self,
@@ -29,68 +42,138 @@ class MissingKind:
         deletion_holds: DeletionHolds,
         relists: Relists,
         store: Store,
+        ended: Callable[[], None],
         spawn: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
         self.kind_alive = KindAlive(connection, policy=cache.policy, store=store, replaced=self._replaced, spawn=spawn)
+        self._connection = connection
         self._cache = cache
         self._policy = cache.policy
         self._deletion_holds = deletion_holds
         self._relists = relists
+        self._ended = ended
         self._stale = False
-        """Whether upstream has not been listed since the kind turned out to be another."""
+        """Whether the CRD was deleted or replaced for certain, and upstream has not been listed since it is back."""
+        self._resumed_at: float | None = None
+        """When the watch has gone on from its cursor, in event loop time, seconds; None: it has not, since the gap."""
+        self._resumes: dict[str, int] = {}
+        """How often each of upstream's watches had resumed when it was lost last."""
+        self._gap = False
+        """Whether a list that proves no absence stands between what was known and the watches."""
+        self._poke = asyncio.Event()
 
-    def check(self) -> None:
-        """Hold all copies, whichever there are by now, while upstream does not serve the kind."""
-        if not self._missing():
-            return
+    async def alive(self) -> Alive:
+        """Whether upstream serves the kind; raises Unsure when it did not answer. A no holds every deletion."""
+        alive = await self.kind_alive.alive()
+        if alive is Alive.NO:
+            self.gone(certain=True)
+        return alive
+
+    def gone(self, *, certain: bool = False) -> None:
+        """Upstream does not serve the kind: hold all copies, whichever there are by now.
+
+        `certain`: the CRD is deleted or being deleted; else a gateway may have lost its way for a moment.
+        """
+        self._stale |= certain
         if not self._deletion_holds.vanished:
             log.warning("%s: the %s does not serve the kind: nothing is deleted", *self._names())
         self._deletion_holds.vanish(self._at_stake())
-        self.kind_alive.forget()  # whichever comes back, what it lacks is held; a crash finds that before this
+        self._poke.set()
 
-    def begin(self) -> None:
-        """The kind that upstream serves now is not the one that it served before."""
-        self._deletion_holds.vanish(())
+    def check(self) -> None:
+        """Hold all copies while upstream's collection is not found."""
+        if self._missing():
+            self.gone()
+
+    def replaced(self) -> None:
+        """Upstream serves the kind by another CRD than before: only a list from now on shows what came back."""
         self._stale = True
+        self._deletion_holds.vanish(())
         for informer in self._relists.on(self._policy.upstream):
             informer.disown()
+        self._poke.set()
 
     def covered(self, side: Side) -> None:
-        """What a missing object means has changed: complete lists show what came back, and for which copies.
+        """What a missing object means has changed on a side."""
+        if side is not self._policy.upstream:
+            self.check()
+        else:
+            self._note_resume(self._relists.on(side), self._relists.coverages(side))
+        if self._deletion_holds.vanished:
+            self._poke.set()
 
-        A resumed watch upstream may be of another kind of the same name: its refusal of the cursor follows inside a 200
-        (measured). One downstream may not have shown yet what a crash made us forget.
+    def _note_resume(self, informers: list[Informer], found: set[Coverage]) -> None:
+        """Note whether upstream's watches have gone on from their cursors, with no list in between."""
+        if found == {Coverage.COMPLETE}:
+            self._gap = False
+        if Coverage.NONE in found:
+            self._resumed_at = None
+            self._resumes = {each.namespace: each.resumes for each in informers}
+        elif found == {Coverage.RESUMED}:
+            self._gap |= any(each.resumes <= self._resumes.get(each.namespace, 0) for each in informers)
+            self._resumed_at = None if self._gap else asyncio.get_running_loop().time()
+
+    async def run(self) -> None:
+        """While the kind is missing, find out whether it is back, and as the same one, forever.
+
+        Nothing else may tell: a watch can outlive its CRD, and go on with the objects of the next one (measured).
         """
-        if side is self._policy.upstream and self._relists.complete(side):
+        failures = 0
+        while True:
+            await self._poke.wait()
+            await self._connection.up.wait()
+            self._poke.clear()
+            if not self._deletion_holds.vanished:
+                failures = 0
+                continue
+            try:
+                if await self._over():
+                    self._ended()
+                    continue
+            except SyncError as error:
+                log.info("%s: the %s has not said whether the kind is back: %s", *self._names(), error)
+            self._poke.set()
+            await self._connection.waits.sleep(_UNSERVED.wait(failures, random.random()))  # noqa: S311
+            failures += 1
+
+    async def _over(self) -> bool:
+        """End the hold if the kind is back; whether it is. Raises SyncError where that is not known."""
+        upstream, downstream = self._policy.upstream, self._policy.downstream
+        if self._missing() or await self.alive() is Alive.NO:
+            return False
+        if self._stale:
+            await self._relists.fresh("vanished", upstream)
             self._stale = False
-        if not self._deletion_holds.vanished:
-            return
-        lacking = [each for each in Side if not self._relists.complete(each)]
-        for each in lacking:
-            if Coverage.NONE not in self._relists.coverages(each):
-                self._relists.want(each, "vanished")
-        if not (lacking or self._stale or self._missing()):
-            self._end()
+        elif self._resumed_at is not None:
+            await asyncio.sleep(self._resumed_at + _STEADY_SECONDS - asyncio.get_running_loop().time())
+            if self._resumed_at is not None and not self._stale:
+                return self._end(set())
+        for side in (upstream, downstream):
+            if not self._relists.complete(side):
+                await self._relists.fresh("vanished", side)
+        if self._missing() or self._stale or not all(map(self._relists.complete, Side)):
+            return False
+        return self._end({key for key in self._at_stake() if self._cache.observe(upstream, key).found is Gap.ABSENT})
+
+    def _end(self, lacking: set[Key]) -> bool:
+        """The kind is served again. Copies whose objects a list lacks stay held: nobody may have meant to delete them.
+
+        A watch that has gone on without a gap lacks nothing: a deletion that it delivers is an ordinary one.
+        """
+        free = (None, KIND_MISSING)
+        held = {
+            key for key in lacking if self._deletion_holds.held(key) in free and not self._deletion_holds.passed(key)
+        }
+        self._deletion_holds.reappear(held)
+        log.info("%s: the %s serves the kind again; %d copies stay held", *self._names(), len(held))
+        return True
 
     def _missing(self) -> bool:
         return any(r.listwatch.phase is Phase.MISSING for r in self._relists.on(self._policy.upstream))
 
     def _replaced(self) -> None:
-        """Nobody may have meant what the kind lacks since it was made anew, and only a list from now on shows that."""
-        self.begin()
+        self.replaced()
         self._relists.want(self._policy.upstream, "vanished", anew=True)
-
-    def _end(self) -> None:
-        """What the kind came back without stays held: it went with the kind, and nobody may have meant it."""
-        absent = [
-            key for key in self._at_stake() if self._cache.observe(self._policy.upstream, key).found is Gap.ABSENT
-        ]
-        free = (None, KIND_MISSING)
-        lacking = {
-            key for key in absent if self._deletion_holds.held(key) in free and not self._deletion_holds.passed(key)
-        }
-        self._deletion_holds.reappear(lacking)
-        log.info("%s: the %s serves the kind again; %d copies stay held", *self._names(), len(lacking))
 
     def _at_stake(self) -> Iterator[Key]:
         """The copies that would be deleted without upstream; an orphan that never was a copy is none of them."""

@@ -53,7 +53,8 @@ _EVERYBODYS = ("expired", "unproven", "restored")
 _LEARN_SECONDS = 5.0
 _INCONSISTENT = Backoff(15.0, 3600.0)
 """How long after a list that proves no absence another one is tried, by digest: the watch has caught up by then."""
-_IN_DOUBT = ("unproven", "unverified")
+_UNVERIFIED = "unverified"
+_IN_DOUBT = ("unproven", _UNVERIFIED)
 """Reasons that say nothing against the cursor, only that nothing speaks for it."""
 
 
@@ -225,6 +226,10 @@ class ListWatch:
 
     async def _round(self) -> Step:
         # Whoever waits for a list goes on waiting where the server only asked for patience.
+        if self._wanted and self._reason == _UNVERIFIED and not self._awaiting:
+            # Before the pause the side could not say its revision; a list is needed only if it still cannot.
+            await self.connection.verified(since=asyncio.get_running_loop().time())
+            self._wanted = self.connection.revision == 0
         wanted, self._wanted = self._wanted or bool(self._awaiting), False
         version = None if wanted else self._sink.cursor()
         resumed = version is not None and not self._just_listed
@@ -252,7 +257,7 @@ class ListWatch:
                 since=asyncio.get_running_loop().time()
             )  # the last probe may be the older one
         if self.connection.revision == 0:
-            return Relist("unverified")
+            return Relist(_UNVERIFIED)
         if self.connection.revision < known:
             return self._restored()
         proof = await self._resume_check.ask(self._anchor or nothing(self._path, self._selector))

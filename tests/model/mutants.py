@@ -138,9 +138,9 @@ MUTANTS = (
     ),
     Mutant(
         "a kind that is gone does not matter",
-        DeletionCheck._verify,
-        "if self.kind_missing or alive is Alive.OTHER:",
-        "if False:",
+        MissingKind.gone,
+        "self._deletion_holds.vanish(self._at_stake())",
+        "pass",
         noticed_by="S5_5_a_kind_that_is_deleted",
     ),
     Mutant(
@@ -152,8 +152,8 @@ MUTANTS = (
     ),
     Mutant(
         "what a kind came back without is not asked",
-        MissingKind._replaced,
-        "self.begin()",
+        MissingKind.replaced,
+        "self._deletion_holds.vanish(())",
         "pass",
         noticed_by="S5_5_a_kind_that_was_made_anew_with_half",
     ),
@@ -170,6 +170,34 @@ MUTANTS = (
         'self._remember("")',
         "pass",
         noticed_by="S5_5_a_kind_that_was_made_anew_with_all",
+    ),
+    Mutant(
+        "a kind that is back as the same one counts as another",
+        MissingKind._over,
+        "return self._end(set())",
+        "pass",
+        noticed_by="S5_5_a_deletion_behind",
+    ),
+    Mutant(
+        "another CRD is taken for the one that a gateway had hidden",
+        KindAlive._ask_crd,
+        "self._replaced()",
+        "pass",
+        noticed_by="S5_5_another_crd",
+    ),
+    Mutant(
+        "a verdict is acted on before it is on disk",
+        DeletionCheck._verify,
+        "await self._durable()",
+        "pass",
+        noticed_by="S7_1_a_verified",
+    ),
+    Mutant(
+        "a list that is refused proves that the kind is gone",
+        DeletionCheck._listed,
+        "except Refused:",
+        "except (Refused, Unsure):",
+        noticed_by="S5_5_a_verification",
     ),
     Mutant("an error is taken as done", answers.judge, "return Unsure(message)", "return None", noticed_by="S10_what"),
     Mutant(

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from crsyncer.core.model import Side
 from crsyncer.ports import Reply
 from tests.model.plane import GROUP
 from tests.model.scene import copy, scene, synced
@@ -167,23 +168,63 @@ def test_S8_3_a_cloud_that_was_built_anew_while_a_deletion_is_asked_about_is_no_
             assert {reason for reason, _ in holds(world)} == {"Restored"}
 
 
-@pytest.mark.parametrize(
-    "reply", [Reply(401, {}), Reply(403, {}), Reply(500, {}), Reply(503, {})], ids=lambda r: r.status
-)
-@pytest.mark.parametrize("part", ["/goals", f"/apis/{GROUP}/v1"], ids=["list", "question"])
-@pytest.mark.parametrize("count", [1, 12])
-def test_S5_5_a_verification_that_is_refused_once_is_no_answer_and_made_again(
-    world: World, count: int, part: str, reply: Reply
-) -> None:
-    for number in range(count):
-        world.cloud.create(f"g{number}", spec={"x": 1})
+def test_S5_5_a_verification_that_is_refused_a_few_times_is_no_answer_and_made_again() -> None:
+    for status in (401, 403, 500, 503):
+        for verb, part in (("list", "/goals"), ("discover", f"/apis/{GROUP}/v1")):
+            for count in (1, 12):
+                with synced() as world:
+                    for number in range(count):
+                        world.cloud.create(f"g{number}", spec={"x": 1})
+                    world.settle()
+                    world.inject("cloud", Reply(403, {}), verb="get", part="/customresourcedefinitions/", times=1000)
+                    if verb == "list" and count == 1:  # so that a list has to tell
+                        world.inject("cloud", Reply(403, {}), verb="discover", part=f"/apis/{GROUP}/v1")
+                    for number in range(count):
+                        world.cloud.delete(f"g{number}")
+                    world.inject("cloud", Reply(status, {}), verb=verb, part=part, times=2)
+                    world.pass_time(120)
+                    found = set(world.robot.objects()), holds(world), world.status()["health"]
+                    assert found == ({"a"}, [], "healthy"), (status, verb, count)
+
+
+@pytest.mark.parametrize("readable", [True, False])
+def test_S5_5_a_deletion_behind_a_gateway_that_lost_its_way_for_a_moment_is_an_ordinary_one(readable: bool) -> None:
+    for before in (0.0, 0.5, 3.0):
+        with synced() as world:
+            world.cloud.create("b", spec={"x": 1})
+            world.settle()
+            if not readable:
+                world.inject("cloud", Reply(403, {}), part="/customresourcedefinitions/", times=10_000)
+            lost = world.lose_paths("cloud")
+            world.pass_time(before)
+            world.cloud.delete("b")
+            world.pass_time(6)
+            assert set(world.robot.objects()) == {"a", "b"}
+            world.weather[Side.CLOUD].rules.remove(lost)
+            world.pass_time(60)
+            found = set(world.robot.objects()), holds(world), world.status()["health"]
+            assert found == ({"a"}, [], "healthy"), before
+
+
+def test_S5_5_what_a_fresh_list_lacks_after_a_gateway_had_lost_its_way_is_held(world: World) -> None:
+    world.cloud.create("b", spec={"x": 1})
     world.settle()
-    world.inject("cloud", Reply(403, {}), verb="get", part="/customresourcedefinitions/", times=1000)
-    verb = "list" if part == "/goals" else "discover"
-    if verb == "list" and count == 1:
-        world.inject("cloud", Reply(403, {}), verb="discover", part=f"/apis/{GROUP}/v1", times=1)
-    for number in range(count):
-        world.cloud.delete(f"g{number}")
-    world.inject("cloud", reply, verb=verb, part=part, times=2)
+    lost = world.lose_paths("cloud")
+    world.pass_time(3)
+    world.cloud.delete("b")
+    world.cloud.compact()
+    world.pass_time(3)
+    world.weather[Side.CLOUD].rules.remove(lost)
     world.pass_time(120)
-    assert (set(world.robot.objects()), holds(world), world.status()["health"]) == ({"a"}, [], "healthy")
+    assert (set(world.robot.objects()), holds(world)) == ({"a", "b"}, [("KindMissing", 1)])
+
+
+def test_S5_5_another_crd_behind_a_gateway_that_had_lost_its_way_is_another_kind(world: World) -> None:
+    world.cloud.create("b", spec={"x": 1})
+    world.settle()
+    lost = world.lose_paths("cloud")
+    world.pass_time(3)
+    redefine(world, "a")
+    world.weather[Side.CLOUD].rules.remove(lost)
+    world.pass_time(120)
+    assert (set(world.robot.objects()), holds(world)) == ({"a", "b"}, [("KindMissing", 1)])

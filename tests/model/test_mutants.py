@@ -30,6 +30,7 @@ _ARGUMENTS: dict[str, list[Any]] = {
     "how": ["cut", "down"],
     "cloud": ["cut", "late"],
     "after": [0.05, 0.1],
+    "readable": [True, False],
 }
 _RULES = (test_s5_deletion, test_s6_state, test_s7_offline, test_s9_connections, test_s10_answers)
 _HAZARDS = (test_hazards, test_kinds, test_old_knowledge, test_stops, test_thin_lines, test_waits, *_RULES)

@@ -280,6 +280,13 @@ class World:
 
         self.weather[Side(side)].rules.append(Rule(matches, fate, times, self.clock.now + seconds))
 
+    def lose_paths(self, side: str) -> Rule:
+        """A gateway in front of a side knows no path any more, and ends the watches; until the rule is removed."""
+        rule = Rule(lambda _: True, Reply(404, {}, "404 page not found"), 1_000_000)
+        self.weather[Side(side)].rules.insert(0, rule)
+        self.weather[Side(side)].ends = 1
+        return rule
+
     # What came of it
 
     def status(self) -> dict[str, Any]:
