@@ -52,6 +52,8 @@ def build(names: Sequence[str], directory: Path, progress: Progress) -> None:
             command += ["-ldflags", f"-s -w {_STAMP}", "-o", f"{scratch}/", *packages]
             if count and _run(command, log=log, env=environment, say=partial(_say, progress, "compiling", of=count)):
                 break
+            if cgo == "1":
+                progress(f"building with a C compiler failed, trying without: {_last_lines(log, 1)}")
         else:
             raise SandboxError(f"building {what} failed:\n{_last_lines(log)}", hint=_ASSETS_HINT)
         for name in names:
@@ -147,5 +149,5 @@ def _version(go: str) -> tuple[int, int]:
     return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
-def _last_lines(log: Path) -> str:
-    return "\n".join(log.read_text(errors="replace").splitlines()[-15:]) if log.exists() else ""
+def _last_lines(log: Path, count: int = 15) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-count:]) if log.exists() else ""

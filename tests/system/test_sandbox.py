@@ -305,6 +305,7 @@ def test_a_build_tells_how_far_it_is_and_goes_on_without_c_where_c_does_not_comp
     golang.build(["etcd", "kine"], made, progress)
     assert sorted(path.name for path in made.iterdir()) == ["etcd", "kine"]
     assert any(line.startswith("compiling: 50 %, ") for line in said)
+    assert "building with a C compiler failed, trying without: sqlite3.h: no such file" in said
 
 
 def test_without_go_the_robot_runs_on_etcd_and_says_so(tmp_path, monkeypatch):
