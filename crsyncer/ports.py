@@ -71,6 +71,18 @@ class Stream(Protocol):
         ...
 
 
+class MetaStore(Protocol):
+    """Small values that outlive the agent: all that a connection needs of the store."""
+
+    def get_meta(self, name: str) -> Any:
+        """A small JSON value, such as a cluster's identity; None when it was never set."""
+        ...
+
+    def put_meta(self, name: str, value: Any) -> None:
+        """Set a small JSON value."""
+        ...
+
+
 class Store(Protocol):
     """The state on disk. Writes are buffered at once and committed together; reads see the buffered writes (S6)."""
 
@@ -150,6 +162,6 @@ class Observer(Protocol):
         """From an event's arrival to the acknowledged write. `direction`: spec, status."""
         ...
 
-    def reconnect(self, side: Side, reason: str) -> None:
-        """A side that was down is connected again."""
+    def reconnect(self, connection: str, reason: str) -> None:
+        """A connection that was lost, in the way that `reason` says, stands again."""
         ...

@@ -79,9 +79,9 @@ class Metrics:
         self._bytes.labels(side, "sent").inc(bytes_up)
         self._bytes.labels(side, "received").inc(bytes_down)
 
-    def reconnect(self, side: Side, reason: str) -> None:
+    def reconnect(self, connection: str, reason: str) -> None:
         """A lost side is connected again. `reason` is how it was lost, one of a few words, never an error's text."""
-        self._reconnects.labels(side, reason).inc()
+        self._reconnects.labels(connection, reason).inc()
 
     def relist(self, side: Side, resource: str, reason: str) -> None:
         """A kind was listed in full."""

@@ -118,12 +118,12 @@ class ControlCommands:
     def _accept(self, connection: Connection, *, dry_run: bool) -> Json:
         if connection.state is not ConnectionState.IDENTITY_CHANGED:
             raise SyncError(
-                f"nothing of the {connection.side} is held: it is {connection.state}",
+                f"nothing of the {connection.name} is held: it is {connection.state}",
                 hint="crsyncer holds list shows what is",
             )
         if not dry_run:
             connection.accept_identity()
-        return {"id": str(connection.side), "resource": "", "reason": "IdentityChanged", "objects": 0, "names": []}
+        return {"id": connection.name, "resource": "", "reason": "IdentityChanged", "objects": 0, "names": []}
 
     # The outbox
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from crsyncer.console.differences import Difference, difference
 from crsyncer.console.lister import objects
 from crsyncer.console.reasons import kind_hint
-from crsyncer.core import calls
+from crsyncer.core import object_calls
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.policy import Policy
 from crsyncer.core.project import key_of, objection
@@ -59,7 +59,7 @@ async def compare(policy: Policy, asks: Mapping[Side, Ask], *, namespaces: Seque
 async def _read(kinds: "_Pairs", side: Side, ask: Ask, *, namespace: str) -> None:
     policy = kinds.policy
     try:
-        async for raw in objects(ask, calls.collection(policy, namespace), policy.selector):
+        async for raw in objects(ask, object_calls.collection(policy, namespace), policy.selector):
             kinds.take(side, raw, namespace)
     except Refused as error:
         message = f"the {side} does not serve it ({error})"

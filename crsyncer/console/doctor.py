@@ -18,7 +18,7 @@ from crsyncer.console.doctor_report import (
     judge_kind,
     judge_term,
 )
-from crsyncer.core import calls
+from crsyncer.core import object_calls
 from crsyncer.core.access import OWN_NEEDS, Need, needs
 from crsyncer.core.calls import Call
 from crsyncer.core.findings import Papers, Term
@@ -196,10 +196,10 @@ class _Tour:
             if isinstance(terms, Disagreement):
                 return [disagreement(policy, terms.state, terms.message)]
             scoped = next(iter(self._subject.namespaces), "") if terms.namespaced else ""
-            reply = await self._ask(calls.revision(terms, scoped))
+            reply = await self._ask(object_calls.revision(terms, scoped))
             while reply.status == 429:  # a CRD has just been changed, say: that means wait, not gone (S9.1)
                 await asyncio.sleep(reply.retry_after or 1.0)
-                reply = await self._ask(calls.revision(terms, scoped))
+                reply = await self._ask(object_calls.revision(terms, scoped))
         except SyncError as error:
             return [Check("kind", Mark.UNKNOWN, str(error), error.hint or "try again", self._side, policy.resource)]
         said = str(reply.body.get("message") or reply.text)[:200]
@@ -217,7 +217,7 @@ class _Tour:
         answers: list[bool | None] = []
         for act in need.acts:
             places = self._subject.namespaces or ("",)
-            everywhere = [await self._review(calls.access_review(act, place)) for place in places]
+            everywhere = [await self._review(object_calls.access_review(act, place)) for place in places]
             if all(everywhere):
                 return True
             answers.append(None if None in everywhere else False)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from crsyncer.core.model import Edition, Json, Key, Side, Stamp, View
+from crsyncer.core.model import Json, Key, Side, Stamp, View
 from crsyncer.core.policy import OURS, ROBOT_LABEL, SYNCER, Policy
 
 UPSTREAM_UID = OURS + "upstream-uid"
@@ -77,17 +77,6 @@ def objection(raw: Json, policy: Policy, namespace: str, *, leaving: bool = Fals
     if policy.filtered and not leaving and (metadata.get("labels") or {}).get(ROBOT_LABEL) != policy.robot:
         return f"it is not labelled for robot {policy.robot}"
     return ""
-
-
-def edition_of(raw: Json) -> Edition | None:
-    """Which version of which object some metadata is of; None where a server sent something else."""
-    metadata = raw.get("metadata")
-    if not isinstance(metadata, dict):
-        return None
-    found = [metadata.get("namespace") or "-", *(metadata.get(k) for k in ("name", "uid", "resourceVersion"))]
-    if not all(_is_text(text) for text in found):
-        return None
-    return Edition(key_of(raw), metadata["uid"], metadata["resourceVersion"])
 
 
 def _is_text(value: Any) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from crsyncer.core.backoff import RETRY, Backoff, granted
-from crsyncer.core.model import Json
+from crsyncer.core.model import Edition, Json, Key
 
 _HASTY_SECONDS = 1.0
 _HASTY = Backoff(0.5, 30.0)
@@ -185,6 +185,17 @@ def listed_at(body: Json) -> str:
     metadata = body.get("metadata")
     version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
     return version if "items" in body and isinstance(version, str) else ""
+
+
+def edition_of(raw: Json) -> Edition | None:
+    """Which version of which object some metadata is of; None where a server sent something else."""
+    metadata = raw.get("metadata")
+    if not isinstance(metadata, dict):
+        return None
+    namespace = metadata.get("namespace") or ""
+    name, uid, version = (metadata.get(part) for part in ("name", "uid", "resourceVersion"))
+    texts = isinstance(namespace, str) and all(isinstance(text, str) and text for text in (name, uid, version))
+    return Edition(Key(namespace, str(name)), str(uid), str(version)) if texts else None
 
 
 def probe_wait(*, outage: float, failures: int, answered: bool, chance: float) -> float:

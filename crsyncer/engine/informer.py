@@ -7,12 +7,12 @@ from dataclasses import replace
 from enum import Enum
 from functools import partial
 
-from crsyncer.core import calls
+from crsyncer.core import calls, object_calls
 from crsyncer.core.model import Cursor, Edition, Json, Key, Side, View
 from crsyncer.core.pages import PageLimit
 from crsyncer.core.policy import Policy
-from crsyncer.core.project import edition_of, key_of, objection
-from crsyncer.core.watch import Anchor, EventType
+from crsyncer.core.project import key_of, objection
+from crsyncer.core.watch import Anchor, EventType, edition_of
 from crsyncer.engine.cache import Cache, newer
 from crsyncer.errors import Unsure
 from crsyncer.ports import Observer
@@ -51,6 +51,7 @@ class Informer:
         self,
         connection: Connection,
         *,
+        side: Side,
         resume_check: ResumeCheck,
         policy: Policy,
         namespace: str,
@@ -63,7 +64,7 @@ class Informer:
         went_back: Callable[[Side, Rewind], None],
         phase_changed: Callable[[], None],
     ) -> None:
-        self.side = connection.side
+        self.side = side
         self.relists = 0
         self.expiries = 0
         """Relists because the server has no history any more: it, or the CRD, was started anew or changed."""
@@ -78,7 +79,7 @@ class Informer:
         self._covered = covered
         self._went_back = went_back
         self._phase_changed = phase_changed
-        self._path = calls.collection(policy, namespace)
+        self._path = object_calls.collection(policy, namespace)
         stored = cache.cursors.get((self.side, namespace))
         self._seen = ("", "") if stored is None else (stored.seen_uid, stored.seen_version)
         """uid and resourceVersion of the last event's object; empty: none in this history."""
@@ -93,7 +94,7 @@ class Informer:
             path=self._path,
             selector=policy.selector,
             page=PageLimit(),
-            single=None if gateway else partial(calls.single, policy),
+            single=None if gateway else partial(object_calls.single, policy),
             watch_timeout=watch_timeout,
         )
 

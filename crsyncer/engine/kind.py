@@ -95,6 +95,7 @@ class Kind:
         self.informers += [
             Informer(
                 context.connections[side],
+                side=side,
                 resume_check=context.resume_checks[side],
                 policy=policy,
                 namespace=namespace,

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from crsyncer.core import calls
+from crsyncer.core import calls, object_calls
 from crsyncer.core.backoff import Backoff, granted
 from crsyncer.core.calls import Call
 from crsyncer.core.guard import Alive, alive_by, crd_alive, kind_alive
@@ -49,8 +49,8 @@ class KindAlive:
         self._policy = policy
         self._store = store
         self._replaced = replaced
-        self._name = f"crd:{connection.side}:{policy.resource}"
-        self._readable = connection.side is Side.CLOUD
+        self._name = f"crd:{connection.name}:{policy.resource}"
+        self._readable = policy.upstream is Side.CLOUD
         """Whether the CRD was ours to read when it was last asked for, or may be."""
         self._patience = Patience(connection.waits)
         """How long upstream does not want to be asked again."""
@@ -67,7 +67,7 @@ class KindAlive:
 
     def doubt(self) -> None:
         """What upstream shows may be by another CRD than before: find out, soon."""
-        if self._connection.side is Side.CLOUD:
+        if self._policy.upstream is Side.CLOUD:
             self._due.set()
 
     def forget(self) -> None:
@@ -85,7 +85,7 @@ class KindAlive:
                 await self._crd.answer()
             except SyncError as error:
                 log.info(
-                    "%s: the CRD of the %s is not known yet: %s", self._policy.resource, self._connection.side, error
+                    "%s: the CRD of the %s is not known yet: %s", self._policy.resource, self._connection.name, error
                 )
                 self._due.set()
                 await self._connection.waits.sleep(_UNKNOWN_CRD.wait(failures, random.random()))  # noqa: S311
@@ -100,7 +100,7 @@ class KindAlive:
         self._readable = alive is not None
         if alive is Alive.OTHER:
             await self._meet_again(uid)
-            log.warning("%s: the CRD of the %s was made anew", self._policy.resource, self._connection.side)
+            log.warning("%s: the CRD of the %s was made anew", self._policy.resource, self._connection.name)
             self._replaced()
             self._remember("")
             self._due.set()
@@ -116,25 +116,25 @@ class KindAlive:
             async with asyncio.timeout(_PROBE_SECONDS):
                 await self._connection.verified(since=asyncio.get_running_loop().time())
         except TimeoutError:
-            raise Unsure(f"the {self._connection.side} may be another cluster") from None
+            raise Unsure(f"the {self._connection.name} may be another cluster") from None
         if self._uid() != uid:
-            raise Unsure(f"the {self._connection.side} went back in time, or is another cluster")
+            raise Unsure(f"the {self._connection.name} went back in time, or is another cluster")
 
     async def _ask_discovery(self) -> Alive:
-        reply = await self._ask(calls.discovery(self._policy, self._policy.version))
+        reply = await self._ask(object_calls.discovery(self._policy, self._policy.version))
         return kind_alive(reply.status, reply.body, self._policy)
 
     async def _ask(self, call: Call) -> Reply:
         if not self._connection.up.is_set():
             raise Unsure(
-                f"the {self._connection.side} is {self._connection.state}"
+                f"the {self._connection.name} is {self._connection.state}"
             )  # another cluster would answer (S8.3)
         if self._patience.left:
-            raise Unsure(f"the {self._connection.side} has asked for patience")
+            raise Unsure(f"the {self._connection.name} has asked for patience")
         reply = await self._connection.request(call)
         if reply.status >= 500 or reply.status in (401, 429):
             self._patience.ask(granted(reply.retry_after))
-            raise Unsure(f"the {self._connection.side} answered {reply.status}")
+            raise Unsure(f"the {self._connection.name} answered {reply.status}")
         return reply
 
     def _uid(self) -> str:

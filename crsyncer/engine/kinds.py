@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from crsyncer.core import calls
+from crsyncer.core import calls, object_calls
 from crsyncer.core.backoff import RETRY
 from crsyncer.core.model import Edition, Json, Side
 from crsyncer.core.pages import PageLimit
@@ -96,7 +96,9 @@ class Kinds:
         known = [kind for kind in running if all(r.cursor() is not None for r in kind.on(side))]
         well = [kind for kind in known if all(r.listwatch.phase not in _LOST for r in kind.on(side))]
         namespace = next(iter(self.namespaces), "")
-        lists = [calls.revision(kind.policy, namespace if kind.policy.namespaced else "") for kind in well or known]
+        lists = [
+            object_calls.revision(kind.policy, namespace if kind.policy.namespaced else "") for kind in well or known
+        ]
         return [*lists, calls.VERSION if side is Side.CLOUD else calls.CRD_REVISION]
 
     # The sink of the CRDs' list-watch

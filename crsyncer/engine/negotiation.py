@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from crsyncer.core import calls
+from crsyncer.core import object_calls
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Side
 from crsyncer.core.policy import Policy, choose_version
@@ -39,7 +39,7 @@ async def negotiate(policy: Policy, ask: Ask) -> Policy | Disagreement:
 
     Raises Unsure when the cloud did not answer.
     """
-    reply = await ask(calls.group_versions(policy))
+    reply = await ask(object_calls.group_versions(policy))
     _check(reply.status)
     if reply.status != 200:
         return provisional(policy)
@@ -67,7 +67,7 @@ async def negotiate(policy: Policy, ask: Ask) -> Policy | Disagreement:
 
 
 async def _resources(policy: Policy, version: str, ask: Ask) -> dict[str, Json]:
-    reply = await ask(calls.discovery(policy, version))
+    reply = await ask(object_calls.discovery(policy, version))
     _check(reply.status)
     return {str(r.get("name", "")): r for r in reply.body.get("resources") or []}
 

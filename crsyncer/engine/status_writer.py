@@ -3,7 +3,7 @@
 from http import HTTPStatus
 from typing import Any
 
-from crsyncer.core import calls
+from crsyncer.core import calls, object_calls
 from crsyncer.core.answers import judge
 from crsyncer.core.model import Key, View
 from crsyncer.core.policy import Policy
@@ -31,7 +31,7 @@ class StatusWriter:
         kind is answered with the other method at once; once both are refused, each try is one request, by turns.
         """
         if not self._puts:
-            call = calls.patch_status(self._policy, key, upstream.uid, value, upstream=upstream, exact=exact)
+            call = object_calls.patch_status(self._policy, key, upstream.uid, value, upstream=upstream, exact=exact)
             try:
                 reply = await self._ask(call)
             except NotAllowed as error:
@@ -51,7 +51,7 @@ class StatusWriter:
             # must guard what travels along with it: an older body never goes out under a newer version.
             body = {**body, "metadata": {**body["metadata"], "resourceVersion": upstream.resource_version}}
         try:
-            reply = await self._ask(calls.put_status(self._policy, key, upstream.uid, value, upstream=body))
+            reply = await self._ask(object_calls.put_status(self._policy, key, upstream.uid, value, upstream=body))
         except NotAllowed as error:
             if error.status == HTTPStatus.FORBIDDEN:
                 self._puts, self._refused_both = False, True

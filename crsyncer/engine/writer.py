@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from crsyncer.core import calls
+from crsyncer.core import calls, object_calls
 from crsyncer.core.actions import Create, Delete, Hold, HoldReason, Seed, Update
 from crsyncer.core.answers import judge, shown
 from crsyncer.core.model import Json, Key, Side, View
@@ -100,7 +100,7 @@ class Writer:
             # Recorded before the copy exists, so that after a crash a copy without a status is still owed one.
             self._cache.remember(key, replace(self._cache.record_of(key, view.uid), seed=True))
             await self._store.durable()
-        create = calls.create(self._policy, key.namespace, body)
+        create = object_calls.create(self._policy, key.namespace, body)
         reply = await self._request(write, create)
         if reply.status == 404 and self._policy.namespaced and reply.body:
             # The namespace is missing (S1.7); a kind that is not served answers in plain text.
@@ -117,7 +117,7 @@ class Writer:
         if downstream is None or downstream["metadata"]["resourceVersion"] != action.resource_version:
             raise Refused("the copy has changed since")
         body = compose_copy(upstream, view, self._policy, downstream=downstream)
-        call = calls.update(self._policy, key, body)
+        call = object_calls.update(self._policy, key, body)
         self._wrote(key, view, _object(await self._request(_Intent(key, action, view), call)))
 
     async def _seed(self, key: Key, action: Seed) -> None:
@@ -126,13 +126,13 @@ class Writer:
         if status is None:  # the status that waits for upstream is a removal
             self._cache.remember(key, replace(self._cache.record_of(key, view.uid), seed=False))
             return
-        call = calls.seed_status(
+        call = object_calls.seed_status(
             self._policy, key, uid=action.uid, resource_version=action.resource_version, status=status
         )
         self._wrote(key, view, _object(await self._request(_Intent(key, action, view), call)), seeded=True)
 
     async def _delete(self, key: Key, action: Delete) -> None:
-        call = calls.delete(self._policy, key, action.uid, resource_version=action.resource_version)
+        call = object_calls.delete(self._policy, key, action.uid, resource_version=action.resource_version)
         view = self._cache.views[self._policy.upstream].get(key)
         self._deleting += 1
         self._quiet.clear()
@@ -154,7 +154,7 @@ class Writer:
             if self._policy.filtered:
                 return NAME_TAKEN
             raise Refused("the watch has not shown the object of this name yet")
-        found = _object(await self._request(write, calls.get(self._policy, key)))
+        found = _object(await self._request(write, object_calls.get(self._policy, key)))
         stamp = stamp_of(found)
         if not self._policy.filtered or not objection(found, self._policy, ""):
             self._shows(key, found)
@@ -164,10 +164,12 @@ class Writer:
         if write.upstream is None or stamp.upstream_uid != write.upstream.uid:
             # The copy of an earlier upstream object: once the selection shows it again, it is replaced (S5.4).
             found["metadata"].setdefault("labels", {})[ROBOT_LABEL] = self._policy.robot
-            self._shows(key, _object(await self._request(write, calls.update(self._policy, key, found))))
+            self._shows(key, _object(await self._request(write, object_calls.update(self._policy, key, found))))
             return None
         body = compose_copy(upstream, write.upstream, self._policy, downstream=found)
-        self._wrote(key, write.upstream, _object(await self._request(write, calls.update(self._policy, key, body))))
+        self._wrote(
+            key, write.upstream, _object(await self._request(write, object_calls.update(self._policy, key, body)))
+        )
         return None
 
     async def _upstream(self, key: Key) -> tuple[View, Json]:

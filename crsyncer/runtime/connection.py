@@ -16,11 +16,10 @@ from crsyncer.core.calls import PARTIAL, Call
 from crsyncer.core.identity import KUBE_SYSTEM, SERVER, Evidence, evidence_in, merged, name_of, same_cluster
 from crsyncer.core.identity import crd as crd_evidence
 from crsyncer.core.identity import crds as known_crds
-from crsyncer.core.model import Side
 from crsyncer.core.pace import Pace
 from crsyncer.core.watch import probe_wait
 from crsyncer.errors import NotAllowed, SyncError, Throttled, Unsure
-from crsyncer.ports import Cluster, Observer, Reply, Store
+from crsyncer.ports import Cluster, MetaStore, Observer, Reply
 from crsyncer.runtime.probe import Probe, refusal, refuses
 from crsyncer.runtime.waits import Waits
 
@@ -61,27 +60,27 @@ class Connection:
 
     def __init__(
         self,
-        side: Side,
+        name: str,
         *,
         cluster: Cluster,
-        store: Store,
+        store: MetaStore,
         observer: Observer,
         probe: Callable[[], Sequence[Call]],
         crds: Callable[[], Collection[str]],
         clock: Callable[[], float],
         boot: str = "",
     ) -> None:
-        self.side = side
+        self.name = name
         self.boot = boot
         self.cluster = cluster
         self.state = ConnectionState.CONNECTING
         self.since = clock()
-        self.last_ok: float | None = store.get_meta(f"last-ok:{side}")
+        self.last_ok: float | None = store.get_meta(f"last-ok:{name}")
         """When the side last answered well, to this agent or an earlier one."""
         self.error: str | None = None
         self.hint = ""
         self.reconnects = 0
-        self.known_as: str | None = store.get_meta(f"identity:{side}")
+        self.known_as: str | None = store.get_meta(f"identity:{name}")
         """What the cluster was called when it was first met: cursors carry it, whatever is learned later (S6.2)."""
         self.revision = 0
         """The cluster's resourceVersion at the last probe that could say; 0 when none can."""
@@ -106,7 +105,7 @@ class Connection:
         self._clock = clock
         self._doubt = asyncio.Event()
         self._hurry = asyncio.Event()
-        self._evidence = f"evidence:{side}"
+        self._evidence = f"evidence:{name}"
         self._known: Evidence = store.get_meta(self._evidence) or evidence_in(self.known_as)
         self._found: Evidence = {}
         self._asked: set[str] = set()
@@ -166,7 +165,7 @@ class Connection:
 
     def doubt(self, reason: str) -> None:
         """Somebody's request went unanswered: find out whether it is the side."""
-        log.debug("%s: in doubt: %s", self.side, reason)
+        log.debug("%s: in doubt: %s", self.name, reason)
         self._strange = True
         self._doubt.set()
 
@@ -192,7 +191,7 @@ class Connection:
         try:
             await asyncio.wait({task, lost}, return_when=asyncio.FIRST_COMPLETED)
             if not task.done():
-                raise Unsure(f"the {self.side} is {self.state}")
+                raise Unsure(f"the {self.name} is {self.state}")
             return task.result()
         finally:
             task.cancel()
@@ -257,7 +256,7 @@ class Connection:
             busy = isinstance(error, Throttled)  # an answer: whoever was connected stays so (S9.1)
             slow = not self._answered and self._heard_at > began + _WORD_SECONDS  # or full, and not down
             if self.up.is_set() and (busy or slow):
-                log.debug("%s: %s: %s", self.side, "busy" if busy else "slow", error)
+                log.debug("%s: %s: %s", self.name, "busy" if busy else "slow", error)
                 self._told = not busy
                 if busy or self._asking:
                     self._doubt.set()
@@ -293,7 +292,7 @@ class Connection:
             self._down(
                 ConnectionState.IDENTITY_CHANGED,
                 f"this is another cluster than before ({name_of(found)}, was {self.identity})",
-                "point the kubeconfig back, or accept the new cluster with: crsyncer holds release " + str(self.side),
+                "point the kubeconfig back, or accept the new cluster with: crsyncer holds release " + self.name,
             )
             return False
         if self.known_as is None:
@@ -354,7 +353,7 @@ class Connection:
 
     def _name(self, name: str) -> None:
         self.known_as = name
-        self._store.put_meta(f"identity:{self.side}", name)
+        self._store.put_meta(f"identity:{self.name}", name)
 
     def _know(self, evidence: Evidence) -> None:
         if evidence != self._known:
@@ -367,7 +366,7 @@ class Connection:
         if self._was_connected:
             self.reconnects += 1
             self.pace = Pace()  # the line may be another one
-            self._observer.reconnect(self.side, str(self.state))
+            self._observer.reconnect(self.name, str(self.state))
         self._was_connected = True
         self._set(ConnectionState.CONNECTED, None, "")
         self.down.clear()
@@ -377,7 +376,7 @@ class Connection:
     def _note(self) -> None:
         """Have a later agent know when the side last answered."""
         self._noted_at = self._heard_at
-        self._store.put_meta(f"last-ok:{self.side}", self.last_ok)
+        self._store.put_meta(f"last-ok:{self.name}", self.last_ok)
 
     def _down(self, state: ConnectionState, error: str, hint: str) -> None:
         if self._heard_at > self._noted_at:
@@ -389,7 +388,7 @@ class Connection:
     def _set(self, state: ConnectionState, error: str | None, hint: str) -> None:
         if state is not self.state:
             self.since = self._clock()
-            log.info("%s is %s%s", self.side, state, f": {error}" if error else "")
+            log.info("%s is %s%s", self.name, state, f": {error}" if error else "")
         self.state, self.error, self.hint = state, error, hint
 
 

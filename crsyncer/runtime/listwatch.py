@@ -164,7 +164,7 @@ class ListWatch:
             if tasks[0] in done:
                 return cast("Step", tasks[0].result())
             return (
-                Lost(f"the {self.connection.side} is {self.connection.state}")
+                Lost(f"the {self.connection.name} is {self.connection.state}")
                 if tasks[1] in done
                 else Relist(self._reason)
             )
@@ -185,11 +185,11 @@ class ListWatch:
                 case None:
                     done.set_result(None)
                 case Missing():
-                    done.set_exception(Refused(f"the {self.connection.side} does not serve {self._path}"))
+                    done.set_exception(Refused(f"the {self.connection.name} does not serve {self._path}"))
                 case Denied(status=status, message=message):
                     done.set_exception(NotAllowed(message, status=status))
                 case _:
-                    done.set_exception(Unsure(f"the {self.connection.side} did not answer"))
+                    done.set_exception(Unsure(f"the {self.connection.name} did not answer"))
 
     async def _obey(self, step: Step) -> None:
         match step:
@@ -207,13 +207,13 @@ class ListWatch:
             case Rewatch(pause=pause):
                 await self.connection.waits.sleep(spread(pause, random.random()))  # noqa: S311
             case Lost(reason=reason):
-                log.info("%s: watch of %s lost: %s", self.connection.side, self._path, reason)
+                log.info("%s: watch of %s lost: %s", self.connection.name, self._path, reason)
                 self._set(Phase.WAITING, reason)
                 self.connection.doubt(reason)
                 if not self.connection.down.is_set():  # else the side says when it is time to go on
                     await self._back_off(self._failures > 0)
             case Missing():
-                self._set(Phase.MISSING, f"the {self.connection.side} does not serve {self._path}")
+                self._set(Phase.MISSING, f"the {self.connection.name} does not serve {self._path}")
                 await self._back_off(True, _UNSERVED)
             case Denied(status=401, message=message):
                 self._set(Phase.WAITING, message)
@@ -322,7 +322,7 @@ class ListWatch:
         call = calls.watch(self._path, self._selector, resource_version=version, timeout_seconds=seconds)
         started = asyncio.get_running_loop().time()
         events = 0
-        name = f"the {self.connection.side}'s watch of {self._path}"
+        name = f"the {self.connection.name}'s watch of {self._path}"
         async with self.connection.cluster.watch(call, read_timeout=seconds + _GRACE_SECONDS) as stream:
             if stream.reply is not None:
                 reply = stream.reply

@@ -27,8 +27,7 @@ from crsyncer.core.backoff import RETRY, granted, spread
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Key
 from crsyncer.core.pages import PageLimit
-from crsyncer.core.project import edition_of
-from crsyncer.core.watch import Lost, Step, listed_at, read_answer
+from crsyncer.core.watch import Lost, Step, edition_of, listed_at, read_answer
 from crsyncer.errors import TooLarge, Unsure
 from crsyncer.ports import Reply
 from crsyncer.runtime.connection import Connection

@@ -15,7 +15,7 @@ import asyncio
 from crsyncer.core import calls
 from crsyncer.core.watch import Anchor, History, Lost, Proof, Step, read_answer, read_replay, unproven
 from crsyncer.errors import Unsure
-from crsyncer.ports import Store
+from crsyncer.ports import MetaStore
 from crsyncer.runtime.connection import Connection
 
 _PATIENCE_SECONDS = 20.0
@@ -36,7 +36,7 @@ class ResumeCheck:
     server, and not for each flap of the connection (`accepts`): a restore comes with a start.
     """
 
-    def __init__(self, connection: Connection, *, store: Store) -> None:
+    def __init__(self, connection: Connection, *, store: MetaStore) -> None:
         self._connection = connection
         self._store = store
 
@@ -70,7 +70,7 @@ class ResumeCheck:
         return list(self._store.get_meta(self._name(path)) or ())
 
     def _name(self, path: str) -> str:
-        return f"windows:{self._connection.side}:{path}"
+        return f"windows:{self._connection.name}:{path}"
 
     async def _replay(self, anchor: Anchor, seconds: int) -> Proof | Step | None:
         """What the server repeats; None: it had its time, and repeated nothing."""

@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from crsyncer.core.access import OWN_NEEDS, Need, needs, told
-from crsyncer.core.calls import access_review
 from crsyncer.core.model import Side
+from crsyncer.core.object_calls import access_review
 from tests.core.builders import policy
 
 ROOT = Path(__file__).parents[2]

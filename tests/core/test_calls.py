@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from crsyncer.core import calls
+from crsyncer.core import calls, object_calls
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.project import status_value, view_of
@@ -47,7 +47,7 @@ def patched(raw: Json, operations: list[Json]) -> Json | None:
 def test_S4_2_a_patch_puts_the_status_onto_the_very_object_that_was_meant(before, value):
     raw = goal(status=before)
     view = view_of(raw, WHOLE, Side.CLOUD)
-    call = calls.patch_status(WHOLE, KEY, "u-1", value, upstream=view)
+    call = object_calls.patch_status(WHOLE, KEY, "u-1", value, upstream=view)
     assert call.body[0] == {"op": "test", "path": "/metadata/uid", "value": "u-1"}
     after = patched(raw, call.body)
     if value is None and before is None:
@@ -70,7 +70,7 @@ values = st.one_of(st.none(), json_values.filter(lambda value: value != {}))
 def test_S4_5_a_patch_of_the_subtree_leaves_the_neighbours(subtree, before, value):
     kind = policy(subtree=subtree)
     raw = goal(status=before)
-    call = calls.patch_status(kind, KEY, "u-1", value, upstream=view_of(raw, kind, Side.CLOUD))
+    call = object_calls.patch_status(kind, KEY, "u-1", value, upstream=view_of(raw, kind, Side.CLOUD))
     after = patched(raw, call.body)
     if value is None and (before is None or subtree not in before):
         assert after is None
@@ -83,9 +83,9 @@ def test_S4_5_a_patch_of_the_subtree_leaves_the_neighbours(subtree, before, valu
 
 
 def test_S4_5_where_the_parent_is_made_nobody_elses_new_status_is_overwritten():
-    call = calls.patch_status(SUBTREE, KEY, "u-1", 7, upstream=view_of(goal(), SUBTREE, Side.CLOUD))
+    call = object_calls.patch_status(SUBTREE, KEY, "u-1", 7, upstream=view_of(goal(), SUBTREE, Side.CLOUD))
     assert patched(goal(version="2", status={"battery": 1}), call.body) is None
-    without_sight = calls.patch_status(SUBTREE, KEY, "u-1", 7, upstream=None)
+    without_sight = object_calls.patch_status(SUBTREE, KEY, "u-1", 7, upstream=None)
     after = patched(goal(status={"battery": 1}), without_sight.body)
     assert after is not None
     assert after["status"] == {"battery": 1, "robot": 7}
@@ -94,34 +94,34 @@ def test_S4_5_where_the_parent_is_made_nobody_elses_new_status_is_overwritten():
 @pytest.mark.parametrize("kind", [WHOLE, SUBTREE])
 def test_S4_1_where_upstream_may_have_moved_on_only_the_version_that_was_seen_is_written(kind):
     raw = goal(version="2", status={"battery": 1})
-    call = calls.patch_status(kind, KEY, "u-1", {"x": 1}, upstream=view_of(raw, kind, Side.CLOUD), exact=True)
+    call = object_calls.patch_status(kind, KEY, "u-1", {"x": 1}, upstream=view_of(raw, kind, Side.CLOUD), exact=True)
     assert patched(raw, call.body) is not None
     assert patched(goal(version="3", status={"battery": 1}), call.body) is None
 
 
 def test_S4_2_a_status_goes_to_its_endpoint_and_asks_for_little_back():
-    call = calls.patch_status(WHOLE, KEY, "u-1", {"x": 1}, upstream=None)
+    call = object_calls.patch_status(WHOLE, KEY, "u-1", {"x": 1}, upstream=None)
     assert (call.verb, call.method, call.path) == ("patch", "PATCH", IN_DEFAULT + "/a/status")
     assert (call.content_type, call.accept) == (calls.JSON_PATCH, calls.PARTIAL)
-    put = calls.put_status(WHOLE, KEY, "u-1", {"x": 1}, upstream=goal())
+    put = object_calls.put_status(WHOLE, KEY, "u-1", {"x": 1}, upstream=goal())
     assert (put.verb, put.method, put.path) == ("update", "PUT", IN_DEFAULT + "/a/status")
     assert (put.content_type, put.accept) == (calls.JSON, calls.PARTIAL)
 
 
 def test_S4_6_without_the_endpoint_a_status_goes_to_the_main_resource():
     kind = policy(status=False)
-    assert calls.patch_status(kind, KEY, "u-1", {"x": 1}, upstream=None).path == IN_DEFAULT + "/a"
-    assert calls.put_status(kind, KEY, "u-1", {"x": 1}, upstream=goal()).path == IN_DEFAULT + "/a"
+    assert object_calls.patch_status(kind, KEY, "u-1", {"x": 1}, upstream=None).path == IN_DEFAULT + "/a"
+    assert object_calls.put_status(kind, KEY, "u-1", {"x": 1}, upstream=goal()).path == IN_DEFAULT + "/a"
     one_sided = policy(status_endpoint={Side.CLOUD: False, Side.ROBOT: True})
-    assert calls.patch_status(one_sided, KEY, "u-1", {}, upstream=None).path == IN_DEFAULT + "/a"
-    seed = calls.seed_status(one_sided, KEY, uid="c-1", resource_version="10", status={"x": 1})
+    assert object_calls.patch_status(one_sided, KEY, "u-1", {}, upstream=None).path == IN_DEFAULT + "/a"
+    seed = object_calls.seed_status(one_sided, KEY, uid="c-1", resource_version="10", status={"x": 1})
     assert seed.path == IN_DEFAULT + "/a/status"
 
 
 @some
 @given(statuses, statuses)
 def test_S4_2_a_put_of_status_carries_what_identifies_the_object_and_nothing_else(before, value):
-    body = calls.put_status(WHOLE, KEY, "u-1", value, upstream=goal(status=before)).body
+    body = object_calls.put_status(WHOLE, KEY, "u-1", value, upstream=goal(status=before)).body
     guards = {"name": "a", "namespace": "default", "uid": "u-1", "resourceVersion": "1"}
     assert body["metadata"] == guards
     assert body.keys() - {"status"} == {"apiVersion", "kind", "metadata"}
@@ -132,7 +132,7 @@ def test_S4_2_a_put_of_status_carries_what_identifies_the_object_and_nothing_els
 @given(statuses, statuses)
 def test_S4_6_a_put_to_the_main_resource_carries_the_whole_object(before, value):
     raw = goal(status=before, metadata={"labels": {"a": "b"}})
-    body = calls.put_status(policy(status=False), KEY, "u-7", value, upstream=raw).body
+    body = object_calls.put_status(policy(status=False), KEY, "u-7", value, upstream=raw).body
     rest = {k: v for k, v in raw.items() if k != "status"}
     assert body == rest | {"metadata": raw["metadata"] | {"uid": "u-7"}} | ({} if value is None else {"status": value})
 
@@ -140,14 +140,14 @@ def test_S4_6_a_put_to_the_main_resource_carries_the_whole_object(before, value)
 @some
 @given(statuses, values)
 def test_S4_5_a_put_of_the_subtree_leaves_the_neighbours(before, value):
-    body = calls.put_status(SUBTREE, KEY, "u-1", value, upstream=goal(status=before)).body
+    body = object_calls.put_status(SUBTREE, KEY, "u-1", value, upstream=goal(status=before)).body
     assert status_value(body, SUBTREE) == value
     rest = {k: v for k, v in (before or {}).items() if k != "robot"}
     assert {k: v for k, v in body["status"].items() if k != "robot"} == rest
 
 
 def test_S4_4_a_seed_is_guarded_by_uid_and_resource_version():
-    call = calls.seed_status(WHOLE, KEY, uid="c-1", resource_version="10", status={"x": 1})
+    call = object_calls.seed_status(WHOLE, KEY, uid="c-1", resource_version="10", status={"x": 1})
     assert (call.method, call.path) == ("PUT", IN_DEFAULT + "/a/status")
     assert call.body["metadata"] == {"name": "a", "namespace": "default", "uid": "c-1", "resourceVersion": "10"}
     assert call.body["status"] == {"x": 1}
@@ -157,9 +157,9 @@ def test_S1_7_objects_without_a_namespace_have_none_in_paths_and_guards():
     kind, key = policy(namespaced=False), Key("", "a")
     raw = goal()
     del raw["metadata"]["namespace"]
-    assert calls.get(kind, key).path == GOALS + "/a"
-    seed = calls.seed_status(kind, key, uid="c-1", resource_version="10", status={})
-    put = calls.put_status(kind, key, "u-1", {}, upstream=raw)
+    assert object_calls.get(kind, key).path == GOALS + "/a"
+    seed = object_calls.seed_status(kind, key, uid="c-1", resource_version="10", status={})
+    put = object_calls.put_status(kind, key, "u-1", {}, upstream=raw)
     assert "namespace" not in seed.body["metadata"].keys() | put.body["metadata"].keys()
 
 
@@ -180,7 +180,7 @@ def test_S2_1_filtered_lists_and_watches_have_the_one_selector_that_gateways_acc
 
 
 def test_S8_2_the_cheapest_list_matches_nothing_or_takes_the_one_selector_and_one_object():
-    unfiltered, filtered = calls.revision(policy(), ""), calls.revision(policy(filtered=True), "default")
+    unfiltered, filtered = object_calls.revision(policy(), ""), object_calls.revision(policy(filtered=True), "default")
     assert dict(unfiltered.query)["labelSelector"].startswith("crsyncer.cloudrobotics.com/")
     assert dict(filtered.query) == {"labelSelector": SELECTOR, "limit": "1"}
     assert (unfiltered.path, filtered.path) == (GOALS, IN_DEFAULT)
@@ -188,10 +188,10 @@ def test_S8_2_the_cheapest_list_matches_nothing_or_takes_the_one_selector_and_on
 
 
 def test_S5_1_every_delete_has_a_uid_precondition_and_works_in_the_background():
-    call = calls.delete(WHOLE, KEY, "c-1")
+    call = object_calls.delete(WHOLE, KEY, "c-1")
     assert (call.verb, call.method, call.path) == ("delete", "DELETE", IN_DEFAULT + "/a")
     assert call.body["preconditions"] == {"uid": "c-1"}
-    assert calls.delete(WHOLE, KEY, "c-1", resource_version="7").body["preconditions"] == {
+    assert object_calls.delete(WHOLE, KEY, "c-1", resource_version="7").body["preconditions"] == {
         "uid": "c-1",
         "resourceVersion": "7",
     }
@@ -201,13 +201,13 @@ def test_S5_1_every_delete_has_a_uid_precondition_and_works_in_the_background():
 @pytest.mark.parametrize(
     ("call", "verb", "method", "path"),
     [
-        (calls.create(WHOLE, "default", {"x": 1}), "create", "POST", IN_DEFAULT),
-        (calls.create(policy(namespaced=False), "", {"x": 1}), "create", "POST", GOALS),
-        (calls.update(WHOLE, KEY, {"x": 1}), "update", "PUT", IN_DEFAULT + "/a"),
-        (calls.get(WHOLE, KEY), "get", "GET", IN_DEFAULT + "/a"),
+        (object_calls.create(WHOLE, "default", {"x": 1}), "create", "POST", IN_DEFAULT),
+        (object_calls.create(policy(namespaced=False), "", {"x": 1}), "create", "POST", GOALS),
+        (object_calls.update(WHOLE, KEY, {"x": 1}), "update", "PUT", IN_DEFAULT + "/a"),
+        (object_calls.get(WHOLE, KEY), "get", "GET", IN_DEFAULT + "/a"),
         (calls.create_namespace("default"), "create", "POST", "/api/v1/namespaces"),
-        (calls.group_versions(WHOLE), "discover", "GET", "/apis/lab.example.com"),
-        (calls.discovery(WHOLE, "v1"), "discover", "GET", "/apis/lab.example.com/v1"),
+        (object_calls.group_versions(WHOLE), "discover", "GET", "/apis/lab.example.com"),
+        (object_calls.discovery(WHOLE, "v1"), "discover", "GET", "/apis/lab.example.com/v1"),
     ],
 )
 def test_requests_are_what_an_api_server_understands(call, verb, method, path):
@@ -218,9 +218,9 @@ def test_requests_are_what_an_api_server_understands(call, verb, method, path):
 @pytest.mark.parametrize(
     ("call", "kind"),
     [
-        (calls.delete(WHOLE, KEY, "u1"), "lab.example.com/v1/goals"),
-        (calls.create(WHOLE, "other", {"x": 1}), "lab.example.com/v1/goals"),
-        (calls.get(policy(namespaced=False), Key("", "a")), "lab.example.com/v1/goals"),
+        (object_calls.delete(WHOLE, KEY, "u1"), "lab.example.com/v1/goals"),
+        (object_calls.create(WHOLE, "other", {"x": 1}), "lab.example.com/v1/goals"),
+        (object_calls.get(policy(namespaced=False), Key("", "a")), "lab.example.com/v1/goals"),
         (calls.create_namespace("default"), "v1/namespaces"),
         (calls.VERSION, ""),
     ],
@@ -230,8 +230,8 @@ def test_S9_5_requests_about_a_kind_are_alike_whichever_object_and_namespace(cal
 
 
 def test_S9_4_one_object_is_listed_by_its_name_in_its_namespace():
-    assert calls.single(WHOLE, KEY) == Call("list", "GET", IN_DEFAULT, (("fieldSelector", "metadata.name=a"),))
-    labelled = calls.single(policy(filtered=True), KEY)
+    assert object_calls.single(WHOLE, KEY) == Call("list", "GET", IN_DEFAULT, (("fieldSelector", "metadata.name=a"),))
+    labelled = object_calls.single(policy(filtered=True), KEY)
     assert labelled.query == (("labelSelector", SELECTOR), ("fieldSelector", "metadata.name=a"))
 
 

@@ -15,7 +15,6 @@ from crsyncer.core.project import (
     UPSTREAM_UID,
     compose_copy,
     differences,
-    edition_of,
     key_of,
     objection,
     stamp_of,
@@ -23,6 +22,7 @@ from crsyncer.core.project import (
     touched,
     view_of,
 )
+from crsyncer.core.watch import edition_of
 from tests.core.builders import (
     ROBOT_NAME,
     copy_of,

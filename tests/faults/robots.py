@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from crsyncer.adapters.kube import Exchange, KubeCluster
-from crsyncer.core import calls
+from crsyncer.core import calls, object_calls
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Key, Loaded, Side
 from crsyncer.core.policy import Policy, read_policy
@@ -64,6 +64,7 @@ class Robot:
         )
         self.reflector = Informer(
             self.link,
+            side=Side.CLOUD,
             resume_check=ResumeCheck(self.link, store=store),
             policy=policy,
             namespace="",
@@ -82,7 +83,7 @@ class Robot:
         return self.reflector.listwatch.phase is Phase.WATCHING
 
     def _probe(self) -> list[Call]:
-        kinds = [] if self.reflector.cursor() is None else [calls.revision(self._policy, "")]
+        kinds = [] if self.reflector.cursor() is None else [object_calls.revision(self._policy, "")]
         return [*kinds, calls.VERSION]
 
     def _changed(self, _side: Side, _key: Key, _type: EventType, raw: Json | None) -> None:

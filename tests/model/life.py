@@ -106,7 +106,7 @@ class Tally:
     def latency(self, direction: str, seconds: float) -> None:
         """Not counted."""
 
-    def reconnect(self, side: Side, reason: str) -> None:
+    def reconnect(self, connection: str, reason: str) -> None:
         """Not counted."""
 
 

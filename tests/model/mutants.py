@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, cast
 
-from crsyncer.core import answers, backoff, calls, decide, deliver, guard, project, watch
+from crsyncer.core import answers, backoff, decide, deliver, guard, object_calls, project, watch
 from crsyncer.core.model import Observation
 from crsyncer.core.queue import WorkQueue
 from crsyncer.engine.cache import Cache
@@ -61,14 +61,14 @@ class Mutant:
 MUTANTS = (
     Mutant(
         "a delete without the uid",
-        calls.delete,
+        object_calls.delete,
         '{"uid": uid, "resourceVersion": resource_version}',
         '{"resourceVersion": resource_version}',
         noticed_by="S4_1_a_status",
     ),
     Mutant(
         "a status without the uid",
-        calls.patch_status,
+        object_calls.patch_status,
         '[{"op": "test", "path": "/metadata/uid", "value": uid}]',
         "[]",
         noticed_by="S4_1_a_status",
@@ -302,7 +302,7 @@ MUTANTS = (
     ),
     Mutant(
         "the subtree's neighbours are overwritten",
-        calls.patch_status,
+        object_calls.patch_status,
         "elif value is not None and upstream is not None and not upstream.has_status:",
         "elif value is not None and upstream is not None:",
         noticed_by="S4_5",

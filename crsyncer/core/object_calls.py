@@ -1,0 +1,146 @@
+"""The requests about a synced kind and its objects, as values: what the engine asks for, and how it writes.
+
+Gateways accept one form of list and watch, a single label selector, and no GET by name in the cloud (S2.1).
+"""
+
+from typing import Any
+
+from crsyncer.core.access import Act
+from crsyncer.core.calls import JSON_PATCH, PARTIAL, PARTIAL_LIST, Call
+from crsyncer.core.model import Json, Key, Side, View
+from crsyncer.core.policy import OURS, Policy
+from crsyncer.core.project import status_with
+
+
+def collection(policy: Policy, namespace: str) -> str:
+    """The path of a kind's collection, in one namespace or ("") in all."""
+    scope = f"/namespaces/{namespace}" if namespace else ""
+    return f"/apis/{policy.group}/{policy.version}{scope}/{policy.plural}"
+
+
+def _item(policy: Policy, key: Key) -> str:
+    return f"{collection(policy, key.namespace)}/{key.name}"
+
+
+def _status_path(policy: Policy, side: Side, key: Key) -> str:
+    return _item(policy, key) + ("/status" if policy.status_endpoint[side] else "")
+
+
+def access_review(act: Act, namespace: str) -> Call:
+    """Ask whether we may do something, in one namespace or ("") in all; creates nothing that stays."""
+    resource, _, subresource = act.resource.partition("/")
+    attributes = {"verb": act.verb, "group": act.group, "resource": resource, "subresource": subresource}
+    # A namespace itself is in the namespace of its name, as an API server sees a request for it.
+    own = act.name if act.resource == "namespaces" else ""
+    attributes |= {"namespace": own if act.cluster else namespace, "name": act.name}
+    spec = {"resourceAttributes": {key: value for key, value in attributes.items() if value}}
+    body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": spec}
+    return Call("create", "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body=body)
+
+
+def single(policy: Policy, key: Key) -> Call:
+    """One whole object, by the right to list. Only where a gateway is not to be expected (S2.1)."""
+    query = [("fieldSelector", f"metadata.name={key.name}")]
+    if policy.selector:
+        query.insert(0, ("labelSelector", policy.selector))
+    return Call("list", "GET", collection(policy, key.namespace), tuple(query))
+
+
+def revision(policy: Policy, namespace: str) -> Call:
+    """The cheapest consistent list: its resourceVersion is the cluster's present one (S8.2)."""
+    nothing = f"{OURS}nothing=nothing"
+    one = ("limit", "1")
+    query = (("labelSelector", policy.selector), one) if policy.selector else (("labelSelector", nothing), one)
+    return Call("list", "GET", collection(policy, namespace), query, accept=PARTIAL_LIST, timeout=20.0)
+
+
+def group_versions(policy: Policy) -> Call:
+    """Which versions of the group are served."""
+    return Call("discover", "GET", f"/apis/{policy.group}", timeout=10.0)
+
+
+def discovery(policy: Policy, version: str) -> Call:
+    """What is served of a group and version: kinds, scopes, subresources, verbs (S1.5, S5.5)."""
+    return Call("discover", "GET", f"/apis/{policy.group}/{version}", timeout=10.0)
+
+
+def get(policy: Policy, key: Key) -> Call:
+    """One object by name. Never asked of the cloud."""
+    return Call("get", "GET", _item(policy, key))
+
+
+def create(policy: Policy, namespace: str, body: Json) -> Call:
+    """Create an object."""
+    return Call("create", "POST", collection(policy, namespace), body=body)
+
+
+def update(policy: Policy, key: Key, body: Json) -> Call:
+    """Put an object; uid and resourceVersion in the body are its guards."""
+    return Call("update", "PUT", _item(policy, key), body=body)
+
+
+def delete(policy: Policy, key: Key, uid: str, *, resource_version: str = "") -> Call:
+    """Delete the object with this uid, in this version or ("") in any, in the background (S5.1)."""
+    conditions = {"uid": uid, "resourceVersion": resource_version}
+    options = {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "preconditions": {name: value for name, value in conditions.items() if value},
+        "propagationPolicy": "Background",
+    }
+    return Call("delete", "DELETE", _item(policy, key), body=options)
+
+
+def patch_status(policy: Policy, key: Key, uid: str, value: Any, *, upstream: View | None, exact: bool = False) -> Call:
+    """Write a status (None: remove it) by JSON Patch whose first operation tests the uid (S4.2).
+
+    `exact`: only over the very version that `upstream` is. In subtree mode, where upstream has no status yet, the
+    parent is made as well, and the same test makes sure that nobody else's neighbours are overwritten in that moment.
+    """
+    operations: list[Json] = [{"op": "test", "path": "/metadata/uid", "value": uid}]
+    same = {"op": "test", "path": "/metadata/resourceVersion", "value": upstream.resource_version if upstream else ""}
+    if exact:
+        operations.append(same)
+    if policy.subtree is None:
+        operations.append(_write("/status", value))
+    elif value is not None and upstream is not None and not upstream.has_status:
+        operations.append(same)
+        operations.append(_write("/status", {policy.subtree: value}))
+    else:
+        pointer = policy.subtree.replace("~", "~0").replace("/", "~1")
+        operations.append(_write(f"/status/{pointer}", value))
+    path = _status_path(policy, policy.upstream, key)
+    return Call("patch", "PATCH", path, body=operations, content_type=JSON_PATCH, accept=PARTIAL)
+
+
+def _write(path: str, value: Any) -> Json:
+    return {"op": "remove", "path": path} if value is None else {"op": "add", "path": path, "value": value}
+
+
+def put_status(policy: Policy, key: Key, uid: str, value: Any, *, upstream: Json) -> Call:
+    """Write a status by PUT, where `patch` is refused: uid and resourceVersion of the last sighting are the guards.
+
+    With the subresource, only what identifies the object travels along; without, the whole object has to (S4.6).
+    """
+    metadata = upstream["metadata"]
+    if policy.status_endpoint[policy.upstream]:
+        guards = {"name": metadata["name"], "uid": uid, "resourceVersion": metadata["resourceVersion"]}
+        if policy.namespaced:
+            guards["namespace"] = metadata["namespace"]
+        body: Json = {"apiVersion": policy.api_version, "kind": policy.kind, "metadata": guards}
+    else:
+        body = {k: v for k, v in upstream.items() if k != "status"}
+        body["metadata"] = metadata | {"uid": uid}
+    status = status_with(upstream, policy, value)
+    if status is not None:
+        body["status"] = status
+    return Call("update", "PUT", _status_path(policy, policy.upstream, key), body=body, accept=PARTIAL)
+
+
+def seed_status(policy: Policy, key: Key, *, uid: str, resource_version: str, status: Json) -> Call:
+    """Give a fresh copy upstream's status (S4.4); refused as soon as anybody has written to it."""
+    guards = {"name": key.name, "uid": uid, "resourceVersion": resource_version}
+    if policy.namespaced:
+        guards["namespace"] = key.namespace
+    body = {"apiVersion": policy.api_version, "kind": policy.kind, "metadata": guards, "status": status}
+    return Call("update", "PUT", _status_path(policy, policy.downstream, key), body=body)
