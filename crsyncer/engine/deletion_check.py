@@ -78,7 +78,7 @@ class DeletionCheck:
                 if key in verified or self._deletion_holds.passed(key):
                     return None
                 if not self._connection.up.is_set():
-                    raise Unsure(f"the {self._connection.side} is {self._connection.state}")
+                    raise Unsure(f"the {self._connection.name} is {self._connection.state}")
                 verified = await self._round.answer()
         finally:
             self._asked.discard(key)

@@ -27,21 +27,21 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _UNAUTHORIZED_RETRY_SECONDS = 15.0
-"""A new credential is usually on its way; where the kubeconfig does not tell of it, only asking does."""
+"""The longest wait while a credential is refused: a new one is usually on its way, and no file may announce it."""
 _NOTE_SECONDS = 60.0
 _SILENCE_SECONDS = 35.0
-"""A side that has said nothing for so long is asked, so that a dead connection is noticed within a minute."""
-_WORD_SECONDS = 1.0
-"""A probe without an answer says nothing of a side that has answered somebody else so long after it began."""
+"""A server that was silent for so long is probed, so that a dead connection is noticed within a minute (S9.1)."""
+_BUSY_SECONDS = 1.0
+"""A probe that gets no answer proves nothing if another request was answered so long after the probe began."""
 _FRESH_SECONDS = 2.0
-"""Less than it takes to restore a cluster: the probe that has just found the side says what another one would."""
-_UNTOLD = Backoff(0.5, 8.0)
-"""Between probes of a side that is there, and does not tell where it stands."""
+"""The result of a probe is used again for so long: a cluster takes longer to be restored."""
+_INCOMPLETE = Backoff(0.5, 8.0)
+"""Between probes of a server that answers, but does not tell its present resourceVersion."""
 _KUBE_SYSTEM = Call("get", "GET", "/api/v1/namespaces/kube-system", accept=PARTIAL, timeout=20.0)
 
 
 class ConnectionState(StrEnum):
-    """What `status` says of a side."""
+    """The state of a connection, as `status` shows it."""
 
     CONNECTING = "connecting"
     CONNECTED = "connected"
@@ -51,11 +51,12 @@ class ConnectionState(StrEnum):
 
 
 class Connection:
-    """One side's state, which everybody who talks to it waits for and reports trouble to.
+    """The state machine of one API server. Its users wait for `up` and report failed requests to it.
 
-    `probe` returns the questions of an Probe: the cheapest consistent lists at hand, and a general one; `crds` the
-    kinds that are synced; `clock` is Unix time in seconds; `boot` names the boot of the machine that the side runs on,
-    "" where that is not ours to know (S8.4).
+    `name` stands in logs, metrics and the store. `probe` returns the requests of a probe: the cheapest consistent lists
+    at hand, and last one that every server answers. `crds` returns the names of the CRDs whose uids may identify the
+    cluster. `clock` is Unix time in seconds. `boot` identifies the present boot of the server's machine; "" where it is
+    not known (S8.4).
     """
 
     def __init__(
@@ -76,31 +77,31 @@ class Connection:
         self.state = ConnectionState.CONNECTING
         self.since = clock()
         self.last_ok: float | None = store.get_meta(f"last-ok:{name}")
-        """When the side last answered well, to this agent or an earlier one."""
+        """When the server last gave a good answer, to this process or an earlier one: Unix time in seconds."""
         self.error: str | None = None
         self.hint = ""
         self.reconnects = 0
         self.known_as: str | None = store.get_meta(f"identity:{name}")
-        """What the cluster was called when it was first met: cursors carry it, whatever is learned later (S6.2)."""
+        """The identity of the cluster at the first connection. Cursors carry it, whatever is learned later (S6.2)."""
         self.revision = 0
-        """The cluster's resourceVersion at the last probe that could say; 0 when none can."""
+        """The cluster's resourceVersion at the last probe that showed one; 0 when none does."""
         self.met = math.inf
-        """When we met the server, by its own clock (Unix time, seconds)."""
+        """When this process first connected, by the server's clock (Unix time, seconds)."""
         self.moved_at = self.up_since = math.inf
         """When it last asked or heard the side, and since when it is up, in event loop time; for `/livez`."""
         self.pace = Pace()
-        """How many writes at a time the side takes."""
+        """How many writes at a time the server takes."""
         self._under_way = 0
         self.waits = Waits()
-        """What waits for a time before it asks this side again."""
+        """Everything that waits for a time before it sends the next request to this server."""
         self.up = asyncio.Event()
         self.down = asyncio.Event()
         self._store = store
         self._observer = observer
         self._probe = probe
-        self._inquiry = Probe(self._ask)
-        self._told = True
-        """Whether the last probe told all that there is to know; if not, who needs to know waits for the next."""
+        self._probing = Probe(self._ask)
+        self._complete = True
+        """Whether the last probe showed all that the server can show; if not, `verified` waits for the next."""
         self._crds = crds
         self._clock = clock
         self._doubt = asyncio.Event()
@@ -109,27 +110,27 @@ class Connection:
         self._known: Evidence = store.get_meta(self._evidence) or evidence_in(self.known_as)
         self._found: Evidence = {}
         self._asked: set[str] = set()
-        """The CRDs that have been asked for their uids."""
-        self._strange = True
+        """The CRDs whose uids have been read."""
+        self._identity_due = True
         self._answered = False
         self._noted_at = self._heard_at = 0.0
-        """Event loop time, in seconds: the clock on the wall may jump."""
-        self._proof = (-math.inf, -math.inf)
-        """When the last probe that found the side connected began and ended, in event loop time."""
+        """Event loop time, in seconds: Unix time may jump."""
+        self._proven = (-math.inf, -math.inf)
+        """When the last successful probe began and ended, in event loop time."""
         self._was_connected = False
         self._patience = 0.0
-        self._asking: list[tuple[float, asyncio.Future[None]]] = []
-        """Who waits for a probe that began after which time."""
+        self._callers: list[tuple[float, asyncio.Future[None]]] = []
+        """The callers of `verified`: each waits for a probe that began after its time."""
 
     async def run(self) -> None:
-        """Connect, and stay so: forever."""
+        """Connect, and reconnect whenever the connection is lost; never returns."""
         loop = asyncio.get_running_loop()
         failures, lost_at = 0, loop.time()
         while True:
             if await self._try():
-                failures = 0 if self._told else failures + 1
+                failures = 0 if self._complete else failures + 1
                 if failures:
-                    await self._wait(_UNTOLD.wait(failures - 1, random.random()))  # noqa: S311
+                    await self._wait(_INCOMPLETE.wait(failures - 1, random.random()))  # noqa: S311
                 await self._until_doubt()
                 lost_at = loop.time()
                 continue
@@ -147,26 +148,26 @@ class Connection:
             await asyncio.wait_for(self._hurry.wait(), patience + seconds)
 
     def hurry(self) -> None:
-        """A human has done something, or asks for something: whatever waits for a time does not wait any longer."""
+        """End every wait for this server: an operator gave a command, or the settings were read again (S9.1)."""
         self._hurry.set()
         self.waits.end()
 
     @property
     def identity(self) -> str | None:
-        """The strongest evidence of which cluster it is; None until it was met."""
+        """The strongest known evidence of which cluster it is; None before the first connection."""
         return name_of(self._known) if self._known else None
 
     def heard(self) -> None:
-        """The side has answered something."""
+        """The server has answered something, or a part of an answer has arrived."""
         self.last_ok = self._clock()
         self._heard_at = self.moved_at = asyncio.get_running_loop().time()
         if self._heard_at > self._noted_at + _NOTE_SECONDS:
             self._note()
 
     def doubt(self, reason: str) -> None:
-        """Somebody's request went unanswered: find out whether it is the side."""
+        """A request failed: probe whether the server is there."""
         log.debug("%s: in doubt: %s", self.name, reason)
-        self._strange = True
+        self._identity_due = True
         self._doubt.set()
 
     async def verified(self, *, since: float) -> None:
@@ -175,13 +176,13 @@ class Connection:
         `since` is event loop time, in seconds.
         """
         loop = asyncio.get_running_loop()
-        began, ended = self._proof
+        began, ended = self._proven
         # At start the probe may have been one that says nothing about the revision: that of a kind does.
         told = self.up.is_set() and self.revision > 0
         if told and began >= since and loop.time() - ended < _FRESH_SECONDS:
             return
         answer: asyncio.Future[None] = loop.create_future()
-        self._asking.append((since, answer))
+        self._callers.append((since, answer))
         self._doubt.set()
         await answer
 
@@ -254,37 +255,37 @@ class Connection:
             return False
         except SyncError as error:
             busy = isinstance(error, Throttled)  # an answer: whoever was connected stays so (S9.1)
-            slow = not self._answered and self._heard_at > began + _WORD_SECONDS  # or full, and not down
+            slow = not self._answered and self._heard_at > began + _BUSY_SECONDS  # or full, and not down
             if self.up.is_set() and (busy or slow):
                 log.debug("%s: %s: %s", self.name, "busy" if busy else "slow", error)
-                self._told = not busy
-                if busy or self._asking:
+                self._complete = not busy
+                if busy or self._callers:
                     self._doubt.set()
                 return True
             self._down(ConnectionState.OFFLINE, str(error) or "no answer", error.hint)
             return False
-        if not self._told:
-            if self._asking:
+        if not self._complete:
+            if self._callers:
                 self._doubt.set()
             return True
-        self._proof = (began, loop.time())
-        for since, answer in self._asking:
+        self._proven = (began, loop.time())
+        for since, answer in self._callers:
             if since <= began and not answer.done():
                 answer.set_result(None)
-        self._asking = [asking for asking in self._asking if not asking[1].done()]
+        self._callers = [asking for asking in self._callers if not asking[1].done()]
         return True
 
     async def _probe_once(self) -> bool:
         """Whether it is there, and the cluster that it was. Raises Unsure when it did not answer, or not well."""
         self._patience = 0.0
-        reply, self._told = await self._inquiry.put(self._probe())
+        reply, self._complete = await self._probing.put(self._probe())
         if reply.status == 401:
             self._answered = True
             self._down(
                 ConnectionState.UNAUTHORIZED, "the credential is refused (401)", "renew the token or certificate"
             )
             return False
-        if self._told:
+        if self._complete:
             self.revision = _revision(reply)
         found = await self._current_evidence()
         self.heard()
@@ -315,9 +316,9 @@ class Connection:
     async def _current_evidence(self) -> Evidence:
         """Asked on every connect and after every doubt: whoever answers now may be somebody else."""
         unasked = KUBE_SYSTEM not in self._found and not self._asked.issuperset(self._crds())
-        if self.state is not ConnectionState.CONNECTED or self._strange or unasked:
+        if self.state is not ConnectionState.CONNECTED or self._identity_due or unasked:
             self._found = await self._read_evidence()
-            self._strange = False
+            self._identity_due = False
         return self._found
 
     async def _read_evidence(self) -> Evidence:

@@ -1,4 +1,4 @@
-"""Asks a side where it stands, in few requests: what ails one kind says nothing of the side (S8.2, S9.5)."""
+"""Finds out in few requests whether a server is there and which resourceVersion it is at (S8.2, S9.5)."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -8,7 +8,7 @@ from crsyncer.errors import Throttled, Unsure
 from crsyncer.ports import Reply
 
 _KINDS = 3
-"""How many kinds are asked at most at a time; the next time others have their turn."""
+"""How many kinds one probe asks at most; the next probe asks others."""
 
 
 class Probe:
@@ -22,9 +22,9 @@ class Probe:
     def __init__(self, ask: Callable[[Call], Awaitable[Reply]]) -> None:
         self._ask = ask
         self._turn = 0
-        """Which kind is asked first: the one that has told before."""
-        self._wary = False
-        """Whether kinds have failed lately: then the general question comes first, and alone while it fails too."""
+        """Which kind is asked first: the one that answered last time."""
+        self._kinds_fail = False
+        """Whether kinds failed lately: then the general request comes first, and alone while it fails too."""
 
     async def put(self, questions: Sequence[Call]) -> tuple[Reply, bool]:
         """What the side answers, and whether it is all that it can tell at present.
@@ -35,7 +35,7 @@ class Probe:
         *kinds, general = questions
         first = self._turn % len(kinds) if kinds else 0
         turns = (kinds[first:] + kinds[:first])[:_KINDS]
-        order = [general, *turns] if self._wary or not turns else [turns[0], general, *turns[1:]]
+        order = [general, *turns] if self._kinds_fail or not turns else [turns[0], general, *turns[1:]]
         met: Reply | None = None
         failed: Reply | None = None
         for call in order:
@@ -46,9 +46,9 @@ class Probe:
                 return reply, True
             if reply.status == 200 and (of_a_kind or not kinds or _tells(reply)):
                 self._turn -= of_a_kind
-                self._wary = False
+                self._kinds_fail = False
                 return reply, True
-            self._wary = True
+            self._kinds_fail = True
             if refuses(reply):
                 if not of_a_kind:
                     raise refusal(reply)
@@ -61,7 +61,7 @@ class Probe:
 
 
 def refuses(reply: Reply) -> bool:
-    """Whether a server is there, and cannot or will not say more at present."""
+    """Whether the answer is a temporary refusal: the server is there, and gives no information at present."""
     return reply.status >= 500 or reply.status == 429 or 300 <= reply.status < 400  # a login page elsewhere
 
 

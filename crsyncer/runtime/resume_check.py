@@ -20,11 +20,11 @@ from crsyncer.runtime.connection import Connection
 
 _PATIENCE_SECONDS = 20.0
 _WINDOWS = 4
-"""How many API servers behind one address are told apart."""
+"""How many API servers behind one address are distinguished."""
 
 
 def nothing(path: str, selector: str) -> Anchor:
-    """Stands for a collection in which nothing was seen: a server has forgotten its beginning, and says since when."""
+    """The anchor of a collection without objects: the server refuses it as too old, and names its window."""
     return Anchor(path, selector, uid="", resource_version="2")
 
 
