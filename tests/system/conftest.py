@@ -1,5 +1,6 @@
 """The `bed` that system tests stand on."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -44,10 +45,13 @@ async def make_bed(
             robot_crd = crd(group, **keywords)
             resource = Resource.of_crd(robot_crd)
             cloud_resource = resource
-            if cloud_crd is not False:
+            applied = robot_api.apply_crd(robot_crd)
+            if cloud_crd is False:
+                await applied
+            else:
                 changed = cloud_crd if isinstance(cloud_crd, dict) else {}
-                cloud_resource = await cloud_api.apply_crd(crd(group, **{**keywords, **changed}))
-            await robot_api.apply_crd(robot_crd)
+                wanted = cloud_api.apply_crd(crd(group, **{**keywords, **changed}))
+                cloud_resource, _ = await asyncio.gather(wanted, applied)
             agent = AgentProcess(
                 tmp_path,
                 cloud_kubeconfig=cloud_link.kubeconfig(tmp_path / "cloud.yaml", token=cloud_token),
