@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, cast
 
 from crsyncer.core import answers, backoff, decide, deliver, guard, object_calls, project, watch
@@ -18,7 +18,9 @@ from crsyncer.engine.cache import Cache
 from crsyncer.engine.deletion_check import DeletionCheck
 from crsyncer.engine.deletion_holds import DeletionHolds
 from crsyncer.engine.informer import Informer
+from crsyncer.engine.kind import Kind
 from crsyncer.engine.kind_alive import KindAlive
+from crsyncer.engine.kinds import Kinds
 from crsyncer.engine.missing_kind import MissingKind
 from crsyncer.engine.outbox import Outbox
 from crsyncer.engine.restores import Restores
@@ -39,7 +41,9 @@ class Mutant:
     old: str
     new: str
     noticed_by: str
-    """How the names of the hazards begin that notice it, after `test_`."""
+    """How the names of the hazards begin that notice it, after `test_`; of PROMISES: the name of the history."""
+    says: str = ""
+    """A part of what is said of it then."""
 
     @contextmanager
     def alive(self) -> Iterator[None]:
@@ -51,11 +55,16 @@ class Mutant:
         scope: dict[str, Any] = {}
         exec(source.replace(self.old, self.new), function.__globals__, scope)
         sound, function.__code__ = function.__code__, scope[function.__name__].__code__
-        assert sound.co_code != function.__code__.co_code or sound.co_consts != function.__code__.co_consts
+        assert _parts(sound) != _parts(function.__code__)
         try:
             yield
         finally:
             function.__code__ = sound
+
+
+def _parts(code: CodeType) -> tuple[object, ...]:
+    """What code does."""
+    return code.co_code, code.co_consts, code.co_names
 
 
 MUTANTS = (
@@ -353,3 +362,50 @@ MUTANTS = (
         noticed_by="S5_3",
     ),
 )
+
+PROMISES = (
+    Mutant(
+        "a hold is no hold", DeletionHolds.standing, "return next(", "return None and next(", "held", "a human holds"
+    ),
+    Mutant(
+        "a kind that is stopped ends without its jobs",
+        Kind.work,
+        "self.spawn(",
+        "asyncio.get_running_loop().create_task(",
+        "stopped",
+        "the kind is stopped",
+    ),
+    Mutant(
+        "a kind that is stopped never ends",
+        Kinds._remove,
+        "row.task.cancel()",
+        "pass",
+        "annotated",
+        "does not come to rest",
+    ),
+    Mutant(
+        "a filter drops what waits",
+        Kind.__init__,
+        "kept = all(map(",
+        "kept = not all(map(",
+        "filtered",
+        "never arrived",
+    ),
+    Mutant(
+        "a refused list is an answer",
+        DeletionCheck._listed,
+        "except Refused:",
+        "except Exception:",
+        "refused",
+        "without a cause",
+    ),
+    Mutant(
+        "what is refused is repeated at once",
+        Dispatcher.failed,
+        "backoff.wait(self._queue.failed(job), random.random())",
+        "0.0 * self._queue.failed(job)",
+        "taken",
+        "it is repeated",
+    ),
+)
+"""Noticed by what random histories are judged by (`test_promises`)."""
