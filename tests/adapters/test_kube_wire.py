@@ -179,7 +179,7 @@ async def test_S9_4_a_page_that_comes_slowly_is_waited_for_and_one_that_stalls_i
     heard: list[None] = []
     async with reach(slowly) as (cluster, _):
         reply = await cluster.request(page, progress=lambda: heard.append(None))
-        assert (reply.body, reply.size) == ({"items": []}, 52)
+        assert (reply.body, reply.size) == ({"items": []}, 53)
         assert len(heard) > 1
         with pytest.raises(Unsure, match=r"nothing came for 1 s"):
             await cluster.request(replace(page, path="/stalled"))
