@@ -1,4 +1,4 @@
-"""What of one kind is held back for a human, and what a human has let go: neither is forgotten by a restart (S5.5)."""
+"""The held and the released deletions of one kind: neither is forgotten by a restart (S5.5)."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -82,7 +82,7 @@ class DeletionHolds:
         return DELETION_HOLDS[HoldReason(held)] if held else None
 
     def told(self, key: Key) -> bool:
-        """Whether upstream has said that it deleted the object; else it never had it, as far as we know."""
+        """Whether upstream has reported the deletion of the object; else it never had the object, as far as we know."""
         return key in self._cache.tombstones
 
     def passed(self, key: Key) -> bool:
@@ -91,13 +91,13 @@ class DeletionHolds:
         return key in self._released or (tombstone is not None and tombstone.checked)
 
     def waiting(self) -> Iterator[Key]:
-        """Objects that upstream has deleted, and of which nobody has said yet whether that may be carried out."""
+        """Objects that upstream has deleted, and whose deletion is neither verified nor held in its tombstone."""
         for key, tombstone in self._cache.tombstones.items():
             if not tombstone.held and not self.passed(key):
                 yield key
 
     def let_pass(self, key: Key) -> None:
-        """The deletion_check has nothing against the deletion."""
+        """The deletion is verified: record that with its tombstone (S7.1)."""
         tombstone = self._cache.tombstones.get(key)
         if tombstone is not None:
             self._cache.add_tombstone(key, replace(tombstone, checked=True))
@@ -131,7 +131,7 @@ class DeletionHolds:
             self._save()
 
     def vanish(self, copies: Iterable[Key]) -> None:
-        """Upstream does not serve the kind: every copy is at stake, and a human can see that from now on (S5.5a)."""
+        """Upstream does not serve the kind: hold every copy, so that an operator sees what is at stake (S5.5a)."""
         self.engage(KIND_MISSING)
         for key in copies:
             if self.held(key) in (None, KIND_MISSING) and not self.passed(key):
@@ -162,7 +162,7 @@ class DeletionHolds:
                 self._holds.clear(self._resource, key, reason=reason)
 
     def release(self, reason: HoldReason, keys: set[Key]) -> None:
-        """A human says that these objects are meant to be gone; a hold made by hand ends and the checks apply again."""
+        """Release a hold and let the deletions it blocks pass; after a hold made by hand the checks apply again."""
         vanished = self.vanished and reason is KIND_MISSING.reason
         if self._standing.pop(reason, None) is not None:
             self._save()
