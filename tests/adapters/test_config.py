@@ -237,7 +237,7 @@ WRONG_FILES = {
     "a: 1\nb: 'x\n": ":3: not YAML (",
     "a: 1\n---\nb: 2": ":2: not YAML (",
     "a: \x01": ": not YAML (",
-    "[" * 1000: ": not YAML (",
+    "[" * 1000: ":1: not YAML (nested deeper than 50 levels)",
 }
 
 
@@ -364,3 +364,13 @@ def test_looking_at_an_agent_needs_only_its_state_directory(place):
     assert state_dir({}, {}) == Path("/var/lib/crsyncer")
     with pytest.raises(ConfigError, match=r":1: stateDir has the wrong shape"):
         state_dir({"config": file(place, "stateDir: [a]")}, {})
+
+
+DEEP = [b"[" * 200_000, b"{a: " * 60_000, b"- " * 100_000, b"\n".join(b" " * level + b"a:" for level in range(400))]
+
+
+@pytest.mark.parametrize("text", DEEP, ids=["lists", "mappings", "items", "indented"])
+def test_a_file_nested_deeply_is_refused_in_one_line_and_ends_nothing(place, text):
+    (place / "deep").write_bytes(text)
+    assert f"{place}/deep:" in refusal(flags(place, config=str(place / "deep")))
+    assert "is not YAML" in refusal(flags(place, cloud_kubeconfig=str(place / "deep")))

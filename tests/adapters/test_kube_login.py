@@ -204,8 +204,9 @@ async def test_a_file_that_is_no_kubeconfig_is_refused_without_quoting_it(tmp_pa
     ):
         config.write_text(text)
         assert words in str(await refused(config))
-    config.write_bytes(b"\xff\xfe\x00")
-    await refused(config)
+    for content in (b"\xff\xfe\x00", b"[" * 200_000, b"- " * 100_000):
+        config.write_bytes(content)
+        assert "not YAML" in str(await refused(config))
 
 
 async def test_a_key_that_is_encrypted_or_of_another_certificate_is_refused(

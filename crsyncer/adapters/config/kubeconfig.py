@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from crsyncer.adapters.config.files import line_of, read
 from crsyncer.adapters.config.options import absolute
+from crsyncer.adapters.files import check_depth, line_of, read
 from crsyncer.errors import ConfigError
 
 
@@ -18,8 +18,9 @@ def read_kubeconfig(path: Path, context: str, *, place: str, context_place: str)
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     text = read(path, place)
     try:
+        check_depth(text, loader)
         content = yaml.load(text, Loader=loader)  # noqa: S506 - it is a safe loader
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"{place}: {path}{line_of(error)} is not YAML; allowed: a kubeconfig file") from None
     contexts = _named(content, "contexts", "context")
     if not contexts:

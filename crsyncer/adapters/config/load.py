@@ -8,9 +8,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from crsyncer.adapters.config.files import line_of, problem_of, read
 from crsyncer.adapters.config.kubeconfig import read_kubeconfig
 from crsyncer.adapters.config.options import K3S, OPTIONS, Given, Option, parse_path
+from crsyncer.adapters.files import check_depth, line_of, problem_of, read
 from crsyncer.errors import ConfigError
 
 _SERVICE_ACCOUNT = "var/run/secrets/kubernetes.io/serviceaccount"
@@ -155,8 +155,9 @@ def _read_config(path: Path, *, only: str = "") -> dict[str, Given]:
 
     text = read(path, "--config")
     try:
+        check_depth(text, yaml.SafeLoader)
         top = yaml.compose(text, Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, RecursionError) as error:
+    except yaml.YAMLError as error:
         raise ConfigError(f"{path}{line_of(error)}: not YAML ({problem_of(error)}); allowed: a YAML mapping") from None
     keys = {option.key: option for option in OPTIONS}
     sections = {key.split(".")[0] for key in keys if "." in key}

@@ -14,9 +14,11 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from crsyncer.adapters.files import check_depth
 from crsyncer.adapters.kube.proxy import proxy_for
 from crsyncer.errors import ConfigError
 
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 K3S = Path("/etc/rancher/k3s/k3s.yaml")
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -111,11 +113,13 @@ def _in_cluster(host: str, port: str) -> Kubeconfig:
 
 def _parse(path: Path) -> dict[str, Any]:
     try:
-        document = yaml.safe_load(path.read_bytes())
+        text = path.read_text()
+        check_depth(text, _LOADER)
+        document = yaml.load(text, Loader=_LOADER)  # noqa: S506 - it is a safe loader
     except OSError as error:
         hint = "k3s writes it for root only" if path == K3S else "check the path and its permissions"
         raise ConfigError(_why(error), hint=hint) from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError) as error:
         # The parser's text quotes the file, secrets included; the line number does not.
         mark = getattr(error, "problem_mark", None)
         raise ConfigError(f"not YAML (line {mark.line + 1})" if mark else "not YAML", hint=_VIEW) from None
