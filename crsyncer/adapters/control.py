@@ -168,7 +168,7 @@ def _read_line(client: socket.socket) -> Json:
 def _request(line: bytes) -> Json:
     """The JSON object of a request; raises SyncError where it is none, or one nested deeply.
 
-    The depth is bounded before the parser sees it: that one ends with a RecursionError, or with the whole process.
+    The depth is bounded before the JSON parser sees the text, because the parser is recursive.
     """
     depth = deepest = 0
     for character in line:
