@@ -72,8 +72,9 @@ async def test_what_belongs_to_somebody_else_is_refused_with_its_owner_and_the_r
 
 @ROOT_ONLY
 async def test_a_volume_that_belongs_to_root_is_used_by_a_user_who_may_write_to_it(tmp_path: Path) -> None:
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
+    for folder in (tmp_path, *tmp_path.parents):
+        if not folder.stat().st_mode & stat.S_IXOTH:
+            folder.chmod(0o755)
     directory = tmp_path / "volume"
     directory.mkdir()
     directory.chmod(0o777)
