@@ -24,11 +24,11 @@ from crsyncer.adapters.store.store import SqliteStore
 from crsyncer.console.collect import hold_facts, kind_facts, outbox_facts, side_facts
 from crsyncer.console.control import ControlCommands
 from crsyncer.console.report import Facts, StoreFacts, document
+from crsyncer.core.liveness import Progress, stuck
 from crsyncer.core.model import Json, Side
-from crsyncer.core.progress import Progress, stuck
 from crsyncer.core.twins import NAME
 from crsyncer.engine.engine import Engine
-from crsyncer.engine.progress import progress
+from crsyncer.engine.liveness import progress
 from crsyncer.errors import ConfigError
 
 log = logging.getLogger(__name__)
@@ -254,7 +254,7 @@ class Agent:
             self._adopt(outcome)
         for connection in self._engine.connections.values() if self._engine is not None else ():
             connection.cluster.refresh_credentials()
-            connection.hurry()
+            connection.retry_now()
         self._changed.set()
 
     def _adopt(self, settings: Settings) -> None:

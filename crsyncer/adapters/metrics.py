@@ -35,7 +35,7 @@ class Metrics:
         )
         self._bytes = self._make(Counter, "transfer_bytes", "Bytes on the wire, TLS included.", "side direction")
         self._reconnects = self._make(Counter, "reconnects", "Times that a lost side came back.", "side reason")
-        self._relists = self._make(Counter, "relists", "Lists of a kind.", "side resource reason")
+        self._informer_set = self._make(Counter, "relists", "Lists of a kind.", "side resource reason")
         self._resumes = self._make(Counter, "resumes", "Watches resumed from the stored position.", "side resource")
         self._events = self._make(Counter, "events", "Watch events.", "side resource type")
         self._writes = self._make(Counter, "writes", "Writes to objects.", "side resource verb result")
@@ -85,7 +85,7 @@ class Metrics:
 
     def relist(self, side: Side, resource: str, reason: str) -> None:
         """A kind was listed in full."""
-        self._relists.labels(side, resource, reason).inc()
+        self._informer_set.labels(side, resource, reason).inc()
 
     def resume(self, side: Side, resource: str) -> None:
         """A watch went on from the stored position."""

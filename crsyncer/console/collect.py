@@ -5,7 +5,7 @@ from dataclasses import replace
 from heapq import nsmallest
 
 from crsyncer.console.report import HoldFacts, KindFacts, OutboxFacts, SideFacts
-from crsyncer.core.guard import HeldGroup, Holds
+from crsyncer.core.holds import HeldGroup, Holds
 from crsyncer.core.model import Side
 from crsyncer.engine.deletion_holds import DELETION_HOLDS
 from crsyncer.engine.kind import Kind

@@ -74,7 +74,7 @@ class ControlCommands:
                 raise SyncError(f"the agent does not know the command {unknown!r}", hint="is it of another version?")
         if given["command"] in _ENDS_WAITS:
             for connection in self._connections.values():
-                connection.hurry()
+                connection.retry_now()
         if given["command"] in _CHANGES:
             await self._store.durable()
         return answer

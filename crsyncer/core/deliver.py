@@ -38,9 +38,9 @@ def deliver(
     seen, its status is no object    a subtree                            dead letter          S4.5
     seen                             any                                  send                 S4.1
 
-    A row of the store may be older than what upstream has, until every copy has been seen. Upstream has had another
-    status where it does not show the one it last acknowledged; where nobody remembers that one, the row comes from a
-    broken database and is as new as anything known.
+    A stored row may be older than upstream's status until every copy has been seen. If upstream does not show the
+    status that it last acknowledged, it has received another one. Without a record of that acknowledgement the
+    database was damaged, and the row counts as the newest status.
     """
     own = upstream.of(row.upstream_uid)
     if own is Gap.UNSEEN or downstream.found is Gap.UNSEEN or proof is Proof.UNCHECKED:

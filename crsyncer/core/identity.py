@@ -37,8 +37,8 @@ def evidence_in(name: str | None) -> dict[str, str]:
 def same_cluster(known: Evidence, found: Evidence) -> bool:
     """Judge by the strongest sort of evidence that both have.
 
-    A right that comes or goes is no other cluster. One CRD of several that is as it was proves the cluster, for uids
-    are never given twice; so a CRD that was made anew beside it does no harm.
+    A change of permissions does not mean another cluster. One CRD with the same uid proves that it is the same cluster,
+    because uids are never reused; another CRD may have been re-created meanwhile.
     """
     if KUBE_SYSTEM in known and KUBE_SYSTEM in found:
         return known[KUBE_SYSTEM] == found[KUBE_SYSTEM]

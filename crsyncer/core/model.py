@@ -1,4 +1,4 @@
-"""The words of every room: sides, keys, observations and what is remembered of a pair of objects."""
+"""Data types that all packages share: sides, keys, observations, and what is remembered of a pair of objects."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -1,9 +1,9 @@
 """How many writes at a time a side takes: as many as do not wait for each other (S9.5).
 
-A narrow line carries two writes as fast as sixteen: the others wait in it, and so does whatever is urgent behind them.
-What an answer takes beyond the best of its kind was such waiting. It is kept short as LEDBAT keeps it (RFC 6817):
-more at a time while nobody waits, clearly fewer when somebody did. Far away is not narrow: there all answers take long,
-and nobody waits. Time, in seconds, is an argument.
+On a slow link more parallel writes only make a queue, and urgent writes wait behind it. An answer that takes longer
+than the best recent answer of its verb has waited in that queue. As in LEDBAT (RFC 6817) the limit grows slowly while
+answers are as quick as the best, and drops when they get slower. A distant server is not a slow link: there every
+answer takes equally long. Time, in seconds, is an argument.
 """
 
 import math

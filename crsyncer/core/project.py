@@ -88,7 +88,7 @@ def _is_texts(value: Any) -> bool:
 
 
 def _deeper_than(raw: Json, levels: int) -> bool:
-    """Whether an object is nested more deeply, found without recursion: that is what cannot be afforded then."""
+    """Whether an object is nested more deeply. Without recursion: a deep object would overflow the stack."""
     layer: list[Any] = [raw]
     for _ in range(levels):
         items = (item for value in layer for item in (value.values() if isinstance(value, dict) else value))

@@ -71,7 +71,7 @@ class WorkQueue(Generic[K]):
     def add_at(self, key: K, when: float) -> None:
         """Look at the key again at a time, unless something happens to it before. The earliest time counts.
 
-        It comes back as urgent as it was when it was handed out; least of all where nobody has it.
+        The key keeps the priority that it was handed out with; without a worker it gets the lowest one.
         """
         due, priority = self._due.get(key, (None, Priority.AUDIT))
         if key in self._dirty or (due is not None and due <= when):
@@ -118,7 +118,7 @@ class WorkQueue(Generic[K]):
         self._failures[key] = failures + 1
         return failures
 
-    def hurry(self) -> None:
+    def retry_now(self) -> None:
         """Nobody waits for their time any more: every key that did is to be looked at now."""
         for key, (_, priority) in list(self._due.items()):
             self.add(key, priority)

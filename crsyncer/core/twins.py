@@ -44,7 +44,7 @@ class Twins:
     def saw(self, resource: str, key: Key, raw: Json, *, known: bool, met: float, now: float) -> bool:
         """An object is seen in the cloud; True when that shows a twin that was not noticed before.
 
-        `known`: we had it in observe before. `met`: when we met the server, by its clock; `now`: ours; in seconds.
+        `known`: we had seen it before. `met`: when we met the server, by its clock; `now`: ours; in seconds.
         """
         name, time = _last_write(raw, self._own)
         before = self._times.get((resource, key), 0.0)

@@ -1,6 +1,6 @@
 """List and watch as a state machine: what an answer, a line or an end means, and what to do next (S9.1, S9.2, S8.2).
 
-Holds no connection and no clock: the informer in `loop` carries answers in and does what comes out.
+Holds no connection and no clock: `runtime/listwatch.py` carries answers in and does what comes out.
 """
 
 import json
@@ -132,8 +132,8 @@ def read_replay(line: bytes, anchor: Anchor) -> Proof | Step | None:
 def unproven(step: Step) -> Proof | Step:
     """What a refused replay proves: nothing where the server has forgotten; else it says what to do.
 
-    Who keeps us out now would not have us watch either, and only a 410 is worth a list (S9.2). A 401 is about the side,
-    and not about the one collection that was asked.
+    A server that denies the replay also denies the watch; only a 410 needs a list (S9.2). A 401 is about the whole
+    side, and not about this one collection.
     """
     match step:
         case Relist(window=window):
@@ -201,8 +201,8 @@ def edition_of(raw: Json) -> Edition | None:
 def probe_wait(*, outage: float, failures: int, answered: bool, chance: float) -> float:
     """How long to wait, in seconds, before a side that is down is probed again (S9.1). `chance` is as of core.backoff.
 
-    One that does not answer is asked again after at most half of the `outage` so far, in seconds: a link that is up
-    for as long as it was down is met in every one of those phases. One lost a while ago is likely to be back soon.
+    One that does not answer is asked again after at most half of the `outage` so far, in seconds. So a link that
+    comes up for as long as it was down is always probed while it is up.
     One that answers with errors has other clients too, and is left alone for longer after each of the `failures`.
     """
     if answered:

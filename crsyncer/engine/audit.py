@@ -6,8 +6,8 @@ import random
 
 from crsyncer.core.queue import Priority
 from crsyncer.engine.cache import Cache
+from crsyncer.engine.informer_set import InformerSet
 from crsyncer.engine.reconciler import Reconciler
-from crsyncer.engine.relists import Relists
 from crsyncer.errors import SyncError
 from crsyncer.runtime.listwatch import Phase
 
@@ -17,10 +17,10 @@ log = logging.getLogger(__name__)
 class Auditor:
     """Audits one kind. `interval` is in seconds, more or less."""
 
-    def __init__(self, reconciler: Reconciler, *, cache: Cache, relists: Relists, interval: float) -> None:
+    def __init__(self, reconciler: Reconciler, *, cache: Cache, informer_set: InformerSet, interval: float) -> None:
         self._reconciler = reconciler
         self._cache = cache
-        self._relists = relists
+        self._informer_set = informer_set
         self._interval = interval
 
     async def run(self) -> None:
@@ -44,7 +44,7 @@ class Auditor:
         Live changes do not notice: a digest is taken beside the watch, and a list only where that shows something
         else. Raises SyncError when a side did not answer.
         """
-        for informer in self._relists.informers:
+        for informer in self._informer_set.informers:
             if informer.listwatch.phase is Phase.WATCHING and not await informer.agrees():
                 log.warning("%s %s is not what the watch has shown", informer.side, self._cache.policy.resource)
                 await informer.listwatch.fresh_list("audit")

@@ -143,9 +143,9 @@ class Cache:
             self._another_copy(key)
 
     def _another_copy(self, key: Key) -> None:
-        """The copy that had a status is gone, or was before it had one: that there is none now says nothing (S4.3).
+        """The copy was deleted or replaced: that the new copy has no status does not mean that one was removed (S4.3).
 
-        The next one counts its generations anew, too (S4.7); a status of the old one that still waits needs its own.
+        Its generations start anew as well (S4.7); a status of the old copy that still waits needs the old ones.
         """
         record = self.records.get(key)
         if record is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from crsyncer.core.guard import Holds
+from crsyncer.core.holds import Holds
 from crsyncer.core.model import Side
 from crsyncer.core.twins import Twins
 from crsyncer.ports import Observer, Store

@@ -8,7 +8,8 @@ from typing import Any
 
 from crsyncer.core.actions import Hold
 from crsyncer.core.backoff import Backoff
-from crsyncer.core.guard import Alive, DeletionWindow, is_mass
+from crsyncer.core.holds import DeletionWindow, is_mass
+from crsyncer.core.kind_served import Served
 from crsyncer.core.model import Key
 from crsyncer.engine.deletion_holds import KIND_MISSING, MASS_DELETION, DeletionHolds
 from crsyncer.engine.missing_kind import MissingKind
@@ -92,7 +93,7 @@ class DeletionCheck:
         batch |= self._batch()
         size = self._window.count(batch, asyncio.get_running_loop().time())
         copies = self._baseline = self._copies() if size == len(batch) else max(self._baseline, self._copies())
-        if alive is not Alive.YES or is_mass(size, copies):
+        if alive is not Served.YES or is_mass(size, copies):
             return await self._look_again(batch, alive)
         told = {key for key in batch if self._deletion_holds.told(key)}
         passed = self._let_pass(told)
@@ -103,7 +104,7 @@ class DeletionCheck:
         await self._durable()
         return passed
 
-    async def _look_again(self, batch: set[Key], alive: Alive) -> frozenset[Key]:
+    async def _look_again(self, batch: set[Key], alive: Served) -> frozenset[Key]:
         """A mass deletion, or one that discovery does not vouch for: a fresh list must show the objects gone.
 
         Raises Unsure when the connection is lost meanwhile: the list is asked for again once it is back. A list that
@@ -114,13 +115,13 @@ class DeletionCheck:
         """
         failures = 0
         while True:
-            if alive is not Alive.YES:
+            if alive is not Served.YES:
                 batch |= self._batch()
                 await asyncio.sleep(_SECOND_LOOK_SECONDS)
             try:
                 hold = await self._listed()
             except Unsure:
-                await self._connection.while_up(self._connection.verified(since=asyncio.get_running_loop().time()))
+                await self._connection.while_up(self._connection.wait_probed(since=asyncio.get_running_loop().time()))
                 failures += 1
                 if failures == _LIST_TRIES:
                     return self._hold(batch, MASS_DELETION)
@@ -128,9 +129,9 @@ class DeletionCheck:
                 continue
             if hold is not None:
                 return self._hold(batch, hold)
-            if alive is Alive.YES or batch.issuperset(self._batch()):
+            if alive is Served.YES or batch.issuperset(self._batch()):
                 break
-        if alive is Alive.UNHEARD_OF and await self._missing_kind.alive() is not alive:
+        if alive is Served.UNHEARD_OF and await self._missing_kind.alive() is not alive:
             self._missing_kind.gone()  # it was not served for a while, so the list proves nothing
             return self._hold(batch, KIND_MISSING)
         passed = self._let_pass(batch)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from crsyncer.core.actions import Hold, HoldReason
-from crsyncer.core.guard import HeldGroup, Holds
+from crsyncer.core.holds import HeldGroup, Holds
 from crsyncer.core.model import Gap, Key, Tombstone
 from crsyncer.engine.cache import Cache
 from crsyncer.ports import Store
@@ -26,7 +26,7 @@ MANUAL = Hold(HoldReason.MANUAL, "somebody holds back every deletion of this kin
 DELETION_HOLDS = {hold.reason: hold for hold in (KIND_MISSING, MASS_DELETION, RESTORED, MANUAL)}
 """What deletions are held for, by reason. Only these can be released: the others end when their cause does.
 
-Their hint needs the hold's id, so `core.reasons` has it.
+Their hint needs the hold's id, so `console/reasons.py` has it.
 """
 
 ISSUED = "holds-issued"
@@ -140,7 +140,7 @@ class DeletionHolds:
     def reappear(self, lacking: set[Key]) -> None:
         """Upstream serves the kind again: copies that it came back without stay held, each for itself.
 
-        The list that shows their absence shows what became of them with their kind, and not that somebody meant it.
+        A list that lacks them shows that they went with the kind, not that somebody meant to delete them.
         """
         hold_id, since = self._standing.pop(KIND_MISSING.reason)
         for key in lacking:

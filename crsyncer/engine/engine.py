@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 from crsyncer.core.calls import Call
-from crsyncer.core.guard import Holds
+from crsyncer.core.holds import Holds
 from crsyncer.core.model import Side
 from crsyncer.core.twins import Twins
 from crsyncer.engine.context import EngineContext
@@ -18,7 +18,7 @@ from crsyncer.runtime.resume_check import ResumeCheck
 
 
 class Engine:
-    """The same wherever the hands lead: to two API servers and a disk, or to a world that was made up.
+    """The whole engine of one agent. It works the same with real clusters and with simulated ones.
 
     `clock` is Unix time in seconds, `watch_timeout` and `audit_interval` are in seconds; `noticed` is called when there
     is news for `status`; `boot` names this boot of the robot, "" where it is not known; `name` is the agent's, as API

@@ -18,7 +18,7 @@ from crsyncer.errors import Unsure
 from crsyncer.ports import Observer
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.listwatch import ListWatch
-from crsyncer.runtime.relister import Listing
+from crsyncer.runtime.paged_list import Listing
 from crsyncer.runtime.resume_check import ResumeCheck
 from crsyncer.runtime.sink import Coverage
 
@@ -67,7 +67,7 @@ class Informer:
         self.side = side
         self.relists = 0
         self.expiries = 0
-        """Relists because the server has no history any more: it, or the CRD, was started anew or changed."""
+        """InformerSet because the server has no history any more: it, or the CRD, was started anew or changed."""
         self.resumes = 0
         self._connection = connection
         self._policy = policy
@@ -157,7 +157,7 @@ class Informer:
                 if not self._is_known(edition):
                     odd.append(edition)
 
-        listing = await self.listwatch.relister.read(calls.PARTIAL_LIST, take)
+        listing = await self.listwatch.paged_list.read(calls.PARTIAL_LIST, take)
         if not isinstance(listing, Listing) or not listing.consistent:
             raise Unsure(f"the {self.side} did not list {self._path} in time")
         version = listing.resource_version
@@ -187,7 +187,7 @@ class Informer:
 
     def _meet(self) -> None:
         known = self._cache.cursors.get((self.side, self.namespace))
-        if known is not None and known.identity != self._connection.known_as:
+        if known is not None and known.identity != self._connection.cluster_identity:
             # A human has accepted it: nothing of it is older than what we know, whatever its numbers say.
             self._rewind(Rewind.REBUILT)
 
@@ -228,7 +228,7 @@ class Informer:
         """Show the cache what changed; a deletion's last state first, it may carry the last status."""
         seen = (str(raw["metadata"].get("uid", "")), raw["metadata"]["resourceVersion"])
         if seen == self._seen:
-            return  # told twice: behind the cursor, where a crash in the middle of it would not be made good
+            return  # a duplicate: the cursor is past it, so no replay could repair a crash during a second handling
         self._observer.event(self.side, self._policy.resource, event_type)
         gone = event_type is EventType.DELETED
         self._seen = seen
@@ -285,7 +285,7 @@ class Informer:
 
     def _cursor(self, version: str) -> Cursor:
         return Cursor(
-            self._connection.known_as or "",
+            self._connection.cluster_identity or "",
             self._path,
             self._policy.projection,
             version,

@@ -18,10 +18,10 @@ from crsyncer.engine.context import EngineContext
 from crsyncer.engine.deletion_check import DeletionCheck
 from crsyncer.engine.deletion_holds import MANUAL, DeletionHolds
 from crsyncer.engine.informer import Informer, Rewind
+from crsyncer.engine.informer_set import InformerSet
 from crsyncer.engine.missing_kind import MissingKind
 from crsyncer.engine.outcomes import CHECK, CONTENT
 from crsyncer.engine.reconciler import Reconciler
-from crsyncer.engine.relists import Relists
 from crsyncer.engine.restores import Restores
 from crsyncer.runtime.dispatcher import Job
 from crsyncer.runtime.sink import Coverage
@@ -51,12 +51,12 @@ class Kind:
         self._down = context.connections[policy.downstream]
         self._deletion_holds = DeletionHolds(self.cache, store=context.store, holds=context.holds, clock=context.clock)
         self._tasks = asyncio.TaskGroup()
-        self._relists = Relists(self.cache, spawn=self.spawn)
+        self._informer_set = InformerSet(self.cache, spawn=self.spawn)
         self._missing_kind = MissingKind(
             self._up,
             cache=self.cache,
             deletion_holds=self._deletion_holds,
-            relists=self._relists,
+            informer_set=self._informer_set,
             store=context.store,
             ended=self._kind_is_back,
             spawn=self.spawn,
@@ -85,13 +85,13 @@ class Kind:
             self.reconciler,
             cache=self.cache,
             deletion_holds=self._deletion_holds,
-            relists=self._relists,
+            informer_set=self._informer_set,
             holds=context.holds,
         )
         self._auditor = Auditor(
-            self.reconciler, cache=self.cache, relists=self._relists, interval=context.audit_interval
+            self.reconciler, cache=self.cache, informer_set=self._informer_set, interval=context.audit_interval
         )
-        self.informers = self._relists.informers
+        self.informers = self._informer_set.informers
         self.informers += [
             Informer(
                 context.connections[side],
@@ -122,13 +122,13 @@ class Kind:
 
     def on(self, side: Side) -> list[Informer]:
         """The informers of one side."""
-        return self._relists.on(side)
+        return self._informer_set.on(side)
 
     async def run(self) -> None:
         """Keep the kind in agreement, forever. Its jobs, lists and questions end with this task."""
         async with self._tasks:
             self.spawn(self._missing_kind.run())
-            self.spawn(self._missing_kind.kind_alive.run())
+            self.spawn(self._missing_kind.served_check.run())
             for informer in self.informers:
                 self.spawn(informer.listwatch.run())
             self.spawn(self._auditor.run())
@@ -172,7 +172,7 @@ class Kind:
 
     async def relist(self, reason: str, *sides: Side) -> None:
         """Return after a fresh, consistent list of these sides; raises as `ListWatch.fresh_list` does."""
-        await self._relists.fresh(reason, *sides)
+        await self._informer_set.fresh(reason, *sides)
 
     def resend(self) -> None:
         """The cloud is spoken to in another way than before: what it has of our statuses is an open question (S4.6)."""
@@ -227,7 +227,7 @@ class Kind:
             copy = self.cache.views[self.policy.downstream].get(key)
             stamp = None if copy is None else copy.stamp
             if raw is not None and stamp is not None and stamp.upstream_uid != raw["metadata"]["uid"]:
-                self._missing_kind.kind_alive.doubt()  # its successor may have come with the kind's
+                self._missing_kind.served_check.doubt()  # its successor may have come with the kind's
             self.reconciler.outcomes.event_arrived(job)
             if key in self.cache.pending:
                 # What was refused before may be taken now (S10).
@@ -245,7 +245,10 @@ class Kind:
             self._context.dispatchers[self.policy.upstream].add(job._replace(half=CHECK), Priority.DELETION)
 
     def _overheard(self, side: Side, key: Key, raw: Json, live: bool) -> None:
-        """Who else writes what is this robot's alone has its identity, too. (Every robot writes an unfiltered kind.)"""
+        """Notice another agent that writes objects which only this robot writes: it has the same identity.
+
+        Unfiltered kinds are not judged, because every robot writes their status.
+        """
         policy, context = self.policy, self._context
         stamp = stamp_of(raw)
         signed = policy.upstream is Side.ROBOT and stamp is not None and stamp.robot == policy.robot
@@ -260,26 +263,26 @@ class Kind:
         self._missing_kind.covered(side)
         if side is self.policy.downstream:
             self._confirm_outbox()
-            if self._relists.complete(side):
+            if self._informer_set.complete(side):
                 # A change of the CRD has it listed anew, and may change what it takes.
                 self.reconciler.outcomes.refused.clear()
         else:
-            if self._relists.complete(side):
-                self._missing_kind.kind_alive.doubt()
+            if self._informer_set.complete(side):
+                self._missing_kind.served_check.doubt()
             if self._up.up.is_set():
                 # What has happened meanwhile arrives now, oldest first: hear it out, for deletions go first (S7.2).
                 self._context.dispatchers[self.policy.downstream].pause(_HEARING_SECONDS)
         self._restore.covered(side)
-        everywhere = self._relists.complete(side)
+        everywhere = self._informer_set.complete(side)
         for key in self.cache.known_keys() if everywhere else self._affected(side, namespace):
             self.reconciler.enqueue(key)
         self._restore.end()
 
     def _affected(self, side: Side, namespace: str) -> Iterator[Key]:
-        """What there may be something else to do about, or to say of, since a side is covered otherwise there.
+        """The keys whose plan may change when a side's coverage of a namespace changes.
 
-        Where nothing is heard any more, an object that was seen is known as before, and one that was absent is unseen.
-        A copy is made again without waiting for its last status to go first (S5.2).
+        After a lost connection these are not the objects that are cached on that side and have no outbox row: what was
+        seen is known as before. A copy is then created without waiting for its last status to go first (S5.2).
         """
         lost = self.cache.coverage(side, namespace) is Coverage.NONE
         for key in self.cache.known_keys():
@@ -290,15 +293,15 @@ class Kind:
     def _confirm_outbox(self) -> None:
         """What waited when the agent stopped is sent when every copy has been seen: the store may be an older one."""
         downstream = self.policy.downstream
-        if self._relists.complete(downstream):
+        if self._informer_set.complete(downstream):
             self.reconciler.outbox.check()
-        elif self.reconciler.outbox.unchecked and Coverage.NONE not in self._relists.coverages(downstream):
-            self._relists.want(downstream, "outbox")
+        elif self.reconciler.outbox.unchecked and Coverage.NONE not in self._informer_set.coverages(downstream):
+            self._informer_set.want(downstream, "outbox")
 
     def _went_back(self, side: Side, how: Rewind) -> None:
         self._restore.begin(side, how)
         if side is self.policy.upstream:
-            self._missing_kind.kind_alive.forget()  # now that what the side lost is held for another reason
+            self._missing_kind.served_check.forget()  # now that what the side lost is held for another reason
 
     def _kind_is_back(self) -> None:
         for key in self.cache.known_keys():
@@ -320,4 +323,4 @@ class Kind:
         """The copy's object may be gone or newer, but a resumed watch is no proof: one list, for all such copies."""
         self._restore.settled(key)
         if self.cache.coverage(self.policy.upstream, key.namespace) is Coverage.RESUMED:
-            self._relists.want(self.policy.upstream, "orphan")
+            self._informer_set.want(self.policy.upstream, "orphan")

@@ -105,7 +105,7 @@ class Kinds:
 
     def cursor(self) -> str | None:
         """Kept in memory only: the CRDs are few, and on the robot itself."""
-        return self._version if self._identity == self._context.connections[Side.ROBOT].known_as else None
+        return self._version if self._identity == self._context.connections[Side.ROBOT].cluster_identity else None
 
     def newest(self) -> int:
         """CRDs are never written."""
@@ -114,7 +114,7 @@ class Kinds:
     def moved(self, resource_version: str | None) -> None:
         """Remember up to where the CRDs are known."""
         self._version = resource_version
-        self._identity = self._context.connections[Side.ROBOT].known_as
+        self._identity = self._context.connections[Side.ROBOT].cluster_identity
 
     def anchor(self) -> Anchor | None:
         """The newest CRD: they are all remembered by their versions."""
@@ -264,10 +264,10 @@ class Kinds:
     async def _load(self, row: KindEntry, policy: Policy) -> Kind:
         loaded = await self._context.store.load(policy.resource)
         kind = Kind(policy, namespaces=self.namespaces, context=self._context, loaded=loaded)
-        known_as = f"crd:{policy.resource}"
-        if policy.upstream is Side.ROBOT and self._context.store.get_meta(known_as) not in (None, row.uid):
+        cluster_identity = f"crd:{policy.resource}"
+        if policy.upstream is Side.ROBOT and self._context.store.get_meta(cluster_identity) not in (None, row.uid):
             kind.vanished()  # made anew: what it lacks went with the CRD before it (S5.5)
-        self._context.store.put_meta(known_as, row.uid)
+        self._context.store.put_meta(cluster_identity, row.uid)
         log.info("%s %s is synced, spec from the %s", policy.resource, policy.version, policy.upstream)
         return kind
 
@@ -336,7 +336,7 @@ class Kinds:
                 upstream = informer.side is row.policy.upstream
                 missing = row.kind is not None and row.kind.kind_missing and upstream
                 if missing or informer.listwatch.phase is Phase.MISSING:
-                    self._context.connections[informer.side].witnessed(row.policy.resource)
+                    self._context.connections[informer.side].forget_crd_uid(row.policy.resource)
         self._tell()
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from crsyncer.core.backoff import Backoff
 from crsyncer.core.decide import decide
-from crsyncer.core.guard import Alive
+from crsyncer.core.kind_served import Served
 from crsyncer.core.model import Gap, Key, Observation, Side
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.deletion_holds import KIND_MISSING, DeletionHolds
 from crsyncer.engine.informer import Informer
-from crsyncer.engine.kind_alive import KindAlive
-from crsyncer.engine.relists import Relists
+from crsyncer.engine.informer_set import InformerSet
+from crsyncer.engine.served_check import ServedCheck
 from crsyncer.errors import SyncError
 from crsyncer.ports import Store
 from crsyncer.runtime.connection import Connection
@@ -40,17 +40,19 @@ class MissingKind:
         *,
         cache: Cache,
         deletion_holds: DeletionHolds,
-        relists: Relists,
+        informer_set: InformerSet,
         store: Store,
         ended: Callable[[], None],
         spawn: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
-        self.kind_alive = KindAlive(connection, policy=cache.policy, store=store, replaced=self._replaced, spawn=spawn)
+        self.served_check = ServedCheck(
+            connection, policy=cache.policy, store=store, replaced=self._replaced, spawn=spawn
+        )
         self._connection = connection
         self._cache = cache
         self._policy = cache.policy
         self._deletion_holds = deletion_holds
-        self._relists = relists
+        self._informer_set = informer_set
         self._ended = ended
         self._stale = False
         """Whether the CRD was deleted or replaced for certain, and upstream has not been listed since it is back."""
@@ -62,10 +64,10 @@ class MissingKind:
         """Whether a list that proves no absence stands between what was known and the watches."""
         self._poke = asyncio.Event()
 
-    async def alive(self) -> Alive:
+    async def alive(self) -> Served:
         """Whether upstream serves the kind; raises Unsure when it did not answer. A no holds every deletion."""
-        alive = await self.kind_alive.alive()
-        if alive is Alive.NO:
+        alive = await self.served_check.alive()
+        if alive is Served.NO:
             self.gone(certain=True)
         return alive
 
@@ -89,7 +91,7 @@ class MissingKind:
         """Upstream serves the kind by another CRD than before: only a list from now on shows what came back."""
         self._stale = True
         self._deletion_holds.vanish(())
-        for informer in self._relists.on(self._policy.upstream):
+        for informer in self._informer_set.on(self._policy.upstream):
             informer.disown()
         self._poke.set()
 
@@ -98,7 +100,7 @@ class MissingKind:
         if side is not self._policy.upstream:
             self.check()
         else:
-            self._note_resume(self._relists.on(side), self._relists.coverages(side))
+            self._note_resume(self._informer_set.on(side), self._informer_set.coverages(side))
         if self._deletion_holds.vanished:
             self._poke.set()
 
@@ -139,19 +141,19 @@ class MissingKind:
     async def _over(self) -> bool:
         """End the hold if the kind is back; whether it is. Raises SyncError where that is not known."""
         upstream, downstream = self._policy.upstream, self._policy.downstream
-        if self._missing() or await self.alive() is Alive.NO:
+        if self._missing() or await self.alive() is Served.NO:
             return False
         if self._stale:
-            await self._relists.fresh("vanished", upstream)
+            await self._informer_set.fresh("vanished", upstream)
             self._stale = False
         elif self._resumed_at is not None:
             await asyncio.sleep(self._resumed_at + _STEADY_SECONDS - asyncio.get_running_loop().time())
             if self._resumed_at is not None and not self._stale:
                 return self._end(set())
         for side in (upstream, downstream):
-            if not self._relists.complete(side):
-                await self._relists.fresh("vanished", side)
-        if self._missing() or self._stale or not all(map(self._relists.complete, Side)):
+            if not self._informer_set.complete(side):
+                await self._informer_set.fresh("vanished", side)
+        if self._missing() or self._stale or not all(map(self._informer_set.complete, Side)):
             return False
         return self._end({key for key in self._at_stake() if self._cache.observe(upstream, key).found is Gap.ABSENT})
 
@@ -169,11 +171,11 @@ class MissingKind:
         return True
 
     def _missing(self) -> bool:
-        return any(r.listwatch.phase is Phase.MISSING for r in self._relists.on(self._policy.upstream))
+        return any(r.listwatch.phase is Phase.MISSING for r in self._informer_set.on(self._policy.upstream))
 
     def _replaced(self) -> None:
         self.replaced()
-        self._relists.want(self._policy.upstream, "vanished", anew=True)
+        self._informer_set.want(self._policy.upstream, "vanished", anew=True)
 
     def _at_stake(self) -> Iterator[Key]:
         """The copies that would be deleted without upstream; an orphan that never was a copy is none of them."""

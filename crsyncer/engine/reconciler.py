@@ -19,7 +19,7 @@ from crsyncer.core.actions import (
     Why,
 )
 from crsyncer.core.decide import decide
-from crsyncer.core.guard import DriftBrake
+from crsyncer.core.drift import DriftLimiter
 from crsyncer.core.model import Gap, Key
 from crsyncer.core.policy import Policy
 from crsyncer.core.project import status_value
@@ -75,7 +75,7 @@ class Reconciler:
             store=context.store,
             confirm=self._confirm,
         )
-        self._drift = DriftBrake()
+        self._drift = DriftLimiter()
         self._deletion_holds = deletion_holds
         self._deletion_check = deletion_check
         self._settled = settled

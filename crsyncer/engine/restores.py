@@ -3,13 +3,13 @@
 import logging
 
 from crsyncer.core.actions import Delete, HoldReason
-from crsyncer.core.guard import Holds
+from crsyncer.core.holds import Holds
 from crsyncer.core.model import Key, Side
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.deletion_holds import RESTORED, DeletionHolds
 from crsyncer.engine.informer import Rewind
+from crsyncer.engine.informer_set import InformerSet
 from crsyncer.engine.reconciler import Reconciler
-from crsyncer.engine.relists import Relists
 from crsyncer.runtime.sink import Coverage
 
 log = logging.getLogger(__name__)
@@ -19,13 +19,19 @@ class Restores:
     """Restores of one kind's two sides."""
 
     def __init__(
-        self, reconciler: Reconciler, *, cache: Cache, deletion_holds: DeletionHolds, relists: Relists, holds: Holds
+        self,
+        reconciler: Reconciler,
+        *,
+        cache: Cache,
+        deletion_holds: DeletionHolds,
+        informer_set: InformerSet,
+        holds: Holds,
     ) -> None:
         self._reconciler = reconciler
         self._cache = cache
         self._policy = cache.policy
         self._deletion_holds = deletion_holds
-        self._relists = relists
+        self._informer_set = informer_set
         self._holds = holds
         self._rewound: set[Side] = set()
         """Sides that were found older, or other, than they were, and have not been listed since."""
@@ -51,7 +57,7 @@ class Restores:
         """What a missing object means has changed on a side: its copies are compared with all they may have lost."""
         if side in self._rewound:
             self._reconciler.unverified |= set(self._cache.views[self._policy.downstream])
-            if self._relists.complete(side):
+            if self._informer_set.complete(side):
                 self._rewound.discard(side)
 
     def settled(self, key: Key) -> None:
@@ -62,21 +68,20 @@ class Restores:
     def end(self, settled: Key | None = None) -> None:
         """After a restore deletions are held only as long as there are any, those of `settled` aside.
 
-        What the restored side lost is exactly what a complete list of it does not show. When that takes no copy,
-        whatever vanishes later is deleted later, by somebody who means the cluster as it is now. A hold that went on
-        unseen would catch that one.
+        A complete list does not show what the restore lost. If no copy would be deleted for that, the hold ends:
+        whatever is deleted later is deleted on purpose, and a hold that went on would keep that back.
         """
         group = self._holds.group(self._policy.resource, HoldReason.RESTORED)
         if not self._deletion_holds.stands(HoldReason.RESTORED) or (group is not None and group.keys - {settled}):
             return
         upstream, downstream = self._policy.upstream, self._policy.downstream
-        if Coverage.NONE in self._relists.coverages(upstream) | self._relists.coverages(downstream):
+        if Coverage.NONE in self._informer_set.coverages(upstream) | self._informer_set.coverages(downstream):
             return
         self._open = bool(self._reconciler.creating)  # what is being made may turn out to be what was lost
         if self._open:
             return
-        if not self._relists.complete(upstream):
-            self._relists.want(upstream, "restored")
+        if not self._informer_set.complete(upstream):
+            self._informer_set.want(upstream, "restored")
         elif not any(isinstance(self._reconciler.plan(k).content, Delete) for k in self._cache.views[downstream]):
             log.info("%s: the restored %s costs no copy: nothing is held", self._policy.resource, upstream)
             self._deletion_holds.release(HoldReason.RESTORED, set())

@@ -81,7 +81,7 @@ class Connection:
         self.error: str | None = None
         self.hint = ""
         self.reconnects = 0
-        self.known_as: str | None = store.get_meta(f"identity:{name}")
+        self.cluster_identity: str | None = store.get_meta(f"identity:{name}")
         """The identity of the cluster at the first connection. Cursors carry it, whatever is learned later (S6.2)."""
         self.revision = 0
         """The cluster's resourceVersion at the last probe that showed one; 0 when none does."""
@@ -101,13 +101,13 @@ class Connection:
         self._probe = probe
         self._probing = Probe(self._ask)
         self._complete = True
-        """Whether the last probe showed all that the server can show; if not, `verified` waits for the next."""
+        """Whether the last probe showed all that the server can show; if not, `wait_probed` waits for the next."""
         self._crds = crds
         self._clock = clock
         self._doubt = asyncio.Event()
         self._hurry = asyncio.Event()
         self._evidence = f"evidence:{name}"
-        self._known: Evidence = store.get_meta(self._evidence) or evidence_in(self.known_as)
+        self._known: Evidence = store.get_meta(self._evidence) or evidence_in(self.cluster_identity)
         self._found: Evidence = {}
         self._asked: set[str] = set()
         """The CRDs whose uids have been read."""
@@ -120,7 +120,7 @@ class Connection:
         self._was_connected = False
         self._patience = 0.0
         self._callers: list[tuple[float, asyncio.Future[None]]] = []
-        """The callers of `verified`: each waits for a probe that began after its time."""
+        """The callers of `wait_probed`: each waits for a probe that began after its time."""
 
     async def run(self) -> None:
         """Connect, and reconnect whenever the connection is lost; never returns."""
@@ -147,7 +147,7 @@ class Connection:
             patience = spread(self._patience, random.random())  # noqa: S311
             await asyncio.wait_for(self._hurry.wait(), patience + seconds)
 
-    def hurry(self) -> None:
+    def retry_now(self) -> None:
         """End every wait for this server: an operator gave a command, or the settings were read again (S9.1)."""
         self._hurry.set()
         self.waits.end()
@@ -170,7 +170,7 @@ class Connection:
         self._identity_due = True
         self._doubt.set()
 
-    async def verified(self, *, since: float) -> None:
+    async def wait_probed(self, *, since: float) -> None:
         """Return when a probe that began after `since` has just found the side connected (S8.2).
 
         `since` is event loop time, in seconds.
@@ -187,7 +187,7 @@ class Connection:
         await answer
 
     async def while_up(self, work: Awaitable[T]) -> T:
-        """What the work comes to; raises Unsure as soon as the side is down, or it might wait for as long as that."""
+        """Return the result of the work; raise Unsure when the connection goes down, rather than wait for that long."""
         task, lost = asyncio.ensure_future(work), asyncio.ensure_future(self.down.wait())
         try:
             await asyncio.wait({task, lost}, return_when=asyncio.FIRST_COMPLETED)
@@ -224,9 +224,9 @@ class Connection:
         if self.state is ConnectionState.IDENTITY_CHANGED:
             self._name(name_of(self._found))
             self._know(self._found)
-            self.hurry()
+            self.retry_now()
 
-    def witnessed(self, resource: str) -> None:
+    def forget_crd_uid(self, resource: str) -> None:
         """A kind was seen to be missing: its CRD may come back as another, and the cluster is the same."""
         evidence = crd_evidence(resource)
         if evidence in self._known:
@@ -296,7 +296,7 @@ class Connection:
                 "point the kubeconfig back, or accept the new cluster with: crsyncer holds release " + self.name,
             )
             return False
-        if self.known_as is None:
+        if self.cluster_identity is None:
             self._name(name_of(found))
         self._know(merged(self._known, found))
         if not self._was_connected:
@@ -353,7 +353,7 @@ class Connection:
         return reply
 
     def _name(self, name: str) -> None:
-        self.known_as = name
+        self.cluster_identity = name
         self._store.put_meta(f"identity:{self.name}", name)
 
     def _know(self, evidence: Evidence) -> None:

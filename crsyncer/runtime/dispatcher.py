@@ -14,8 +14,8 @@ from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.waits import Patience
 
 _AGAIN = 8
-"""Places of a kind that jobs may have which have failed before. An object that is stuck gives its place back when its
-request times out; without the others' half, so many of them would have their kind wait for that again and again."""
+"""Maximum number of retried jobs of one kind that run at once. The other slots stay free for new jobs: a retried job
+may hold its slot until its request times out."""
 _CROWDED_SECONDS = 0.25
 
 
@@ -30,8 +30,8 @@ class Job(NamedTuple):
 class Dispatcher:
     """Runs the jobs that write to one side: as many quick ones at a time as its pace says, and 16 of any one kind.
 
-    Work that takes longer than the line explains gives its place to others, and a kind with nothing under way may
-    always begin: what is stuck never delays the rest (S9.5).
+    A job that is slower than expected for this link no longer counts against the limit, and a kind without running
+    jobs may start one: a job that is stuck never delays the rest (S9.5).
     The number of a kind's jobs is bounded and not their time: a slow connection needs its time, and what a request may
     have done is known only when it is over.
     """
@@ -146,7 +146,7 @@ class Dispatcher:
 
     def _hurry(self) -> None:
         """Nothing waits for its time any more."""
-        self._queue.hurry()
+        self._queue.retry_now()
         self._wake.set()
 
     def _free(self, resource: Hashable) -> bool:

@@ -13,9 +13,9 @@ from typing import Any, cast
 from crsyncer.core import calls
 from crsyncer.core.backoff import RETRY, Backoff, spread
 from crsyncer.core.calls import Call
+from crsyncer.core.liveness import Progress
 from crsyncer.core.model import Key
 from crsyncer.core.pages import PageLimit
-from crsyncer.core.progress import Progress
 from crsyncer.core.watch import (
     Anchor,
     Denied,
@@ -34,7 +34,7 @@ from crsyncer.core.watch import (
 )
 from crsyncer.errors import NotAllowed, Refused, Unsure
 from crsyncer.runtime.connection import Connection
-from crsyncer.runtime.relister import Listing, Relister
+from crsyncer.runtime.paged_list import Listing, PagedList
 from crsyncer.runtime.resume_check import ResumeCheck, nothing
 from crsyncer.runtime.sink import Coverage, Sink
 from crsyncer.runtime.waits import first_of
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 _GRACE_SECONDS = 15
 _UNSERVED = Backoff(1.0, 30.0)
-"""Where a kind is not served or not allowed: whoever has just mended that is watching."""
+"""Where a kind is not served or not allowed. Retry soon: the administrator who fixed it waits for the result."""
 _SPREAD_SECONDS = 5.0
 """Over how long the robots of a cloud spread a list that all of them need: a live change waits half of it."""
 _STEADY_SECONDS = 1.0
@@ -69,7 +69,7 @@ class Phase(StrEnum):
 
 
 class ListWatch:
-    """Keeps a sink true, forever. `watch_timeout` is in seconds, for one watch; `single` is as of Relister."""
+    """Keeps a sink true, forever. `watch_timeout` is in seconds, for one watch; `single` is as of PagedList."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class ListWatch:
         watch_timeout: int,
     ) -> None:
         self.connection = connection
-        self.relister = Relister(connection, sink, path=path, selector=selector, page=page, single=single)
+        self.paged_list = PagedList(connection, sink, path=path, selector=selector, page=page, single=single)
         self.phase = Phase.WAITING
         self.message = ""
         self.open_watch: Progress | None = None
@@ -228,7 +228,7 @@ class ListWatch:
         # Whoever waits for a list goes on waiting where the server only asked for patience.
         if self._wanted and self._reason == _UNVERIFIED and not self._awaiting:
             # Before the pause the side could not say its revision; a list is needed only if it still cannot.
-            await self.connection.verified(since=asyncio.get_running_loop().time())
+            await self.connection.wait_probed(since=asyncio.get_running_loop().time())
             self._wanted = self.connection.revision == 0
         wanted, self._wanted = self._wanted or bool(self._awaiting), False
         version = None if wanted else self._sink.cursor()
@@ -251,11 +251,10 @@ class ListWatch:
         """What speaks against going on from the cursor; a watch would not say (S8.2). None: nothing."""
         # What is written while a probe is on its way may be newer than its answer: only what was known before counts.
         known = self._known()
-        await self.connection.verified(since=self._ended_at)
+        await self.connection.wait_probed(since=self._ended_at)
         if self.connection.revision < known:
-            await self.connection.verified(
-                since=asyncio.get_running_loop().time()
-            )  # the last probe may be the older one
+            # The last probe may be the older one.
+            await self.connection.wait_probed(since=asyncio.get_running_loop().time())
         if self.connection.revision == 0:
             return Relist(_UNVERIFIED)
         if self.connection.revision < known:
@@ -297,7 +296,7 @@ class ListWatch:
         self._set(Phase.LISTING, "")
         self._sink.relisted(self._reason)
         known = self._known()
-        listing = await self.relister.deliver()
+        listing = await self.paged_list.deliver()
         if not isinstance(listing, Listing):
             return listing
         version = listing.resource_version

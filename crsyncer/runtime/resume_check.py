@@ -5,8 +5,8 @@ from the cursor says nothing of what happened in the new history before it (meas
 watch had shown is asked for again, by a watch from right before its resourceVersion: the same history begins with that
 very object, and another cannot, for it has something else, or nothing, at that revision.
 
-Each kind asks for an object of its own, which it had seen when its watch ended. What others have seen since, or what
-was written since, may be of the new history, and would prove that one. The question costs 1.2 KB, whatever the number
+Each kind asks for an object that it had seen before its watch ended. A later object may belong to the new history and
+would wrongly confirm it. The question costs 1.2 KB, whatever the number
 of objects (measured), and a connection.
 """
 
@@ -31,9 +31,9 @@ def nothing(path: str, selector: str) -> Anchor:
 class ResumeCheck:
     """Asks one side to prove its history.
 
-    Where the server has forgotten the anchor, nothing is proven, and the kind has to be listed: a digest. What the
-    server then says it remembers is noted (`accept`), so that a quiet kind is listed once for each start of an API
-    server, and not for each flap of the connection (`accepts`): a restore comes with a start.
+    If the server has forgotten the anchor, nothing is proven and the kind is listed (a digest). The oldest revision
+    that the server then remembers is noted (`accept`), so that a quiet kind is listed once per start of an API
+    server and not once per flap (`accepts`): a restore always comes with a start.
     """
 
     def __init__(self, connection: Connection, *, store: MetaStore) -> None:
@@ -43,9 +43,9 @@ class ResumeCheck:
     async def ask(self, anchor: Anchor) -> Proof | Step:
         """Whether the history is that of an object, or of `nothing`; or the step to take when that was not answered.
 
-        Asks twice before silence is taken for an answer: a server that starts may need a moment to catch up. The second
-        time it has longer than it takes to reach it: one that ends every watch at once, as it shuts down, seems to have
-        had its time where the connection is slow.
+        Asks twice before silence counts as an answer: a server that starts may need a moment to catch up. The second
+        wait is longer than the way to the server and back: a server that shuts down ends every watch at once, and on a
+        slow link that looks like silence.
         """
         for seconds in calls.REPLAY_SECONDS:
             try:

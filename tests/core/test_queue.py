@@ -289,6 +289,6 @@ def test_S9_1_a_command_makes_whatever_waits_for_its_time_due_now():
     queue.add_at("urgent", 60.0)
     queue.add_at("late", 3600.0)
     queue.done("urgent")
-    queue.hurry()
+    queue.retry_now()
     assert [queue.pop(0.0) for _ in range(3)] == ["urgent", "late", None]
     assert queue.next_due() is None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any, cast
 
-from crsyncer.core import answers, backoff, decide, deliver, guard, object_calls, project, watch
+from crsyncer.core import answers, backoff, decide, deliver, kind_served, object_calls, project, watch
 from crsyncer.core.model import Observation
 from crsyncer.core.queue import WorkQueue
 from crsyncer.engine.cache import Cache
@@ -19,17 +19,17 @@ from crsyncer.engine.deletion_check import DeletionCheck
 from crsyncer.engine.deletion_holds import DeletionHolds
 from crsyncer.engine.informer import Informer
 from crsyncer.engine.kind import Kind
-from crsyncer.engine.kind_alive import KindAlive
 from crsyncer.engine.kinds import Kinds
 from crsyncer.engine.missing_kind import MissingKind
 from crsyncer.engine.outbox import Outbox
 from crsyncer.engine.restores import Restores
+from crsyncer.engine.served_check import ServedCheck
 from crsyncer.engine.writer import Writer
-from crsyncer.runtime import relister
+from crsyncer.runtime import paged_list
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.dispatcher import Dispatcher
 from crsyncer.runtime.listwatch import ListWatch
-from crsyncer.runtime.relister import Relister
+from crsyncer.runtime.paged_list import PagedList
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +154,9 @@ MUTANTS = (
     ),
     Mutant(
         "a CRD is as good as another",
-        guard.crd_alive,
-        'Alive.YES if uid in ("", metadata["uid"]) else Alive.OTHER',
-        "Alive.YES",
+        kind_served.served_by_crd,
+        'Served.YES if uid in ("", metadata["uid"]) else Served.OTHER',
+        "Served.YES",
         noticed_by="S5_5_a_kind_that_was_made_anew_within",
     ),
     Mutant(
@@ -168,14 +168,14 @@ MUTANTS = (
     ),
     Mutant(
         "another cluster's kind is taken for one that was made anew",
-        KindAlive._ask_crd,
+        ServedCheck._ask_crd,
         "await self._meet_again(uid)",
         "pass",
         noticed_by="S8_3_a_cloud",
     ),
     Mutant(
         "that a kind is another is never accepted",
-        KindAlive._ask_crd,
+        ServedCheck._ask_crd,
         'self._remember("")',
         "pass",
         noticed_by="S5_5_a_kind_that_was_made_anew_with_all",
@@ -189,7 +189,7 @@ MUTANTS = (
     ),
     Mutant(
         "another CRD is taken for the one that a gateway had hidden",
-        KindAlive._ask_crd,
+        ServedCheck._ask_crd,
         "self._replaced()",
         "pass",
         noticed_by="S5_5_another_crd",
@@ -275,14 +275,14 @@ MUTANTS = (
     ),
     Mutant(
         "a list whose continue token has expired begins anew",
-        relister._offered,
+        paged_list._offered,
         'str((reply.body.get("metadata") or {}).get("continue") or "")',
         '""',
         noticed_by="S9_4_a_first_list",
     ),
     Mutant(
         "a list of two moments proves absence",
-        Relister.read,
+        PagedList.read,
         "resume, consistent = token, False",
         "resume, consistent = token, True",
         noticed_by="S9_4_S5",
@@ -296,7 +296,7 @@ MUTANTS = (
     ),
     Mutant(
         "a command ends no wait",
-        Connection.hurry,
+        Connection.retry_now,
         "self.waits.end()",
         "pass",
         noticed_by="S9_1_a_command_ends_the_wait_of_a_status",

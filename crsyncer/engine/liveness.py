@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from crsyncer.core.liveness import Progress
 from crsyncer.core.model import Side
-from crsyncer.core.progress import Progress
 from crsyncer.engine.engine import Engine
 from crsyncer.runtime.listwatch import Phase
 
@@ -15,9 +15,9 @@ _GRACE_SECONDS = 60.0
 
 
 def progress(engine: Engine) -> Iterator[Progress]:
-    """Everything that must move. A side that is away is nobody's fault: only looking for it must go on.
+    """Everything that has to make progress. While a side is down, only the probe for it has to.
 
-    While a kind is listed its workers may wait for the list, which takes as long as the line needs.
+    While a kind is being listed its workers may wait for the list, which takes as long as the link needs.
     """
     for side, connection in engine.connections.items():
         yield Progress(f"the connection to the {side}", connection.moved_at, _SECONDS)

@@ -9,7 +9,7 @@ from typing import Any
 from crsyncer.core import calls, object_calls
 from crsyncer.core.backoff import Backoff, granted
 from crsyncer.core.calls import Call
-from crsyncer.core.guard import Alive, alive_by, crd_alive, kind_alive
+from crsyncer.core.kind_served import Served, served_by_both, served_by_crd, served_in_discovery
 from crsyncer.core.model import Side
 from crsyncer.core.policy import Policy
 from crsyncer.errors import SyncError, Unsure
@@ -25,7 +25,7 @@ _PROBE_SECONDS = 20.0
 _UNKNOWN_CRD = Backoff(5.0, 300.0)
 
 
-class KindAlive:
+class ServedCheck:
     """What defines one kind upstream: discovery, and the cloud's CRD where it may be read.
 
     A CRD that was deleted and made anew out of sight is alive, and its collection is empty: discovery and lists say
@@ -58,12 +58,12 @@ class KindAlive:
         self._crd = SingleFlight(self._ask_crd, spawn=spawn, pause=_PAUSE_SECONDS)
         self._discovery = SingleFlight(self._ask_discovery, spawn=spawn, pause=_PAUSE_SECONDS)
 
-    async def alive(self) -> Alive:
+    async def alive(self) -> Served:
         """What upstream says now; raises Unsure when it did not answer."""
         if not self._readable:
             return await self._discovery.answer()
         served, crd = await asyncio.gather(self._discovery.answer(), self._crd.answer())
-        return alive_by(served, crd)
+        return served_by_both(served, crd)
 
     def doubt(self) -> None:
         """What upstream shows may be by another CRD than before: find out, soon."""
@@ -93,20 +93,20 @@ class KindAlive:
             else:
                 failures = 0
 
-    async def _ask_crd(self) -> Alive | None:
+    async def _ask_crd(self) -> Served | None:
         uid = self._uid()
         reply = await self._ask(calls.crd(self._policy.resource))
-        alive = crd_alive(reply.status, reply.body, uid)
+        alive = served_by_crd(reply.status, reply.body, uid)
         self._readable = alive is not None
-        if alive is Alive.OTHER:
+        if alive is Served.OTHER:
             await self._meet_again(uid)
             log.warning("%s: the CRD of the %s was made anew", self._policy.resource, self._connection.name)
             self._replaced()
             self._remember("")
             self._due.set()
-        elif alive is Alive.YES and not uid:
+        elif alive is Served.YES and not uid:
             alive = await self._discovery.answer()  # only this tells of the scope, which a CRD never changes
-            if alive in (Alive.YES, Alive.UNKNOWN):
+            if alive in (Served.YES, Served.UNKNOWN):
                 self._remember(str(reply.body["metadata"]["uid"]))
         return alive
 
@@ -114,15 +114,15 @@ class KindAlive:
         """Another cluster has another CRD, too: then it is not the kind that is another. Raises Unsure."""
         try:
             async with asyncio.timeout(_PROBE_SECONDS):
-                await self._connection.verified(since=asyncio.get_running_loop().time())
+                await self._connection.wait_probed(since=asyncio.get_running_loop().time())
         except TimeoutError:
             raise Unsure(f"the {self._connection.name} may be another cluster") from None
         if self._uid() != uid:
             raise Unsure(f"the {self._connection.name} went back in time, or is another cluster")
 
-    async def _ask_discovery(self) -> Alive:
+    async def _ask_discovery(self) -> Served:
         reply = await self._ask(object_calls.discovery(self._policy, self._policy.version))
-        return kind_alive(reply.status, reply.body, self._policy)
+        return served_in_discovery(reply.status, reply.body, self._policy)
 
     async def _ask(self, call: Call) -> Reply:
         if not self._connection.up.is_set():
@@ -140,8 +140,8 @@ class KindAlive:
     def _uid(self) -> str:
         """The uid of the CRD whose objects our copies are of, if it is known of this very cluster; else empty."""
         cluster, uid = self._store.get_meta(self._name) or ("", "")
-        return str(uid) if cluster == self._connection.known_as else ""
+        return str(uid) if cluster == self._connection.cluster_identity else ""
 
     def _remember(self, uid: str) -> None:
         if uid != self._uid():
-            self._store.put_meta(self._name, [self._connection.known_as, uid])
+            self._store.put_meta(self._name, [self._connection.cluster_identity, uid])

@@ -14,7 +14,7 @@ from crsyncer.runtime.sink import Coverage
 log = logging.getLogger(__name__)
 
 
-class Relists:
+class InformerSet:
     """Both sides' informers: one of each, or one of each namespace. Whoever makes them puts them in."""
 
     def __init__(self, cache: Cache, *, spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]) -> None:

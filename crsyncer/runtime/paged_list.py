@@ -57,7 +57,7 @@ class Listing:
     """Every page is of this very resourceVersion. If not, what the list does not show may be there all the same."""
 
 
-class Relister:
+class PagedList:
     """Lists one collection into a sink. `single` makes the request for one object; None: there is no such request."""
 
     def __init__(

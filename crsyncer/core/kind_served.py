@@ -1,0 +1,64 @@
+"""Whether upstream serves a kind, and still the same one, as discovery and its CRD say (S5.5a)."""
+
+from enum import Enum
+
+from crsyncer.core.model import Json
+from crsyncer.core.policy import Policy
+
+
+class Served(Enum):
+    """Whether a kind is served for real: one that is being deleted still lists and watches (S5.5)."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+    """Discovery is forbidden, in whatever words a gateway has for that."""
+    UNHEARD_OF = "unheard of"
+    """Discovery does not know the group and version: they are gone, or a gateway hides discovery."""
+    OTHER = "other"
+    """It is, but by another CRD than the one whose objects our copies are of: those went with theirs."""
+
+
+def served_in_discovery(status: int, body: Json, policy: Policy) -> Served:
+    """What the answer of `/apis/GROUP/VERSION` says of a kind.
+
+    A CRD that is being deleted loses the verb `create` in discovery at once (measured on API server 1.36).
+    One of another scope is not the kind that we mean: none of its objects can have a copy (S1.7).
+    """
+    if status == 404:
+        return Served.UNHEARD_OF
+    if status != 200:
+        return Served.UNKNOWN
+    for resource in body.get("resources") or []:
+        if resource.get("name") == policy.plural:
+            same = bool(resource.get("namespaced")) == policy.namespaced
+            return Served.YES if same and "create" in (resource.get("verbs") or []) else Served.NO
+    return Served.NO
+
+
+def served_by_crd(status: int, body: Json, uid: str) -> Served | None:
+    """What the answer to a question for a kind's CRD says of the kind; None: nothing.
+
+    `uid` is that of the CRD whose objects our copies are of, "" where it is not known. A CRD that is deleted has a
+    deletionTimestamp until the last of its objects is gone; one that is made anew has another uid (measured on API
+    server 1.36). That there is none says nothing where there never was one: a kind may be served without.
+    """
+    if status == 404 and uid and body.get("reason") == "NotFound":
+        return Served.NO
+    metadata = body.get("metadata") or {}
+    if status != 200 or not metadata.get("uid"):
+        return None
+    if "deletionTimestamp" in metadata:
+        return Served.NO
+    return Served.YES if uid in ("", metadata["uid"]) else Served.OTHER
+
+
+def served_by_both(served: Served, crd: Served | None) -> Served:
+    """Combine discovery's answer with the CRD's (None: not readable).
+
+    NO from discovery wins, then NO or OTHER from the CRD. Where discovery is UNKNOWN the CRD's answer counts, else
+    discovery's.
+    """
+    if crd is None or served is Served.NO or (crd is Served.YES and served is not Served.UNKNOWN):
+        return served
+    return crd

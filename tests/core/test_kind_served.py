@@ -1,0 +1,83 @@
+"""Whether upstream serves a kind, and still the same one (S5.5a)."""
+
+import pytest
+
+from crsyncer.core.kind_served import Served, served_by_both, served_by_crd, served_in_discovery
+from tests.core.builders import policy
+
+GOALS = "goals.lab.example.com"
+GOAL = {"name": "goals", "namespaced": True}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "alive"),
+    [
+        (200, {"resources": [GOAL | {"verbs": ["create", "list"]}]}, Served.YES),
+        (200, {"resources": [GOAL | {"verbs": ["list", "watch", "delete"]}]}, Served.NO),
+        (200, {"resources": [GOAL | {"verbs": None}]}, Served.NO),
+        (200, {"resources": [{"name": "goals", "verbs": ["create"]}]}, Served.NO),
+        (200, {"resources": [GOAL | {"name": "goals/status", "verbs": ["create"]}, {"name": "maps"}]}, Served.NO),
+        (200, {"resources": None}, Served.NO),
+        (404, {}, Served.UNHEARD_OF),
+        (401, {}, Served.UNKNOWN),
+        (403, {}, Served.UNKNOWN),
+        (400, {"kind": "Status", "reason": "BadRequest"}, Served.UNKNOWN),
+        (302, {}, Served.UNKNOWN),
+    ],
+)
+def test_S5_5_a_kind_is_alive_as_long_as_it_can_be_created(status, body, alive):
+    assert served_in_discovery(status, body, policy()) is alive
+
+
+CRD = {"name": GOALS, "uid": "u1"}
+
+
+NOT_FOUND = {"kind": "Status", "reason": "NotFound"}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "uid", "alive"),
+    [
+        (200, {"metadata": CRD}, "u1", Served.YES),
+        (200, {"metadata": CRD}, "", Served.YES),
+        (200, {"metadata": CRD}, "u0", Served.OTHER),
+        (200, {"metadata": CRD | {"deletionTimestamp": "now"}}, "u1", Served.NO),
+        (200, {"metadata": CRD | {"deletionTimestamp": "now"}}, "u0", Served.NO),
+        (200, {"metadata": {}}, "u1", None),
+        (200, {}, "u1", None),
+        (404, NOT_FOUND, "u1", Served.NO),
+        (404, NOT_FOUND, "", None),
+        (404, {}, "u1", None),
+        (403, {"kind": "Status", "reason": "Forbidden"}, "u1", None),
+        (502, NOT_FOUND, "u1", None),
+        (404, {"metadata": CRD}, "u1", None),
+        (401, {}, "u1", None),
+    ],
+)
+def test_S5_5_a_kind_is_the_one_that_it_was_as_long_as_its_crd_has_the_same_uid(status, body, uid, alive):
+    assert served_by_crd(status, body, uid) is alive
+
+
+@pytest.mark.parametrize(
+    ("served", "crd", "alive"),
+    [
+        (Served.YES, Served.YES, Served.YES),
+        (Served.YES, None, Served.YES),
+        (Served.YES, Served.OTHER, Served.OTHER),
+        (Served.YES, Served.NO, Served.NO),
+        (Served.NO, Served.YES, Served.NO),
+        (Served.NO, Served.OTHER, Served.NO),
+        (Served.UNKNOWN, Served.YES, Served.YES),
+        (Served.UNKNOWN, None, Served.UNKNOWN),
+        (Served.UNHEARD_OF, Served.YES, Served.UNHEARD_OF),
+        (Served.UNHEARD_OF, Served.NO, Served.NO),
+    ],
+)
+def test_S5_5_whoever_says_that_a_kind_is_not_alive_is_believed(served, crd, alive):
+    assert served_by_both(served, crd) is alive
+
+
+def test_S1_7_a_cluster_scoped_kind_is_alive_under_its_own_scope():
+    answer = {"resources": [GOAL | {"namespaced": False, "verbs": ["create"]}]}
+    assert served_in_discovery(200, answer, policy(namespaced=False)) is Served.YES
+    assert served_in_discovery(200, answer, policy()) is Served.NO
