@@ -25,12 +25,13 @@ from crsyncer.core.model import Found, Freshness, Gap, Observation, Pending, Pro
 from crsyncer.core.policy import Policy
 from crsyncer.core.project import compose_copy, digest, map_generation, status_digest, status_value, view_of
 from tests.core import truth
+from tests.core import truth_cases as facts
 from tests.core.builders import copy_of, goal, many, policies, policy, some, statuses, stored, upstream_goals
-from tests.core.truth import Case, Memory
+from tests.core.truth_cases import Case, Memory
 
-phases = st.sampled_from([truth.UNSEEN, truth.ABSENT, truth.TERMINATING, truth.SEEN])
-names = st.sampled_from(truth.STATUSES)
-sent = st.sampled_from([truth.NONE, truth.A, truth.B])
+phases = st.sampled_from([facts.UNSEEN, facts.ABSENT, facts.TERMINATING, facts.SEEN])
+names = st.sampled_from(facts.STATUSES)
+sent = st.sampled_from([facts.NONE, facts.A, facts.B])
 memories = st.builds(
     Memory, st.booleans(), st.sampled_from(["", "this", "older"]), sent, sent, st.booleans(), st.booleans()
 )
@@ -38,14 +39,14 @@ cases = st.builds(
     Case,
     phases,
     phases,
-    st.sampled_from(truth.STAMPS),
-    st.sampled_from([truth.AGREES, truth.ADMITTED, truth.DRIFTED]),
+    st.sampled_from(facts.STAMPS),
+    st.sampled_from([facts.AGREES, facts.ADMITTED, facts.DRIFTED]),
     names,
     names,
     memories,
-    st.sampled_from([truth.NONE, truth.A, truth.B, truth.REMOVAL, truth.ANOTHER]),
+    st.sampled_from([facts.NONE, facts.A, facts.B, facts.REMOVAL, facts.ANOTHER]),
     st.sampled_from(Side),
-    st.sampled_from([truth.FULL, truth.SUBTREE, truth.MAP]),
+    st.sampled_from([facts.FULL, facts.SUBTREE, facts.MAP]),
     st.booleans(),
     st.booleans(),
     st.booleans(),
@@ -58,11 +59,11 @@ cases = st.builds(
     st.booleans(),
     st.booleans(),
     st.booleans(),
-).map(lambda case: case if case.upstream == truth.ABSENT else case._replace(tombstone=None))
+).map(lambda case: case if case.upstream == facts.ABSENT else case._replace(tombstone=None))
 
 
 def plan_of(case: Case) -> Plan:
-    return truth.plan_of(case)
+    return facts.plan_of(case)
 
 
 def decided(up: Found, down: Found, kind: Policy, record: Record, **facts: Any) -> Plan:
@@ -82,13 +83,13 @@ def test_S3_S5_both_halves_are_as_the_tables_say_for_any_combination(case):
 @many
 @given(cases)
 def test_S5_nothing_is_created_changed_or_deleted_while_upstream_is_unseen(case):
-    assert isinstance(plan_of(case._replace(upstream=truth.UNSEEN)).content, Wait | None)
+    assert isinstance(plan_of(case._replace(upstream=facts.UNSEEN)).content, Wait | None)
 
 
 @many
 @given(cases, st.sampled_from([Freshness.STORED, Freshness.RESUMED]))
 def test_S5_4_nothing_is_deleted_for_another_uid_that_is_not_confirmed(case, freshness):
-    case = case._replace(stamp=truth.ANOTHER_UID, freshness=freshness)
+    case = case._replace(stamp=facts.ANOTHER_UID, freshness=freshness)
     if case.tombstone not in ("", "u-0"):
         assert not isinstance(plan_of(case).content, Delete | Update | Seed)
 
@@ -96,7 +97,7 @@ def test_S5_4_nothing_is_deleted_for_another_uid_that_is_not_confirmed(case, fre
 @many
 @given(cases)
 def test_S5_1_every_write_to_a_copy_carries_the_uid_that_was_seen(case):
-    down = truth.build(case)[1].found
+    down = facts.build(case)[1].found
     match plan_of(case).content:
         case Delete(uid=uid):
             assert isinstance(down, View)
@@ -111,7 +112,7 @@ def test_S5_1_every_write_to_a_copy_carries_the_uid_that_was_seen(case):
 @many
 @given(cases)
 def test_S5_4_a_status_is_for_the_very_object_that_the_copy_is_stamped_with(case):
-    up, down = (each.found for each in truth.build(case)[:2])
+    up, down = (each.found for each in facts.build(case)[:2])
     status = plan_of(case).status
     if isinstance(status, SendStatus | Agreed):
         assert isinstance(down, View)
@@ -123,7 +124,11 @@ def test_S5_4_a_status_is_for_the_very_object_that_the_copy_is_stamped_with(case
 
 
 @many
-@given(cases, st.sampled_from([truth.UNSIGNED, truth.ANOTHER_ROBOT]), st.sampled_from([truth.SEEN, truth.TERMINATING]))
+@given(
+    cases,
+    st.sampled_from([facts.UNSIGNED, facts.ANOTHER_ROBOT]),
+    st.sampled_from([facts.SEEN, facts.TERMINATING]),
+)
 def test_S5_3_in_the_cloud_nothing_is_touched_that_this_robot_has_not_signed(case, stamp, downstream):
     plan = plan_of(case._replace(source=Side.ROBOT, stamp=stamp, downstream=downstream))
     assert isinstance(plan.content, Hold | None)
@@ -133,7 +138,7 @@ def test_S5_3_in_the_cloud_nothing_is_touched_that_this_robot_has_not_signed(cas
 @many
 @given(cases, st.booleans())
 def test_S4_3_upstreams_status_is_never_removed_for_a_copy_that_never_had_one(case, verify):
-    case = case._replace(memory=case.memory._replace(had=False), pending=truth.NONE, verify=verify)
+    case = case._replace(memory=case.memory._replace(had=False), pending=facts.NONE, verify=verify)
     status = plan_of(case).status
     assert not (isinstance(status, SendStatus | Agreed) and status.digest == "")
 
@@ -141,7 +146,7 @@ def test_S4_3_upstreams_status_is_never_removed_for_a_copy_that_never_had_one(ca
 @many
 @given(cases)
 def test_S4_1_what_is_sent_is_what_the_copy_has_now(case):
-    down = truth.build(case)[1].found
+    down = facts.build(case)[1].found
     status = plan_of(case).status
     if isinstance(status, SendStatus | Agreed):
         assert isinstance(down, View)
@@ -153,8 +158,8 @@ def test_S4_1_what_is_sent_is_what_the_copy_has_now(case):
 def test_content_and_status_are_decided_apart(case):
     content = plan_of(case).content
     if not isinstance(content, Seed | Wait):  # what waits for upstream may be the status that a new copy is owed (S4.4)
-        assert content == plan_of(case._replace(pending=truth.NONE, verify=False)).content
-    drifted = case._replace(content=truth.DRIFTED, keep_drift=False, keep_orphans=False)
+        assert content == plan_of(case._replace(pending=facts.NONE, verify=False)).content
+    drifted = case._replace(content=facts.DRIFTED, keep_drift=False, keep_orphans=False)
     assert plan_of(case).status == plan_of(drifted).status
 
 

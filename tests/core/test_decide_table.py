@@ -5,25 +5,27 @@ from itertools import product
 
 from crsyncer.core.model import Freshness, Proof, Side
 from tests.core import truth
-from tests.core.truth import Case, Memory, Row
+from tests.core import truth_cases as facts
+from tests.core.truth import Row
+from tests.core.truth_cases import Case, Memory
 
 BOTH = (False, True)
 
 
 def observations() -> Iterator[tuple[str, str, str, str]]:
     """Upstream, downstream, stamp and content, without what a copy that is not there could have."""
-    for upstream in (truth.UNSEEN, truth.ABSENT, truth.TERMINATING, truth.SEEN):
-        yield upstream, truth.UNSEEN, truth.OURS_, truth.AGREES
-        yield upstream, truth.ABSENT, truth.OURS_, truth.AGREES
-        contents = (truth.AGREES, truth.ADMITTED, truth.DRIFTED)
-        for rest in product((truth.TERMINATING, truth.SEEN), truth.STAMPS, contents):
+    for upstream in (facts.UNSEEN, facts.ABSENT, facts.TERMINATING, facts.SEEN):
+        yield upstream, facts.UNSEEN, facts.OURS_, facts.AGREES
+        yield upstream, facts.ABSENT, facts.OURS_, facts.AGREES
+        contents = (facts.AGREES, facts.ADMITTED, facts.DRIFTED)
+        for rest in product((facts.TERMINATING, facts.SEEN), facts.STAMPS, contents):
             yield upstream, *rest
 
 
 def content_cases() -> Iterator[Case]:
     """Every pair of observations under every policy, with everything that may be remembered of a write."""
     memories = [Memory(this, wrote) for this, wrote in product(BOTH, ("", "this", "older"))]
-    modes = (truth.FULL, truth.SUBTREE, truth.MAP)
+    modes = (facts.FULL, facts.SUBTREE, facts.MAP)
     for observed, memory, source, mode, orphans, drift, endpoint, verify in product(
         observations(), memories, Side, modes, BOTH, BOTH, BOTH, BOTH
     ):
@@ -42,11 +44,11 @@ def content_cases() -> Iterator[Case]:
 def seed_cases() -> Iterator[Case]:
     """Copies as they should be, with every status on either side and in every state of being owed one."""
     memories = [Memory(this, "this", seed=seed) for this, seed in product(BOTH, BOTH)]
-    contents = (truth.AGREES, truth.ADMITTED, truth.DRIFTED)
-    modes = (truth.FULL, truth.SUBTREE, truth.MAP)
-    rows = (truth.NONE, truth.A, truth.REMOVAL, truth.ANOTHER)
+    contents = (facts.AGREES, facts.ADMITTED, facts.DRIFTED)
+    modes = (facts.FULL, facts.SUBTREE, facts.MAP)
+    rows = (facts.NONE, facts.A, facts.REMOVAL, facts.ANOTHER)
     for content, theirs, own, memory, row, source, mode, drift, endpoint in product(
-        contents, truth.STATUSES, truth.STATUSES, memories, rows, Side, modes, BOTH, BOTH
+        contents, facts.STATUSES, facts.STATUSES, memories, rows, Side, modes, BOTH, BOTH
     ):
         yield Case(
             content=content,
@@ -63,22 +65,33 @@ def seed_cases() -> Iterator[Case]:
 
 def status_cases() -> Iterator[Case]:
     """Every pair of statuses with everything that may be remembered of them, be on its way, and be verified."""
-    upstreams = [(truth.UNSEEN, truth.NONE), (truth.ABSENT, truth.NONE), (truth.TERMINATING, truth.A)]
-    upstreams += [(truth.SEEN, status) for status in truth.STATUSES]
-    copies = [(truth.UNSEEN, truth.OURS_, truth.NONE), (truth.ABSENT, truth.OURS_, truth.NONE)]
-    stamps = (truth.OURS_, truth.UNSIGNED, truth.ANOTHER_UID, truth.ANOTHER_ROBOT)
-    copies += product((truth.SEEN,), stamps, truth.STATUSES)
-    copies += product((truth.TERMINATING,), (truth.OURS_,), truth.STATUSES)
-    sent, accepted = (truth.NONE, truth.A, truth.B), (truth.NONE, truth.A)
+    upstreams = [
+        (facts.UNSEEN, facts.NONE),
+        (facts.ABSENT, facts.NONE),
+        (facts.TERMINATING, facts.A),
+    ]
+    upstreams += [(facts.SEEN, status) for status in facts.STATUSES]
+    copies = [
+        (facts.UNSEEN, facts.OURS_, facts.NONE),
+        (facts.ABSENT, facts.OURS_, facts.NONE),
+    ]
+    stamps = (facts.OURS_, facts.UNSIGNED, facts.ANOTHER_UID, facts.ANOTHER_ROBOT)
+    copies += product((facts.SEEN,), stamps, facts.STATUSES)
+    copies += product((facts.TERMINATING,), (facts.OURS_,), facts.STATUSES)
+    sent, accepted = (facts.NONE, facts.A, facts.B), (facts.NONE, facts.A)
     memories = [Memory(True, "", *rest) for rest in product(sent, accepted, BOTH, BOTH)]
-    memories.append(Memory(False, "", truth.A, truth.A, True))
-    rows = [(Side.CLOUD, row, False) for row in (truth.NONE, truth.A, truth.B, truth.REMOVAL, truth.ANOTHER)]
-    rows += [(Side.ROBOT, truth.NONE, False), (Side.CLOUD, truth.NONE, True), (Side.CLOUD, truth.A, True)]
-    modes = (truth.FULL, truth.SUBTREE, truth.MAP)
+    memories.append(Memory(False, "", facts.A, facts.A, True))
+    rows = [(Side.CLOUD, row, False) for row in (facts.NONE, facts.A, facts.B, facts.REMOVAL, facts.ANOTHER)]
+    rows += [
+        (Side.ROBOT, facts.NONE, False),
+        (Side.CLOUD, facts.NONE, True),
+        (Side.CLOUD, facts.A, True),
+    ]
+    modes = (facts.FULL, facts.SUBTREE, facts.MAP)
     for (up, theirs), (down, stamp, own), memory, (source, pending, verify), mode in product(
         upstreams, copies, memories, rows, modes
     ):
-        if memory.accepted == truth.NONE or verify:  # what was accepted matters only then
+        if memory.accepted == facts.NONE or verify:  # what was accepted matters only then
             yield Case(
                 up,
                 down,
@@ -100,7 +113,7 @@ def fresh_cases() -> Iterator[Case]:
     for observed, memory, source, fresh, tombstone, orphans, refused in product(
         observations(), memories, Side, Freshness, tombstones, BOTH, BOTH
     ):
-        if tombstone is None or observed[0] == truth.ABSENT:
+        if tombstone is None or observed[0] == facts.ABSENT:
             yield Case(
                 *observed,
                 memory=memory,
@@ -109,21 +122,21 @@ def fresh_cases() -> Iterator[Case]:
                 freshness=fresh,
                 tombstone=tombstone,
                 refused=refused,
-                status=truth.A if observed[1] == truth.SEEN else truth.NONE,
+                status=facts.A if observed[1] == facts.SEEN else facts.NONE,
             )
 
 
 def creation_cases() -> Iterator[Case]:
     """Copies that are not there, with every row of the outbox; and copies that are owed a status."""
-    rows = (truth.NONE, truth.A, truth.REMOVAL, truth.ANOTHER)
-    phases = (truth.UNSEEN, truth.ABSENT, truth.TERMINATING, truth.SEEN)
+    rows = (facts.NONE, facts.A, facts.REMOVAL, facts.ANOTHER)
+    phases = (facts.UNSEEN, facts.ABSENT, facts.TERMINATING, facts.SEEN)
     for up, down, row, proof, fresh, attempts, dead, reachable, behind, seed in product(
-        phases, (truth.ABSENT, truth.SEEN), rows, Proof, Freshness, (0, 1), BOTH, BOTH, BOTH, BOTH
+        phases, (facts.ABSENT, facts.SEEN), rows, Proof, Freshness, (0, 1), BOTH, BOTH, BOTH, BOTH
     ):
         yield Case(
             up,
             down,
-            upstream_status=truth.A,
+            upstream_status=facts.A,
             memory=Memory(True, "this", seed=seed),
             pending=row,
             proof=proof,
@@ -140,7 +153,7 @@ def check(cases: Iterable[Case], half: str, table: tuple[Row, ...]) -> set[int]:
     used: set[int] = set()
     wrong: list[str] = []
     for case in cases:
-        plan = truth.plan_of(case)
+        plan = facts.plan_of(case)
         number, wanted = truth.expected(table, case)
         used.add(number)
         found = truth.said(getattr(plan, half), case.mode)

@@ -1,15 +1,4 @@
-"""Deliberate defects, each a guard of the agent taken away: a machine that does not notice them proves nothing.
-
-A mutant replaces a piece of the source of one real function. A hazard must notice it.
-"""
-
-import inspect
-import textwrap
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from types import CodeType, FunctionType
-from typing import Any, cast
+"""Deliberate defects, each a guard of the agent taken away. A machine that does not notice them proves nothing."""
 
 from crsyncer.core import answers, backoff, decide, deliver, kind_served, object_calls, project, watch
 from crsyncer.core.model import Observation
@@ -30,42 +19,7 @@ from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.dispatcher import Dispatcher
 from crsyncer.runtime.listwatch import ListWatch
 from crsyncer.runtime.paged_list import PagedList
-
-
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """One defect."""
-
-    name: str
-    function: Callable[..., Any]
-    old: str
-    new: str
-    noticed_by: str
-    """How the names of the hazards begin that notice it, after `test_`; of PROMISES: the name of the history."""
-    says: str = ""
-    """A part of what is said of it then."""
-
-    @contextmanager
-    def alive(self) -> Iterator[None]:
-        """The agent has the defect inside the block; raises LookupError when the function is not as expected."""
-        function = cast("FunctionType", self.function)
-        source = textwrap.dedent(inspect.getsource(function))
-        if source.count(self.old) != 1:
-            raise LookupError(f"{self.name}: {self.old!r} is not once in {function.__qualname__}")
-        scope: dict[str, Any] = {}
-        exec(source.replace(self.old, self.new), function.__globals__, scope)
-        sound, function.__code__ = function.__code__, scope[function.__name__].__code__
-        assert _parts(sound) != _parts(function.__code__)
-        try:
-            yield
-        finally:
-            function.__code__ = sound
-
-
-def _parts(code: CodeType) -> tuple[object, ...]:
-    """What code does."""
-    return code.co_code, code.co_consts, code.co_names
-
+from tests.model.mutant import Mutant
 
 MUTANTS = (
     Mutant(

@@ -1,8 +1,5 @@
 """Hazards: short histories, written by hand, in each of which something once went wrong, or easily would."""
 
-import sys
-from types import FrameType
-
 import pytest
 
 from crsyncer.core.model import Side
@@ -155,19 +152,6 @@ def test_S5_3_copies_of_other_robots_in_the_cloud_are_neither_changed_nor_delete
         world.start()
         world.pass_time(600)
         assert changes(world) == ["cloud: create c (201)"]
-
-
-def test_S7_1_a_deletion_that_was_heard_of_is_carried_out_after_a_crash_without_the_cloud(world: World) -> None:
-    world.cut("robot")
-    world.pass_time(60)
-    world.cloud.delete("a")
-    world.pass_time(5)
-    world.crash()
-    world.cut("cloud")
-    world.mend("robot")
-    world.start()
-    world.pass_time(120)
-    assert set(world.robot.objects()) == set()
 
 
 def test_S4_4_a_controller_that_is_quicker_than_the_seed_wins() -> None:
@@ -359,24 +343,6 @@ def test_S6_1_a_copy_that_is_newer_than_what_a_crash_left_of_upstream_is_not_put
             assert copy(world)["spec"] == {"x": 2}
 
 
-def test_S7_1_a_copy_whose_last_status_was_to_go_first_is_made_again_when_the_link_is_lost(world: World) -> None:
-    world.cloud.create("b", spec={"x": 1})
-    world.settle()
-    world.inject("cloud", Reply(429, {"message": "slow down"}, retry_after=600.0), verb="patch")
-    world.robot.set_status("a", {"phase": "DONE"})
-    world.pass_time(1)
-    world.robot.set_status("b", {"phase": "DONE"})
-    world.robot.delete("b")
-    world.pass_time(5)
-    assert set(world.robot.objects()) == {"a"}
-    world.cut("cloud")
-    world.pass_time(5)
-    assert set(world.robot.objects()) == {"a", "b"}
-    world.mend("cloud")
-    world.settle(seconds=1200.0)
-    assert {name: o["status"] for name, o in world.cloud.objects().items()} == {n: {"phase": "DONE"} for n in "ab"}
-
-
 def test_S3_6_what_is_refused_for_good_is_tried_again_after_an_hour_though_other_things_happened(world: World) -> None:
     world.inject("robot", Reply(422, {"message": "not valid", "details": {"causes": [{}]}}), verb="create")
     world.cloud.create("b", spec={"x": 1})
@@ -389,50 +355,3 @@ def test_S3_6_what_is_refused_for_good_is_tried_again_after_an_hour_though_other
     assert set(world.robot.objects()) == {"a"}
     world.pass_time(2 * 3600)
     assert set(world.robot.objects()) == {"a", "b"}
-
-
-def test_S7_1_a_verified_deletion_that_the_robot_refused_at_first_is_carried_out_after_a_crash_without_the_cloud() -> (
-    None
-):
-    for seed in range(20):
-        with synced(seed) as world:
-            world.inject("robot", Reply(503, {"message": "busy"}), verb="delete", times=1000)
-            world.cloud.delete("a")
-            while world.weather[Side.ROBOT].rules[0].times == 1000:
-                world.pass_time(0.001)
-            world.crash()
-            world.cut("cloud")
-            world.mend("robot")
-            world.start()
-            world.pass_time(120)
-            assert set(world.robot.objects()) == set(), seed
-
-
-def test_S7_3_work_for_deletions_that_wait_for_the_cloud_grows_with_their_number_and_not_its_square() -> None:
-    def calls_of(count: int) -> int:
-        """How many of the agent's functions are called in five minutes while so many deletions wait."""
-        calls = 0
-
-        def count_call(frame: FrameType, event: str, _: object) -> None:
-            nonlocal calls
-            calls += event == "call" and frame.f_globals.get("__name__", "").startswith("crsyncer.")
-
-        with synced() as world:
-            for number in range(count):
-                world.cloud.create(f"g{number}", spec={"x": 1})
-            world.settle()
-            world.inject("cloud", Reply(503, {}), verb="discover", times=10_000)
-            for number in range(count):
-                world.cloud.delete(f"g{number}")
-            world.pass_time(5)
-            world.cut("cloud")
-            world.pass_time(5)
-            sys.setprofile(count_call)
-            try:
-                world.pass_time(300)
-            finally:
-                sys.setprofile(None)
-            assert len(world.robot.objects()) == count + 1
-        return calls
-
-    assert calls_of(160) < 4.5 * calls_of(40)

@@ -19,7 +19,8 @@ from tests.model import (
     test_thin_lines,
     test_waits,
 )
-from tests.model.mutants import MUTANTS, Mutant
+from tests.model.mutant import Mutant
+from tests.model.mutants import MUTANTS
 from tests.model.scene import synced
 from tests.model.weather import Fate
 

@@ -4,7 +4,8 @@ import pytest
 
 from tests.model.__main__ import failure
 from tests.model.history import History, Step
-from tests.model.mutants import PROMISES, Mutant
+from tests.model.mutant import Mutant
+from tests.model.mutants import PROMISES
 
 _CROWD = (Step("crowd", ("goals", 24)), Step("wait", (20.0,)))
 _CLEAR_SLOWLY = (Step("slow_disk", (10.0,)), Step("clear_out", ("goals", 0, 0)))

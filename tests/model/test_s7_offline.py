@@ -1,5 +1,10 @@
 """S7 on virtual time: hours without the link, to the last request and in order."""
 
+import sys
+from types import FrameType
+
+from crsyncer.core.model import Side
+from crsyncer.ports import Reply
 from tests.model.scene import changes, copy, original, scene, synced
 from tests.model.world import World
 
@@ -81,3 +86,81 @@ def test_S7_3_two_days_with_both_sides_absent_are_one_question_a_minute_and_side
         world.cloud.create("a", spec={"x": 1})
         world.settle()
         assert copy(world)["spec"] == {"x": 1}
+
+
+def test_S7_1_a_deletion_that_was_heard_of_is_carried_out_after_a_crash_without_the_cloud(world: World) -> None:
+    world.cut("robot")
+    world.pass_time(60)
+    world.cloud.delete("a")
+    world.pass_time(5)
+    world.crash()
+    world.cut("cloud")
+    world.mend("robot")
+    world.start()
+    world.pass_time(120)
+    assert set(world.robot.objects()) == set()
+
+
+def test_S7_1_a_copy_whose_last_status_was_to_go_first_is_made_again_when_the_link_is_lost(world: World) -> None:
+    world.cloud.create("b", spec={"x": 1})
+    world.settle()
+    world.inject("cloud", Reply(429, {"message": "slow down"}, retry_after=600.0), verb="patch")
+    world.robot.set_status("a", {"phase": "DONE"})
+    world.pass_time(1)
+    world.robot.set_status("b", {"phase": "DONE"})
+    world.robot.delete("b")
+    world.pass_time(5)
+    assert set(world.robot.objects()) == {"a"}
+    world.cut("cloud")
+    world.pass_time(5)
+    assert set(world.robot.objects()) == {"a", "b"}
+    world.mend("cloud")
+    world.settle(seconds=1200.0)
+    assert {name: o["status"] for name, o in world.cloud.objects().items()} == {n: {"phase": "DONE"} for n in "ab"}
+
+
+def test_S7_1_a_verified_deletion_that_the_robot_refused_at_first_is_carried_out_after_a_crash_without_the_cloud() -> (
+    None
+):
+    for seed in range(20):
+        with synced(seed) as world:
+            world.inject("robot", Reply(503, {"message": "busy"}), verb="delete", times=1000)
+            world.cloud.delete("a")
+            while world.weather[Side.ROBOT].rules[0].times == 1000:
+                world.pass_time(0.001)
+            world.crash()
+            world.cut("cloud")
+            world.mend("robot")
+            world.start()
+            world.pass_time(120)
+            assert set(world.robot.objects()) == set(), seed
+
+
+def test_S7_3_work_for_deletions_that_wait_for_the_cloud_grows_with_their_number_and_not_its_square() -> None:
+    def calls_of(count: int) -> int:
+        """How many of the agent's functions are called in five minutes while so many deletions wait."""
+        calls = 0
+
+        def count_call(frame: FrameType, event: str, _: object) -> None:
+            nonlocal calls
+            calls += event == "call" and frame.f_globals.get("__name__", "").startswith("crsyncer.")
+
+        with synced() as world:
+            for number in range(count):
+                world.cloud.create(f"g{number}", spec={"x": 1})
+            world.settle()
+            world.inject("cloud", Reply(503, {}), verb="discover", times=10_000)
+            for number in range(count):
+                world.cloud.delete(f"g{number}")
+            world.pass_time(5)
+            world.cut("cloud")
+            world.pass_time(5)
+            sys.setprofile(count_call)
+            try:
+                world.pass_time(300)
+            finally:
+                sys.setprofile(None)
+            assert len(world.robot.objects()) == count + 1
+        return calls
+
+    assert calls_of(160) < 4.5 * calls_of(40)
