@@ -50,10 +50,6 @@ class WorkQueue(Generic[K]):
         self._failures: dict[K, int] = {}
         self._count = 0
 
-    def __len__(self) -> int:
-        """Keys that are dirty, being processed or waiting for their time."""
-        return len(self._dirty.keys() | self._processing.keys() | self._due.keys())
-
     def __contains__(self, key: K) -> bool:
         return key in self._dirty or key in self._processing or key in self._due
 
@@ -124,7 +120,7 @@ class WorkQueue(Generic[K]):
             self.add(key, priority)
 
     def count(self, wanted: Callable[[K], bool], *, due: bool = True) -> int:
-        """How many of the keys that `__len__` counts are wanted; without `due`, those not that wait for their time."""
+        """How many wanted keys are dirty, being processed or, with `due`, waiting for their time."""
         return sum(map(wanted, self._dirty.keys() | self._processing.keys() | (self._due.keys() if due else set())))
 
     def due(self, key: K) -> float | None:
