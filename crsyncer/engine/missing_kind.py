@@ -60,8 +60,9 @@ class MissingKind:
         """When the watch has gone on from its cursor, in event loop time, seconds; None: it has not, since the gap."""
         self._resumes: dict[str, int] = {}
         """How often each of upstream's watches had resumed when it was lost last."""
-        self._gap = False
-        """Whether a list that proves no absence stands between what was known and the watches."""
+        self._gap = deletion_holds.vanished
+        """Whether upstream's cursors may be newer than the gap: a list was taken since, or the agent was restarted.
+        Then a watch that resumes proves nothing, because its cursor is past what the kind lacks."""
         self._poke = asyncio.Event()
 
     async def alive(self) -> Served:
@@ -106,8 +107,8 @@ class MissingKind:
 
     def _note_resume(self, informers: list[Informer], found: set[Coverage]) -> None:
         """Note whether upstream's watches have gone on from their cursors, with no list in between."""
-        if found == {Coverage.COMPLETE}:
-            self._gap = False
+        if Coverage.COMPLETE in found:
+            self._gap = self._deletion_holds.vanished
         if Coverage.NONE in found:
             self._resumed_at = None
             self._resumes = {each.namespace: each.resumes for each in informers}
@@ -167,6 +168,7 @@ class MissingKind:
             key for key in lacking if self._deletion_holds.held(key) in free and not self._deletion_holds.passed(key)
         }
         self._deletion_holds.reappear(held)
+        self._gap = False
         log.info("%s: the %s serves the kind again; %d copies stay held", *self._names(), len(held))
         return True
 

@@ -23,6 +23,13 @@ from tests.model.mutant import Mutant
 
 MUTANTS = (
     Mutant(
+        "a restart trusts the cursor of a kind that is missing",
+        MissingKind.__init__,
+        "self._gap = deletion_holds.vanished",
+        "self._gap = False",
+        noticed_by="S5_5_a_kind_made_anew_costs",
+    ),
+    Mutant(
         "a delete without the uid",
         object_calls.delete,
         '{"uid": uid, "resourceVersion": resource_version}',

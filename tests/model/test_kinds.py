@@ -35,7 +35,7 @@ def redefine(world: World, *names: str) -> None:
 
 
 @contextmanager
-def out_of_observe(world: World, how: str) -> Iterator[None]:
+def out_of_sight(world: World, how: str) -> Iterator[None]:
     """What happens inside, the agent does not see."""
     if how == "cut":
         world.cut("cloud")
@@ -58,7 +58,7 @@ def holds(world: World) -> list[tuple[str, int]]:
 def test_S5_5_a_kind_that_was_made_anew_out_of_sight_costs_no_copy(world: World, how: str, compacted: bool) -> None:
     world.cloud.create("b", spec={"x": 1})
     world.settle()
-    with out_of_observe(world, how):
+    with out_of_sight(world, how):
         redefine(world, "b")
         if compacted:
             world.cloud.compact()
@@ -89,7 +89,7 @@ def test_S5_5_a_kind_that_was_made_anew_with_half_of_its_objects_keeps_the_other
     for name in ("b", "c", "d"):
         world.cloud.create(name, spec={"x": 1})
     world.settle()
-    with out_of_observe(world, how):
+    with out_of_sight(world, how):
         redefine(world, "a", "b")
     world.pass_time(600)
     assert holds(world) == [("KindMissing", 2)]
@@ -98,7 +98,7 @@ def test_S5_5_a_kind_that_was_made_anew_with_half_of_its_objects_keeps_the_other
 
 @pytest.mark.parametrize("how", ["cut", "down"])
 def test_S5_5_a_kind_that_was_made_anew_with_all_its_objects_holds_nothing_later(world: World, how: str) -> None:
-    with out_of_observe(world, how):
+    with out_of_sight(world, how):
         redefine(world, "a")
     world.settle()
     assert (holds(world), copy(world)["spec"]) == ([], {"x": 2})
@@ -119,6 +119,44 @@ def test_S5_5_a_kind_that_was_made_anew_is_another_whenever_the_agent_is_killed(
             world.start()
             world.pass_time(100)
             assert (set(world.robot.objects()), holds(world)) == ({"a"}, [("KindMissing", 1)]), steps
+
+
+@pytest.mark.parametrize("how", ["cut", "down"])
+def test_S5_5_a_kind_made_anew_costs_no_copy_when_the_agent_is_killed_once_it_says_so(how: str) -> None:
+    for moment in range(12):
+        with synced(moment) as world:
+            for number in range(4):
+                world.cloud.create(f"g{number}", spec={"x": 1})
+            world.settle()
+            with out_of_sight(world, how):
+                redefine(world, "g0")
+            deadline = world.clock.now + 120
+            while holds(world) != [("KindMissing", 4)]:
+                assert world.clock.now < deadline
+                world.pass_time(0.01)
+            world.pass_time(0.05 * moment)
+            world.crash()
+            world.start()
+            world.pass_time(120)
+            assert (len(world.robot.objects()), holds(world)) == (5, [("KindMissing", 4)]), moment
+
+
+def test_S5_5_a_kind_made_anew_stays_held_when_the_link_breaks_before_both_sides_are_listed() -> None:
+    with synced() as world:
+        world.cloud.create("b", spec={"x": 1})
+        world.settle()
+        with out_of_sight(world, "down"):
+            redefine(world)
+            world.cut("robot")
+        world.pass_time(60)
+        world.cut("cloud")
+        world.pass_time(60)
+        world.mend("cloud")
+        world.pass_time(60)
+        world.mend("robot")
+        world.pass_time(600)
+        assert set(world.robot.objects()) == {"a", "b"}
+        assert holds(world) == [("KindMissing", 2)]
 
 
 @pytest.mark.parametrize("reply", [Reply(403, {"message": "denied"}), Reply(404, {}, "404 page not found")])
