@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from crsyncer.cli.output import document, namespace_option, output_options, show
+from crsyncer.cli.output import document, namespace_option, object_name, output_options, show
 from crsyncer.cli.shared import ask_or, chosen_state_dir, settings_options
 from crsyncer.cli.status import SAVED
 from crsyncer.console.explain import ObjectFacts, stored_policy
@@ -55,11 +55,7 @@ def explain(resource: str, name: str, namespace: str, output: str, **flags: Any)
             blocks.append("\n".join([f"{side}:", *map(plain, lines)]))
         return "\n\n".join(blocks)
 
-    show(content, output, names=[f"{content['resource']}/{_object_name(content)}"], text=text, wide=wide)
-
-
-def _object_name(content: Json) -> str:
-    return f"{content['namespace']}/{content['name']}" if content["namespace"] else str(content["name"])
+    show(content, output, names=[f"{content['resource']}/{object_name(content)}"], text=text, wide=wide)
 
 
 def _stored(directory: Path, resource: str, name: str) -> Json:
@@ -121,7 +117,7 @@ def _hold(hold: Json) -> HoldFacts:
 def render(content: Json, now: float) -> str:
     """An explanation as text; `now` is Unix time, in seconds. The first line is the answer."""
     blocks = [
-        [f"{content['resource']} {_object_name(content)}: {content['state']}: {content['summary']}"],
+        [f"{content['resource']} {object_name(content)}: {content['state']}: {content['summary']}"],
         [f"{side:<7}{_seen(content['objects'][side])}" for side in Side],
         [f"{_MARKS[step['ok']]}  {step['rule']:<5} {step['text']}" for step in content["steps"]],
         [*_unlike(content["differences"])],

@@ -32,6 +32,11 @@ namespace_option = click.option("-n", "--namespace", "namespace", default="", he
 yes_option = click.option("--yes", is_flag=True, help="Do it without asking.")
 
 
+def object_name(row: Json) -> str:
+    """An object as NAMESPACE/NAME, or as NAME where it has no namespace."""
+    return f"{row['namespace']}/{row['name']}" if row["namespace"] else str(row["name"])
+
+
 def document(content: Json, output: str, *, indent: int | None = 2) -> str:
     """A document as JSON, or as YAML where `output` says so; `indent` is that of JSON."""
     if output == "yaml":

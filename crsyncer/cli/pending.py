@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from crsyncer.cli.output import confirmed, namespace_option, output_options, show, yes_option
+from crsyncer.cli.output import confirmed, namespace_option, object_name, output_options, show, yes_option
 from crsyncer.cli.shared import ask_or, chosen_state_dir, order, settings_options
 from crsyncer.console.screen import table
 from crsyncer.console.target import split_target
@@ -35,7 +35,7 @@ def list_(namespace: str, output: str, **flags: Any) -> int:
     content = ask_or(directory, {"command": "pending"}, lambda: _stored(directory))
     rows = sorted(content["pending"], key=lambda row: (row["since"] or "", row["resource"], row["name"]))
     rows = [row for row in rows if namespace in ("", row["namespace"])]
-    names = [f"{row['resource']}/{_name(row)}" for row in rows]
+    names = [f"{row['resource']}/{object_name(row)}" for row in rows]
     show({"schema": SCHEMA, "pending": rows}, output, names=names, text=lambda: _list(rows))
     return 0
 
@@ -59,7 +59,7 @@ def retry(resource: str, name: str, namespace: str, output: str, **flags: Any) -
     resource, name = split_target(resource, name, namespace)
     done = order(chosen_state_dir(flags), command="retry", resource=resource, name=name)["revived"]
     text = f"{count(len(done), 'object')} tried again; crsyncer pending list shows what became of it"
-    names = [f"{row['resource']}/{_name(row)}" for row in done]
+    names = [f"{row['resource']}/{object_name(row)}" for row in done]
     content = {"schema": "crsyncer.retry/v1", "revived": done}
     show(content, output, names=names, text=lambda: text if done else "there are no dead letters")
 
@@ -81,7 +81,7 @@ def drop(resource: str, name: str, namespace: str, yes: bool, output: str, **fla
         raise click.UsageError("Missing argument '[NAMESPACE/]NAME'")
     directory = chosen_state_dir(flags)
     found = order(directory, command="drop", resource=resource, name=name, confirmed=False)
-    what = plain(f"{found['resource']} {_name(found)}")
+    what = plain(f"{found['resource']} {object_name(found)}")
     if not yes:
         lost = plain(json.dumps(found["status"], ensure_ascii=False))
         click.echo(
@@ -90,9 +90,9 @@ def drop(resource: str, name: str, namespace: str, yes: bool, output: str, **fla
             err=output != "text",
         )
     if confirmed(f"drop the status of {what}?", yes=yes):
-        found = order(directory, command="drop", resource=found["resource"], name=_name(found), confirmed=True)
+        found = order(directory, command="drop", resource=found["resource"], name=object_name(found), confirmed=True)
     if found["dropped"] or output != "text":
-        names = [f"{found['resource']}/{_name(found)}"]
+        names = [f"{found['resource']}/{object_name(found)}"]
         content = {"schema": "crsyncer.drop/v1", **found}
         show(content, output, names=names, text=lambda: f"dropped: the status of {what}")
     return 0
@@ -122,14 +122,10 @@ def _stored(directory: Path) -> Json:
     }
 
 
-def _name(row: Json) -> str:
-    return f"{row['namespace']}/{row['name']}" if row["namespace"] else str(row["name"])
-
-
 def _cells(row: Json, now: float) -> tuple[str, ...]:
     return (
         row["resource"],
-        _name(row),
+        object_name(row),
         row["what"],
         duration(now - unix(row["since"])) if row["since"] else "-",
         "-" if row["attempts"] is None else str(row["attempts"]),

@@ -118,7 +118,7 @@ def _write(path: str, value: Any) -> Json:
 
 
 def put_status(policy: Policy, key: Key, uid: str, value: Any, *, upstream: Json) -> Call:
-    """Write a status by PUT, where `patch` is refused: uid and resourceVersion of the last sighting are the guards.
+    """Write a status by PUT, where `patch` is refused: uid and resourceVersion of the last observation are the guards.
 
     With the subresource, only what identifies the object travels along; without, the whole object has to (S4.6).
     """

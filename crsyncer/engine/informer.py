@@ -179,7 +179,7 @@ class Informer:
         self._observer.relist(self.side, self._policy.resource, reason)
         self._meet()
 
-    def disown(self) -> None:
+    def forget_cursor(self) -> None:
         """The cursor is of a kind that is no more, though another of its name is served."""
         self._meet()
         self._seen = ("", "")

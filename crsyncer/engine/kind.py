@@ -113,7 +113,7 @@ class Kind:
         ]
         for side in Side:
             if any(r.cursor() is None for r in self.on(side)):
-                self._restore.mistrust(side)
+                self._restore.distrust(side)
 
     @property
     def kind_missing(self) -> bool:
@@ -270,7 +270,7 @@ class Kind:
             if self._informer_set.complete(side):
                 self._missing_kind.served_check.doubt()
             if self._up.up.is_set():
-                # What has happened meanwhile arrives now, oldest first: hear it out, for deletions go first (S7.2).
+                # The events of the outage arrive now, oldest first. Wait for them, because deletions go first (S7.2).
                 self._context.dispatchers[self.policy.downstream].pause(_HEARING_SECONDS)
         self._restore.covered(side)
         everywhere = self._informer_set.complete(side)

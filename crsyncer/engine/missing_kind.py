@@ -93,7 +93,7 @@ class MissingKind:
         self._stale = True
         self._deletion_holds.vanish(())
         for informer in self._informer_set.on(self._policy.upstream):
-            informer.disown()
+            informer.forget_cursor()
         self._poke.set()
 
     def covered(self, side: Side) -> None:

@@ -38,7 +38,7 @@ class Restores:
         self._open = False
         """Whether the end of a restore waits for copies that are being made."""
 
-    def mistrust(self, side: Side) -> None:
+    def distrust(self, side: Side) -> None:
         """A restore may have cost the cursor, and a crash the list after it: whatever comes is newer."""
         self._cache.distrust(side)
         self._rewound.add(side)

@@ -48,7 +48,7 @@ TAKEN = Hold(HoldReason.NAME_TAKEN, "the name is taken", "rename it")
 
 
 def seen(up=UP_VIEW, down=DOWN_VIEW, plan=NOTHING, **changes) -> ObjectFacts:
-    """Facts with these sightings; of what is not seen there is no body."""
+    """Facts with these observations; of what is not seen there is no body."""
     sights = {CLOUD: up, ROBOT: down}
     bodies = {side: AGREED.bodies[side] for side in Side if not isinstance(sights[side], Gap)}
     return replace(AGREED, observations=sights, bodies=bodies, plan=plan, **changes)
