@@ -6,7 +6,7 @@ from heapq import nsmallest
 
 from crsyncer.console.report import HoldFacts, KindFacts, OutboxFacts, SideFacts
 from crsyncer.core.holds import HeldGroup, Holds
-from crsyncer.core.model import Side
+from crsyncer.core.model import Freshness, Side
 from crsyncer.engine.deletion_holds import DELETION_HOLDS
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.kinds import KindEntry
@@ -14,7 +14,6 @@ from crsyncer.engine.outcomes import CONTENT
 from crsyncer.runtime.connection import Connection, ConnectionState
 from crsyncer.runtime.dispatcher import Dispatcher
 from crsyncer.runtime.listwatch import Phase
-from crsyncer.runtime.sink import Coverage
 
 _NAMES = 50
 
@@ -101,7 +100,7 @@ def _with_counts(facts: KindFacts, kind: Kind, dispatchers: Mapping[Side, Dispat
     for side in Side:
         watches = kind.on(side)
         versions = [cursor for r in watches if (cursor := r.cursor()) is not None]
-        known = bool(versions) or cache.coverage(side, "") is not Coverage.NONE
+        known = bool(versions) or cache.freshness(side, "") is not Freshness.STORED
         facts.objects[side] = sum(r.known() for r in watches) if known else None
         facts.cursor[side] = ",".join(versions) or None
         facts.relists[side] = sum(r.relists for r in watches)

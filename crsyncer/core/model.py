@@ -86,14 +86,17 @@ Found = View | Gap
 
 
 class Freshness(StrEnum):
-    """How fresh an observation is. Only a confirmed one shows which of two upstream objects is newer (S5.4)."""
+    """How fresh an observation is: of an object, and of the absence of one.
+
+    Only a confirmed one shows which of two upstream objects is newer (S5.4).
+    """
 
     STORED = "stored"
-    """Known from disk, or from before the connection was lost."""
+    """Known from disk, or from before the connection was lost. Whatever is not known may be there."""
     RESUMED = "resumed"
-    """The watch went on from a cursor: newer events may still be on their way."""
+    """The watch went on from a cursor: newer events may still be on their way. Upstream this proves no absence."""
     CONFIRMED = "confirmed"
-    """A consistent list of this connection shows it, or the watch after that list."""
+    """A consistent list of this connection shows it (or its absence), or the watch after that list."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,14 +106,14 @@ class History(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
-    """What was found out about a history. `window` is as in Relist: what the server had forgotten, if that was it."""
+class Replay:
+    """What a replayed watch shows of a history. `window`, as in Relist: from where on the server remembers its own."""
 
     history: History
     window: str = ""
 
 
-def read_replay(line: bytes, anchor: Anchor) -> Proof | Step | None:
+def read_replay(line: bytes, anchor: Anchor) -> Replay | Step | None:
     """What a line proves of a watch that began just before the anchor's resourceVersion; None: nothing.
 
     Revisions number the writes of a cluster, so the same history begins with the same object, and another cannot.
@@ -122,14 +122,14 @@ def read_replay(line: bytes, anchor: Anchor) -> Proof | Step | None:
     match step:
         case Emit(raw=raw, resource_version=version):
             same = (version, raw["metadata"].get("uid")) == (anchor.resource_version, anchor.uid)
-            return Proof(History.SAME if same else History.OTHER)
+            return Replay(History.SAME if same else History.OTHER)
         case Moved():
             return None
         case _:
             return unproven(step)
 
 
-def unproven(step: Step) -> Proof | Step:
+def unproven(step: Step) -> Replay | Step:
     """What a refused replay proves: nothing where the server has forgotten; else it says what to do.
 
     A server that denies the replay also denies the watch; only a 410 needs a list (S9.2). A 401 is about the whole
@@ -137,7 +137,7 @@ def unproven(step: Step) -> Proof | Step:
     """
     match step:
         case Relist(window=window):
-            return Proof(History.UNKNOWN, window)
+            return Replay(History.UNKNOWN, window)
         case Denied(status=401, message=message):
             return Lost(message)
         case _:

@@ -22,14 +22,8 @@ from crsyncer.core.model import (
 from crsyncer.core.policy import Policy
 from crsyncer.core.project import touched, view_of
 from crsyncer.ports import Store
-from crsyncer.runtime.sink import Coverage
 
 _GENERATIONS = 16
-_FRESHNESS = {
-    Coverage.NONE: Freshness.STORED,
-    Coverage.RESUMED: Freshness.RESUMED,
-    Coverage.COMPLETE: Freshness.CONFIRMED,
-}
 _DISTRUSTED = "0"
 """Instead of the resourceVersion of what a side has to show again."""
 
@@ -48,7 +42,7 @@ class Cache:
         """Copies whose deletion was reported since they were last written: an answer that is still to come is older."""
         self._unshown: dict[Key, str] = {}
         """Versions of upstream's objects that acknowledged our statuses, and that upstream has not shown since."""
-        self._coverage: dict[tuple[Side, str], Coverage] = {}
+        self._freshness: dict[tuple[Side, str], Freshness] = {}
         self._store = store
         self._resource = policy.resource
         self._clock = clock
@@ -71,24 +65,23 @@ class Cache:
     def observe(self, side: Side, key: Key) -> Observation:
         """What is known of a name on a side. Upstream, a resumed watch is no proof of absence; a tombstone is."""
         upstream = side is self.policy.upstream
-        coverage = self.coverage(side, key.namespace)
+        freshness = self.freshness(side, key.namespace)
         tombstone = self.tombstones.get(key) if upstream else None
-        absent = tombstone is not None or coverage is Coverage.COMPLETE
-        if absent or (coverage is Coverage.RESUMED and not upstream):
+        absent = tombstone is not None or freshness is Freshness.CONFIRMED
+        if absent or (freshness is Freshness.RESUMED and not upstream):
             found: Found = Gap.ABSENT
         else:
             found = Gap.UNSEEN
         found = self.views[side].get(key, found)
-        return Observation(found, _FRESHNESS[coverage], None if tombstone is None else tombstone.upstream_uid)
+        return Observation(found, freshness, None if tombstone is None else tombstone.upstream_uid)
 
-    def coverage(self, side: Side, namespace: str) -> Coverage:
-        """What a missing object of a namespace means on a side."""
-        everywhere = self._coverage.get((side, ""), Coverage.NONE)
-        return everywhere if everywhere is not Coverage.NONE else self._coverage.get((side, namespace), Coverage.NONE)
+    def freshness(self, side: Side, namespace: str) -> Freshness:
+        """How fresh what is known of a namespace is on a side: its objects, and that others are absent."""
+        return self._freshness.get((side, ""), self._freshness.get((side, namespace), Freshness.STORED))
 
-    def cover(self, side: Side, namespace: str, coverage: Coverage) -> None:
-        """A list, a resumed watch or a lost connection has changed what a missing object means."""
-        self._coverage[side, namespace] = coverage
+    def set_freshness(self, side: Side, namespace: str, freshness: Freshness) -> None:
+        """A list, a resumed watch or a lost connection has changed how fresh the observations are."""
+        self._freshness[side, namespace] = freshness
 
     def record(self, key: Key) -> Record:
         """What is remembered of a pair."""

@@ -8,7 +8,7 @@ from enum import Enum
 from functools import partial
 
 from crsyncer.core import calls, object_calls
-from crsyncer.core.model import Cursor, Edition, Json, Key, Side, View
+from crsyncer.core.model import Cursor, Edition, Freshness, Json, Key, Side, View
 from crsyncer.core.pages import PageLimit
 from crsyncer.core.policy import Policy
 from crsyncer.core.project import key_of, objection
@@ -20,7 +20,6 @@ from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.listwatch import ListWatch
 from crsyncer.runtime.paged_list import Listing
 from crsyncer.runtime.resume_check import ResumeCheck
-from crsyncer.runtime.sink import Coverage
 
 log = logging.getLogger(__name__)
 
@@ -43,8 +42,8 @@ class Informer:
 
     `changed(side, key, type, object)` is called for every object that may need a look (and has to call `Cache.lost`
     after a DELETED), `overheard(side, key, object, live)` before that (`live`: it is an event),
-    `covered(side, namespace)` when what a missing object means there has changed, `went_back(side, how)` before a
-    cluster is listed that may show less than we know, `phase_changed()` as it says.
+    `freshness_changed(side, namespace)` when that of the observations there has changed, `went_back(side, how)` before
+    a cluster is listed that may show less than we know, `phase_changed()` as it says.
     """
 
     def __init__(
@@ -60,7 +59,7 @@ class Informer:
         watch_timeout: int,
         changed: Callable[[Side, Key, EventType, Json | None], None],
         overheard: Callable[[Side, Key, Json, bool], None],
-        covered: Callable[[Side, str], None],
+        freshness_changed: Callable[[Side, str], None],
         went_back: Callable[[Side, Rewind], None],
         phase_changed: Callable[[], None],
     ) -> None:
@@ -76,7 +75,7 @@ class Informer:
         self._observer = observer
         self._changed = changed
         self._overheard = overheard
-        self._covered = covered
+        self._freshness_changed = freshness_changed
         self._went_back = went_back
         self._phase_changed = phase_changed
         self._path = object_calls.collection(policy, namespace)
@@ -247,10 +246,10 @@ class Informer:
         self.resumes += 1
         self._observer.resume(self.side, self._policy.resource)
 
-    def covers(self, coverage: Coverage) -> None:
+    def freshness_changed(self, freshness: Freshness) -> None:
         """Tell the cache, and have everything looked at that this may change."""
-        self._cache.cover(self.side, self.namespace, coverage)
-        self._covered(self.side, self.namespace)
+        self._cache.set_freshness(self.side, self.namespace, freshness)
+        self._freshness_changed(self.side, self.namespace)
 
     def went_back(self) -> None:
         """The list that follows shows an older state (S8.3)."""

@@ -1,15 +1,14 @@
-"""The reflected collections of one kind: what they cover, and the lists of them that somebody needs."""
+"""The informers of one kind: how fresh what they show is, and the lists of them that somebody needs."""
 
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from crsyncer.core.model import Side
+from crsyncer.core.model import Freshness, Side
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.informer import Informer
 from crsyncer.errors import SyncError
-from crsyncer.runtime.sink import Coverage
 
 log = logging.getLogger(__name__)
 
@@ -27,13 +26,13 @@ class InformerSet:
         """The informers of one side."""
         return [r for r in self.informers if r.side is side]
 
-    def coverages(self, side: Side) -> set[Coverage]:
-        """What a missing object may mean on a side, over its namespaces."""
-        return {self._cache.coverage(side, r.namespace) for r in self.on(side)}
+    def freshnesses(self, side: Side) -> set[Freshness]:
+        """How fresh the observations of a side are, over its namespaces."""
+        return {self._cache.freshness(side, r.namespace) for r in self.on(side)}
 
     def complete(self, side: Side) -> bool:
         """Whether all of a side has been listed."""
-        return self.coverages(side) == {Coverage.COMPLETE}
+        return self.freshnesses(side) == {Freshness.CONFIRMED}
 
     async def fresh(self, reason: str, *sides: Side) -> None:
         """Return after a fresh, consistent list of these sides; raises as `ListWatch.fresh_list` does."""

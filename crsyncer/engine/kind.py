@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from crsyncer.core.actions import HoldReason
-from crsyncer.core.model import Json, Key, Loaded, Side
+from crsyncer.core.model import Freshness, Json, Key, Loaded, Side
 from crsyncer.core.policy import Policy
 from crsyncer.core.project import stamp_of, status_value
 from crsyncer.core.queue import Priority
@@ -24,7 +24,6 @@ from crsyncer.engine.outcomes import CHECK, CONTENT
 from crsyncer.engine.reconciler import Reconciler
 from crsyncer.engine.restores import Restores
 from crsyncer.runtime.dispatcher import Job
-from crsyncer.runtime.sink import Coverage
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +103,7 @@ class Kind:
                 watch_timeout=context.watch_timeout,
                 changed=self._changed,
                 overheard=self._overheard,
-                covered=self._covered,
+                freshness_changed=self._freshness_changed,
                 went_back=self._went_back,
                 phase_changed=self._phase_changed,
             )
@@ -259,8 +258,8 @@ class Kind:
             log.warning("another agent acts as %s: it wrote %s %s", policy.robot, policy.resource, key)
             context.noticed()
 
-    def _covered(self, side: Side, namespace: str) -> None:
-        self._missing_kind.covered(side)
+    def _freshness_changed(self, side: Side, namespace: str) -> None:
+        self._missing_kind.freshness_changed(side)
         if side is self.policy.downstream:
             self._confirm_outbox()
             if self._informer_set.complete(side):
@@ -272,19 +271,19 @@ class Kind:
             if self._up.up.is_set():
                 # The events of the outage arrive now, oldest first. Wait for them, because deletions go first (S7.2).
                 self._context.dispatchers[self.policy.downstream].pause(_HEARING_SECONDS)
-        self._restore.covered(side)
+        self._restore.freshness_changed(side)
         everywhere = self._informer_set.complete(side)
         for key in self.cache.known_keys() if everywhere else self._affected(side, namespace):
             self.reconciler.enqueue(key)
         self._restore.end()
 
     def _affected(self, side: Side, namespace: str) -> Iterator[Key]:
-        """The keys whose plan may change when a side's coverage of a namespace changes.
+        """The keys whose plan may change when the freshness of a side's namespace changes.
 
         After a lost connection these are not the objects that are cached on that side and have no outbox row: what was
         seen is known as before. A copy is then created without waiting for its last status to go first (S5.2).
         """
-        lost = self.cache.coverage(side, namespace) is Coverage.NONE
+        lost = self.cache.freshness(side, namespace) is Freshness.STORED
         for key in self.cache.known_keys():
             as_before = lost and key in self.cache.views[side] and key not in self.cache.pending
             if namespace in ("", key.namespace) and not as_before:
@@ -295,7 +294,7 @@ class Kind:
         downstream = self.policy.downstream
         if self._informer_set.complete(downstream):
             self.reconciler.outbox.check()
-        elif self.reconciler.outbox.unchecked and Coverage.NONE not in self._informer_set.coverages(downstream):
+        elif self.reconciler.outbox.unchecked and Freshness.STORED not in self._informer_set.freshnesses(downstream):
             self._informer_set.want(downstream, "outbox")
 
     def _went_back(self, side: Side, how: Rewind) -> None:
@@ -322,5 +321,5 @@ class Kind:
     def _unconfirmed(self, key: Key) -> None:
         """The copy's object may be gone or newer, but a resumed watch is no proof: one list, for all such copies."""
         self._restore.settled(key)
-        if self.cache.coverage(self.policy.upstream, key.namespace) is Coverage.RESUMED:
+        if self.cache.freshness(self.policy.upstream, key.namespace) is Freshness.RESUMED:
             self._informer_set.want(self.policy.upstream, "orphan")

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from crsyncer.core import calls, object_calls
 from crsyncer.core.backoff import RETRY
-from crsyncer.core.model import Edition, Json, Side
+from crsyncer.core.model import Edition, Freshness, Json, Side
 from crsyncer.core.pages import PageLimit
 from crsyncer.core.policy import SPEC_SOURCE, Policy, read_policy
 from crsyncer.core.watch import Anchor, EventType
@@ -19,7 +19,6 @@ from crsyncer.engine.negotiation import Disagreement, negotiate, provisional, wi
 from crsyncer.errors import Unsure
 from crsyncer.runtime.dispatcher import Job
 from crsyncer.runtime.listwatch import ListWatch, Phase
-from crsyncer.runtime.sink import Coverage
 
 log = logging.getLogger(__name__)
 
@@ -164,7 +163,7 @@ class Kinds:
     def resumed(self) -> None:
         """Nothing to count: `status` counts the kinds' watches."""
 
-    def covers(self, coverage: Coverage) -> None:
+    def freshness_changed(self, freshness: Freshness) -> None:
         """Kinds stay as they are while the CRDs are out of sight."""
 
     def went_back(self) -> None:

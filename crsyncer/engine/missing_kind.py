@@ -6,10 +6,10 @@ import random
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
-from crsyncer.core.backoff import Backoff
+from crsyncer.core.backoff import UNSERVED
 from crsyncer.core.decide import decide
 from crsyncer.core.kind_served import Served
-from crsyncer.core.model import Gap, Key, Observation, Side
+from crsyncer.core.model import Freshness, Gap, Key, Observation, Side
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.deletion_holds import KIND_MISSING, DeletionHolds
 from crsyncer.engine.informer import Informer
@@ -19,13 +19,11 @@ from crsyncer.errors import SyncError
 from crsyncer.ports import Store
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.listwatch import Phase
-from crsyncer.runtime.sink import Coverage
 
 log = logging.getLogger(__name__)
 
 _STEADY_SECONDS = 1.0
 """A cursor of a CRD that is no more is refused inside a watch that began with 200, at once (measured)."""
-_UNSERVED = Backoff(0.5, 15.0)
 
 
 class MissingKind:
@@ -96,23 +94,23 @@ class MissingKind:
             informer.forget_cursor()
         self._poke.set()
 
-    def covered(self, side: Side) -> None:
-        """What a missing object means has changed on a side."""
+    def freshness_changed(self, side: Side) -> None:
+        """How fresh the observations of a side are has changed."""
         if side is not self._policy.upstream:
             self.check()
         else:
-            self._note_resume(self._informer_set.on(side), self._informer_set.coverages(side))
+            self._note_resume(self._informer_set.on(side), self._informer_set.freshnesses(side))
         if self._deletion_holds.vanished:
             self._poke.set()
 
-    def _note_resume(self, informers: list[Informer], found: set[Coverage]) -> None:
+    def _note_resume(self, informers: list[Informer], found: set[Freshness]) -> None:
         """Note whether upstream's watches have gone on from their cursors, with no list in between."""
-        if Coverage.COMPLETE in found:
+        if Freshness.CONFIRMED in found:
             self._gap = self._deletion_holds.vanished
-        if Coverage.NONE in found:
+        if Freshness.STORED in found:
             self._resumed_at = None
             self._resumes = {each.namespace: each.resumes for each in informers}
-        elif found == {Coverage.RESUMED}:
+        elif found == {Freshness.RESUMED}:
             self._gap |= any(each.resumes <= self._resumes.get(each.namespace, 0) for each in informers)
             self._resumed_at = None if self._gap else asyncio.get_running_loop().time()
 
@@ -136,7 +134,7 @@ class MissingKind:
             except SyncError as error:
                 log.info("%s: the %s has not said whether the kind is back: %s", *self._names(), error)
             self._poke.set()
-            await self._connection.waits.sleep(_UNSERVED.wait(failures, random.random()))  # noqa: S311
+            await self._connection.waits.sleep(UNSERVED.wait(failures, random.random()))  # noqa: S311
             failures += 1
 
     async def _over(self) -> bool:

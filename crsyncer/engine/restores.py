@@ -4,13 +4,12 @@ import logging
 
 from crsyncer.core.actions import Delete, HoldReason
 from crsyncer.core.holds import Holds
-from crsyncer.core.model import Key, Side
+from crsyncer.core.model import Freshness, Key, Side
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.deletion_holds import RESTORED, DeletionHolds
 from crsyncer.engine.informer import Rewind
 from crsyncer.engine.informer_set import InformerSet
 from crsyncer.engine.reconciler import Reconciler
-from crsyncer.runtime.sink import Coverage
 
 log = logging.getLogger(__name__)
 
@@ -53,8 +52,8 @@ class Restores:
         if how is Rewind.REBUILT or (how is Rewind.RESTORED and side is self._policy.upstream):
             self._deletion_holds.engage(RESTORED)
 
-    def covered(self, side: Side) -> None:
-        """What a missing object means has changed on a side: its copies are compared with all they may have lost."""
+    def freshness_changed(self, side: Side) -> None:
+        """How fresh the observations of a side are has changed: its copies are compared with all they may have lost."""
         if side in self._rewound:
             self._reconciler.unverified |= set(self._cache.views[self._policy.downstream])
             if self._informer_set.complete(side):
@@ -75,7 +74,7 @@ class Restores:
         if not self._deletion_holds.stands(HoldReason.RESTORED) or (group is not None and group.keys - {settled}):
             return
         upstream, downstream = self._policy.upstream, self._policy.downstream
-        if Coverage.NONE in self._informer_set.coverages(upstream) | self._informer_set.coverages(downstream):
+        if Freshness.STORED in self._informer_set.freshnesses(upstream) | self._informer_set.freshnesses(downstream):
             return
         self._open = bool(self._reconciler.creating)  # what is being made may turn out to be what was lost
         if self._open:

@@ -11,10 +11,10 @@ from enum import StrEnum
 from typing import Any, cast
 
 from crsyncer.core import calls
-from crsyncer.core.backoff import RETRY, Backoff, spread
+from crsyncer.core.backoff import RETRY, UNSERVED, Backoff, spread
 from crsyncer.core.calls import Call
 from crsyncer.core.liveness import Progress
-from crsyncer.core.model import Key
+from crsyncer.core.model import Freshness, Key
 from crsyncer.core.pages import PageLimit
 from crsyncer.core.watch import (
     Anchor,
@@ -25,8 +25,8 @@ from crsyncer.core.watch import (
     Lost,
     Missing,
     Moved,
-    Proof,
     Relist,
+    Replay,
     Rewatch,
     Step,
     read_answer,
@@ -36,14 +36,12 @@ from crsyncer.errors import NotAllowed, Refused, Unsure
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.paged_list import Listing, PagedList
 from crsyncer.runtime.resume_check import ResumeCheck, nothing
-from crsyncer.runtime.sink import Coverage, Sink
+from crsyncer.runtime.sink import Sink
 from crsyncer.runtime.waits import first_of
 
 log = logging.getLogger(__name__)
 
 _GRACE_SECONDS = 15
-_UNSERVED = Backoff(1.0, 30.0)
-"""Where a kind is not served or not allowed. Retry soon: the administrator who fixed it waits for the result."""
 _SPREAD_SECONDS = 5.0
 """Over how long the robots of a cloud spread a list that all of them need: a live change waits half of it."""
 _STEADY_SECONDS = 1.0
@@ -144,7 +142,7 @@ class ListWatch:
             if self._ended_at - self._opened_at >= _STEADY_SECONDS:
                 self._failures = 0
             if not isinstance(step, Rewatch):
-                self._sink.covers(Coverage.NONE)
+                self._sink.freshness_changed(Freshness.STORED)
                 self._unsure = True
             if self._anchor is None and (self._unsure or self._cut_short):
                 self._anchor = self._sink.anchor()  # now: what comes next may be of another history
@@ -214,7 +212,7 @@ class ListWatch:
                     await self._back_off(self._failures > 0)
             case Missing():
                 self._set(Phase.MISSING, f"the {self.connection.name} does not serve {self._path}")
-                await self._back_off(True, _UNSERVED)
+                await self._back_off(True, UNSERVED)
             case Denied(status=401, message=message):
                 self._set(Phase.WAITING, message)
                 self.connection.doubt(message)
@@ -222,7 +220,7 @@ class ListWatch:
             case Denied(message=message):
                 self._set(Phase.FORBIDDEN, message)
                 self.connection.cluster.refresh_credentials()
-                await self._back_off(True, _UNSERVED)
+                await self._back_off(True, UNSERVED)
 
     async def _round(self) -> Step:
         # Whoever waits for a list goes on waiting where the server only asked for patience.
@@ -261,11 +259,11 @@ class ListWatch:
             return self._restored()
         proof = await self._resume_check.ask(self._anchor or nothing(self._path, self._selector))
         match proof:
-            case Proof(history=History.SAME):
+            case Replay(history=History.SAME):
                 return self._rebooted()
-            case Proof(history=History.OTHER):
+            case Replay(history=History.OTHER):
                 return self._restored()
-            case Proof(window=window):
+            case Replay(window=window):
                 known = self._resume_check.accepts(self._path, window)
                 self._window = "" if known else window
                 return self._rebooted() or (None if known else Relist("unproven"))
@@ -282,7 +280,7 @@ class ListWatch:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LEARN_SECONDS):
                 answer = await self._resume_check.ask(nothing(self._path, self._selector))
-                if isinstance(answer, Proof):
+                if isinstance(answer, Replay):
                     self._resume_check.accept(self._path, answer.window)
 
     def _rebooted(self) -> Relist | None:
@@ -312,7 +310,7 @@ class ListWatch:
         self._inconsistent = 0 if listing.consistent else self._inconsistent + 1
         self._unsure = not listing.consistent  # the watch covers what it can: what is absent, a later list shows
         if listing.consistent:
-            self._sink.covers(Coverage.COMPLETE)
+            self._sink.freshness_changed(Freshness.CONFIRMED)
             self._settle(None)
         return listing
 
@@ -355,7 +353,7 @@ class ListWatch:
         if resumed:
             self._sink.resumed()
         if self._unsure:  # also where the connection was lost between a list and its first watch
-            self._sink.covers(Coverage.RESUMED)
+            self._sink.freshness_changed(Freshness.RESUMED)
         self._anchor = None
         self._unsure = self._cut_short = self._just_listed = False
         self._set(Phase.WATCHING, "")

@@ -13,7 +13,7 @@ of objects (measured), and a connection.
 import asyncio
 
 from crsyncer.core import calls
-from crsyncer.core.watch import Anchor, History, Lost, Proof, Step, read_answer, read_replay, unproven
+from crsyncer.core.watch import Anchor, History, Lost, Replay, Step, read_answer, read_replay, unproven
 from crsyncer.errors import Unsure
 from crsyncer.ports import MetaStore
 from crsyncer.runtime.connection import Connection
@@ -40,7 +40,7 @@ class ResumeCheck:
         self._connection = connection
         self._store = store
 
-    async def ask(self, anchor: Anchor) -> Proof | Step:
+    async def ask(self, anchor: Anchor) -> Replay | Step:
         """Whether the history is that of an object, or of `nothing`; or the step to take when that was not answered.
 
         Asks twice before silence counts as an answer: a server that starts may need a moment to catch up. The second
@@ -54,8 +54,8 @@ class ResumeCheck:
                 return Lost(str(error))
             if answer is not None:
                 break
-        found = answer or Proof(History.OTHER)
-        return Proof(History.UNKNOWN) if not anchor.uid and isinstance(found, Proof) and not found.window else found
+        found = answer or Replay(History.OTHER)
+        return Replay(History.UNKNOWN) if not anchor.uid and isinstance(found, Replay) and not found.window else found
 
     def accepts(self, path: str, window: str) -> bool:
         """Whether a collection has been listed since the server that remembers just this much was started."""
@@ -72,7 +72,7 @@ class ResumeCheck:
     def _name(self, path: str) -> str:
         return f"windows:{self._connection.name}:{path}"
 
-    async def _replay(self, anchor: Anchor, seconds: int) -> Proof | Step | None:
+    async def _replay(self, anchor: Anchor, seconds: int) -> Replay | Step | None:
         """What the server repeats; None: it had its time, and repeated nothing."""
         loop = asyncio.get_running_loop()
         before = str(int(anchor.resource_version) - 1)

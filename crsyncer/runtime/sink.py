@@ -1,21 +1,9 @@
-"""What a list-watch delivers into, and what it may say about objects that are not there."""
+"""What a list-watch delivers into."""
 
-from enum import StrEnum
 from typing import Protocol
 
-from crsyncer.core.model import Edition, Json
+from crsyncer.core.model import Edition, Freshness, Json
 from crsyncer.core.watch import Anchor, EventType
-
-
-class Coverage(StrEnum):
-    """What an object that is not there means."""
-
-    NONE = "none"
-    """Nothing: the side has not been listed, or is out of reach."""
-    RESUMED = "resumed"
-    """It was absent at the cursor, and the watch has gone on from there; not enough to delete on."""
-    COMPLETE = "complete"
-    """A consistent list of this connection says it is absent."""
 
 
 class Sink(Protocol):
@@ -69,8 +57,8 @@ class Sink(Protocol):
         """The watch goes on from a cursor."""
         ...
 
-    def covers(self, coverage: Coverage) -> None:
-        """What an absent object means has changed."""
+    def freshness_changed(self, freshness: Freshness) -> None:
+        """What is known of the collection is fresher now, or less fresh."""
         ...
 
     def went_back(self) -> None:

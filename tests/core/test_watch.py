@@ -16,8 +16,8 @@ from crsyncer.core.watch import (
     Lost,
     Missing,
     Moved,
-    Proof,
     Relist,
+    Replay,
     Rewatch,
     listed_at,
     probe_wait,
@@ -174,7 +174,7 @@ ANCHOR = Anchor("/apis/lab.example.com/v1/goals", "", "u-1", "7")
 )
 def test_S8_2_the_same_history_begins_with_the_same_object_at_the_same_revision(uid, version, history):
     shown = line("MODIFIED", {"metadata": {"uid": uid, "resourceVersion": version}})
-    assert read_replay(shown, ANCHOR) == Proof(history)
+    assert read_replay(shown, ANCHOR) == Replay(history)
 
 
 def test_S8_2_a_bookmark_proves_nothing_of_a_history():
@@ -183,9 +183,10 @@ def test_S8_2_a_bookmark_proves_nothing_of_a_history():
 
 def test_S8_2_what_a_server_has_forgotten_it_says():
     gone = error(code=410, message="too old resource version: 6 (205)")
-    assert read_replay(gone, ANCHOR) == Proof(History.UNKNOWN, "205")
-    assert read_replay(error(code=410, message="gone"), ANCHOR) == Proof(History.UNKNOWN)
-    assert unproven(read_answer(410, {"message": "too old resource version: 6 (205)"})) == Proof(History.UNKNOWN, "205")
+    assert read_replay(gone, ANCHOR) == Replay(History.UNKNOWN, "205")
+    assert read_replay(error(code=410, message="gone"), ANCHOR) == Replay(History.UNKNOWN)
+    too_old = read_answer(410, {"message": "too old resource version: 6 (205)"})
+    assert unproven(too_old) == Replay(History.UNKNOWN, "205")
 
 
 def test_S8_2_S9_2_a_collection_that_keeps_us_out_is_no_reason_for_a_list():

@@ -73,7 +73,7 @@ class Robot:
             watch_timeout=_WATCH_TIMEOUT,
             changed=self._changed,
             overheard=lambda _side, _key, _raw, _live: None,
-            covered=lambda _side, _namespace: None,
+            freshness_changed=lambda _side, _namespace: None,
             went_back=lambda _side, _how: None,
             phase_changed=lambda: None,
         )
