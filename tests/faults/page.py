@@ -15,8 +15,9 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "FAULTS.md"
 HEAD = """# What crsyncer survives
 
-Each row is a fault, done to the agent on real control planes, with real databases and sockets. `make nightly` runs them
-all and writes this page, `make faults ROWS="7 42"` runs two rows. `make test` runs the tests that take seconds.
+Each row is a fault, done to the agent on real control planes with real databases and sockets or, in `model/`, on
+virtual time, where requests can be counted. `make nightly` runs them all and writes this page; `make faults ROWS="7"`
+runs one row. `make test` runs the tests that take seconds.
 A result ends in digests of the product's sources and of the test's: `make faults ROWS=changed` lists those that have
 changed since.
 

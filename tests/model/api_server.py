@@ -22,6 +22,7 @@ _GO_ON = (
     "token in this response to retrieve the remainder of the results."
 )
 _TOKENS = 100
+_EDITABLE = ("labels", "annotations", "finalizers", "ownerReferences")
 _BORN = "2026-01-01T00:00:00Z"
 _DYING = "2026-01-02T00:00:00Z"
 _ALL_VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
@@ -275,7 +276,7 @@ class ApiServer:
         where = (address.namespace, metadata["name"])
         if where in self.storage.of(kind.resource):
             return _failure(409, "AlreadyExists", f"{where[1]} already exists")
-        kept = {k: v for k, v in metadata.items() if k in ("name", "labels", "annotations", "finalizers") and v}
+        kept = {k: v for k, v in metadata.items() if k in ("name", "generateName", *_EDITABLE) and v}
         new = {k: v for k, v in admitted(kind.schema, body).items() if k not in ("apiVersion", "kind")}
         if kind.status:
             new.pop("status", None)
@@ -321,8 +322,8 @@ class ApiServer:
             if kind.status:
                 new["status"] = old.get("status")
             asked = body["metadata"]
-            given = {k: asked[k] for k in ("labels", "annotations", "finalizers") if asked.get(k)}
-            kept = {k: v for k, v in old["metadata"].items() if k not in ("labels", "annotations", "finalizers")}
+            given = {k: asked[k] for k in _EDITABLE if asked.get(k)}
+            kept = {k: v for k, v in old["metadata"].items() if k not in _EDITABLE}
             new["metadata"] = kept | given
             unchanged = all(new.get(k) == old.get(k) for k in (new.keys() | old.keys()) - {"metadata"})
             if not unchanged:

@@ -28,10 +28,10 @@ class Plane:
     def create(self, name: str, *, kind: str = "goals", namespace: str = NAMESPACE, **fields: Any) -> Json:
         """Create an object: `create("a", spec={...}, labels={...}, finalizers=[...])`."""
         metadata: Json = {"name": name}
-        for key in ("labels", "annotations", "finalizers"):
+        for key in _METADATA:
             if fields.get(key):
                 metadata[key] = fields[key]
-        body = {k: v for k, v in fields.items() if k not in ("labels", "annotations", "finalizers")}
+        body = {k: v for k, v in fields.items() if k not in _METADATA}
         path = self._path(kind, namespace)
         return self._ask(Call("create", "POST", path, body={"metadata": metadata, **body})).body
 
@@ -198,4 +198,5 @@ class Plane:
         return reply
 
 
+_METADATA = ("labels", "annotations", "finalizers", "ownerReferences", "generateName")
 _LABELS = {"robot": "cloudrobotics.com/robot-name"}

@@ -48,6 +48,16 @@ def changes(world: World) -> list[str]:
     return [str(write) for write in world.writes if write.before != write.after]
 
 
+def restart(world: World, *, kill: bool = False) -> None:
+    """The agent is stopped, or killed, and started."""
+    if kill:
+        world.crash()
+    else:
+        world.stop()
+    world.start()
+    world.settle()
+
+
 def settle(*worlds: World, seconds: float = 600.0) -> None:
     """Let the agents of worlds that share a cloud go on until none has anything left to do; raises AssertionError."""
     deadline = worlds[0].clock.now + seconds

@@ -1,60 +1,62 @@
 """Every deliberate defect is noticed by a hazard: a world that lets one pass proves nothing about what it does not."""
 
 from collections.abc import Callable, Iterator
+from functools import cache
+from importlib import import_module
 from inspect import getmembers, isfunction, signature
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.model import (
-    test_hazards,
-    test_kinds,
-    test_old_knowledge,
-    test_s5_deletion,
-    test_s6_state,
-    test_s7_offline,
-    test_s9_connections,
-    test_s10_answers,
-    test_stops,
-    test_thin_lines,
-    test_waits,
-)
+from tests.model import mutants, mutants_s1_s3
 from tests.model.mutant import Mutant
-from tests.model.mutants import MUTANTS
 from tests.model.scene import synced
-from tests.model.weather import Fate
 
-_ARGUMENTS: dict[str, list[Any]] = {
-    "fate": list(Fate),
-    "slowly": [False, True],
-    "overtaken_by": [-1, 40],
-    "how": ["cut", "down"],
-    "cloud": ["cut", "late"],
-    "after": [0.05, 0.1],
-    "readable": [True, False],
-}
-_RULES = (test_s5_deletion, test_s6_state, test_s7_offline, test_s9_connections, test_s10_answers)
-_HAZARDS = (test_hazards, test_kinds, test_old_knowledge, test_stops, test_thin_lines, test_waits, *_RULES)
+
+@cache
+def all_tests() -> list[tuple[str, Callable[..., None]]]:
+    """Every test of this directory, by name."""
+    modules = sorted(path.stem for path in Path(__file__).parent.glob("test_*.py") if path.stem != Path(__file__).stem)
+    return [found for name in modules for found in getmembers(import_module(f"tests.model.{name}"), isfunction)]
+
+
+def arguments(hazard: Callable[..., None]) -> Iterator[dict[str, Any]]:
+    """What a test is to be called with, one after another, as its parametrize marks say."""
+    marks = [mark.args for mark in getattr(hazard, "pytestmark", []) if mark.name == "parametrize"]
+    rows = [[named(names, value) for value in values] for names, values in marks]
+    for row in product(*rows):
+        yield {name: value for part in row for name, value in part.items()}
+
+
+def named(names: Any, value: Any) -> dict[str, Any]:
+    """One row of a parametrize mark."""
+    names = [name.strip() for name in names.split(",")] if isinstance(names, str) else names
+    values = getattr(value, "values", value) if len(names) > 1 or hasattr(value, "marks") else (value,)
+    return dict(zip(names, values, strict=True))
 
 
 def hazards(begin: str) -> Iterator[Callable[[], None]]:
-    """The hazards whose names begin so, as something to be run."""
-    for name, hazard in (each for module in _HAZARDS for each in getmembers(module, isfunction)):
+    """The tests whose names begin so, as something to be run."""
+    for name, hazard in all_tests():
         if not name.startswith(f"test_{begin}"):
             continue
-        wanted = set(signature(hazard).parameters)
-        others = wanted - {"world"}
-        if len(others) > 1 or others - _ARGUMENTS.keys():
-            continue
-        for value in _ARGUMENTS[others.pop()] if others else [None]:
+        for given in arguments(hazard):
+            missing = signature(hazard).parameters.keys() - given.keys()
+            if missing - {"world"}:
+                continue  # it stands on a fixture
 
-            def run(hazard: Callable[..., None] = hazard, wanted: set[str] = wanted, value: object = value) -> None:
-                arguments = dict.fromkeys(wanted - {"world"}, value)
-                if "world" not in wanted:
-                    hazard(**arguments)
+            def run(
+                hazard: Callable[..., None] = hazard,
+                given: dict[str, Any] = given,
+                missing: frozenset[str] | set[str] = missing,
+            ) -> None:
+                if not missing:
+                    hazard(**given)
                     return
                 with synced() as world:
-                    hazard(world, **arguments)
+                    hazard(**given, world=world)
 
             yield run
 
@@ -70,6 +72,6 @@ def noticed(mutant: Mutant) -> bool:
     return False
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", mutants.MUTANTS + mutants_s1_s3.MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_deliberate_defect_is_noticed(mutant: Mutant) -> None:
     assert noticed(mutant), f"nobody notices: {mutant.name}"

@@ -11,7 +11,7 @@ from tests.model.answers import FORBIDDEN
 from tests.model.journal import Request
 from tests.model.life import AgentSettings
 from tests.model.plane import GROUP
-from tests.model.scene import SOURCES, copy, original, roles, scene, settle
+from tests.model.scene import SOURCES, copy, original, restart, roles, scene, settle
 from tests.model.world import World
 from tests.system.bed import crd
 
@@ -29,13 +29,6 @@ def copied(world: World, source: str = "cloud", **fields: Any) -> None:
     up, _ = roles(world, source)
     world.start()
     up.create("a", spec={"x": 1}, **fields)
-    world.settle()
-
-
-def restart(world: World) -> None:
-    """The agent is stopped and started."""
-    world.stop()
-    world.start()
     world.settle()
 
 

@@ -1,0 +1,153 @@
+"""S3.6 on virtual time: what a schema refuses is kept, shown, and tried again when something has changed (also S10)."""
+
+import pytest
+
+from crsyncer.core.model import Json
+from tests.model.journal import Request
+from tests.model.plane import GROUP
+from tests.model.scene import SOURCES, restart, roles, scene
+from tests.model.world import World
+from tests.system.bed import crd
+
+BOTH = pytest.mark.parametrize("source", SOURCES)
+HOUR = 3600.0
+
+
+def at_most(maximum: int) -> Json:
+    """A schema in which spec.x and status.n have a limit."""
+    limited = {"type": "integer", "maximum": maximum}
+    parts = {"spec": {"x": limited}, "status": {"n": limited}}
+    properties = {name: {"type": "object", "properties": inner} for name, inner in parts.items()}
+    return {"type": "object", "properties": properties}
+
+
+def dead(world: World) -> tuple[int, list[str]]:
+    """How many dead letters there are, and what else is the matter."""
+    status = world.status()
+    return status["outbox"]["deadLetters"], [reason["code"] for reason in status["reasons"]]
+
+
+def tries(world: World, verb: str, since: float = 0.0) -> list[Request]:
+    """The requests of a verb that were refused."""
+    return [r for r in world.journal.asked(verb=verb, kind="goals", since=since) if r.status == 422]
+
+
+@BOTH
+def test_S3_6_a_refused_copy_is_a_dead_letter_and_delays_nobody(source: str) -> None:
+    with scene(goals={"source": source}) as world:
+        up, down = roles(world, source)
+        down.apply(crd(GROUP, source=source, schema=at_most(10)))
+        world.start()
+        up.create("bad", spec={"x": 11})
+        up.create("good", spec={"x": 1})
+        world.pass_time(2)
+        assert (set(down.objects()), dead(world)) == ({"good"}, (1, ["DeadLetters"]))
+        assert world.status()["health"] == "attention"
+        up.set("bad", spec={"x": 10})
+        world.settle()
+        assert (down.objects()["bad"]["spec"], dead(world)) == ({"x": 10}, (0, []))
+        # A refused update leaves the copy, and its status, as they were.
+        up.set("bad", spec={"x": 12})
+        world.settle()
+        down.set_status("bad", {"n": 1})
+        world.settle()
+        assert (up.objects()["bad"]["status"], down.objects()["bad"]["spec"]) == ({"n": 1}, {"x": 10})
+        assert dead(world) == (1, ["DeadLetters"])
+        up.delete("bad")
+        world.settle()
+        assert (set(down.objects()), dead(world)) == ({"good"}, (0, []))
+
+
+def test_S3_6_a_refused_copy_is_asked_for_once_an_hour_and_whenever_it_changes() -> None:
+    with scene() as world:
+        world.robot.apply(crd(GROUP, schema=at_most(10)))
+        world.start()
+        world.settle()
+        world.cloud.create("bad", spec={"x": 11})
+        world.settle()
+        world.cloud.set_status("bad", {"n": 1})  # no change of content
+        world.cloud.create("good", spec={"x": 1})
+        world.pass_time(HOUR - 10)
+        assert len(tries(world, "create")) == 1
+        world.pass_time(3 * HOUR)
+        assert len(tries(world, "create")) == 4
+        begun = world.clock.now
+        world.cloud.set("bad", spec={"x": 12})
+        world.pass_time(60)
+        assert len(tries(world, "create", begun)) == 1
+
+
+@BOTH
+def test_S3_6_a_change_of_the_crd_revives_what_its_schema_refused(source: str) -> None:
+    with scene(goals={"source": source}) as world:
+        up, down = roles(world, source)
+        down.apply(crd(GROUP, source=source, schema=at_most(10)))
+        world.start()
+        up.create("new", spec={"x": 11})
+        up.create("old", spec={"x": 1})
+        world.settle()
+        up.set("old", spec={"x": 12})
+        world.settle()
+        assert dead(world) == (2, ["DeadLetters"])
+        down.apply(crd(GROUP, source=source, schema=at_most(20)))
+        world.pass_time(600)
+        assert {name: o["spec"]["x"] for name, o in down.objects().items()} == {"new": 11, "old": 12}
+        assert (dead(world), world.status()["health"]) == ((0, []), "healthy")
+
+
+def test_S3_6_a_refusal_survives_a_restart_as_a_refusal_and_ends_with_its_object() -> None:
+    with scene() as world:
+        world.robot.apply(crd(GROUP, schema=at_most(10)))
+        world.start()
+        world.cloud.create("bad", spec={"x": 11})
+        world.settle()
+        restart(world)
+        assert dead(world) == (1, ["DeadLetters"])
+        world.cloud.delete("bad")
+        world.settle()
+        assert dead(world) == (0, [])
+
+
+@BOTH
+def test_S10_a_status_that_upstreams_schema_refuses_is_a_dead_letter_until_it_changes(source: str) -> None:
+    with scene(goals={"source": source}) as world:
+        up, down = roles(world, source)
+        up.apply(crd(GROUP, source=source, schema=at_most(10)))
+        world.start()
+        for name in "ab":
+            up.create(name, spec={"x": 1})
+        world.settle()
+        down.set_status("a", {"n": 11})
+        down.set_status("b", {"n": 1})
+        world.pass_time(1800)
+        assert (up.objects()["b"]["status"], "status" in up.objects()["a"]) == ({"n": 1}, False)
+        assert (dead(world), len(tries(world, "status"))) == ((1, ["DeadLetters"]), 1)
+        down.set_status("a", {"n": 10})
+        world.settle()
+        assert (up.objects()["a"]["status"], dead(world)) == ({"n": 10}, (0, []))
+        # It is gone, too, when downstream goes back to what upstream has.
+        down.set_status("a", {"n": 11})
+        world.settle()
+        assert dead(world) == (1, ["DeadLetters"])
+        down.set_status("a", {"n": 10})
+        world.settle()
+        assert (dead(world), world.status()["health"]) == ((0, []), "healthy")
+
+
+@BOTH
+@pytest.mark.parametrize("touched", [True, False], ids=["its object changes too", "the CRD alone"])
+def test_S10_a_refused_status_is_tried_again_when_upstreams_schema_changes(source: str, touched: bool) -> None:
+    with scene(goals={"source": source}) as world:
+        up, down = roles(world, source)
+        up.apply(crd(GROUP, source=source, schema=at_most(10)))
+        world.start()
+        up.create("a", spec={"x": 1})
+        world.settle()
+        down.set_status("a", {"n": 11})
+        world.settle()
+        assert dead(world) == (1, ["DeadLetters"])
+        up.apply(crd(GROUP, source=source, schema=at_most(20)))
+        if touched:
+            up.set("a", spec={"x": 2})
+        world.pass_time(600)
+        assert (up.objects()["a"]["status"], dead(world)) == ({"n": 11}, (0, []))
