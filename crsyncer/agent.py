@@ -21,9 +21,11 @@ from crsyncer.adapters.config import Settings
 from crsyncer.adapters.kube import Exchange, KubeCluster
 from crsyncer.adapters.metrics import Metrics
 from crsyncer.adapters.store.store import SqliteStore
+from crsyncer.adapters.systemd import ServiceManager
 from crsyncer.console.collect import hold_facts, kind_facts, outbox_facts, side_facts
 from crsyncer.console.control import ControlCommands
 from crsyncer.console.report import Facts, StoreFacts, document
+from crsyncer.console.screen import headline
 from crsyncer.core.liveness import Progress, stuck
 from crsyncer.core.model import Json, Side
 from crsyncer.core.twins import NAME
@@ -52,8 +54,7 @@ async def run(settings: Settings, load: Callable[[], Settings], *, set_up_logs: 
 
     Raises ConfigError, Locked or StoreError where it cannot start.
     """
-    agent = Agent(settings, load, set_up_logs=set_up_logs)
-    return await agent.run()
+    return await Agent(settings, load, set_up_logs=set_up_logs).run()
 
 
 class Agent:
@@ -67,6 +68,7 @@ class Agent:
         self._set_up_logs = set_up_logs
         self._since = time.time()
         self._metrics = Metrics()
+        self._systemd = ServiceManager(os.environ)
         self._config_error: str | None = None
         self._store_trouble: str | None = None
         self._store: SqliteStore
@@ -110,6 +112,7 @@ class Agent:
             await asyncio.wait([main, stopping], return_when=asyncio.FIRST_COMPLETED)
             if stopping.done():
                 self._save()  # while there is still something to be told of
+                self._systemd.tell(STOPPING="1")
             main.cancel()
             await asyncio.wait([main], timeout=_STOP_SECONDS)
             if not main.cancelled() and main.done() and (error := main.exception()) is not None:
@@ -138,6 +141,7 @@ class Agent:
                     self._settings, proven = proven, None
                     continue
                 proven = self._settings
+                self._systemd.tell(READY="1")  # it serves; systemd must not wait for an API server
                 with contextlib.suppress(_Rebuild):
                     await self._loops(engine)
 
@@ -237,7 +241,9 @@ class Agent:
 
     def _reread(self) -> None:
         log.info("SIGHUP: configuration and credentials are read again")
+        self._systemd.tell(RELOADING="1")
         self._take(reload.attempt(self._load))
+        self._systemd.tell(READY="1")
 
     def _take(self, outcome: Settings | ConfigError) -> None:
         """Go on with new settings, or with the old ones and say why. What was read before does not count any more."""
@@ -287,11 +293,9 @@ class Agent:
     # What others ask
 
     async def _answer(self, engine: Engine, commands: ControlCommands, request: Json) -> Json:
-        match request.get("command"):
-            case "status":
-                return self._document(engine)
-            case _:
-                return await commands.answer(request)
+        if request.get("command") == "status":
+            return self._document(engine)
+        return await commands.answer(request)
 
     def _document(self, engine: Engine) -> Json:
         store = StoreFacts(
@@ -338,8 +342,9 @@ class Agent:
 
     async def _beat(self, engine: Engine) -> None:
         while True:
-            beat = Progress("the event loop", time.monotonic(), _STUCK_SECONDS)
-            self._progress = (beat, *progress(engine))
+            self._progress = (Progress("the event loop", time.monotonic(), _STUCK_SECONDS), *progress(engine))
+            if self._systemd.listens and self._live() is None:  # else systemd ends this agent and starts another
+                self._systemd.tell(WATCHDOG="1", STATUS=headline(self._document(engine)))
             if self._store.trouble != self._store_trouble:
                 self._trouble(self._store.trouble)
             await asyncio.sleep(_PULSE_SECONDS)

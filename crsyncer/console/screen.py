@@ -20,7 +20,7 @@ def render(content: Json, now: float, *, wide: bool = False) -> str:
     With `wide` a table of every kind follows, as wide as it is.
     """
     blocks = [
-        [*_wrapped(_headline(content))],
+        [*_wrapped(headline(content))],
         [*_sides(content, now)],
         [*_kinds(content)],
         [*_holds(content, now)],
@@ -39,7 +39,8 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def _headline(content: Json) -> str:
+def headline(content: Json) -> str:
+    """The verdict in one sentence, its first word in capitals; also what `systemctl status` shows."""
     reasons, outbox = content["reasons"], content["outbox"]
     depth = outbox["depth"]
     waiting = f"{count(depth, 'status')} {'waits' if depth == 1 else 'wait'}" if depth else "nothing waits"
