@@ -32,8 +32,8 @@ def status(output: str, watch: bool, **flags: Any) -> int:
 
     Asks the running agent. When none is running, says what its store holds.
 
-    Exit codes: 0 healthy, 10 degraded (it retries by itself), 11 offline (the robot goes on alone, nothing is lost),
-    12 attention (a human is needed), 13 the agent is not running, 1 error, 2 usage.
+    Exit codes: 0 healthy, 10 degraded (it works, with a problem), 11 offline (the robot keeps working, nothing is
+    lost), 12 attention (your action is needed), 13 the agent is not running, 1 error, 2 usage.
     """
     directory = chosen_state_dir(flags)
     if not watch:

@@ -1,4 +1,4 @@
-"""The judgement over a status document: its health, and each reason with what the operator can do about it."""
+"""The health of a status document, with the reasons for it and what the operator can do about each."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -6,9 +6,9 @@ from crsyncer.core.model import Json, Side
 from crsyncer.core.text import NOT_YET_VALID, count, duration, rfc3339, unix
 from crsyncer.core.twins import Twin
 
-_HEALTHS = ("attention", "degraded", "offline", "healthy")
-"""Worst first; a document is as healthy as its worst reason."""
-_ORDER = (
+_SEVERITY = ("attention", "degraded", "offline", "healthy")
+"""Worst first; a document has the health of its worst reason."""
+_PRIORITY = (
     "AgentStopped",
     "IdentityChanged",
     "DuplicateInstance",
@@ -37,13 +37,13 @@ _ORDER = (
     "Backlog",
     "CloudOffline",
 )
-"""Among reasons for the same health, the most important first; codes that are not here come last."""
-_PATIENCE = 120.0
-"""Seconds that anything may be pending while both sides answer, before somebody should know."""
-_CLOCKS = 60
-"""Seconds by which clocks may differ: a second is lost in each answer, and tokens and certificates are as generous."""
-_SOUND = ("ok", "rebuilt", "missing")
-"""States of the store that need nothing more to be said: a rebuilt one only cost a relist."""
+"""The order of reasons with the same health; codes that are not listed come last."""
+_STUCK_AFTER_SECONDS = 120.0
+"""Work that is pending for longer than this while both sides are connected is reported."""
+_MAX_CLOCK_SKEW_SECONDS = 60
+"""API servers accept tokens with a skew of one minute (go-jose's DefaultLeeway); a Date header has whole seconds."""
+_GOOD_STORE_STATES = ("ok", "rebuilt", "missing")
+"""Store states that need no action; a rebuilt store only cost a relist."""
 
 _Reason = tuple[str, str, str, str]
 """The health it means, code, message, hint."""
@@ -69,7 +69,7 @@ _STUCK = {
 
 _HOLDS = {
     "MassDeletion": (
-        "{count} of {resource} held: more at once than looks like intent",
+        "{count} of {resource} held: too many deletions at once",
         "if they were meant: crsyncer holds release {id}; if not: put the objects back, and the hold ends",
     ),
     "Manual": (
@@ -96,7 +96,7 @@ _HOLDS = {
     ),
     "StatusNotAnObject": (
         "{resource}: a status that is not an object is not sent",
-        "mend the controller that writes it; crsyncer holds list names the object",
+        "fix the controller that writes it; crsyncer holds list names the object",
     ),
     "IdentityChanged": (
         "the {id} is another cluster than before",
@@ -129,21 +129,21 @@ _KINDS = {
 
 
 def hold_hint(reason: str, hold: str, resource: str = "") -> str:
-    """What to do about a hold whose maker had nothing better to say."""
+    """The default hint of a hold."""
     return _HOLDS[reason][1].format(id=hold, resource=resource)
 
 
 def worst(healths: Iterable[str]) -> str:
-    """The health of a whole whose parts are in these."""
-    return min(healths, key=_HEALTHS.index, default="healthy")
+    """The worst of several healths."""
+    return min(healths, key=_SEVERITY.index, default="healthy")
 
 
 def kind_hint(state: str) -> str:
-    """What to do about a kind in one of the states in which it is not synced."""
+    """The hint for a kind in a state in which it is not synced."""
     return _KINDS[state][2]
 
 
-def judge(
+def with_health(
     content: Json,
     *,
     now: float,
@@ -156,37 +156,40 @@ def judge(
 ) -> Json:
     """The document with `health` and `reasons` filled in, the most important reason first.
 
-    `pending_seconds` are, by kind and sort of work, for how long the oldest has waited.
+    `pending_seconds`: by resource and type of work, for how long the oldest item has waited.
     """
-    found = [*_of_kinds(content), *_of_holds(content), *_of_rest(content, config_error, store_message)]
+    found = [*_kind_reasons(content), *_hold_reasons(content), *_other_reasons(content, config_error, store_message)]
     for side in unverified:
         message = f"the certificate of the {side}'s server is not verified: anybody may pose as it"
         hint = "put the CA into the kubeconfig, and leave --insecure-skip-tls-verify out"
         found.append(("degraded", "TlsNotVerified", message, hint))
     if twin is not None:
-        found.append(_of_twin(content, twin))
+        found.append(_duplicate_reason(content, twin))
     if content["agent"]["state"] == "stopped":
-        found.append(_of_stop(content))
+        found.append(_stopped_reason(content))
     else:
-        found += [*_of_clocks(content), *_of_connections(content, now), *_of_progress(content, ready)]
-        found += _of_age(content, now, pending_seconds or {})
+        found += [*_clock_reasons(content), *_connection_reasons(content, now), *_startup_reasons(content, ready)]
+        found += _stuck_reasons(content, now, pending_seconds or {})
     found.sort(
-        key=lambda reason: (_HEALTHS.index(reason[0]), _ORDER.index(reason[1]) if reason[1] in _ORDER else len(_ORDER))
+        key=lambda reason: (
+            _SEVERITY.index(reason[0]),
+            _PRIORITY.index(reason[1]) if reason[1] in _PRIORITY else len(_PRIORITY),
+        )
     )
     reasons = [{"code": code, "message": message, "hint": hint} for _, code, message, hint in found]
     return content | {"health": found[0][0] if found else "healthy", "reasons": reasons}
 
 
-def _of_twin(content: Json, twin: Twin) -> _Reason:
+def _duplicate_reason(content: Json, twin: Twin) -> _Reason:
     what = f"{twin.name} wrote {twin.resource} {twin.key} in the cloud at {rfc3339(twin.time)}"
     hint = (
-        "is a disk copied, or an old robot still running? Give the other one a --robot-name, account and state"
-        " directory of its own, or stop it; this is over 10 minutes after its last write"
+        "a disk image may have been cloned, or an old robot may still run: stop it, or give it its own --robot-name,"
+        " account and state directory; this ends 10 minutes after its last write"
     )
     return "attention", "DuplicateInstance", f"another agent acts as {content['robot'] or 'this robot'}: {what}", hint
 
 
-def _of_stop(content: Json) -> _Reason:
+def _stopped_reason(content: Json) -> _Reason:
     hint = (
         f"no agent has used {content['store']['path']} yet: is this the right --state-dir?"
         if content["store"]["state"] == "missing"
@@ -195,25 +198,25 @@ def _of_stop(content: Json) -> _Reason:
     return "attention", "AgentStopped", "the agent is not running: nothing is synced until it is started", hint
 
 
-def _of_clocks(content: Json) -> Iterator[_Reason]:
-    hint = "set this machine's clock (timedatectl status says whether it follows a time server); tried again by itself"
+def _clock_reasons(content: Json) -> Iterator[_Reason]:
+    hint = "set this machine's clock (timedatectl status says whether it follows a time server)"
     for side in Side:
         known = content["sides"][side]
         if known["state"] != "connected":
             if known["error"] == NOT_YET_VALID:
-                message = f"this machine's clock is behind: to it the {side}'s certificate is not valid yet"
-                yield "degraded", "ClockSuspect", message, hint
+                message = f"this machine's clock is behind: by it the {side}'s certificate is not valid yet"
+                yield "degraded", "ClockSuspect", message, f"{hint}; the connection is tried again by itself"
                 return
             continue
         offset = known["clockOffsetSeconds"] or 0
-        if abs(offset) > _CLOCKS:
+        if abs(offset) > _MAX_CLOCK_SKEW_SECONDS:
             word = "behind" if offset > 0 else "ahead of"
             message = f"this machine's clock is {duration(abs(offset))} {word} that of the {side}'s API server"
             yield "degraded", "ClockSuspect", message, hint
-            return  # one clock that is wrong is wrong on both sides
+            return  # the same clock is compared with both sides
 
 
-def _of_connections(content: Json, now: float) -> Iterator[_Reason]:
+def _connection_reasons(content: Json, now: float) -> Iterator[_Reason]:
     for side in Side:
         known = content["sides"][side]
         error = f" ({known['error']})" if known["error"] else ""
@@ -227,7 +230,7 @@ def _of_connections(content: Json, now: float) -> Iterator[_Reason]:
                 if side is Side.CLOUD:
                     way = known["hint"] or "it goes on when the network is back"
                     hint = f"nothing is lost, and it is tried again by itself; {way}"
-                    yield "offline", "CloudOffline", f"the cloud {silent}; the robot goes on alone", hint
+                    yield "offline", "CloudOffline", f"the cloud {silent}; the robot keeps working offline", hint
                 else:
                     way = known["hint"] or "is the robot's API server up?"
                     hint = f"{way} (systemctl status k3s); it is tried again by itself"
@@ -249,7 +252,7 @@ def _of_connections(content: Json, now: float) -> Iterator[_Reason]:
                 )
 
 
-def _of_kinds(content: Json) -> Iterator[_Reason]:
+def _kind_reasons(content: Json) -> Iterator[_Reason]:
     for kind in content["kinds"]:
         if kind["state"] in _KINDS:
             code, message, hint = _KINDS[kind["state"]]
@@ -260,18 +263,18 @@ def _of_kinds(content: Json) -> Iterator[_Reason]:
             yield "attention", "Held", f"{kind['resource']}: {kind['message'] or 'held back'}", "crsyncer holds list"
 
 
-def _of_holds(content: Json) -> Iterator[_Reason]:
+def _hold_reasons(content: Json) -> Iterator[_Reason]:
     changed = any(side["state"] == "identity-changed" for side in content["sides"].values())
     for hold in content["holds"]:
         if changed and hold["reason"] == "IdentityChanged":
-            continue  # said once, with the side
+            continue  # already reported with the connection
         message = _HOLDS[hold["reason"]][0].format(
             count=count(hold["objects"], "deletion"), **{name: hold[name] for name in ("id", "resource")}
         )
         yield "attention", hold["reason"], message, hold["hint"]
 
 
-def _of_rest(content: Json, config_error: str | None, store_message: str | None) -> Iterator[_Reason]:
+def _other_reasons(content: Json, config_error: str | None, store_message: str | None) -> Iterator[_Reason]:
     if dead := content["outbox"]["deadLetters"]:
         yield (
             "attention",
@@ -283,7 +286,7 @@ def _of_rest(content: Json, config_error: str | None, store_message: str | None)
         yield (
             "attention",
             "ConfigRejected",
-            f"the new configuration is not used, the old one stays in force: {config_error}",
+            f"the new configuration was rejected, the previous one is still used: {config_error}",
             "correct it; it is read again when it changes",
         )
     store = content["store"]
@@ -291,37 +294,39 @@ def _of_rest(content: Json, config_error: str | None, store_message: str | None)
     if store["state"] == "unreadable":
         hint = "look as the agent's user, or as root; a broken store is set aside when the agent starts"
         yield "degraded", "StateDegraded", f"the store cannot be read{why}", hint
-    elif store["state"] not in _SOUND:
+    elif store["state"] not in _GOOD_STORE_STATES:
         hint = f"is the disk of {store['path']} full, read-only or broken? Syncing goes on from memory"
         yield "degraded", "StateDegraded", f"the store is {store['state']}{why}", hint
 
 
-def _of_progress(content: Json, ready: bool) -> Iterator[_Reason]:
+def _startup_reasons(content: Json, ready: bool) -> Iterator[_Reason]:
     states = {side: content["sides"][side]["state"] for side in Side}
     connecting = [side for side in Side if states[side] == "connecting"]
     if connecting or (not ready and states[Side.ROBOT] == "connected"):
         what = f"connecting to the {' and the '.join(connecting)}" if connecting else "reading the robot's CRDs"
         yield "degraded", "Starting", f"the agent is {what}", "wait a moment"
     if set(states.values()) != {"connected"}:
-        return  # what follows from a missing side is not said a second time
+        return  # already reported with the connection
     for kind in content["kinds"]:
         unlisted = None in kind["objects"].values()
         if kind["state"] == "waiting" and not unlisted:
-            message = f"{kind['resource']}: a side does not tell of its changes: {kind['message'] or 'no reason given'}"
+            message = (
+                f"{kind['resource']}: the watch on one side is not running: {kind['message'] or 'no reason given'}"
+            )
             yield "degraded", "NotWatched", message, "it is tried again by itself; if it stays, see the agent's log"
         elif kind["state"] in ("listing", "waiting") and unlisted:
             message = f"{kind['resource']}: {kind['message'] or 'not listed on both sides yet'}"
             yield "degraded", "NotListed", message, "wait a moment; if it stays, see the agent's log"
 
 
-def _of_age(content: Json, now: float, pending_seconds: Mapping[str, Mapping[str, float]]) -> Iterator[_Reason]:
-    """What has been pending for too long though both sides are connected."""
+def _stuck_reasons(content: Json, now: float, pending_seconds: Mapping[str, Mapping[str, float]]) -> Iterator[_Reason]:
+    """Work that has been pending for too long although both sides are connected."""
     if any(content["sides"][side]["state"] != "connected" for side in Side):
         return
     connected = min(now - unix(content["sides"][side]["since"]) for side in Side)
     for resource in [kind["resource"] for kind in content["kinds"] if kind["state"] not in _KINDS]:
         for what, seconds in pending_seconds.get(resource, {}).items():
-            if min(seconds, connected) > _PATIENCE:
+            if min(seconds, connected) > _STUCK_AFTER_SECONDS:
                 code, message, hint = _STUCK[what]
                 since = f"for {duration(seconds)}, since {rfc3339(now - seconds)}"
                 yield "degraded", code, f"{resource}: {message} {since}", hint

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from crsyncer.console.reasons import hold_hint, judge
+from crsyncer.console.reasons import hold_hint, with_health
 from crsyncer.core.model import Json, Side
 from crsyncer.core.text import rfc3339
 from crsyncer.core.twins import Twin
@@ -171,7 +171,7 @@ def document(facts: Facts, now: float) -> Json:
         "writes": _writes(facts.writes),
         "store": _store(facts.store),
     }
-    return judge(
+    return with_health(
         content,
         now=now,
         ready=facts.ready,
@@ -224,7 +224,7 @@ def stopped_document(saved: Json | None, stored: StoredFacts, now: float, *, ver
         "writes": old.get("writes") or _writes({}),
         "store": _store(stored.store),
     }
-    return judge(content, now=now, store_message=stored.store.message)
+    return with_health(content, now=now, store_message=stored.store.message)
 
 
 def exit_code(content: Json) -> int:

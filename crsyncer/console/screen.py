@@ -1,4 +1,4 @@
-"""The status document as one screen of text, for somebody who was woken up by it."""
+"""The status document as one screen of text."""
 
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
@@ -10,14 +10,14 @@ WIDTH = 100
 _MOST_KINDS = 20
 _MOST_REASONS = 6
 _MOST_HOLDS = 6
-_COUNTS = ("cursor", "relists", "resumes")
-"""What is counted of a kind on each side, shown as CLOUD/ROBOT."""
+_PER_SIDE_FIELDS = ("cursor", "relists", "resumes")
+"""Fields of a kind with a value per side, shown as CLOUD/ROBOT."""
 
 
 def render(content: Json, now: float, *, wide: bool = False) -> str:
-    """One screen, at most 100 columns wide; `now` is Unix time, in seconds. The first word is the verdict.
+    """One screen, at most 100 columns wide; `now` is Unix time, in seconds. The first word is the health.
 
-    With `wide` a table of every kind follows, as wide as it is.
+    With `wide` a table of every kind follows; it may be wider.
     """
     blocks = [
         [*_wrapped(headline(content))],
@@ -31,7 +31,7 @@ def render(content: Json, now: float, *, wide: bool = False) -> str:
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as what is in them; the last one is free."""
+    """Left-aligned columns, each as wide as its longest cell."""
     lines = [[plain(cell) for cell in row] for row in (heads, *rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
@@ -50,9 +50,9 @@ def headline(content: Json) -> str:
     more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
     match content["health"]:
         case "attention":
-            return f"ATTENTION: a human is needed: {first}{more}."
+            return f"ATTENTION: action needed: {first}{more}."
         case "degraded":
-            return f"DEGRADED: {first}{more}; this is tried again by itself."
+            return f"DEGRADED: {first}{more}."
         case "offline":
             return f"OFFLINE: {first}, {waiting}, nothing is lost."
     if not content["kinds"]:
@@ -66,18 +66,18 @@ def headline(content: Json) -> str:
 
 def _sides(content: Json, now: float) -> Iterator[str]:
     agent, outbox, store = content["agent"], content["outbox"], content["store"]
-    since = f" for {_ago(agent['since'], now)}" if agent["since"] else ""
+    since = f" for {_since(agent['since'], now)}" if agent["since"] else ""
     pid = f", pid {agent['pid']}" if agent["pid"] else ""
     robot = f", robot {content['robot']}" if content["robot"] else ""
     yield _cut(f"agent   {agent['state']}{since}{pid}, crsyncer {content['version']}{robot}")
     for side in Side:
         known = content["sides"][side]
         if agent["state"] == "stopped":
-            parts = [f"unknown, last answer {_ago(known['lastOk'], now)} ago" if known["lastOk"] else "unknown"]
+            parts = [f"unknown, last answer {_since(known['lastOk'], now)} ago" if known["lastOk"] else "unknown"]
         else:
-            parts = [f"{known['state']} for {_ago(known['since'], now)}"]
+            parts = [f"{known['state']} for {_since(known['since'], now)}"]
             if known["state"] != "connected":
-                parts.append(f"last answer {_ago(known['lastOk'], now)} ago" if known["lastOk"] else "never answered")
+                parts.append(f"last answer {_since(known['lastOk'], now)} ago" if known["lastOk"] else "never answered")
             if known["reconnects"]:
                 parts.append(count(known["reconnects"], "reconnect"))
         yield _cut(f"{side:<8}{', '.join(parts)}  {known['server']}".rstrip())
@@ -90,7 +90,7 @@ def _sides(content: Json, now: float) -> Iterator[str]:
 
 
 def _kinds(content: Json) -> Iterator[str]:
-    # Whatever is not as it should be comes first, for the screen may end before the list does.
+    # Kinds with problems come first, because the list is cut.
     kinds = sorted(content["kinds"], key=lambda kind: (kind["state"] == "syncing", kind["resource"]))
     if not kinds:
         return
@@ -111,7 +111,7 @@ def _kinds(content: Json) -> Iterator[str]:
 
 
 def _details(content: Json) -> Iterator[str]:
-    """What the screen leaves out of each kind."""
+    """The fields of each kind that the screen omits."""
     heads = ["KIND", "VERSION", "SCOPE", "FILTERED", "SUBTREE", "CURSOR", "RELISTS", "RESUMES"]
     rows = [
         [
@@ -120,7 +120,7 @@ def _details(content: Json) -> Iterator[str]:
             kind["scope"],
             "yes" if kind["filterByRobotName"] else "no",
             kind["statusSubtree"] or "-",
-            *("/".join(_or_dash(kind[what][side]) for side in Side) for what in _COUNTS),
+            *("/".join(_or_dash(kind[what][side]) for side in Side) for what in _PER_SIDE_FIELDS),
         ]
         for kind in content["kinds"]
     ]
@@ -135,11 +135,11 @@ def _or_dash(value: object) -> str:
 def _holds(content: Json, now: float) -> Iterator[str]:
     holds = content["holds"]
     if holds:
-        yield "HELD FOR A HUMAN"
+        yield "HOLDS (your decision is needed)"
     for hold in holds[:_MOST_HOLDS]:
-        # What is held on a whole side is of no kind.
+        # A hold on a whole side has no resource.
         what = f": {count(hold['objects'], 'object')} of {hold['resource']}" if hold["resource"] else ""
-        yield _cut(f"{hold['id']}  {hold['reason']}{what}, for {_ago(hold['since'], now)}")
+        yield _cut(f"{hold['id']}  {hold['reason']}{what}, for {_since(hold['since'], now)}")
     if len(holds) > _MOST_HOLDS:
         yield f"and {len(holds) - _MOST_HOLDS} more: crsyncer holds list"
 
@@ -155,7 +155,7 @@ def _advice(content: Json) -> Iterator[str]:
         yield f"and {len(reasons) - _MOST_REASONS} more: crsyncer status --json"
 
 
-def _ago(time: str, now: float) -> str:
+def _since(time: str, now: float) -> str:
     return duration(now - unix(time))
 
 

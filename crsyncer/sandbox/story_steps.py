@@ -14,7 +14,7 @@ from crsyncer.sandbox.relay import Relay
 from crsyncer.sandbox.story import Seen, Story
 from crsyncer.sandbox.story_kinds import Json, Kind, content
 
-_MEANING = {0: "healthy", 11: "offline: the robot goes on alone", 13: "the agent is not running"}
+_MEANING = {0: "healthy", 11: "offline: the robot keeps working offline", 13: "the agent is not running"}
 
 
 class Steps:

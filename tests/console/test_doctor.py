@@ -188,7 +188,7 @@ def test_a_running_agent_is_believed():
     assert "process 812" in store.message
     store, agent = judge_agent(status_document(facts(holds=(hold(),)), NOW))
     assert (agent.state, agent.health, agent.hint) == (Mark.FAIL, "attention", "crsyncer status")
-    assert "more at once" in agent.message
+    assert "too many deletions at once" in agent.message
     offline = status_document(facts(), NOW) | {"health": "offline"}
     assert judge_agent(offline)[1].state is Mark.WARN
     degraded = status_document(facts(), NOW)

@@ -125,7 +125,7 @@ REASONS = {
         facts(kinds=(kind(state="waiting", objects={Side.CLOUD: None, Side.ROBOT: 1}),)),
     ),
     "not watched": (
-        "degraded", "NotWatched", f"{GOALS}: a side does not tell of its changes: answered 500",
+        "degraded", "NotWatched", f"{GOALS}: the watch on one side is not running: answered 500",
         facts(kinds=(kind(state="waiting", message="answered 500"),)),
     ),
     "backlog": (

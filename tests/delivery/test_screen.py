@@ -23,8 +23,8 @@ KIND                   FROM   STATE             CLOUD  ROBOT  WAITING  HELD
 goals.lab.example.com  cloud  syncing              12     12        0     0
 """
 OFFLINE_SCREEN = """\
-OFFLINE: the cloud has not answered for 4 min 12 s; the robot goes on alone, 20 statuses wait,
-nothing is lost.
+OFFLINE: the cloud has not answered for 4 min 12 s; the robot keeps working offline, 20 statuses
+wait, nothing is lost.
 
 agent   running for 1 h, pid 812, crsyncer 0.1.0, robot robot-1
 cloud   offline for 4 min, last answer 4 min 12 s ago  https://cloud.example.com
@@ -37,12 +37,12 @@ KIND                   FROM   STATE             CLOUD  ROBOT  WAITING  HELD
 goals.lab.example.com  cloud  waiting              12     12       20     0
 
 WHAT TO DO
-1. the cloud has not answered for 4 min 12 s; the robot goes on alone
+1. the cloud has not answered for 4 min 12 s; the robot keeps working offline
    -> nothing is lost, and it is tried again by itself; it goes on when the network is back
 """
 ATTENTION_SCREEN = """\
-ATTENTION: a human is needed: 215 deletions of goals.lab.example.com held: more at once than looks
-like intent (and 1 more).
+ATTENTION: action needed: 215 deletions of goals.lab.example.com held: too many deletions at once
+(and 1 more).
 
 agent   running for 1 h, pid 812, crsyncer 0.1.0, robot robot-1
 cloud   connected for 1 h  https://cloud.example.com
@@ -54,11 +54,11 @@ KIND                   FROM   STATE             CLOUD  ROBOT  WAITING  HELD
 goals.lab.example.com  cloud  held                  -     12        0   215
     waits for a human
 
-HELD FOR A HUMAN
+HOLDS (your decision is needed)
 h1  MassDeletion: 215 objects of goals.lab.example.com, for 5 min
 
 WHAT TO DO
-1. 215 deletions of goals.lab.example.com held: more at once than looks like intent
+1. 215 deletions of goals.lab.example.com held: too many deletions at once
    -> if they were meant: crsyncer holds release h1; if not: put the objects back, and the hold ends
 2. 1 write refused for good: tried again hourly, and at the next change
    -> crsyncer pending list says which and why; correct the object or the schema, then: crsyncer
@@ -122,8 +122,17 @@ def test_the_screen_of_an_agent_with_nothing_to_sync():
 def test_a_degraded_agent_says_so_first():
     given = facts(cloud=side("connecting", last_ok=None), outbox=OutboxFacts(1, NOW))
     screen = render(document(given, NOW), NOW)
-    assert screen.startswith("DEGRADED: the agent is connecting to the cloud; this is tried again by itself.\n")
+    assert screen.startswith("DEGRADED: the agent is connecting to the cloud.\n")
     assert "never answered" in screen
+
+
+@pytest.mark.parametrize("given", [facts(unverified=(Side.CLOUD,)), facts(cloud=side(clock_offset=300.0))])
+def test_the_screen_promises_no_retry_where_only_the_operator_can_help(given):
+    content = document(given, NOW)
+    screen = render(content, NOW)
+    assert content["health"] == "degraded"
+    assert "by itself" not in screen
+    assert f"-> {content['reasons'][0]['hint'][:40]}" in screen
 
 
 def test_a_screen_stays_a_screen_whatever_is_in_it():
