@@ -146,7 +146,7 @@ class Agent:
                     await self._loops(engine)
 
     async def _build(self, stack: contextlib.AsyncExitStack) -> Engine:
-        self._clusters = {side: await self._connect(side, stack, self._settings) for side in Side}
+        self._clusters = {side: self._connect(side, stack, self._settings) for side in Side}
         engine = self._engine = self._assemble(self._clusters)
         answer = partial(self._answer, engine, ControlCommands(engine.kinds, engine.context))
         await stack.enter_async_context(control.serve(self._settings.state_dir, answer))
@@ -175,9 +175,9 @@ class Agent:
         """Raise the ConfigError for which a login that these settings name cannot be used."""
         async with contextlib.AsyncExitStack() as trial:
             for side in Side:
-                await self._connect(side, trial, settings)
+                self._connect(side, trial, settings)
 
-    async def _connect(self, side: Side, stack: contextlib.AsyncExitStack, settings: Settings) -> KubeCluster:
+    def _connect(self, side: Side, stack: contextlib.AsyncExitStack, settings: Settings) -> KubeCluster:
         paths = {
             Side.CLOUD: (settings.cloud_kubeconfig, settings.cloud_context),
             Side.ROBOT: (settings.robot_kubeconfig, settings.robot_context),
@@ -191,9 +191,9 @@ class Agent:
                 self._metrics.exchange(side, exchange.verb, exchange.code, exchange.bytes_up, exchange.bytes_down)
 
         try:
-            cluster = await KubeCluster.connect(
+            cluster = KubeCluster(
                 path,
-                context=context or None,
+                context,
                 insecure=settings.insecure_skip_tls_verify,
                 name=self._name,
                 observe=observe,

@@ -78,9 +78,7 @@ async def _compare(settings: Settings, robot: str, resource: str) -> "list[Compa
         async def reach(side: Side, kubeconfig: Path | None, context: str) -> KubeCluster:
             try:
                 insecure = settings.insecure_skip_tls_verify
-                cluster = await KubeCluster.connect(
-                    kubeconfig, context=context or None, insecure=insecure, observe=None
-                )
+                cluster = KubeCluster(kubeconfig, context, insecure=insecure)
                 stack.push_async_callback(cluster.close)
                 await lister.knock(cluster.request)
             except ConfigError:

@@ -50,7 +50,7 @@ def reach(certificates: Certificates, pair: tuple[Path, Path], tmp_path: Path) -
         async with hostile(handler, pair=pair, oldest=oldest, client_ca=client_ca) as server:
             login = {"token": TOKEN} if user is None else user
             config = write_config(tmp_path / "config", server=server.url + path, ca=ca, user=login, **about)
-            cluster = await KubeCluster.connect(config, context=None, observe=observe)
+            cluster = KubeCluster(config, observe=observe)
             try:
                 yield cluster, server
             finally:

@@ -220,19 +220,19 @@ def only(*tokens: str) -> Handler:
 
 
 @asynccontextmanager
-async def connected(path: Path, *, context: str | None = None) -> AsyncIterator[KubeCluster]:
+async def connected(path: Path, *, context: str = "") -> AsyncIterator[KubeCluster]:
     """A cluster by its kubeconfig."""
-    cluster = await KubeCluster.connect(path, context=context, observe=None)
+    cluster = KubeCluster(path, context)
     try:
         yield cluster
     finally:
         await cluster.close()
 
 
-async def refused(path: Path | None, *, context: str | None = None) -> ConfigError:
+async def refused(path: Path | None, *, context: str = "") -> ConfigError:
     """How a kubeconfig is refused: in one line, and without its secrets."""
     with pytest.raises(ConfigError) as caught:
-        await KubeCluster.connect(path, context=context, observe=None)
+        KubeCluster(path, context)
     assert "\n" not in str(caught.value)
     assert TOKEN not in f"{caught.value} {caught.value.hint}"
     return caught.value
@@ -240,7 +240,7 @@ async def refused(path: Path | None, *, context: str | None = None) -> ConfigErr
 
 async def without_credential(path: Path | None) -> NotAllowed:
     """How a request fails that has no credential to send: in one line, and without secrets."""
-    cluster = await KubeCluster.connect(path, context=None, observe=None)
+    cluster = KubeCluster(path)
     try:
         with pytest.raises(NotAllowed) as caught:
             await cluster.request(GET)

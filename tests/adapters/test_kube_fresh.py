@@ -66,15 +66,18 @@ async def test_a_new_token_file_is_used_after_a_401(
         assert not cluster.refresh_credentials()
         for bad in ("", "two\nlines"):
             replaced(token, bad)
+            assert cluster.refresh_credentials()
             assert not cluster.refresh_credentials()
+            assert (await cluster.request(GET)).body == {"token": "old"}
         replaced(token, "new\n")
         assert (await cluster.request(GET)).status == 200
-        assert len(server.requests) == 3
+        assert len(server.requests) == 5
         replaced(token, "newer")
         assert cluster.refresh_credentials()
         assert not cluster.refresh_credentials()
+        assert (await cluster.request(GET)).body == {"token": "newer"}
         token.unlink()
-        assert not cluster.refresh_credentials()
+        assert cluster.refresh_credentials()
         assert (await cluster.request(GET)).body == {"token": "newer"}
 
 

@@ -93,7 +93,7 @@ def kind(running_sandbox: Sandbox) -> str:
     group = f"t{secrets.token_hex(3)}.example.com"
 
     async def define() -> None:
-        made = await KubeCluster.connect(running_sandbox.kubeconfig("cloud"), context=None, observe=None)
+        made = KubeCluster(running_sandbox.kubeconfig("cloud"))
         await Goals(made, group).define(group)
         await Goals(made, group).create("first")
         await made.close()
@@ -105,7 +105,7 @@ def kind(running_sandbox: Sandbox) -> str:
 @pytest.fixture
 async def cluster(cloud_link: Link, tmp_path: Path) -> AsyncIterator[KubeCluster]:
     config = cloud_link.kubeconfig(tmp_path / "cloud.kubeconfig")
-    made = await KubeCluster.connect(config, context=None, observe=None)
+    made = KubeCluster(config)
     yield made
     await made.close()
 
@@ -139,7 +139,7 @@ async def test_a_body_beyond_the_servers_limit_is_answered_although_it_is_never_
     cloud: Plane, goals: Goals, kind: str, tmp_path: Path
 ) -> None:
     uid = (await goals.create("a"))["metadata"]["uid"]
-    direct = await KubeCluster.connect(cloud.kubeconfig(tmp_path / "direct"), context=None, observe=None)
+    direct = KubeCluster(cloud.kubeconfig(tmp_path / "direct"))
     for _ in range(5):
         reply = await Goals(direct, kind).patch_status("a", uid=uid, status={"t": "x" * 3_500_000})
         assert (reply.status, reply.body["reason"]) == (413, "RequestEntityTooLarge")
@@ -224,7 +224,7 @@ async def test_a_lost_reply_to_a_write_is_unsure_and_the_write_is_not_repeated(g
 async def test_the_counted_bytes_are_those_on_the_wire(cloud_link: Link, tmp_path: Path) -> None:
     seen: list[Exchange] = []
     config = cloud_link.kubeconfig(tmp_path / "config")
-    cluster = await KubeCluster.connect(config, context=None, observe=seen.append)
+    cluster = KubeCluster(config, observe=seen.append)
     cloud_link.clear()
     for _ in range(5):
         await cluster.request(Call("list", "GET", "/api/v1/namespaces"))
@@ -237,7 +237,7 @@ async def test_a_refused_token_recovers_with_its_file(cloud: Plane, tmp_path: Pa
     token = tmp_path / "token"
     token.write_text("refused")
     config = cloud.kubeconfig(tmp_path / "config", token_file=token)
-    cluster = await KubeCluster.connect(config, context=None, observe=None)
+    cluster = KubeCluster(config)
     call = Call("list", "GET", "/api/v1/namespaces")
     assert (await cluster.request(call)).status == 401
     token.write_text(cloud.admin_token)
@@ -247,7 +247,7 @@ async def test_a_refused_token_recovers_with_its_file(cloud: Plane, tmp_path: Pa
 
 async def test_the_plane_of_another_ca_is_refused(cloud: Plane, robot: Plane, tmp_path: Path) -> None:
     async with Link(cloud, impostor=robot) as link:
-        cluster = await KubeCluster.connect(link.kubeconfig(tmp_path / "config"), context=None, observe=None)
+        cluster = KubeCluster(link.kubeconfig(tmp_path / "config"))
         with pytest.raises(Unsure, match="not signed by a CA"):
             await cluster.request(Call("get", "GET", "/readyz"))
         assert link.requests == []

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crsyncer.adapters.kube import Exchange
-from crsyncer.adapters.kube.resumption import ResumingContext
+from crsyncer.adapters.kube.tls import ResumingContext
 from tests.adapters.kube_server import (
     GET,
     Certificates,

@@ -246,7 +246,7 @@ async def test_a_refused_connection_and_an_unknown_name_are_told_apart(reach: Re
         gone = server.url
     for url, words in ((gone, "connection refused"), ("https://no-such-host.invalid", "does not resolve")):
         config = write_config(tmp_path / "gone", server=url, ca=None, user={"token": TOKEN})
-        cluster = await KubeCluster.connect(config, context=None, observe=None)
+        cluster = KubeCluster(config)
         error = await failure(cluster)
         assert words in str(error)
         assert error.hint
@@ -289,9 +289,7 @@ async def test_old_tls_and_no_tls_are_refused(reach: Reach, tmp_path: Path) -> N
 
     server = await asyncio.start_server(plain, "127.0.0.1", 0)
     url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    cluster = await KubeCluster.connect(
-        write_config(tmp_path / "plain", server=url, ca=None, user={}), context=None, observe=None
-    )
+    cluster = KubeCluster(write_config(tmp_path / "plain", server=url, ca=None, user={}))
     assert "does not speak TLS" in str(await failure(cluster))
     await cluster.close()
     server.close()
@@ -334,7 +332,7 @@ async def test_the_token_shows_nowhere(reach: Reach, caplog: pytest.LogCaptureFi
         async with reach(bad) as (cluster, _):
             error = await failure(cluster, Call("get", "GET", "/x", timeout=1))
             said += [str(error), repr(error), error.hint, repr(cluster), repr(vars(cluster))]
-            said.append(repr(vars(cluster._credentials)))
+            said.append(repr(vars(cluster.credentials)))
             assert error.__suppress_context__
     text = "\n".join(said) + caplog.text
     assert TOKEN not in text

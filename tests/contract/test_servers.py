@@ -75,7 +75,7 @@ async def _sweep(plane: Plane, group: str) -> None:
 async def test_a_real_api_server_answers_as_the_simulated_one(
     sandbox: Sandbox, group: str, tmp_path: Path, plane: str
 ) -> None:
-    cluster = await KubeCluster.connect(sandbox.kubeconfig(plane), context=None, observe=None)
+    cluster = KubeCluster(sandbox.kubeconfig(plane))
     try:
         real = await transcript(cluster, group)
     finally:

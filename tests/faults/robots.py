@@ -123,7 +123,7 @@ async def main(kubeconfig: Path, crd: Json, *, first: int, count: int) -> None:
         async def begin(number: int) -> None:
             policy = read_policy(crd, f"r{number}")
             assert policy is not None
-            cluster = await KubeCluster.connect(kubeconfig, context=None, observe=crowd.observe)
+            cluster = KubeCluster(kubeconfig, observe=crowd.observe)
             robot = Robot(replace(policy, version=policy.versions[0].name), cluster)
             crowd.robots.append(robot)
             running.extend(tasks.create_task(run) for run in (robot.link.run(), robot.reflector.listwatch.run()))

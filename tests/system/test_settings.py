@@ -39,7 +39,7 @@ async def test_a_kubeconfig_that_leads_elsewhere_and_cannot_be_used_leaves_every
     edit(kubeconfig, elsewhere.replace("user: cloud", "user: nobody"))
     status = await bed.agent.until(lambda status: [r["code"] for r in status["reasons"]] == ["ConfigRejected"])
     assert status["health"] == "attention"
-    assert "cloud.kubeconfig" in status["reasons"][0]["message"]
+    assert "--cloud-kubeconfig" in status["reasons"][0]["message"]
     bed.cloud.link.clear()
     await bed.cloud.patch("a", {"spec": {"x": 2}})
     await bed.robot.shows("a", spec={"x": 2})
@@ -57,7 +57,7 @@ async def test_a_kubeconfig_that_turns_out_to_be_unusable_is_one_line_that_names
     code, _, error = await bed.agent.crsyncer("run", "--cloud-kubeconfig", str(kubeconfig), *robot)
     assert code == 2
     (line,) = error.strip().splitlines()
-    assert "cloud.kubeconfig" in line
+    assert "--cloud-kubeconfig" in line
     assert "nobody" in line
     assert not bed.agent.state_dir.exists()
 

@@ -8,12 +8,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from crsyncer.adapters.config.kubeconfig import read_kubeconfig
 from crsyncer.adapters.config.options import K3S, OPTIONS, Given, Option, parse_path
-from crsyncer.adapters.files import check_depth, line_of, problem_of, read
+from crsyncer.adapters.files import read_yaml
+from crsyncer.adapters.kubeconfig import NoContext, read_account, read_kubeconfig
 from crsyncer.errors import ConfigError
-
-_SERVICE_ACCOUNT = "var/run/secrets/kubernetes.io/serviceaccount"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,26 +70,26 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, root: Path = P
             "--cloud-kubeconfig is required; allowed: the path of a kubeconfig file, also as"
             " CRSYNCER_CLOUD_KUBECONFIG or as cloud.kubeconfig in the configuration file"
         )
-    files = [config_file] if config_file else []
-    targets, servers = [], []
+    files, servers, contexts = [config_file] if config_file else [], [], set()
     for side in ("cloud", "robot"):
         if f"{side}_kubeconfig" not in values:
             values["robot_kubeconfig"] = _robot_default(environ, root)
             places["robot_kubeconfig"] = "--robot-kubeconfig (by default)"
         path, context = values[f"{side}_kubeconfig"], values.get(f"{side}_context", "")
         context_place = places.get(f"{side}_context", f"--{side}-context")
-        if path is not None:
-            name, server, credentials = read_kubeconfig(
-                path, context, place=places[f"{side}_kubeconfig"], context_place=context_place
-            )
-            targets.append((os.path.realpath(path), name))
-            servers.append(server)
-            files += [path, *credentials]
-        elif context:
+        try:
+            login = read_kubeconfig(path, context) if path is not None else read_account(environ, root=root)
+        except NoContext as error:
+            raise _at(context_place, error) from None
+        except ConfigError as error:
+            raise _at(places[f"{side}_kubeconfig"], error) from None
+        if path is None and context:
             raise ConfigError(f"{context_place} needs --robot-kubeconfig: the in-cluster account has no contexts")
-        else:
-            files += [root / _SERVICE_ACCOUNT / "token", root / _SERVICE_ACCOUNT / "ca.crt"]
-    if len(targets) == 2 and targets[0] == targets[1]:
+        if login is not None:
+            servers.append(login.server)
+            files += login.files
+            contexts.add((os.path.realpath(login.file or ""), login.context))
+    if len(contexts) < 2:
         raise ConfigError(
             f"{places['robot_kubeconfig']} and {places['cloud_kubeconfig']} are the same context of the same file;"
             " allowed: two different clusters"
@@ -151,24 +149,20 @@ def _given(
 
 def _read_config(path: Path, *, only: str = "") -> dict[str, Given]:
     """The values in a configuration file, by dotted key. `only` ignores whatever is wrong with other keys."""
-    import yaml  # not at the top: `--help` shows these options and shall not wait for it
-
-    text = read(path, "--config")
     try:
-        check_depth(text, yaml.SafeLoader)
-        top = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path}{line_of(error)}: not YAML ({problem_of(error)}); allowed: a YAML mapping") from None
+        top = read_yaml(path)
+    except ConfigError as error:
+        raise _at("--config", error) from None
     keys = {option.key: option for option in OPTIONS}
     sections = {key.split(".")[0] for key in keys if "." in key}
     found: dict[str, Given] = {}
 
-    def walk(node: yaml.Node, prefix: str) -> None:
-        if not isinstance(node, yaml.MappingNode):
+    def walk(node: Any, prefix: str) -> None:
+        if node.id != "mapping":
             where = f"{path}:{node.start_mark.line + 1}: "
             raise ConfigError(f"{where}{prefix.rstrip('.') or 'the file'} is not a mapping; allowed: KEY: VALUE lines")
         for name_node, value in node.value:
-            key = f"{prefix}{name_node.value}" if isinstance(name_node, yaml.ScalarNode) else f"{prefix}?"
+            key = f"{prefix}{name_node.value}" if name_node.id == "scalar" else f"{prefix}?"
             place = f"{path}:{name_node.start_mark.line + 1}: {key}"
             if only and not only.startswith(key):
                 continue
@@ -204,9 +198,8 @@ def _did_you_mean(key: str, known: Collection[str]) -> str:
 
 
 def _robot_default(environ: Mapping[str, str], root: Path) -> Path | None:
-    account = root / _SERVICE_ACCOUNT
-    in_cluster = environ.get("KUBERNETES_SERVICE_HOST") and environ.get("KUBERNETES_SERVICE_PORT")
-    if in_cluster and all(os.path.isfile(account / name) for name in ("token", "ca.crt")):
+    account = read_account(environ, root=root)
+    if account is not None and all(os.path.isfile(file) for file in account.files):
         return None
     if os.path.exists(root / K3S):
         return root / K3S
@@ -214,3 +207,8 @@ def _robot_default(environ: Mapping[str, str], root: Path) -> Path | None:
         "--robot-kubeconfig is required here: this is not a pod with a service account, and there is no"
         f" /{K3S}; allowed: the path of a kubeconfig file"
     )
+
+
+def _at(place: str, error: ConfigError) -> ConfigError:
+    """An error of a file, as one of the setting that names it."""
+    return ConfigError(f"{place}: {error}; allowed: {error.hint}")

@@ -1,8 +1,9 @@
 """The API server: HTTP, TLS, credentials and bytes. Knows nothing of syncing, and no other room may know any of this.
 
-`client` sends requests, `stream` reads watches, `transport` makes sockets and names their failures, `kubeconfig` and
-`credentials` make the login and keep it fresh, `names` and `proxy` find the way to the server, and `loader`, a process
-of its own, asks plug-ins through the Kubernetes library. `visit` and `certificates` are the doctor's.
+`client` sends requests, `stream` reads watches, `transport` makes sockets and names their failures, `tls` is what its
+name says, `credentials` makes the login of a kubeconfig and keeps it fresh, `names` and `proxy` find the way to the
+server, and `loader`, a process of its own, asks plug-ins through the Kubernetes library. `visit` and `certificates`
+are the doctor's.
 """
 
 from crsyncer.adapters.kube.client import KubeCluster

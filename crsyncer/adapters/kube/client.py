@@ -49,16 +49,27 @@ _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=
 
 
 class KubeCluster:
-    """One API server. Made by `connect`; not for sharing between event loops."""
+    """One API server. Made in the event loop that uses it."""
 
     def __init__(
-        self, credentials: Credentials, *, name: str = "crsyncer", observe: Callable[[Exchange], None] | None = None
+        self,
+        kubeconfig: Path | None,
+        context: str = "",
+        *,
+        insecure: bool = False,
+        name: str = "crsyncer",
+        observe: Callable[[Exchange], None] | None = None,
     ) -> None:
-        login = credentials.login
+        """Check the kubeconfig's form; nobody is asked yet. Raises ConfigError, in one line without secrets.
+
+        `insecure`, and no kubeconfig: see `Credentials`. `name` is the client's: API servers note on an object who
+        wrote what of it.
+        """
+        self.credentials = Credentials(kubeconfig, context=context, insecure=insecure)
+        login = self.credentials.login
         self.server = login.config.server
-        self.fallback_identity = hashlib.sha256(f"{login.config.ca}\n{self.server}".encode()).hexdigest()
+        self.fallback_identity = hashlib.sha256(f"{login.identity.ca}\n{self.server}".encode()).hexdigest()
         self.clock_offset: float | None = None
-        self._credentials = credentials
         self._user_agent = f"{name}/{__version__}"
         self._observe = observe
         self._meter = Meter()
@@ -76,27 +87,10 @@ class KubeCluster:
             skip_auto_headers=("Content-Type",),
         )
 
-    @classmethod
-    async def connect(
-        cls,
-        kubeconfig: Path | None,
-        *,
-        context: str | None,
-        insecure: bool = False,
-        name: str = "crsyncer",
-        observe: Callable[[Exchange], None] | None,
-    ) -> "KubeCluster":
-        """Check the kubeconfig's form; nobody is asked yet. Raises ConfigError, in one line without secrets.
-
-        Without a kubeconfig it is the in-cluster account, and outside a pod k3s' own file. `name` is the client's: API
-        servers note on an object who wrote what of it. `insecure`: see `Credentials`.
-        """
-        return cls(Credentials(kubeconfig, context=context, insecure=insecure), name=name, observe=observe)
-
     @property
     def verified(self) -> bool:
         """Whether the server's certificate is verified."""
-        return self._credentials.login.config.verify
+        return self.credentials.login.identity.verify
 
     async def request(self, call: Call, *, progress: Callable[[], None] | None = None) -> Reply:
         """Send one request; redirects are answers like any other. Raises Unsure, or Never for a body that is no JSON.
@@ -109,7 +103,7 @@ class KubeCluster:
         data = _body(call)
         async with self._slots:
             reply, refused = await self._exchange(call, data, progress)
-            if reply.status == 401 and await self._credentials.renew(refused):
+            if reply.status == 401 and await self.credentials.renew(refused):
                 reply, _ = await self._exchange(call, data, progress)
         return reply
 
@@ -122,7 +116,7 @@ class KubeCluster:
 
         A kubeconfig that now names another server is refused with a warning: that takes another connection.
         """
-        return self._credentials.refresh()
+        return self.credentials.refresh()
 
     async def close(self) -> None:
         """Close every connection; open streams end in Unsure."""
@@ -133,8 +127,8 @@ class KubeCluster:
 
     async def _exchange(self, call: Call, data: bytes | None, progress: Callable[[], None] | None) -> tuple[Reply, int]:
         """The answer, and the generation of the credentials it was given to."""
-        login = await self._credentials.current()
-        generation = self._credentials.generation
+        login = await self.credentials.current()
+        generation = self.credentials.generation
         started = time.perf_counter()
         status = 0
         try:
@@ -152,7 +146,7 @@ class KubeCluster:
     @asynccontextmanager
     async def _watch(self, call: Call, read_timeout: float) -> AsyncIterator[WatchStream]:
         response, refused = await self._open_watch(call, read_timeout)
-        if response.status == 401 and await self._credentials.renew(refused):
+        if response.status == 401 and await self.credentials.renew(refused):
             response.close()
             response, _ = await self._open_watch(call, read_timeout)
         self._watches.add(response)
@@ -173,8 +167,8 @@ class KubeCluster:
             response.close()
 
     async def _open_watch(self, call: Call, read_timeout: float) -> tuple[aiohttp.ClientResponse, int]:
-        login = await self._credentials.current()
-        generation = self._credentials.generation
+        login = await self.credentials.current()
+        generation = self.credentials.generation
         started = time.perf_counter()
         status = 0
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=read_timeout)
@@ -212,8 +206,8 @@ class KubeCluster:
             headers=headers,
             timeout=timeout,
             ssl=login.tls,
-            server_hostname=login.config.server_name,
-            proxy=login.config.proxy.text if login.config.proxy is not None else None,
+            server_hostname=login.server_name,
+            proxy=login.proxy.text if login.proxy is not None else None,
             allow_redirects=False,
             middlewares=_ONCE if call.method in ("PUT", "DELETE") else (),
         )

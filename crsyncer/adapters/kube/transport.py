@@ -1,21 +1,15 @@
-"""Sockets that notice a dead peer, TLS as strict as kubectl's, and plain words for what goes wrong on them."""
+"""Sockets that notice a dead peer, and plain words for what goes wrong on them."""
 
 import errno
-import os
 import socket
 import ssl
-import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
 
-from crsyncer.adapters.kube.resumption import ResumingContext
 from crsyncer.core.text import NOT_YET_VALID
-from crsyncer.errors import ConfigError, Unsure
+from crsyncer.errors import Unsure
 
 CONNECT_TIMEOUT = 20.0
 """Seconds for TCP and TLS together: sixteen handshakes at a time take 16 kbit/s for most of it."""
@@ -97,51 +91,6 @@ def open_socket(address: tuple[Any, ...], *, meter: Meter) -> socket.socket:
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _USER_TIMEOUT)
     return made
-
-
-def tls_context(*, ca: str | None, certificate: str | None, key: str | None, verify: bool) -> ssl.SSLContext:
-    """TLS >= 1.2 that trusts exactly `ca` (PEM), or the machine's roots without one; raises ConfigError."""
-    context = ResumingContext(ssl.PROTOCOL_TLS_CLIENT)
-    try:
-        if ca:
-            context.load_verify_locations(cadata=ca)
-        else:
-            context.load_default_certs()
-    except (ssl.SSLError, ValueError):
-        raise ConfigError("certificate-authority is no PEM certificate", hint="check the kubeconfig's CA") from None
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
-    # As Go does, and so kubectl: any certificate of the bundle is an anchor, and the key identifiers that
-    # Python 3.13 began to insist on (many clusters' CAs have none) are not required.
-    context.verify_flags = (context.verify_flags | ssl.VERIFY_X509_PARTIAL_CHAIN) & ~ssl.VERIFY_X509_STRICT
-    if not verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    if certificate and key:
-        with _secret_file(f"{certificate}\n{key}\n") as path:
-            try:
-                # Without the callback an encrypted key would ask on the terminal.
-                context.load_cert_chain(path, password=lambda: "")
-            except (ssl.SSLError, OSError, ValueError):
-                message = "client certificate and client key are no PEM pair that belongs together"
-                raise ConfigError(message, hint="an encrypted key cannot be used") from None
-    return context
-
-
-@contextmanager
-def _secret_file(text: str) -> Iterator[str]:
-    """A path to `text` for a library that reads nothing but files; on Linux in memory only."""
-    if sys.platform == "linux":
-        descriptor = os.memfd_create("crsyncer", os.MFD_CLOEXEC)
-        with open(descriptor, "w") as file:
-            file.write(text)
-            file.flush()
-            yield f"/proc/self/fd/{descriptor}"
-    else:
-        with tempfile.NamedTemporaryFile("w") as file:
-            file.write(text)
-            file.flush()
-            yield file.name
 
 
 _CERTIFICATE = {

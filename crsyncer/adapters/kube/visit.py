@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 from crsyncer.adapters.kube.certificates import Span, span, spans, token_span
 from crsyncer.adapters.kube.client import KubeCluster
-from crsyncer.adapters.kube.credentials import Credentials, Login
-from crsyncer.adapters.kube.kubeconfig import SERVICE_ACCOUNT, Kubeconfig
+from crsyncer.adapters.kube.credentials import Login
 from crsyncer.adapters.kube.names import look_up
 from crsyncer.adapters.kube.transport import CONNECT_TIMEOUT, unsure
+from crsyncer.adapters.kubeconfig import Kubeconfig
 from crsyncer.core.calls import Call
 from crsyncer.core.findings import Papers, Term
 from crsyncer.errors import ConfigError, NotAllowed, Unsure
@@ -23,27 +23,29 @@ from crsyncer.ports import Reply
 class KubeVisit:
     """One context of a kubeconfig, and the server behind it. Made by `enter`, closed by `aclose`."""
 
-    def __init__(self, credentials: Credentials) -> None:
-        self._config = credentials.login.config
-        self._tls = credentials.login.tls
-        self._cluster = KubeCluster(credentials)
-        self.papers = _papers(credentials.login)
+    def __init__(self, cluster: KubeCluster, login: Login) -> None:
+        self._cluster = cluster
+        self._login = login
+        self._server = urlsplit(login.config.server)
+        self.papers = _papers(login)
 
     @classmethod
     async def enter(cls, kubeconfig: Path | None, context: str, *, insecure: bool = False) -> "KubeVisit":
         """Load the login, and ask its plug-in if it has one; raises ConfigError."""
-        credentials = Credentials(kubeconfig, context=context or None, insecure=insecure)
+        cluster = KubeCluster(kubeconfig, context, insecure=insecure)
         try:
-            await credentials.current()
-        except NotAllowed as error:
-            raise ConfigError(str(error), hint=error.hint) from None
-        return cls(credentials)
+            return cls(cluster, await cluster.credentials.current())
+        except BaseException as error:
+            await cluster.close()
+            if isinstance(error, NotAllowed):
+                raise ConfigError(str(error), hint=error.hint) from None
+            raise
 
     async def resolve(self) -> None:
         """Look the server's name up; raises Unsure where it has no address."""
-        url = urlsplit(self._config.server)
-        if self._config.proxy is not None:
+        if self._login.proxy is not None:
             return  # the proxy does it
+        url = self._server
         try:
             await look_up(url.hostname or "", url.port or 443)
         except OSError:
@@ -58,8 +60,7 @@ class KubeVisit:
         None behind a proxy. Nothing but handshakes are made, and no credential but a client certificate is sent, and
         that only to a server that we trust.
         """
-        config = self._config
-        if config.proxy is not None:
+        if self._login.proxy is not None:
             return None
         blind = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         blind.check_hostname = False
@@ -69,7 +70,7 @@ class KubeVisit:
         except OSError as error:
             raise unsure(error, seconds=CONNECT_TIMEOUT) from None
         try:
-            await self._handshake(self._tls)
+            await self._handshake(self._login.tls)
         except ssl.SSLCertVerificationError as error:
             why = unsure(error, seconds=CONNECT_TIMEOUT)
             return Term("server-certificate", *found, objection=str(why), remedy=why.hint)
@@ -79,8 +80,8 @@ class KubeVisit:
 
     async def _handshake(self, context: ssl.SSLContext) -> bytes:
         """The server's certificate, as DER; raises OSError."""
-        url = urlsplit(self._config.server)
-        name = self._config.server_name or url.hostname
+        url = self._server
+        name = self._login.server_name or url.hostname
         error: OSError = OSError("no address")
         for found in await look_up(url.hostname or "", url.port or 443):
             try:
@@ -110,19 +111,19 @@ class KubeVisit:
 
 
 def _papers(login: Login) -> Papers:
-    config = login.config
-    renewed = config.helper is not None or config.token_file is not None
+    config, identity = login.config, login.identity
     terms = []
-    if config.ca:
+    if identity.ca:
         # Any certificate of a bundle will do, so the one that lasts longest counts.
-        longest = max(spans(config.ca), key=lambda found: found[1] or 0.0, default=(None, None))
+        longest = max(spans(identity.ca), key=lambda found: found[1] or 0.0, default=(None, None))
         terms.append(_term("ca", longest))
-    if login.identity[2]:
-        terms.append(_term("client-certificate", *spans(login.identity[2])[:1], renewed=config.helper is not None))
+    if identity.certificate:
+        terms.append(_term("client-certificate", *spans(identity.certificate)[:1], renewed=login.helper is not None))
     scheme, _, token = (login.authorization.text if login.authorization else "").partition(" ")
     if scheme == "Bearer" and (found := token_span(token)) is not None:
+        renewed = login.helper is not None or config.path("tokenFile") is not None
         terms.append(_term("token", found, renewed=renewed))
-    return Papers(config.server, _means(login), config.verify, tuple(terms), _exposed(config))
+    return Papers(config.server, _means(login), identity.verify, tuple(terms), _exposed(config))
 
 
 def _term(name: str, found: Span = (None, None), *, renewed: bool = False) -> Term:
@@ -130,14 +131,14 @@ def _term(name: str, found: Span = (None, None), *, renewed: bool = False) -> Te
 
 
 def _means(login: Login) -> str:
-    config, parts = login.config, []
-    if config.helper is not None:
+    parts = []
+    if login.helper is not None:
         parts.append("an exec plug-in or auth-provider, which answered")
-    elif login.identity[2]:
+    elif login.identity.certificate:
         parts.append("a client certificate")
-    if config.token_file is not None:
-        parts.append(f"the token in {config.token_file}")
-    elif login.authorization is not None and config.helper is None:
+    if token_file := login.config.path("tokenFile"):
+        parts.append(f"the token in {token_file}")
+    elif login.authorization is not None and login.helper is None:
         parts.append("a token" if login.authorization.text.startswith("Bearer ") else "user name and password")
     return " and ".join(parts) or "nothing"
 
@@ -147,14 +148,13 @@ def _exposed(config: Kubeconfig) -> tuple[str, ...]:
 
     The account that is mounted into a pod is the kubelet's matter.
     """
-    if config.directory == SERVICE_ACCOUNT:
+    if config.file is None:
         return ()
-    kubeconfig, *files = config.files
     found = []
-    for file in (kubeconfig, *([config.token_file] if config.token_file else ()), *files):
+    for file in config.files:
         with suppress(OSError, ValueError):
             mode = stat.S_IMODE(os.stat(file).st_mode)
-            secret = file in (kubeconfig, config.token_file) or "PRIVATE KEY" in Path(file).read_text()
+            secret = file in (config.file, config.path("tokenFile")) or "PRIVATE KEY" in file.read_text()
             if mode & (0o077 if secret else 0o022):
                 found.append(f"{file} (mode {mode:04o})")
     return tuple(found)
