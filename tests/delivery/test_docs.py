@@ -88,10 +88,14 @@ def test_the_table_of_settings_is_the_code():
             ", then ".join(f"`{variable}`" for variable in option.variables),
             f"`{option.key}`",
             option.default,
+            option.help,
         ]
         for option in OPTIONS
     ]
-    assert rows("flag") == [["`--config FILE`", "`CRSYNCER_CONFIG`", "", "none"], *expected]
+    assert rows("flag") == [
+        ["`--config FILE`", "`CRSYNCER_CONFIG`", "", "none", "YAML file with the keys of this table"],
+        *expected,
+    ]
 
 
 def test_every_metric_is_documented_with_its_labels_and_no_other():

@@ -37,9 +37,10 @@ class Clusters:
         (tools / "kubectl").symlink_to(sandbox.programs.kubectl())
         self._path = f"{tools}:{os.environ['PATH']}"
 
-    def shell(self, script: str, *, cluster: str) -> None:
-        """Run a document's commands as that cluster's administrator; in a copy, for they leave files."""
+    def shell(self, script: str, *, cluster: str = "") -> str:
+        """Run a document's commands as that cluster's administrator, or both's; in a copy, for they leave files."""
         plane = self.sandbox.cloud
+        names = [cluster] if cluster else ["cloud", "robot"]
         done = subprocess.run(
             ["/bin/sh", "-ec", script],
             cwd=self.folder / "checkout",
@@ -49,12 +50,13 @@ class Clusters:
             env={
                 "PATH": self._path,
                 "HOME": str(self.folder),
-                "KUBECONFIG": str(self.sandbox.kubeconfig(cluster)),
+                "KUBECONFIG": ":".join(str(self.sandbox.kubeconfig(name)) for name in names),
                 "SERVER": plane.server,
                 "CA": str(plane.ca_file),
             },
         )
         assert done.returncode == 0, done.stderr
+        return done.stdout
 
 
 def commands(document: str, number: int = 0) -> str:
@@ -63,12 +65,18 @@ def commands(document: str, number: int = 0) -> str:
     return found[number]
 
 
+def copy_of_the_documents(folder: Path) -> Path:
+    """Where documents' commands run: they leave files."""
+    checkout = folder / "checkout"
+    checkout.mkdir()
+    for each in ("cloud", "robot"):
+        shutil.copytree(ROOT / each, checkout / each)
+    return checkout
+
+
 @pytest.fixture
 async def clusters(sandbox: Sandbox, cloud_api: Api, robot_api: Api, tmp_path: Path):
-    checkout = tmp_path / "checkout"
-    checkout.mkdir()
-    for folder in ("cloud", "robot"):
-        shutil.copytree(ROOT / folder, checkout / folder)
+    copy_of_the_documents(tmp_path)
     made = Clusters(sandbox, tmp_path)
     apis = (cloud_api, robot_api)
     try:

@@ -22,7 +22,7 @@ class Settings:
     robot_kubeconfig: Path | None
     """None: the in-cluster account."""
     robot_name: str = ""
-    """Empty: none, so kinds filtered by robot name stay closed."""
+    """Empty: none; filtered kinds and those with `spec-source: robot` are then misconfigured."""
     cloud_context: str = ""
     """Empty: the kubeconfig's current context; likewise for the robot."""
     robot_context: str = ""

@@ -146,7 +146,7 @@ OPTIONS = (
     Option(
         "robot_name", "--robot-name", ("CRSYNCER_ROBOT_NAME",), "robotName", "NAME",
         "This robot's name, as in the label cloudrobotics.com/robot-name.",
-        _robot_name, "none: kinds filtered by robot name then stay closed",
+        _robot_name, "none: filtered kinds and those with spec-source robot are then misconfigured",
     ),
     Option(
         "cloud_kubeconfig", "--cloud-kubeconfig", ("CRSYNCER_CLOUD_KUBECONFIG",), "cloud.kubeconfig", "FILE",
