@@ -1,13 +1,197 @@
 """Deliberate defects in what S1 to S3 promise: kinds, objects, specs; noticed by tests named after the rules."""
 
-from crsyncer.core import answers, decide, drift, policy, project
+from crsyncer.core import answers, calls, decide, drift, policy, project, watch
+from crsyncer.engine import negotiation
 from crsyncer.engine.kind import Kind
+from crsyncer.engine.kinds import Kinds
 from crsyncer.engine.outcomes import Outcomes
 from crsyncer.engine.reconciler import Reconciler
 from crsyncer.engine.writer import Writer
 from tests.model.mutant import Mutant
 
 MUTANTS = (
+    Mutant(
+        "a CRD that has changed is read again and nothing comes of it",
+        Kinds._show,
+        "row is not None and row.policy == policy",
+        "row is not None",
+        noticed_by="S1_1_a_changed",
+    ),
+    Mutant(
+        "any change of a CRD restarts its kind",
+        Kinds._show,
+        "row is not None and row.policy == policy",
+        "False",
+        noticed_by="S1_1_what",
+    ),
+    Mutant(
+        "any source is understood",
+        policy.read_policy,
+        "source not in (Side.CLOUD, Side.ROBOT)",
+        "False",
+        noticed_by="S1_2_spec_source_says",
+    ),
+    Mutant(
+        "a filter that is misspelt is open",
+        policy.read_policy,
+        "filter_text not in _TRUE | _FALSE",
+        "False",
+        noticed_by="S1_3_any",
+    ),
+    Mutant(
+        "a filter without a robot's name selects something",
+        policy.read_policy,
+        "filtered and not robot",
+        "False",
+        noticed_by="S1_3_without",
+    ),
+    Mutant(
+        "what another filter has shown counts under this one",
+        Kind.__init__,
+        "if projections:",
+        "if False:",
+        noticed_by="S1_3_closing",
+    ),
+    Mutant(
+        "a subtree may be any text",
+        policy.read_policy,
+        'not subtree.strip() or "." in subtree',
+        "False",
+        noticed_by="S1_4_a_subtree_that_is_no",
+    ),
+    Mutant(
+        "a kind that is not annotated any more goes on",
+        Kinds._remove,
+        "row.task.cancel()",
+        "pass",
+        noticed_by="S1_8_an",
+    ),
+    Mutant(
+        "any version will do",
+        policy.choose_version,
+        "if storage in both:",
+        "if False:",
+        noticed_by="S1_5_the_robots",
+    ),
+    Mutant(
+        "versions are chosen by the alphabet",
+        policy.choose_version,
+        "min(both, key=version_priority",
+        "min(both",
+        noticed_by="S1_5_else",
+    ),
+    Mutant(
+        "versions that the cloud does not serve are spoken",
+        policy.choose_version,
+        "default=storage if cloud_versions is None else None",
+        "default=storage",
+        noticed_by="S1_5_no_common",
+    ),
+    Mutant(
+        "without discovery there is no version",
+        negotiation.provisional,
+        "choose_version(policy, None)",
+        "choose_version(policy, frozenset())",
+        noticed_by="S1_5_where",
+    ),
+    Mutant(
+        "the cloud has a status endpoint where the robot has one",
+        negotiation.negotiate,
+        'cloud_status=f"{policy.plural}/status" in entries',
+        "cloud_status=None",
+        noticed_by="S1_5_a_status",
+    ),
+    Mutant(
+        "a version that is not served any more is asked for again and again",
+        Kinds._missing,
+        "any(r.listwatch.phase is Phase.MISSING for r in watches)",
+        "False",
+        noticed_by="S1_5_a_version",
+    ),
+    Mutant(
+        "every 404 is about the kind",
+        watch.read_answer,
+        "Missing() if not body else",
+        "Missing() if True else",
+        noticed_by="S1_6_a_404",
+    ),
+    Mutant(
+        "403 on a collection is nothing to speak of",
+        watch.read_answer,
+        "status in (401, 403)",
+        "status == 401",
+        noticed_by="S1_6_a_kind_that_is",
+    ),
+    Mutant(
+        "a namespace that is missing is not made",
+        Writer._create,
+        "reply.status == 404 and self._policy.namespaced and reply.body",
+        "False",
+        noticed_by="S1_7_all",
+    ),
+    Mutant(
+        "all namespaces are asked for",
+        Kind.__init__,
+        'namespaces if namespaces and policy.namespaced else [""]',
+        '[""]',
+        noticed_by="S1_7_namespaces",
+    ),
+    Mutant(
+        "cluster-scoped kinds are asked for in namespaces",
+        Kind.__init__,
+        'namespaces if namespaces and policy.namespaced else [""]',
+        'namespaces or [""]',
+        noticed_by="S1_7_cluster",
+    ),
+    Mutant(
+        "scopes may differ",
+        negotiation.negotiate,
+        "if namespaced != policy.namespaced:",
+        "if False:",
+        noticed_by="S1_7_a_scope",
+    ),
+    Mutant(
+        "unfiltered kinds are selected too",
+        policy.read_policy,
+        "filtered=filtered",
+        "filtered=bool(robot)",
+        noticed_by="S2_1_unfiltered",
+    ),
+    Mutant(
+        "a watch asks for everybody's objects",
+        calls.watch,
+        "if selector:",
+        "if False:",
+        noticed_by="S2_1_filtered",
+    ),
+    Mutant(
+        "a taken name is read in the cloud",
+        Writer._name_taken,
+        "if self._policy.downstream is Side.CLOUD:",
+        "if False:",
+        noticed_by="S2_3_in_the_cloud",
+    ),
+    Mutant(
+        "whoever has the name is made a copy",
+        Writer._name_taken,
+        "if stamp is None:",
+        "if False:",
+        noticed_by="S2_3_a_local",
+    ),
+    Mutant(
+        "a copy without its label is somebody else's",
+        Writer._name_taken,
+        "if stamp is None:",
+        "if True:",
+        noticed_by="S2_3_a_copy_whose",
+    ),
+    Mutant(
+        "a copy without its label is the new object's",
+        Writer._name_taken,
+        "write.upstream is None or stamp.upstream_uid != write.upstream.uid",
+        "write.upstream is None",
+        noticed_by="S2_3_a_copy_without",
+    ),
     Mutant("only the spec is content", project.content_of, "k not in _NOT_CONTENT", 'k == "spec"', noticed_by="S3_1"),
     Mutant(
         "what downstream pruned or added is fought",

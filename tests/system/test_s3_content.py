@@ -1,4 +1,4 @@
-"""S3 on real API servers: what they make of content, and what they refuse. The rest of S3 is shown in tests/model."""
+"""S3 on real API servers: what they make of content, and what they refuse; tests/model shows the rest."""
 
 import sys
 from collections.abc import Iterator
