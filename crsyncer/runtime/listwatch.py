@@ -113,6 +113,8 @@ class ListWatch:
         """What the server remembers that the next list will be of, where its history is not proven."""
         self._inconsistent = 0
         """How many lists in a row were not consistent."""
+        self._known_before = 0
+        """Up to which revision the history was known when the list began."""
         self._wanted = False
         """Whether somebody waits for a list that the cursor does not need."""
         self._interrupt = asyncio.Event()
@@ -292,24 +294,25 @@ class ListWatch:
 
     async def _list(self) -> Listing | Step:
         self._set(Phase.LISTING, "")
-        self._sink.relisted(self._reason)
-        known = self._known()
+        if not self.paged_list.goes_on:
+            self._sink.relisted(self._reason)
+            self._known_before = self._known()
         listing = await self.paged_list.deliver()
         if not isinstance(listing, Listing):
             return listing
         version = listing.resource_version
-        if version.isdigit() and int(version) < known:
+        if version.isdigit() and int(version) < self._known_before:
             return self._restored()  # since it was last asked, or by a list that nothing else came before
         self._sink.listed(version, consistent=listing.consistent)
         self._sink.moved(version)
         self._just_listed = True
-        self._resume_check.accept(self._path, self._window)
-        self._window = ""
         self._anchor = None
         self._cut_short = False
         self._inconsistent = 0 if listing.consistent else self._inconsistent + 1
         self._unsure = not listing.consistent  # the watch covers what it can: what is absent, a later list shows
         if listing.consistent:
+            self._resume_check.accept(self._path, self._window)
+            self._window = ""
             self._sink.freshness_changed(Freshness.CONFIRMED)
             self._settle(None)
         return listing
@@ -356,6 +359,7 @@ class ListWatch:
             self._sink.freshness_changed(Freshness.RESUMED)
         self._anchor = None
         self._unsure = self._cut_short = self._just_listed = False
+        self.paged_list.begin_anew()
         self._set(Phase.WATCHING, "")
 
     @contextlib.contextmanager
@@ -372,6 +376,7 @@ class ListWatch:
             timer.cancel()
 
     def _ask_for_list(self, reason: str) -> None:
+        self.paged_list.begin_anew()
         self._reason = reason
         self._interrupt.set()
 

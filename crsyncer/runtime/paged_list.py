@@ -6,10 +6,11 @@ needs printer columns that no known CRD has. So the digest is the list of metada
 is a third of the whole.
 
 Pages are as large as the objects and the line allow (core/pages.py). One that fails in the middle of a list is asked
-for again, smaller, and the list goes on from there. Where the continue token has expired (410), it goes on with the
-token that the server then offers. Such a list is of two moments: it shows every object, and proves no absence
-(Kubernetes documentation, API concepts, "Retrieving large results sets in chunks"). A watch from the first moment tells
-what has changed, and a digest what is absent.
+for again, smaller, and the list goes on from there: a continue token belongs to the list, not to the connection. Where
+the token has expired (410), the list goes on with the token that the server then offers. Such a list is of two moments:
+it shows every object, and proves no absence (Kubernetes documentation, API concepts, "Retrieving large results sets in
+chunks"). A watch from the first moment tells what has changed, and a digest what is absent. The same is true of a list
+that goes on after an outage: the cluster may have been restored meanwhile, and have another history.
 
 What has changed is then fetched. One object costs 3 KB with its headers, so up to a quarter of the collection is
 fetched one by one, by name; else everything. Gateways in the cloud let through a single label selector: for a filtered
@@ -57,6 +58,18 @@ class Listing:
     """Every page is of this very resourceVersion. If not, what the list does not show may be there all the same."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """What is left of a list: its first page's resourceVersion ("": it has none yet), and the next one's token."""
+
+    resource_version: str = ""
+    token: str = ""
+    cluster: str | None = None
+
+
+_WHOLE = _Rest()
+
+
 class PagedList:
     """Lists one collection into a sink. `single` makes the request for one object; None: there is no such request."""
 
@@ -76,24 +89,37 @@ class PagedList:
         self._selector = selector
         self._limits = {calls.JSON: page, calls.PARTIAL_LIST: PageLimit(_DIGEST_PAGE)}
         self._single = single
+        self._rest = _WHOLE
+        """What was left of the last list of whole objects when its connection was lost."""
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the last list was cut off in the middle, so that the next one goes on there."""
+        return bool(self._rest.token) and self._rest.cluster == self._connection.cluster_identity
+
+    def begin_anew(self) -> None:
+        """The next list begins at its first page: somebody wants to know what is there from now on."""
+        self._rest = _WHOLE
 
     async def deliver(self) -> Listing | Step:
         """Show the sink everything that it does not have; what stood in the way, if anything.
 
         Raises Unsure when there was no answer.
         """
-        found = await self._by_digest() if self._sink.copies() >= _WORTH_A_DIGEST else None
-        if found is not None:
-            return found
-        self._sink.listing()
-        return await self.read(calls.JSON, lambda raw, _, version: self._sink.item(raw, version))
+        if not self.goes_on:
+            found = await self._by_digest() if self._sink.copies() >= _WORTH_A_DIGEST else None
+            if found is not None:
+                return found
+            self._sink.listing()
+            self.begin_anew()
+        return await self.read(calls.JSON, lambda raw, _, version: self._sink.item(raw, version), self._rest)
 
-    async def read(self, accept: str, take: Take) -> Listing | Step:
+    async def read(self, accept: str, take: Take, rest: _Rest = _WHOLE) -> Listing | Step:
         """Hand every object of a list to `take`, page by page; or the step to take when it was refused.
 
         Raises Unsure when there was no answer.
         """
-        begun, resume, consistent = "", "", True
+        begun, resume, consistent = rest.resource_version, rest.token, not rest.token
         while True:
             reply = await self._page(accept, resume)
             if reply.status == 410 and (token := _offered(reply)) not in ("", resume):
@@ -101,6 +127,8 @@ class PagedList:
                 resume, consistent = token, False
                 continue
             if reply.status != 200:
+                if reply.status not in (401, 429):
+                    self.begin_anew()
                 return read_answer(reply.status, reply.body, retry_after=reply.retry_after)
             version = listed_at(reply.body)
             if not version:
@@ -110,6 +138,8 @@ class PagedList:
             for raw in reply.body["items"] or []:
                 take(raw, whole, version)
             resume = reply.body["metadata"].get("continue") or ""
+            if accept == calls.JSON:
+                self._rest = _Rest(begun, resume, self._connection.cluster_identity)
             if not resume:
                 return Listing(begun, consistent)
             await asyncio.sleep(0)  # a long list must not keep live changes waiting

@@ -249,6 +249,20 @@ MUTANTS = (
         noticed_by="S9_4_S5",
     ),
     Mutant(
+        "a list that goes on after an outage proves absence",
+        PagedList.read,
+        "rest.token, not rest.token",
+        "rest.token, True",
+        noticed_by="S9_4_S8_3",
+    ),
+    Mutant(
+        "a list that loses its connection begins anew",
+        PagedList.deliver,
+        "if not self.goes_on:",
+        "if True:",
+        noticed_by="S9_4_a_first_list_that_loses",
+    ),
+    Mutant(
         "a page that arrives is no sign of life",
         Connection.request,
         "progress=self.heard",

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from crsyncer.core.calls import PARTIAL_LIST, Call
+from crsyncer.core.calls import JSON, PARTIAL_LIST, Call
 from crsyncer.core.model import Json, Side
 from crsyncer.ports import Reply
 from tests.model.scene import scene, synced
@@ -23,9 +23,13 @@ class Journal:
         if side is Side.CLOUD and call.verb == "list" and call.path.endswith("/goals") and call.gap is not None:
             self.pages.append((call, reply))
 
-    def begun(self, accept: str = "application/json") -> int:
+    def begun(self, accept: str = JSON) -> int:
         """How many lists of whole objects were begun at their first page."""
         return sum(call.accept == accept and "continue" not in dict(call.query) for call, _ in self.pages)
+
+    def whole(self) -> int:
+        """How many pages of whole objects were asked for."""
+        return sum(call.accept == JSON for call, _ in self.pages)
 
     def expired(self) -> int:
         """How many pages were refused because the continue token was too old."""
@@ -47,6 +51,14 @@ def thin(world: World, *, pages_last: float = 300.0) -> Journal:
     world.weather[Side.CLOUD].bytes_per_second = KBIT_16
     world.servers[Side.CLOUD].pages_last = pages_last
     return journal
+
+
+def outage(world: World, *, seconds: float) -> None:
+    """The cloud is out of reach for a while; then the line is as thin as before."""
+    world.cut("cloud")
+    world.pass_time(seconds)
+    world.weather[Side.CLOUD].cut = False
+    world.signals[Side.CLOUD].ring()
 
 
 def test_S9_4_a_first_list_that_outlives_its_continue_token_comes_to_an_end() -> None:
@@ -149,10 +161,55 @@ def test_S9_4_a_relist_on_a_thin_line_fetches_digests() -> None:
         crowd(world, 200)
         world.settle(seconds=3600)
         journal = thin(world)
-        world.cut("cloud")
-        world.pass_time(60)
         world.cloud.compact()
-        world.weather[Side.CLOUD].cut = False
-        world.signals[Side.CLOUD].ring()
+        outage(world, seconds=60)
         world.pass_time(600)
         assert (journal.begun(), journal.begun(PARTIAL_LIST)) == (0, 1)
+
+
+def test_S9_4_a_first_list_that_loses_its_connection_goes_on_at_the_page_where_it_was() -> None:
+    with scene() as world:
+        names = crowd(world, 300, weight=1_000)
+        journal = thin(world)
+        world.start()
+        for asked in (2, 3, 4):
+            while len(journal.pages) < asked:
+                world.pass_time(1)
+            outage(world, seconds=60)
+        world.settle(seconds=3600)
+        assert set(world.robot.objects()) == names
+        assert journal.begun() == 1
+
+
+def test_S9_4_S8_3_a_list_that_goes_on_after_an_outage_proves_no_absence() -> None:
+    with scene() as world:
+        names = crowd(world, 250, weight=10)
+        world.start()
+        world.settle()
+        world.stop()
+        backup = world.cloud.snapshot()
+        world.cloud.delete("goal-0007")
+        for name in sorted(names)[100:200]:
+            world.cloud.set(name, spec={"x": 2})
+        world.cloud.compact()
+        journal = thin(world)
+        world.start()
+        while journal.whole() < 2:
+            world.pass_time(1)
+        world.cloud.restore(backup, overtaken_by=40)
+        outage(world, seconds=30)
+        world.pass_time(1800)
+        assert set(world.robot.objects()) == set(world.cloud.objects()) == names
+
+
+def test_S9_4_a_list_that_was_asked_for_meanwhile_begins_at_its_first_page() -> None:
+    with scene() as world:
+        names = crowd(world, 300, weight=1_000)
+        journal = thin(world)
+        world.start()
+        while len(journal.pages) < 2:
+            world.pass_time(1)
+        world.order("resync")
+        world.settle(seconds=3600)
+        assert set(world.robot.objects()) == names
+        assert journal.begun() == 2
