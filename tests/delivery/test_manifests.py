@@ -2,8 +2,6 @@
 
 import asyncio
 import contextlib
-import os
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,64 +12,12 @@ import yaml
 from crsyncer.adapters.config import load
 from crsyncer.core import calls
 from crsyncer.sandbox.agent import AgentProcess
-from crsyncer.sandbox.resource import CRD, Resource
+from crsyncer.sandbox.resource import CRD
 from crsyncer.sandbox.sandbox import Sandbox
 from tests.api import Api, ApiError
 from tests.delivery.command_line import write_kubeconfig
+from tests.delivery.followed import FINDING, GOAL, NAME, ROOT, Clusters, commands, copy_of_the_documents
 from tests.system.bed import eventually
-
-ROOT = Path(__file__).parents[2]
-NAME = "robot-1"
-GOAL = Resource("lab.example.com", "v1", "goals", "Goal")
-FINDING = Resource("lab.example.com", "v1", "findings", "Finding")
-
-
-class Clusters:
-    """Both planes with what the documents tell an operator to apply, and the agent with no more rights than that."""
-
-    def __init__(self, sandbox: Sandbox, folder: Path) -> None:
-        self.sandbox = sandbox
-        self.folder = folder
-        tools = folder / "bin"
-        tools.mkdir()
-        (tools / "kubectl").symlink_to(sandbox.programs.kubectl())
-        self._path = f"{tools}:{os.environ['PATH']}"
-
-    def shell(self, script: str, *, cluster: str = "") -> str:
-        """Run a document's commands as that cluster's administrator, or both's; in a copy, for they leave files."""
-        plane = self.sandbox.cloud
-        names = [cluster] if cluster else ["cloud", "robot"]
-        done = subprocess.run(
-            ["/bin/sh", "-ec", script],
-            cwd=self.folder / "checkout",
-            capture_output=True,
-            text=True,
-            timeout=180,
-            env={
-                "PATH": self._path,
-                "HOME": str(self.folder),
-                "KUBECONFIG": ":".join(str(self.sandbox.kubeconfig(name)) for name in names),
-                "SERVER": plane.server,
-                "CA": str(plane.ca_file),
-            },
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-
-def commands(document: str, number: int = 0) -> str:
-    """A block of commands in a document, the first or a later one."""
-    found: list[str] = re.findall(r"```sh\n(.*?)```", (ROOT / document).read_text(), re.DOTALL)
-    return found[number]
-
-
-def copy_of_the_documents(folder: Path) -> Path:
-    """Where documents' commands run: they leave files."""
-    checkout = folder / "checkout"
-    checkout.mkdir()
-    for each in ("cloud", "robot"):
-        shutil.copytree(ROOT / each, checkout / each)
-    return checkout
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from crsyncer.sandbox.resource import CRD
-from tests.delivery.test_manifests import FINDING, GOAL, NAME, ROOT, Clusters, commands, copy_of_the_documents
+from tests.delivery.followed import FINDING, GOAL, NAME, ROOT, Clusters, commands, copy_of_the_documents
 from tests.system.bed import eventually
 
 
