@@ -1,3 +1,3 @@
 """Click commands, one file each; thin.
-Only `run` and `sandbox`/`demo` may import heavy packages, and only inside their functions: `--help` stays fast.
+Heavy packages are imported inside functions, so that `--help` stays fast.
 """

@@ -1,11 +1,11 @@
-"""What the commands share that look at the clusters themselves."""
+"""Shared by `diff` and `doctor`, which read the clusters directly."""
 
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from crsyncer.adapters.config import Settings
-from crsyncer.cli.status import look
+from crsyncer.cli.status import read_status
 from crsyncer.core.model import Side
 from crsyncer.errors import SyncError
 
@@ -13,14 +13,14 @@ CLUSTER_SETTINGS = (
     *("robot_name", "cloud_kubeconfig", "robot_kubeconfig", "cloud_context", "robot_context"),
     *("state_dir", "namespaces", "insecure_skip_tls_verify"),
 )
-"""The settings of `run` that say where the clusters are and what of them is ours."""
+"""The settings of `run` that these commands take, too."""
 
 
 def robot_name(settings: Settings) -> str:
-    """The robot's name as it is set, else that of the agent of the state directory; empty where neither has one."""
+    """The robot's name from the settings, else from the agent of the state directory; empty if neither has one."""
     if not settings.robot_name:
         with suppress(SyncError):
-            return str(look(settings.state_dir)["robot"])
+            return str(read_status(settings.state_dir)["robot"])
     return settings.robot_name
 
 

@@ -13,7 +13,7 @@ import click
 from crsyncer.adapters.config import Settings, load
 from crsyncer.cli.clusters import CLUSTER_SETTINGS, logins, robot_name
 from crsyncer.cli.output import output_options, show
-from crsyncer.cli.shared import explain, first_cause, settings_options
+from crsyncer.cli.shared import first_cause, report_error, settings_options
 from crsyncer.console.target import find_resource
 from crsyncer.core.model import Json, Side
 from crsyncer.core.text import plain
@@ -50,7 +50,7 @@ def diff(resource: str, output: str, **flags: Any) -> int:
         found = asyncio.run(_compare(settings, robot_name(settings), resource))
     except (SyncError, BaseExceptionGroup) as error:
         # Not 1, which says that both sides were compared.
-        explain(first_cause(error) if isinstance(error, BaseExceptionGroup) else error)
+        report_error(first_cause(error) if isinstance(error, BaseExceptionGroup) else error)
         return _TROUBLE
     differing = [f"{kind.resource}/{each.key}" for kind in found for each in kind.differences]
     lines = [line for kind in found for line in _unified(kind)] if output in ("text", "wide") else []
@@ -58,7 +58,7 @@ def diff(resource: str, output: str, **flags: Any) -> int:
         show(_document(found), output, names=differing, text=lambda: "\n".join(lines))
     for kind in found:
         if kind.trouble is not None:
-            explain(SyncError(f"{kind.resource}: {kind.trouble}", hint=kind.trouble.hint))
+            report_error(SyncError(f"{kind.resource}: {kind.trouble}", hint=kind.trouble.hint))
     if not found and output in ("text", "wide"):
         click.echo("no CRD on the robot is annotated to be synced", err=True)
     if any(kind.trouble is not None for kind in found):

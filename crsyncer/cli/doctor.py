@@ -13,8 +13,8 @@ import click
 from crsyncer.adapters.config import Settings, load, origins
 from crsyncer.cli.clusters import CLUSTER_SETTINGS, logins, robot_name
 from crsyncer.cli.output import output_options, show
-from crsyncer.cli.shared import ask_or, settings_options
-from crsyncer.cli.status import REQUEST
+from crsyncer.cli.shared import ask_agent_or_store, settings_options
+from crsyncer.cli.status import STATUS_REQUEST
 from crsyncer.console.doctor_report import Check, Mark, document, exit_code, judge_agent, judge_disk, judge_store
 from crsyncer.console.screen import WIDTH
 from crsyncer.core.findings import StoreFindings
@@ -79,7 +79,7 @@ def _local(directory: Path) -> tuple[list[Check], int | None]:
 
     disk = judge_disk(look_at_disk(directory))
     try:
-        found = ask_or(directory, REQUEST, lambda: look_at_store(directory))
+        found = ask_agent_or_store(directory, STATUS_REQUEST, lambda: look_at_store(directory))
     except SyncError as error:
         mark = Mark.FAIL if isinstance(error, Unsure) else Mark.UNKNOWN
         return [disk, Check("agent", mark, str(error), error.hint)], _NOBODY_KNOWS

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from crsyncer.cli.output import document, namespace_option, object_name, output_options, show
-from crsyncer.cli.shared import ask_or, chosen_state_dir, settings_options
-from crsyncer.cli.status import SAVED
+from crsyncer.cli.output import namespace_option, object_name, output_options, serialize, show
+from crsyncer.cli.shared import ask_agent_or_store, chosen_state_dir, settings_options
+from crsyncer.cli.status import SAVED_STATUS_KEY
 from crsyncer.console.explain import ObjectFacts, stored_policy
 from crsyncer.console.explain import explain as explained
 from crsyncer.console.report import HoldFacts
@@ -43,7 +43,7 @@ def explain(resource: str, name: str, namespace: str, output: str, **flags: Any)
         raise click.UsageError("Missing argument '[NAMESPACE/]NAME'")
     directory = chosen_state_dir(flags)
     request = {"command": "explain", "resource": resource, "name": name}
-    content = ask_or(directory, request, lambda: _stored(directory, resource, name))
+    content = ask_agent_or_store(directory, request, lambda: _stored(directory, resource, name))
 
     def text() -> str:
         return render(content, time.time()).rstrip("\n")
@@ -51,7 +51,7 @@ def explain(resource: str, name: str, namespace: str, output: str, **flags: Any)
     def wide() -> str:
         blocks = [text()]
         for side in Side:
-            lines = document(content["objects"][side], "yaml").splitlines()
+            lines = serialize(content["objects"][side], "yaml").splitlines()
             blocks.append("\n".join([f"{side}:", *map(plain, lines)]))
         return "\n\n".join(blocks)
 
@@ -65,7 +65,7 @@ def _stored(directory: Path, resource: str, name: str) -> Json:
     )  # SQLite is not needed while the agent answers
 
     meta = read_offline(directory).meta
-    saved = meta.get(SAVED) or {"kinds": [], "robot": "", "holds": []}
+    saved = meta.get(SAVED_STATUS_KEY) or {"kinds": [], "robot": "", "holds": []}
     kinds = {kind["resource"]: kind for kind in saved["kinds"]}
     resource = find_resource(resource, {name: kind.get("aliases", ()) for name, kind in kinds.items()})
     kind = kinds.get(resource)

@@ -1,28 +1,28 @@
-"""`crsyncer holds`: deletions that are held back for a human, and how they go on."""
+"""`crsyncer holds`: deletions and conflicts that wait for a decision."""
 
 import time
-from pathlib import Path
 from typing import Any
 
 import click
 
 from crsyncer.cli.output import confirmed, output_options, show, yes_option
-from crsyncer.cli.shared import chosen_state_dir, order, settings_options
-from crsyncer.cli.status import look
+from crsyncer.cli.shared import chosen_state_dir, send_command, settings_options
+from crsyncer.cli.status import read_status
 from crsyncer.console.screen import table
 from crsyncer.core.model import Json
 from crsyncer.core.text import count, duration, plain, unix
 
 SCHEMA = "crsyncer.holds/v1"
-_SHOWN = 5
-_MOST_NAMES = 50
+_DEFAULT_NAMES = 5
+_MAX_NAMES = 50
 
 
 @click.group()
 def holds() -> None:
-    """Show and release deletions that are held back for a human, because they may be a mistake.
+    """Show what waits for your decision, and release deletions that are held because they may be a mistake.
 
-    A hold ends when its objects come back, or when it is released. Ids stay the same across a restart.
+    A hold on deletions ends when the objects reappear upstream or when you release it. Other holds, such as NameTaken
+    or Contested, end when their conflict is fixed. Ids stay the same across a restart.
     """
 
 
@@ -30,15 +30,15 @@ def holds() -> None:
 @settings_options("state_dir")
 @output_options
 def list_(output: str, **flags: Any) -> int:
-    """Show what is held, since when, and what to do about it. Needs no running agent."""
-    found = look(chosen_state_dir(flags))["holds"]
+    """Show what is held, since when, and what to do about it. Works without an agent."""
+    found = read_status(chosen_state_dir(flags))["holds"]
     content = {"schema": SCHEMA, "holds": found}
     names = [hold["id"] for hold in found]
-    show(content, output, names=names, text=lambda: _list(found, _SHOWN), wide=lambda: _list(found, _MOST_NAMES))
+    show(content, output, names=names, text=lambda: _list(found, _DEFAULT_NAMES), wide=lambda: _list(found, _MAX_NAMES))
     return 0
 
 
-def _list(found: list[Json], most: int) -> str:
+def _list(found: list[Json], limit: int) -> str:
     if not found:
         return "nothing is held"
     now = time.time()
@@ -46,10 +46,10 @@ def _list(found: list[Json], most: int) -> str:
         (hold["id"], hold["reason"], hold["resource"] or "-", str(hold["objects"]), duration(now - unix(hold["since"])))
         for hold in found
     ]
-    lines = [table(("ID", "REASON", "RESOURCE", "OBJECTS", "FOR"), rows)]
+    lines = [table(("ID", "REASON", "RESOURCE", "OBJECTS", "AGE"), rows)]
     for hold in found:
         lines += ["", plain(f"{hold['id']}: {hold.get('message') or hold['reason']}")]
-        names = hold.get("names", [])[:most]
+        names = hold.get("names", [])[:limit]
         if names:
             rest = f" and {hold['objects'] - len(names)} more" if hold["objects"] > len(names) else ""
             lines.append(plain(f"    {', '.join(names)}{rest}"))
@@ -63,45 +63,35 @@ def _list(found: list[Json], most: int) -> str:
 @settings_options("state_dir")
 @output_options
 def release(hold_id: str, yes: bool, output: str, **flags: Any) -> int:
-    """Release a hold: what it keeps back is deleted. Shows that first, and asks.
+    """Release a hold and carry out the deletions it blocks. Shows them and asks first.
 
     Without a terminal and without --yes it only shows what would be deleted. The id `cloud` or `robot` accepts that
-    this side is another cluster than before: it is listed anew, and what is missing there is held once more before
-    it is deleted.
+    this side was replaced by another cluster: it is listed again, and deletions that follow from its content are held.
     """
     directory = chosen_state_dir(flags)
-    planned = order(directory, command="release", id=hold_id, dryRun=True)
+    planned = send_command(directory, command="release", id=hold_id, dryRun=True)
+    names = planned["names"]
     if not yes:
-        click.echo(_plan(planned), err=output != "text")
+        lines = [_effect(planned) + (":" if names else ""), *(f"    {plain(name)}" for name in names[:_MAX_NAMES])]
+        if len(names) > _MAX_NAMES:
+            lines.append(f"    and {len(names) - _MAX_NAMES} more: -o json shows all")
+        click.echo("\n".join(lines), err=output != "text")
     released = confirmed(f"release {hold_id}?", yes=yes)
-    done = order(directory, command="release", id=hold_id) if released else planned
-    content = {"schema": "crsyncer.release/v1", **done, "names": planned["names"], "released": released}
+    done = send_command(directory, command="release", id=hold_id) if released else planned
+    content = {"schema": "crsyncer.release/v1", **done, "names": names, "released": released}
     if released or output != "text":
-        show(content, output, names=[hold_id], text=lambda: _done(done))
+        show(content, output, names=[hold_id], text=lambda: f"released {_effect(done)}")
     return 0
 
 
-def _plan(planned: Json) -> str:
-    match planned["reason"]:
+def _effect(release: Json) -> str:
+    """What the release of a hold does."""
+    match release["reason"]:
         case "IdentityChanged":
-            return f"{planned['id']}: accepted as the right cluster; what it lacks is held before it is deleted"
+            return f"{release['id']}: the cluster is accepted; deletions that follow from its content are held"
         case "Manual":
-            return f"{planned['id']}: deletions of {planned['resource']} are carried out again"
-    names = planned["names"]
-    lines = [f"{planned['id']}: {count(planned['objects'], 'object')} of {planned['resource']} will be deleted:"]
-    lines += [f"    {plain(name)}" for name in names[:_MOST_NAMES]]
-    if len(names) > _MOST_NAMES:
-        lines.append(f"    and {len(names) - _MOST_NAMES} more: -o json shows all")
-    return "\n".join(lines)
-
-
-def _done(done: Json) -> str:
-    match done["reason"]:
-        case "IdentityChanged":
-            return f"released {done['id']}: the cluster is accepted; what it lacks is held: crsyncer status"
-        case "Manual":
-            return f"released {done['id']}: deletions of {done['resource']} are carried out again"
-    return f"released {done['id']}: {count(done['objects'], 'object')} of {done['resource']} will be deleted"
+            return f"{release['id']}: deletions of {release['resource']} are carried out again"
+    return f"{release['id']}: {count(release['objects'], 'object')} of {release['resource']} will be deleted"
 
 
 @holds.command()
@@ -109,11 +99,10 @@ def _done(done: Json) -> str:
 @settings_options("state_dir")
 @output_options
 def add(resource: str, output: str, **flags: Any) -> None:
-    """Hold back every deletion of a kind, until it is released.
+    """Hold every deletion of a kind until you release it.
 
     RESOURCE is a kind in any spelling that kubectl takes: goals.lab.example.com, goals, goal or a short name.
     """
-    directory: Path = chosen_state_dir(flags)
-    done = order(directory, command="hold", resource=resource)
-    text = f"{done['id']}: deletions of {done['resource']} are held until: crsyncer holds release {done['id']}"
+    done = send_command(chosen_state_dir(flags), command="hold", resource=resource)
+    text = f"{done['id']}: deletions of {done['resource']} are held. To end this: crsyncer holds release {done['id']}"
     show({"schema": "crsyncer.hold/v1", **done}, output, names=[done["id"]], text=lambda: text)

@@ -20,13 +20,13 @@ def set_up(form: str, level: str, stream: TextIO = sys.stderr) -> None:
     handler.setFormatter(_Json() if form == "json" else _Text())
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     logging.captureWarnings(True)
-    # Libraries write bodies and headers at debug level, and those hold what is not ours to show.
+    # Debug logs of libraries contain headers and bodies, which may hold secrets.
     for library in ("aiohttp", "asyncio", "kubernetes", "urllib3", "watchfiles"):
         logging.getLogger(library).setLevel(logging.WARNING)
 
 
 def redact(text: str) -> str:
-    """A text without what looks like a token; the second line of defence, for nothing logs one on purpose."""
+    """A text without anything that looks like a token. A safeguard: no code logs one on purpose."""
     return _SECRETS.sub(lambda match: f"{match['keep'] or ''}[redacted]", text)
 
 

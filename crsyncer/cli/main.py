@@ -1,4 +1,4 @@
-"""The command line. Each command's module is imported when it is used, so that `--help` is quick on a slow robot."""
+"""The command line. A command's module is imported when it is used, so that `--help` is fast on a slow robot."""
 
 import importlib
 import io
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from crsyncer import __version__
-from crsyncer.cli.shared import explain, first_cause
+from crsyncer.cli.shared import first_cause, report_error
 from crsyncer.errors import SyncError
 
 _COMMANDS = {
@@ -16,19 +16,19 @@ _COMMANDS = {
     "status": ("crsyncer.cli.status:status", "Is my robot in sync, and if not, what do I do?"),
     "explain": ("crsyncer.cli.explain:explain", "Why is, or isn't, this object on the other side?"),
     "diff": ("crsyncer.cli.diff:diff", "What differs between the two clusters now."),
-    "pending": ("crsyncer.cli.pending:pending", "What waits for the cloud, and what was refused for good."),
-    "holds": ("crsyncer.cli.holds:holds", "Deletions that are held back for a human."),
-    "resync": ("crsyncer.cli.resync:resync", "List both sides anew and compare everything, now."),
+    "pending": ("crsyncer.cli.pending:pending", "Statuses that wait to be sent, and dead letters."),
+    "holds": ("crsyncer.cli.holds:holds", "Deletions and conflicts that wait for your decision."),
+    "resync": ("crsyncer.cli.resync:resync", "List both sides again and compare everything now."),
     "doctor": ("crsyncer.cli.doctor:doctor", "Is everything set up, and if not, what has to be done?"),
-    "demo": ("crsyncer.cli.demo:demo", "Watch it work on two throw-away control planes on this machine."),
+    "demo": ("crsyncer.cli.demo:demo", "See it work on two throw-away control planes on this machine."),
     "version": ("crsyncer.cli.version:version", "Print the version."),
-    "sandbox": ("crsyncer.cli.sandbox:sandbox", "Two throw-away control planes to play with."),
+    "sandbox": ("crsyncer.cli.sandbox:sandbox", "Two throw-away control planes to try things on."),
 }
-"""Name: where the command is, and what the overview says about it."""
+"""By name: the module and object of the command, and its line in `crsyncer --help`."""
 
 
 class _Lazy(click.Group):
-    """A group that knows its commands by name only. (click is extended by inheritance; it offers no other way.)"""
+    """A click group that imports commands lazily. (click offers inheritance as the only way to do this.)"""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(_COMMANDS)
@@ -48,7 +48,7 @@ class _Lazy(click.Group):
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="crsyncer", message="%(prog)s %(version)s")
 def crsyncer() -> None:
-    """Federates Kubernetes custom resources between a cloud and its robots, offline first."""
+    """Syncs Kubernetes custom resources between a cloud and its robots, offline first."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -63,9 +63,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return 130
     except (click.ClickException, SyncError) as error:
-        return explain(error)
+        return report_error(error)
     except BaseExceptionGroup as group:
-        return explain(first_cause(group))
+        return report_error(first_cause(group))
     return result if isinstance(result, int) else 0
 
 

@@ -1,4 +1,4 @@
-"""How a command shows what it found: -o text, json, yaml, wide or name, as users of kubectl know it."""
+"""Output of a command: -o text, json, yaml, wide or name, as in kubectl."""
 
 import json
 import sys
@@ -37,7 +37,7 @@ def object_name(row: Json) -> str:
     return f"{row['namespace']}/{row['name']}" if row["namespace"] else str(row["name"])
 
 
-def document(content: Json, output: str, *, indent: int | None = 2) -> str:
+def serialize(content: Json, output: str, *, indent: int | None = 2) -> str:
     """A document as JSON, or as YAML where `output` says so; `indent` is that of JSON."""
     if output == "yaml":
         import yaml
@@ -51,14 +51,14 @@ def show(
     content: Json,
     output: str,
     *,
-    text: Callable[[], str],
-    names: Iterable[str] = (),
+    names: Iterable[str],
+    text: Callable[[], str] = str,
     wide: Callable[[], str] | None = None,
 ) -> None:
-    """Print a document in the format that was asked for; `wide` is `text` where a command has nothing more to tell."""
+    """Print a document in the chosen format. Without a `wide` text, `-o wide` is the same as `-o text`."""
     match output:
         case "json" | "yaml":
-            print(document(content, output))
+            print(serialize(content, output))
         case "name":
             for name in names:
                 click.echo(plain(name))
@@ -69,10 +69,10 @@ def show(
 
 
 def confirmed(question: str, *, yes: bool) -> bool:
-    """Whether to go on: --yes, or a person at the terminal who says so. Without either nothing is done."""
+    """True with --yes or after confirmation at a terminal; otherwise False."""
     if yes:
         return True
     if not sys.stdin.isatty():
-        click.echo("nothing was done: to do it, say it again with --yes", err=True)
+        click.echo("nothing was changed; repeat the command with --yes", err=True)
         return False
     return click.confirm(question, err=True)

@@ -1,4 +1,4 @@
-"""`crsyncer pending`: the outbox, and what was refused for good."""
+"""`crsyncer pending`: the outbox and the dead letters."""
 
 import json
 import time
@@ -7,12 +7,14 @@ from typing import Any
 
 import click
 
+from crsyncer.adapters.store.statedir import DATABASE
 from crsyncer.cli.output import confirmed, namespace_option, object_name, output_options, show, yes_option
-from crsyncer.cli.shared import ask_or, chosen_state_dir, order, settings_options
+from crsyncer.cli.shared import ask_agent_or_store, chosen_state_dir, send_command, settings_options
+from crsyncer.console.report import object_fields, pending_status
 from crsyncer.console.screen import table
 from crsyncer.console.target import split_target
 from crsyncer.core.model import Json
-from crsyncer.core.text import count, duration, plain, rfc3339, unix
+from crsyncer.core.text import count, duration, plain, unix
 
 SCHEMA = "crsyncer.pending/v1"
 
@@ -21,7 +23,8 @@ SCHEMA = "crsyncer.pending/v1"
 def pending() -> None:
     """Show the outbox: what waits for the other side, since when, and how often it was tried.
 
-    A dead letter is what was refused for good. It is tried again hourly, and when the object or its schema changes.
+    A dead letter is a write that the server rejected permanently. It is retried hourly, and when the object or its
+    schema changes.
     """
 
 
@@ -30,9 +33,9 @@ def pending() -> None:
 @settings_options("state_dir")
 @output_options
 def list_(namespace: str, output: str, **flags: Any) -> int:
-    """Show the outbox, oldest first. Needs no running agent, which alone knows of copies that were refused."""
+    """Show the outbox, oldest first. Works without an agent, but then rejected copies are not listed."""
     directory = chosen_state_dir(flags)
-    content = ask_or(directory, {"command": "pending"}, lambda: _stored(directory))
+    content = ask_agent_or_store(directory, {"command": "pending"}, lambda: _read_stored_pending(directory))
     rows = sorted(content["pending"], key=lambda row: (row["since"] or "", row["resource"], row["name"]))
     rows = [row for row in rows if namespace in ("", row["namespace"])]
     names = [f"{row['resource']}/{object_name(row)}" for row in rows]
@@ -44,7 +47,7 @@ def _list(rows: list[Json]) -> str:
     if not rows:
         return "nothing is pending"
     now = time.time()
-    heads = ("RESOURCE", "OBJECT", "WHAT", "FOR", "TRIED", "NEXT TRY", "LAST ANSWER")
+    heads = ("RESOURCE", "OBJECT", "WHAT", "AGE", "TRIED", "NEXT TRY", "LAST ANSWER")
     return table(heads, [_cells(row, now) for row in rows])
 
 
@@ -55,13 +58,13 @@ def _list(rows: list[Json]) -> str:
 @settings_options("state_dir")
 @output_options
 def retry(resource: str, name: str, namespace: str, output: str, **flags: Any) -> None:
-    """Try dead letters again now: all, those of a kind, or what is pending of one object."""
+    """Retry dead letters now: all, those of a kind, or everything that is pending of one object."""
     resource, name = split_target(resource, name, namespace)
-    done = order(chosen_state_dir(flags), command="retry", resource=resource, name=name)["revived"]
-    text = f"{count(len(done), 'object')} tried again; crsyncer pending list shows what became of it"
-    names = [f"{row['resource']}/{object_name(row)}" for row in done]
-    content = {"schema": "crsyncer.retry/v1", "revived": done}
-    show(content, output, names=names, text=lambda: text if done else "there are no dead letters")
+    retried = send_command(chosen_state_dir(flags), command="retry", resource=resource, name=name)["revived"]
+    text = f"{count(len(retried), 'object')} retried; crsyncer pending list shows the result"
+    names = [f"{row['resource']}/{object_name(row)}" for row in retried]
+    content = {"schema": "crsyncer.retry/v1", "revived": retried}
+    show(content, output, names=names, text=lambda: text if retried else "there are no dead letters")
 
 
 @pending.command()
@@ -72,54 +75,38 @@ def retry(resource: str, name: str, namespace: str, output: str, **flags: Any) -
 @settings_options("state_dir")
 @output_options
 def drop(resource: str, name: str, namespace: str, yes: bool, output: str, **flags: Any) -> int:
-    """Give a dead letter up: this status never reaches the other side. Shows what would be lost first, and asks.
+    """Discard a dead letter: its status is not sent. Shows it and asks first.
 
-    Without a terminal and without --yes it only shows that. The object's next status is sent again.
+    Without a terminal and without --yes it only shows it. The object's next status is sent again.
     """
     resource, name = split_target(resource, name, namespace)
     if not name:
         raise click.UsageError("Missing argument '[NAMESPACE/]NAME'")
     directory = chosen_state_dir(flags)
-    found = order(directory, command="drop", resource=resource, name=name, confirmed=False)
-    what = plain(f"{found['resource']} {object_name(found)}")
+    letter = send_command(directory, command="drop", resource=resource, name=name, confirmed=False)
+    what = plain(f"{letter['resource']} {object_name(letter)}")
     if not yes:
-        lost = plain(json.dumps(found["status"], ensure_ascii=False))
+        lost = plain(json.dumps(letter["status"], ensure_ascii=False))
         click.echo(
-            f"this status of {what}, waiting since {found['since']}, would never reach the {found['to']}:\n{lost}\n"
-            + plain(f"it was refused: {found['refusal']}"),
+            f"this status of {what}, waiting since {letter['since']}, will not be sent to the {letter['to']}:\n{lost}\n"
+            + plain(f"it was rejected: {letter['refusal']}"),
             err=output != "text",
         )
     if confirmed(f"drop the status of {what}?", yes=yes):
-        found = order(directory, command="drop", resource=found["resource"], name=object_name(found), confirmed=True)
-    if found["dropped"] or output != "text":
-        names = [f"{found['resource']}/{object_name(found)}"]
-        content = {"schema": "crsyncer.drop/v1", **found}
+        resource, name = letter["resource"], object_name(letter)
+        letter = send_command(directory, command="drop", resource=resource, name=name, confirmed=True)
+    if letter["dropped"] or output != "text":
+        names = [f"{letter['resource']}/{object_name(letter)}"]
+        content = {"schema": "crsyncer.drop/v1", **letter}
         show(content, output, names=names, text=lambda: f"dropped: the status of {what}")
     return 0
 
 
-def _stored(directory: Path) -> Json:
+def _read_stored_pending(directory: Path) -> Json:
     from crsyncer.adapters.store.offline import read_pending  # SQLite is not needed while the agent answers
 
-    if not (directory / "state.db").exists():
-        return {"pending": []}
-    return {
-        "pending": [
-            {
-                "resource": resource,
-                "namespace": key.namespace,
-                "name": key.name,
-                "what": "status",
-                "to": None,
-                "since": rfc3339(row.since),
-                "attempts": row.attempts,
-                "error": row.error or None,
-                "dead": row.dead,
-                "nextTry": None,
-            }
-            for resource, key, row in read_pending(directory)
-        ]
-    }
+    stored = read_pending(directory) if (directory / DATABASE).exists() else []
+    return {"pending": [object_fields(resource, key) | pending_status(row, None) for resource, key, row in stored]}
 
 
 def _cells(row: Json, now: float) -> tuple[str, ...]:

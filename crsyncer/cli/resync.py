@@ -1,4 +1,4 @@
-"""`crsyncer resync`: list both sides anew and compare everything, now."""
+"""`crsyncer resync`: list both sides again and compare everything now."""
 
 import time
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from crsyncer.cli.output import output_options, show
-from crsyncer.cli.shared import chosen_state_dir, order, settings_options
+from crsyncer.cli.shared import chosen_state_dir, send_command, settings_options
 from crsyncer.core.model import Json
 from crsyncer.core.text import plain
 
@@ -18,28 +18,29 @@ _POLL_SECONDS = 0.2
 @settings_options("state_dir")
 @output_options
 def resync(resource: str, output: str, **flags: Any) -> int:
-    """List both sides anew and compare every object, statuses too: of all kinds, or of RESOURCE.
+    """List both sides again and compare every object, statuses too: of all kinds, or of RESOURCE.
 
-    Ends when everything was compared, and what differed was written. Exit code 1 when a kind could not be.
+    Returns after all objects were compared and differences written. Exits 1 if a kind could not be compared.
     """
     directory = chosen_state_dir(flags)
-    content = order(directory, command="resync", resource=resource)
-    said: dict[str, str] = {}
+    content = send_command(directory, command="resync", resource=resource)
+    is_text = output in ("text", "wide")
+    last_lines: dict[str, str] = {}
     while True:
         for kind in content["kinds"]:
             line = _line(kind)
-            if output in ("text", "wide") and said.get(kind["resource"]) != line:
-                said[kind["resource"]] = line
+            if is_text and last_lines.get(kind["resource"]) != line:
+                last_lines[kind["resource"]] = line
                 click.echo(line)
         if all(kind["state"] in ("done", "failed") for kind in content["kinds"]):
             break
         time.sleep(_POLL_SECONDS)
-        content = order(directory, command="progress", resync=content["resync"])
-    if output not in ("text", "wide"):
+        content = send_command(directory, command="progress", resync=content["resync"])
+    if not is_text:
         names = [kind["resource"] for kind in content["kinds"]]
-        show({"schema": "crsyncer.resync/v1", "kinds": content["kinds"]}, output, names=names, text=str)
+        show({"schema": "crsyncer.resync/v1", "kinds": content["kinds"]}, output, names=names)
     elif not content["kinds"]:
-        click.echo("no kind is synced at the moment; crsyncer status says why")
+        click.echo("no kind is synced at the moment; see crsyncer status")
     return 1 if any(kind["state"] == "failed" for kind in content["kinds"]) else 0
 
 

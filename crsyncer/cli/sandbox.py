@@ -8,7 +8,7 @@ import click
 
 from crsyncer.adapters.config import state_dir as chosen
 from crsyncer.adapters.control import ask
-from crsyncer.cli.status import REQUEST
+from crsyncer.cli.status import STATUS_REQUEST
 
 _FLAGS = {"CRSYNCER_STATE_DIR": "--state-dir", "CRSYNCER_CONFIG": "--config"}
 _directory = click.option(
@@ -84,7 +84,7 @@ def down(directory: Path | None, state_dir: str | None, config: str | None) -> N
         raise _failure(error) from error
     click.echo("down")
     home = agents and chosen({"config": config, "state_dir": state_dir}, {})
-    if home and (status := ask(home, REQUEST)) is not None:
+    if home and (status := ask(home, STATUS_REQUEST)) is not None:
         click.echo(f"the agent on {home} (process {status['agent']['pid']}) still runs, without its clusters now")
 
 

@@ -1,4 +1,4 @@
-"""What several commands share: the options of the contract, and how an error is said."""
+"""Shared by several commands: common options, requests to the agent, and error output."""
 
 import os
 import sys
@@ -17,15 +17,16 @@ from crsyncer.errors import ConfigError, Locked, SyncError, Unsure
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Answer = TypeVar("Answer")
-_PATIENCE = 3.0
-"""Seconds that an agent that is just starting gets until it has opened its socket."""
+_START_TIMEOUT_SECONDS = 3.0
+"""How long to wait until an agent that is starting has opened its socket."""
+START_HINT = "systemctl start crsyncer (or crsyncer run)"
 
 
 def settings_options(*fields: str) -> Callable[[Command], Command]:
     """Add `--config` and the options of these settings, all of them where none is named.
 
-    The values arrive as texts under the settings' names, as `config.load` wants them: click checks nothing, so that
-    a wrong flag is answered like a wrong variable or key.
+    The values are passed as text to `config.load`, under the settings' names; click checks nothing, so that flags,
+    variables and keys give the same error.
     """
     chosen = [option for option in OPTIONS if not fields or option.field in fields]
 
@@ -52,21 +53,22 @@ def _help(option: Option) -> str:
 
 
 def chosen_state_dir(flags: Mapping[str, Any]) -> Path:
-    """The state directory that a command looks at."""
+    """The state directory, from flags, environment, configuration file or default. Raises ConfigError."""
     return state_dir(flags, os.environ)
 
 
-def ask_or(directory: Path, request: Json, otherwise: Callable[[], Answer]) -> Json | Answer:
-    """What the agent of a state directory answers; where none runs, what `otherwise` finds in the directory.
+def ask_agent_or_store(directory: Path, request: Json, fallback: Callable[[], Answer]) -> Json | Answer:
+    """The answer of the agent of a state directory; without an agent, the result of `fallback`, which reads the store.
 
-    `otherwise` raises Locked while an agent that is starting, or stuck, has the directory but no socket.
+    `fallback` raises Locked while an agent that is starting, or stuck, has the directory but no socket. Raises Unsure
+    when that lasts.
     """
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _START_TIMEOUT_SECONDS
     while True:
         if content := ask(directory, request):
             return content
         try:
-            return otherwise()
+            return fallback()
         except Locked as error:
             if time.monotonic() < deadline:
                 time.sleep(0.1)
@@ -77,40 +79,42 @@ def ask_or(directory: Path, request: Json, otherwise: Callable[[], Answer]) -> J
             ) from None
 
 
-def order(directory: Path, **request: Any) -> Json:
-    """What the agent of a state directory answers to an order; raises SyncError where none runs."""
+def send_command(directory: Path, **request: Any) -> Json:
+    """The answer of the agent of a state directory to a control command. Raises SyncError without an agent."""
 
-    def nobody() -> Json:
+    def no_agent() -> Json:
         from crsyncer.adapters.store.statedir import Lock
 
         lock = Lock(directory)
-        lock.peek()
+        lock.peek()  # raises Locked while an agent is starting
         lock.release()
         raise SyncError(
             f"no agent is running on {directory}, and this needs one",
-            hint="systemctl start crsyncer (or crsyncer run); is this the right --state-dir?",
+            hint=f"{START_HINT}; is this the right --state-dir?",
         )
 
-    return ask_or(directory, request, nobody)
+    return ask_agent_or_store(directory, request, no_agent)
 
 
-def explain(error: BaseException) -> int:
-    """Say an error on stderr and return the exit code: 2 for what was asked, 1 for what went wrong."""
+def report_error(error: BaseException) -> int:
+    """Print an error to stderr and return the exit code: 2 for usage and configuration, 1 for everything else.
+
+    One line, and a line with the hint: scripts read the last line.
+    """
     if isinstance(error, click.UsageError):
-        of = f" {error.ctx.command_path}" if error.ctx else " crsyncer"
-        return _say(f"{error.format_message().rstrip('.')} (see{of} --help)", code=2)
+        command = error.ctx.command_path if error.ctx else "crsyncer"
+        return _print_error(f"{error.format_message().rstrip('.')} (see {command} --help)", code=2)
     if isinstance(error, click.ClickException):
-        return _say(error.format_message(), code=error.exit_code)
+        return _print_error(error.format_message(), code=error.exit_code)
     if isinstance(error, ConfigError):
-        # One line, whatever happens: scripts read the last line, and so do people.
-        return _say(f"{error} ({error.hint})" if error.hint else str(error), code=2)
+        return _print_error(f"{error} ({error.hint})" if error.hint else str(error), code=2)
     if isinstance(error, SyncError):
-        return _say(str(error), hint=error.hint)
+        return _print_error(str(error), hint=error.hint)
     raise error
 
 
 def first_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error to report out of those that ended tasks together: one we know, if all are known; else the group."""
+    """The error to report for a group: its first SyncError if it has nothing else, else the group."""
     leaves = list(_leaves([group]))
     known = [leaf for leaf in leaves if isinstance(leaf, SyncError)]
     return known[0] if len(known) == len(leaves) else group
@@ -124,7 +128,7 @@ def _leaves(errors: Iterable[BaseException]) -> Iterable[BaseException]:
             yield error
 
 
-def _say(message: str, *, hint: str = "", code: int = 1) -> int:
+def _print_error(message: str, *, hint: str = "", code: int = 1) -> int:
     for label, text in (("crsyncer", message), ("hint", hint)):
         if text:
             print(f"{label}: {' '.join(plain(text).split())}", file=sys.stderr)

@@ -9,17 +9,18 @@ from typing import Any
 import click
 
 from crsyncer import __version__
-from crsyncer.cli.output import document, output_options
-from crsyncer.cli.shared import ask_or, chosen_state_dir, settings_options
+from crsyncer.adapters.store.statedir import DATABASE
+from crsyncer.cli.output import output_options, serialize
+from crsyncer.cli.shared import ask_agent_or_store, chosen_state_dir, settings_options
 from crsyncer.console.report import OutboxFacts, StoredFacts, StoredKind, StoreFacts, exit_code, stopped_document
 from crsyncer.console.screen import render
 from crsyncer.core.model import Json, Side
 from crsyncer.errors import StoreError
 
-REQUEST = {"command": "status"}
-"""What the agent is asked; it answers with the status document."""
-SAVED = "status"
-"""The name under which the agent leaves its last document in the store."""
+STATUS_REQUEST = {"command": "status"}
+"""The agent answers it with the status document."""
+SAVED_STATUS_KEY = "status"
+"""The store's key of the last status document."""
 _COLOURS = {"healthy": "green", "degraded": "yellow", "offline": "cyan", "attention": "red"}
 
 
@@ -30,19 +31,19 @@ _COLOURS = {"healthy": "green", "degraded": "yellow", "offline": "cyan", "attent
 def status(output: str, watch: bool, **flags: Any) -> int:
     """Is my robot in sync, and if not, what do I do?
 
-    Asks the running agent. When none is running, says what its store holds.
+    Asks the running agent; without one, reads its store.
 
     Exit codes: 0 healthy, 10 degraded (it works, with a problem), 11 offline (the robot keeps working, nothing is
     lost), 12 attention (your action is needed), 13 the agent is not running, 1 error, 2 usage.
     """
     directory = chosen_state_dir(flags)
     if not watch:
-        content = look(directory)
+        content = read_status(directory)
         _show(content, output, indent=2)
         return exit_code(content)
     try:
         while True:
-            content = look(directory)
+            content = read_status(directory)
             if sys.stdout.isatty() and output in ("text", "wide"):
                 click.clear()
             _show(content, output, indent=None)
@@ -51,35 +52,35 @@ def status(output: str, watch: bool, **flags: Any) -> int:
         return 0
 
 
-def look(directory: Path) -> Json:
+def read_status(directory: Path) -> Json:
     """The status document of the agent of a state directory, running or not."""
 
     def stored() -> Json:
         saved, found = _stored(directory)
         return stopped_document(saved, found, time.time(), version=__version__)
 
-    return ask_or(directory, REQUEST, stored)
+    return ask_agent_or_store(directory, STATUS_REQUEST, stored)
 
 
 def _show(content: Json, output: str, *, indent: int | None) -> None:
     match output:
         case "json" | "yaml":
             separator = "---\n" if output == "yaml" and indent is None else ""
-            print(separator + document(content, output, indent=indent), flush=True)
+            print(separator + serialize(content, output, indent=indent), flush=True)
         case "name":
             print("\n".join(kind["resource"] for kind in content["kinds"]), flush=True)
         case _:
             screen = render(content, time.time(), wide=output == "wide")
-            verdict, colon, rest = screen.partition(":")
-            # click leaves the colour out where nobody could see it.
-            click.echo(click.style(verdict, fg=_COLOURS[content["health"]], bold=True) + colon + rest)
+            health_word, colon, rest = screen.partition(":")
+            # click removes the colour when the output is not a terminal.
+            click.echo(click.style(health_word, fg=_COLOURS[content["health"]], bold=True) + colon + rest)
 
 
 def _stored(directory: Path) -> tuple[Json | None, StoredFacts]:
-    """The last document that the agent saved and what the store holds; raises Locked while an agent owns it."""
+    """The last status document that the agent saved, and the store's content. Raises Locked while an agent owns it."""
     from crsyncer.adapters.store.offline import read_offline  # SQLite is not needed while the agent answers
 
-    path = directory / "state.db"
+    path = directory / DATABASE
     if not os.path.exists(path):
         return None, StoredFacts(StoreFacts(str(path), state="missing"))
     try:
@@ -90,19 +91,19 @@ def _stored(directory: Path) -> tuple[Json | None, StoredFacts]:
     for resource, kind in found.kinds.items():
         versions = {side: {c.resource_version for (s, _), c in kind.cursors.items() if s is side} for side in Side}
         kinds[resource] = StoredKind(
-            # Without a cursor, zero objects only means that nobody has looked.
+            # Zero objects without a cursor means: never listed.
             objects={side: kind.copies[side] if kind.copies[side] or versions[side] else None for side in Side},
-            cursor={side: max(versions[side], key=_revision, default=None) for side in Side},
+            cursor={side: max(versions[side], key=_as_number, default=None) for side in Side},
             pending_status=kind.pending,
         )
-    saved = found.meta.get(SAVED)
+    saved = found.meta.get(SAVED_STATUS_KEY)
     return saved if isinstance(saved, dict) else None, StoredFacts(
         store=StoreFacts(str(found.path), bytes=found.bytes, schema=found.schema),
         outbox=OutboxFacts(found.pending, found.oldest, found.dead_letters),
         kinds=kinds,
-        last_write=max(file.stat().st_mtime for file in directory.glob("state.db*")),
+        last_write=max(file.stat().st_mtime for file in directory.glob(f"{DATABASE}*")),
     )
 
 
-def _revision(text: str) -> int:
+def _as_number(text: str) -> int:
     return int(text) if text.isdigit() else 0

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from crsyncer.console.collect import group_facts, kind_facts
 from crsyncer.console.explain import ObjectFacts, Refused, explain
-from crsyncer.console.report import kind_row
+from crsyncer.console.report import kind_row, object_fields, pending_status, rejected_content
 from crsyncer.console.target import find_key, find_resource
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.text import rfc3339
@@ -131,23 +131,12 @@ class ControlCommands:
         for kind in self._running_kinds(""):
             policy = kind.policy
             for key, row in kind.cache.pending.items():
-                yield {
-                    **_named(policy.resource, key, what="status", to=policy.upstream),
-                    "since": rfc3339(row.since),
-                    "attempts": row.attempts,
-                    "error": row.error or None,
-                    "dead": row.dead,
-                    "nextTry": rfc3339(self._next_try(kind, STATUS, key)),
-                }
+                next_try = self._next_try(kind, STATUS, key)
+                yield object_fields(policy.resource, key) | pending_status(row, policy.upstream, next_try=next_try)
             for key, refusal in kind.reconciler.outcomes.refused.items():
-                yield {
-                    **_named(policy.resource, key, what="content", to=policy.downstream),
-                    "since": None,
-                    "attempts": None,
-                    "error": refusal.message,
-                    "dead": True,
-                    "nextTry": rfc3339(self._next_try(kind, CONTENT, key)),
-                }
+                next_try = self._next_try(kind, CONTENT, key)
+                rejected = rejected_content(refusal.message, policy.downstream, next_try=next_try)
+                yield object_fields(policy.resource, key) | rejected
 
     def _retry(self, resource: str, name: str) -> Json:
         revived = []
@@ -158,7 +147,7 @@ class ControlCommands:
                 if key not in letters:
                     raise SyncError(f"nothing of {key} of {kind.policy.resource} is pending", hint=_LIST)
                 kind.retry(key)
-                revived.append(_named(kind.policy.resource, key))
+                revived.append(object_fields(kind.policy.resource, key))
         return {"revived": revived}
 
     def _drop(self, resource: str, name: str, *, confirmed: bool) -> Json:
@@ -176,7 +165,7 @@ class ControlCommands:
             kind.reconciler.outbox.drop(key)
             kind.reconciler.enqueue(key)
         lost = {"status": row.value, "since": rfc3339(row.since), "refusal": row.error, "to": str(kind.policy.upstream)}
-        return {**_named(kind.policy.resource, key), "dropped": confirmed, **lost}
+        return {**object_fields(kind.policy.resource, key), "dropped": confirmed, **lost}
 
     # Resync
 
@@ -304,7 +293,3 @@ class ControlCommands:
         side = kind.policy.downstream if half == CONTENT else kind.policy.upstream
         seconds = self._dispatchers[side].next_try(Job(kind.policy.resource, half, key))
         return None if seconds is None else self._clock() + seconds
-
-
-def _named(resource: str, key: Key, **more: str) -> Json:
-    return {"resource": resource, "namespace": key.namespace, "name": key.name, **more}

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crsyncer.console.reasons import hold_hint
-from crsyncer.console.report import HoldFacts
+from crsyncer.console.report import HoldFacts, pending_status, rejected_content
 from crsyncer.core.actions import NOTHING, Create, Delete, Hold, HoldReason, Plan, Seed, Until, Update, Wait, Why
 from crsyncer.core.model import Found, Gap, Json, Key, Pending, Record, Side, Tombstone, View
 from crsyncer.core.policy import ROBOT_LABEL, SPEC_SOURCE, Policy, Version
@@ -313,22 +313,6 @@ def _pending(facts: ObjectFacts) -> Iterator[Json]:
     if policy is None:
         return
     if facts.content.message:
-        yield {
-            "what": "content",
-            "to": policy.downstream.value,
-            "since": None,
-            "attempts": None,
-            "error": facts.content.message,
-            "dead": True,
-            "nextTry": rfc3339(facts.content.next_try),
-        }
+        yield rejected_content(facts.content.message, policy.downstream, next_try=facts.content.next_try)
     if row is not None:
-        yield {
-            "what": "status",
-            "to": policy.upstream.value,
-            "since": rfc3339(row.since),
-            "attempts": row.attempts,
-            "error": row.error or None,
-            "dead": row.dead,
-            "nextTry": rfc3339(facts.next_status),
-        }
+        yield pending_status(row, policy.upstream, next_try=facts.next_status)

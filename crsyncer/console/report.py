@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from crsyncer.console.reasons import hold_hint, with_health
-from crsyncer.core.model import Json, Side
+from crsyncer.core.model import Json, Key, Pending, Side
 from crsyncer.core.text import rfc3339
 from crsyncer.core.twins import Twin
 
@@ -281,6 +281,37 @@ def _hold(facts: HoldFacts) -> Json:
         "hint": facts.hint or hold_hint(facts.reason, facts.id, facts.resource),
         "message": facts.message,
         "names": list(facts.names),
+    }
+
+
+def object_fields(resource: str, key: Key) -> Json:
+    """The fields that name one object in a document."""
+    return {"resource": resource, "namespace": key.namespace, "name": key.name}
+
+
+def pending_status(row: Pending, to: Side | None, *, next_try: float | None = None) -> Json:
+    """A status that waits for the side `to` (None: not known). `next_try` is Unix time."""
+    return {
+        "what": "status",
+        "to": to and to.value,
+        "since": rfc3339(row.since),
+        "attempts": row.attempts,
+        "error": row.error or None,
+        "dead": row.dead,
+        "nextTry": rfc3339(next_try),
+    }
+
+
+def rejected_content(message: str, to: Side, *, next_try: float | None) -> Json:
+    """A copy that the side `to` rejects. `next_try` is Unix time."""
+    return {
+        "what": "content",
+        "to": to.value,
+        "since": None,
+        "attempts": None,
+        "error": message,
+        "dead": True,
+        "nextTry": rfc3339(next_try),
     }
 
 

@@ -10,7 +10,7 @@ import pytest
 import crsyncer
 from crsyncer.adapters.store.statedir import Lock
 from crsyncer.cli.main import crsyncer as group
-from crsyncer.cli.shared import order
+from crsyncer.cli.shared import send_command
 from crsyncer.console.screen import table
 from crsyncer.errors import SyncError, Unsure
 from tests.delivery.command_line import crsyncer as run
@@ -74,16 +74,16 @@ def test_a_wrong_word_is_a_matter_of_usage(tmp_path, arguments, said):
 
 
 def test_an_agent_that_starts_is_given_time_and_one_that_is_stuck_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("crsyncer.cli.shared._PATIENCE", 0.3)
+    monkeypatch.setattr("crsyncer.cli.shared._START_TIMEOUT_SECONDS", 0.3)
     lock = Lock(tmp_path)
     lock.acquire()
     try:
         with pytest.raises(Unsure, match="is running, but does not answer"):
-            order(tmp_path, command="retry")
+            send_command(tmp_path, command="retry")
     finally:
         lock.release()
     with pytest.raises(SyncError, match="no agent is running"):
-        order(tmp_path, command="retry")
+        send_command(tmp_path, command="retry")
 
 
 def test_a_table_is_as_wide_as_what_is_in_it_and_stays_a_table():

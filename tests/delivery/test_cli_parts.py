@@ -9,8 +9,8 @@ import pytest
 
 from crsyncer.adapters.store.statedir import Lock
 from crsyncer.cli import logs
-from crsyncer.cli.shared import explain, first_cause
-from crsyncer.cli.status import look
+from crsyncer.cli.shared import first_cause, report_error
+from crsyncer.cli.status import read_status
 from crsyncer.errors import ConfigError, Locked, Never, Unsure
 
 
@@ -27,13 +27,13 @@ from crsyncer.errors import ConfigError, Locked, Never, Unsure
     ],
 )
 def test_errors_are_said_in_short_lines(capsys, error, code, said):
-    assert explain(error) == code
+    assert report_error(error) == code
     assert capsys.readouterr().err == said
 
 
 def test_an_error_that_nobody_foresaw_keeps_its_traceback():
     with pytest.raises(ZeroDivisionError):
-        explain(ZeroDivisionError())
+        report_error(ZeroDivisionError())
 
 
 def test_of_errors_that_ended_tasks_together_a_known_one_is_told():
@@ -45,13 +45,13 @@ def test_of_errors_that_ended_tasks_together_a_known_one_is_told():
 
 
 def test_an_agent_that_holds_the_state_but_does_not_answer_is_said_to(tmp_path, monkeypatch):
-    monkeypatch.setattr("crsyncer.cli.shared._PATIENCE", 0.3)
+    monkeypatch.setattr("crsyncer.cli.shared._START_TIMEOUT_SECONDS", 0.3)
     (tmp_path / "state.db").touch()
     lock = Lock(tmp_path)
     lock.acquire()
     try:
         with pytest.raises(Unsure, match=r"\(pid \d+\) is running, but does not answer"):
-            look(tmp_path)
+            read_status(tmp_path)
     finally:
         lock.release()
 
