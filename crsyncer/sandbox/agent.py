@@ -12,7 +12,6 @@ from typing import Any
 
 from crsyncer.adapters.control import ask
 from crsyncer.errors import SyncError
-from crsyncer.sandbox.errors import SandboxError
 from crsyncer.sandbox.process import spawn
 
 _PATIENCE_SECONDS = 60.0
@@ -68,7 +67,7 @@ class AgentProcess:
     async def start(self, *, ready: bool = True, environment: Mapping[str, str] | None = None) -> None:
         """Start it, and wait until it answers on its socket; `environment` is for this time only.
 
-        Raises SandboxError with the end of its log.
+        Raises SyncError with the end of its log.
         """
         variables = {**self._environment, **(environment or {})}
         self._process = spawn(
@@ -111,7 +110,7 @@ class AgentProcess:
     async def until(
         self, good: Callable[[dict[str, Any]], bool], *, seconds: float = _PATIENCE_SECONDS
     ) -> dict[str, Any]:
-        """Poll the status until it is good. Raises SandboxError with the last one, or when the process has ended."""
+        """Poll the status until it is good. Raises SyncError with the last one, or when the process has ended."""
         deadline = asyncio.get_running_loop().time() + seconds
         last: dict[str, Any] | None = None
         while True:
@@ -119,9 +118,9 @@ class AgentProcess:
             if last is not None and good(last):
                 return last
             if not self.running:
-                raise SandboxError(f"the agent has ended:\n{self.tail()}")
+                raise SyncError(f"the agent has ended:\n{self.tail()}")
             if asyncio.get_running_loop().time() > deadline:
-                raise SandboxError(f"the agent's status is not as expected after {seconds} s: {last}\n{self.tail()}")
+                raise SyncError(f"the agent's status is not as expected after {seconds} s: {last}\n{self.tail()}")
             await asyncio.sleep(_POLL_SECONDS)
 
     def tail(self, lines: int = 25) -> str:

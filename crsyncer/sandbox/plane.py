@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from crsyncer.errors import SyncError
 from crsyncer.sandbox.datastore import Datastore
-from crsyncer.sandbox.errors import SandboxError
 from crsyncer.sandbox.kubeconfig import write_kubeconfig
 from crsyncer.sandbox.ports import free_ports
 from crsyncer.sandbox.process import Process, poll, spawn
@@ -33,7 +33,7 @@ class Settings:
 class Plane:
     """An API server and its datastore in a directory of their own.
 
-    Every method returns when what it says is done, and raises SandboxError with the end of the program's log when it
+    Every method returns when what it says is done, and raises SyncError with the end of the program's log when it
     cannot be. Not for several threads at a time.
     """
 
@@ -136,7 +136,7 @@ class Plane:
 
     def _process(self, component: str) -> Process:
         if not self._alive(component):
-            raise SandboxError(f"{self.name}: {component} is not running", hint="start() it first")
+            raise SyncError(f"{self.name}: {component} is not running", hint="start() it first")
         return self._processes[component]
 
     def _log(self, component: str) -> Path:
@@ -188,7 +188,7 @@ class Plane:
         culprit = next((each for each in needed if not self._alive(each)), component)
         what = "is not ready" if self._alive(culprit) else "ended"
         process = self._processes[culprit]
-        raise SandboxError(
+        raise SyncError(
             f"{self.name}: {culprit} {what} after {time.monotonic() - started:.0f} s\n{process.tail()}",
             hint=f"the whole log is {process.log}",
         )

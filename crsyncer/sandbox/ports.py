@@ -6,7 +6,7 @@ import socket
 from contextlib import suppress
 from pathlib import Path
 
-from crsyncer.sandbox.errors import SandboxError
+from crsyncer.errors import SyncError
 
 _LOWEST = 20000
 _HOST = "127.0.0.1"
@@ -19,7 +19,7 @@ def free_ports(count: int) -> list[int]:
 
     No sandbox of any process on this machine is given them meanwhile: a plane that is down for a restart, or a link
     that is cut, keeps its port. They are below the kernel's ephemeral range, so no outgoing connection takes them
-    either. Raises SandboxError.
+    either. Raises SyncError.
     """
     highest = 32768
     with suppress(OSError, ValueError, IndexError):
@@ -32,7 +32,7 @@ def free_ports(count: int) -> list[int]:
         if reserve(port):
             found.append(port)
     give_back(*found)
-    raise SandboxError("no free port on 127.0.0.1", hint="end some of the sandboxes that run on this machine")
+    raise SyncError("no free port on 127.0.0.1", hint="end some of the sandboxes that run on this machine")
 
 
 def reserve(port: int) -> bool:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from crsyncer.sandbox.errors import SandboxError
+from crsyncer.errors import SyncError
 
 _POLL = 0.02  # seconds
 _forking_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="fork")
@@ -71,7 +71,7 @@ class Process:
                 return
         self.signal(signal.SIGKILL)
         if not poll(lambda: not self.alive(), seconds=patience):
-            raise SandboxError(f"process {self.pid} of {self.home} survives SIGKILL")
+            raise SyncError(f"process {self.pid} of {self.home} survives SIGKILL")
 
     def tail(self, lines: int = 12) -> str:
         """The end of its log, for an error message."""
@@ -101,7 +101,7 @@ def spawn(
 ) -> Process:
     """Start a program, its output appended to `log`, out of reach of the terminal's Ctrl-C.
 
-    It dies with this process unless `detached`. `argv[0]` is an absolute path. Raises SandboxError when it is not
+    It dies with this process unless `detached`. `argv[0]` is an absolute path. Raises SyncError when it is not
     there.
     """
     command = list(argv)
@@ -123,5 +123,5 @@ def spawn(
     try:
         popen = fork() if detached else _forking_thread.submit(fork).result()
     except OSError as error:
-        raise SandboxError(f"cannot start {argv[0]}: {error.strerror}") from error
+        raise SyncError(f"cannot start {argv[0]}: {error.strerror}") from error
     return Process(pid=popen.pid, home=cwd, log=log, popen=popen)

@@ -9,10 +9,10 @@ from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 
+from crsyncer.errors import SyncError
 from crsyncer.sandbox import binaries
 from crsyncer.sandbox.binaries import Binaries, say
 from crsyncer.sandbox.datastore import etcd, kine
-from crsyncer.sandbox.errors import SandboxError
 from crsyncer.sandbox.golang import Progress
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.process import Process
@@ -46,7 +46,7 @@ class Sandbox:
         """Start both planes at the same time; about 6 s on two cores once the programs are there.
 
         They end with this process, unless `detached`: then `attach` finds them again by the directory, which holds
-        their data, logs and kubeconfigs. Without one, a temporary directory is used and removed. Raises SandboxError.
+        their data, logs and kubeconfigs. Without one, a temporary directory is used and removed. Raises SyncError.
         """
         programs = binaries.find(progress=progress)
         temporary = directory is None
@@ -55,7 +55,7 @@ class Sandbox:
         place = directory or Path(tempfile.mkdtemp(prefix=_PREFIX))
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
         if cls.attach(place) is not None:
-            raise SandboxError(f"a sandbox is already up in {place}", hint="crsyncer sandbox down")
+            raise SyncError(f"a sandbox is already up in {place}", hint="crsyncer sandbox down")
         sandbox = cls(place.resolve(), programs=programs, detached=detached, temporary=temporary)
         try:
             for plane in (sandbox.cloud, sandbox.robot):
@@ -66,7 +66,7 @@ class Sandbox:
         except BaseException as error:
             for plane in sandbox.planes:
                 plane.stop(graceful=False)
-            if temporary and not isinstance(error, SandboxError):  # which names a log in there
+            if temporary and not isinstance(error, SyncError):  # which names a log in there
                 shutil.rmtree(place, ignore_errors=True)
             raise
         sandbox._save()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import aiohttp
 from kubernetes.aio.client import ApiException
 
-from crsyncer.sandbox.errors import SandboxError
+from crsyncer.errors import SyncError
 
 WIDTH = 100
 _PATIENCE = 45.0
@@ -106,7 +106,7 @@ def tell(story: Story, plot: Callable[[], None]) -> int:
     """Run a plot to its end, or to the first step that does not hold; the exit code: 0, or 1."""
     try:
         plot()
-    except (Untrue, SandboxError, ApiException, aiohttp.ClientError, TimeoutError, OSError) as error:
+    except (Untrue, SyncError, ApiException, aiohttp.ClientError, TimeoutError, OSError) as error:
         story.fails(error)
         return 1
     story.ends()

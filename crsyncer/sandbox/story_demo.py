@@ -13,10 +13,10 @@ from functools import partial
 from pathlib import Path
 
 from crsyncer.core.model import Side
+from crsyncer.errors import SyncError
 from crsyncer.sandbox.agent import AgentProcess
 from crsyncer.sandbox.binaries import cache_directory
 from crsyncer.sandbox.cluster import Cluster
-from crsyncer.sandbox.errors import SandboxError
 from crsyncer.sandbox.process import Process
 from crsyncer.sandbox.relay import Relay
 from crsyncer.sandbox.sandbox import Sandbox
@@ -43,7 +43,7 @@ class AgentOptions:
 def play(story: Story, *, crds: Path | None = None, keep: bool = False, options: AgentOptions = AgentOptions()) -> int:
     """Play the demo, and return its exit code: 1 when a step does not hold.
 
-    With `keep` everything runs on afterwards, also when a step did not hold. Raises SandboxError where it cannot
+    With `keep` everything runs on afterwards, also when a step did not hold. Raises SyncError where it cannot
     begin, and KeyboardInterrupt as it came; nothing is left running then.
     """
     kinds = load(crds or OWN, ROBOT)
@@ -107,7 +107,7 @@ def _kept_directory() -> Path:
     """The directory of a kept demo: always the same, so that it can be found and stopped."""
     directory = cache_directory() / "demo"
     if Sandbox.attach(directory) is not None:
-        raise SandboxError(f"a kept demo is still running in {directory}", hint=f"stop it: {_stop(directory)}")
+        raise SyncError(f"a kept demo is still running in {directory}", hint=f"stop it: {_stop(directory)}")
     shutil.rmtree(directory, ignore_errors=True)
     return directory
 

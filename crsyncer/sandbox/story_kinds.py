@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from crsyncer.core.policy import ROBOT_LABEL, Policy, read_policy
-from crsyncer.sandbox.errors import SandboxError
+from crsyncer.errors import SyncError
 from crsyncer.sandbox.resource import Resource
 
 OWN = Path(__file__).with_name("demo")
@@ -96,25 +96,25 @@ def content(obj: Mapping[str, Any]) -> Json:
 def load(folder: Path, robot: str) -> list[Kind]:
     """The annotated CRDs in a folder's YAML files, and the objects in them as examples, in their order.
 
-    Raises SandboxError when a file is no YAML or when nothing there is to be synced.
+    Raises SyncError when a file is no YAML or when nothing there is to be synced.
     """
     documents: list[Json] = []
     for path in sorted([*folder.glob("*.yaml"), *folder.glob("*.yml")]):
         try:
             documents += [each for each in yaml.safe_load_all(path.read_text()) if isinstance(each, dict)]
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise SandboxError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
+            raise SyncError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
     kinds = []
     for crd in documents:
         policy = read_policy(crd, robot) if crd.get("kind") == "CustomResourceDefinition" else None
         if policy is None:
             continue
         if policy.problem:
-            raise SandboxError(f"{policy.resource}: {policy.problem}")
+            raise SyncError(f"{policy.resource}: {policy.problem}")
         resource = Resource.of_crd(crd)
         kinds.append(Kind(crd, resource, policy, tuple(_examples(documents, resource))))
     if not kinds:
-        raise SandboxError(
+        raise SyncError(
             f"no CRD in {folder} is annotated to be synced",
             hint="annotate one with cr-syncer.cloudrobotics.com/spec-source: cloud",
         )

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from crsyncer.errors import SyncError
 from crsyncer.sandbox.agent import AgentProcess
-from crsyncer.sandbox.errors import SandboxError
 from tests.adapters.kube_server import TOKEN, write_config
 from tests.adapters.processes import ends
 
@@ -128,7 +128,7 @@ async def seconds_to_stop(agent: AgentProcess) -> float:
 
 
 async def test_TLS_without_verification_takes_a_flag_and_shows_in_status(agent: Run) -> None:
-    with pytest.raises(SandboxError, match=r"crsyncer: cloud\.kubeconfig: .*--insecure-skip-tls-verify"):
+    with pytest.raises(SyncError, match=r"crsyncer: cloud\.kubeconfig: .*--insecure-skip-tls-verify"):
         async with agent(insecure=True):
             pass
     async with agent(insecure=True, flags=("--insecure-skip-tls-verify",)) as running:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from crsyncer.sandbox.errors import SandboxError
+from crsyncer.errors import SyncError
 from crsyncer.sandbox.process import poll
 from crsyncer.sandbox.story import WIDTH, Seen, Story, tell
 from crsyncer.sandbox.story_kinds import OWN, load, sample
@@ -168,7 +168,7 @@ def test_crds_that_no_story_can_be_told_with_are_refused_before_anything_starts(
         crd["metadata"]["annotations"]["cr-syncer.cloudrobotics.com/spec-source"] = "moon"
         text = json.dumps(crd)
     (tmp_path / "crds.yaml").write_text(text)
-    with pytest.raises(SandboxError, match=said):
+    with pytest.raises(SyncError, match=said):
         load(tmp_path, "robot-1")
     done = run("--crds", tmp_path)
     assert (done.returncode, done.stdout) == (1, "")

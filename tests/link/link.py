@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from crsyncer.sandbox.errors import SandboxError
+from crsyncer.errors import SyncError
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.ports import free_ports, give_back
 from tests.link.faults import Fault, Injection, Request
@@ -201,6 +201,6 @@ class Link:
 
     def _add(self, injection: Injection) -> Injection:
         if self._inspector is None:
-            raise SandboxError("this link only relays bytes", hint="make it with http=True")
+            raise SyncError("this link only relays bytes", hint="make it with http=True")
         self._inspector.injections.insert(0, injection)
         return injection

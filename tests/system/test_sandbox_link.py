@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 import yaml
 
-from crsyncer.sandbox.errors import SandboxError
+from crsyncer.errors import SyncError
 from crsyncer.sandbox.resource import CONFIG_MAP
 from tests.api import Api, ApiError
 from tests.link.http1 import Body
@@ -63,7 +63,7 @@ async def test_a_plain_link_relays_without_looking(robot, tmp_path):
         assert (await api.request("GET", CONFIG_MAPS))[0] == 200
         assert link.bytes_up > 0
         assert link.requests == []
-        with pytest.raises(SandboxError, match="only relays"):
+        with pytest.raises(SyncError, match="only relays"):
             link.inject("/", status=500)
         config = yaml.safe_load(link.kubeconfig(tmp_path / "config", token="another").read_text())
         assert config["clusters"][0]["cluster"]["server"] == link.server

@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+from crsyncer.errors import SyncError
 from crsyncer.sandbox.agent import AgentProcess
-from crsyncer.sandbox.errors import SandboxError
 from crsyncer.sandbox.resource import CRD
 from tests import planes
 from tests.api import Api
@@ -56,7 +56,7 @@ class Faults:
         async with self._locks[one_at_a_time]:
             try:
                 return await self._actions[action](**arguments) or ""
-            except (SandboxError, OSError, subprocess.TimeoutExpired) as error:
+            except (SyncError, OSError, subprocess.TimeoutExpired) as error:
                 return f"{type(error).__name__}: {error}"
 
     async def lift(self) -> None:
