@@ -13,16 +13,16 @@ _LARGEST_FILE = 1 << 20
 _DEEPEST = 50
 
 
-def read(path: Path) -> str:
-    """The text of a file of at most 1 MiB; raises ConfigError."""
+def read(path: Path, *, largest: int = _LARGEST_FILE) -> str:
+    """The text of a file of at most `largest` bytes; raises ConfigError."""
     try:
         with path.open("rb") as file:
-            data = file.read(_LARGEST_FILE + 1)
+            data = file.read(largest + 1)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "not a path"
         raise ConfigError(f"{path} cannot be read ({why})", hint="a readable file") from None
-    if len(data) > _LARGEST_FILE:
-        raise ConfigError(f"{path} is larger than 1 MiB", hint="a smaller file")
+    if len(data) > largest:
+        raise ConfigError(f"{path} is larger than {largest >> 20} MiB", hint="a smaller file")
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -37,18 +37,42 @@ def read_yaml(path: Path) -> Any:
     """
     import yaml  # not at the top: `--help` shall not wait for it
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     text = read(path)
     try:
-        depth = 0
-        for event in yaml.parse(text, Loader=loader):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > _DEEPEST:
-                mark: Any = event.start_mark
-                raise yaml.MarkedYAMLError(problem=f"nested deeper than {_DEEPEST} levels", problem_mark=mark)
-        return yaml.compose(text, Loader=loader)
+        _check_depth(text, deepest=_DEEPEST)
+        return yaml.compose(text, Loader=_loader())
     except yaml.YAMLError as error:
         raise not_yaml(path, error) from None
+
+
+def read_documents(path: Path, *, largest: int, deepest: int) -> list[Any]:
+    """The documents of a YAML or JSON file of at most so many bytes and levels, decoded. Raises ConfigError."""
+    import yaml
+
+    text = read(path, largest=largest)
+    try:
+        _check_depth(text, deepest=deepest)
+        return list(yaml.load_all(text, Loader=_loader()))
+    except (yaml.YAMLError, ValueError) as error:
+        raise not_yaml(path, error) from None
+
+
+def _loader() -> Any:
+    import yaml
+
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def _check_depth(text: str, *, deepest: int) -> None:
+    """Raises yaml.YAMLError where a text is nested deeper, or not YAML up to there."""
+    import yaml
+
+    depth = 0
+    for event in yaml.parse(text, Loader=_loader()):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > deepest:
+            mark: Any = event.start_mark
+            raise yaml.MarkedYAMLError(problem=f"nested deeper than {deepest} levels", problem_mark=mark)
 
 
 def not_yaml(path: Path, error: Exception) -> ConfigError:

@@ -20,6 +20,10 @@ _COMMANDS = {
     "holds": ("crsyncer.cli.holds:holds", "Deletions and conflicts that wait for your decision."),
     "resync": ("crsyncer.cli.resync:resync", "List both sides again and compare everything now."),
     "doctor": ("crsyncer.cli.doctor:doctor", "Is everything set up, and if not, what has to be done?"),
+    "cloud-manifests": (
+        "crsyncer.cli.cloud_manifests:cloud_manifests",
+        "What to apply to the cloud so that a robot reaches its own objects only.",
+    ),
     "demo": ("crsyncer.cli.demo:demo", "See it work on two throw-away control planes on this machine."),
     "version": ("crsyncer.cli.version:version", "Print the version."),
     "sandbox": ("crsyncer.cli.sandbox:sandbox", "Two throw-away control planes to try things on."),

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from crsyncer.cli.yaml_text import yaml_text
 from crsyncer.core.model import Json
 from crsyncer.core.text import plain
 
@@ -40,10 +41,7 @@ def object_name(row: Json) -> str:
 def serialize(content: Json, output: str, *, indent: int | None = 2) -> str:
     """A document as JSON, or as YAML where `output` says so; `indent` is that of JSON."""
     if output == "yaml":
-        import yaml
-
-        text: str = yaml.safe_dump(content, sort_keys=False, allow_unicode=False, width=1000)
-        return text.rstrip("\n")
+        return yaml_text(content).rstrip("\n")
     return json.dumps(content, indent=indent)
 
 

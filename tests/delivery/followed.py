@@ -1,16 +1,21 @@
 """Runs the commands of the documents, as they are written, on both planes."""
 
+import asyncio
 import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
-from crsyncer.sandbox.resource import Resource
+from crsyncer.sandbox.resource import CLUSTER_ROLE, Resource
 from crsyncer.sandbox.sandbox import Sandbox
+from tests.api import Api
+from tests.system.confined import aggregated
 
 ROOT = Path(__file__).parents[2]
-NAME = "robot-1"
+NAME, HOME = "r1", "robot-r1"
+"""A robot, and its namespace on both sides."""
 GOAL = Resource("lab.example.com", "v1", "goals", "Goal")
 FINDING = Resource("lab.example.com", "v1", "findings", "Finding")
 
@@ -24,6 +29,7 @@ class Clusters:
         tools = folder / "bin"
         tools.mkdir()
         (tools / "kubectl").symlink_to(sandbox.programs.kubectl())
+        (tools / "crsyncer").symlink_to(Path(sys.executable).with_name("crsyncer"))
         self._path = f"{tools}:{os.environ['PATH']}"
 
     def shell(self, script: str, *, cluster: str = "") -> str:
@@ -46,6 +52,12 @@ class Clusters:
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+    async def set_up_cloud(self, api: Api) -> None:
+        """Follow the cloud's document, and gather the roles as the controller manager does, which a sandbox has not."""
+        await asyncio.to_thread(self.shell, commands("cloud/README.md"), cluster="cloud")
+        for role in aggregated((await api.list(CLUSTER_ROLE))["items"]):
+            await api.replace({"apiVersion": CLUSTER_ROLE.api_version, "kind": CLUSTER_ROLE.kind, **role})
 
 
 def commands(document: str, number: int = 0) -> str:

@@ -16,7 +16,7 @@ from crsyncer.sandbox.resource import CRD
 from crsyncer.sandbox.sandbox import Sandbox
 from tests.api import Api, ApiError
 from tests.delivery.command_line import write_kubeconfig
-from tests.delivery.followed import FINDING, GOAL, NAME, ROOT, Clusters, commands, copy_of_the_documents
+from tests.delivery.followed import FINDING, GOAL, HOME, NAME, ROOT, Clusters, commands, copy_of_the_documents
 from tests.system.bed import eventually
 
 
@@ -26,8 +26,8 @@ async def clusters(sandbox: Sandbox, cloud_api: Api, robot_api: Api, tmp_path: P
     made = Clusters(sandbox, tmp_path)
     apis = (cloud_api, robot_api)
     try:
-        await asyncio.to_thread(made.shell, commands("cloud/README.md"), cluster="cloud")
-        crds = f"kubectl apply -f cloud/example-crd.yaml; kubectl create namespace {NAME}\n"
+        await made.set_up_cloud(cloud_api)
+        crds = f"kubectl apply -f cloud/example-crd.yaml; kubectl create namespace {HOME}\n"
         await asyncio.to_thread(made.shell, crds + commands("robot/README.md"), cluster="robot")
         for api in apis:
             for resource in (GOAL, FINDING):
@@ -62,8 +62,8 @@ async def test_the_documented_rights_are_enough_and_go_no_further(clusters, clou
             lambda s: s["health"] == "healthy" and {k["state"] for k in s["kinds"]} == {"syncing"}, seconds=90
         )
 
-        goal = GOAL.object("a", namespace=NAME, labels={"cloudrobotics.com/robot-name": NAME}, spec={"x": 1})
-        finding = FINDING.object("f", namespace=NAME, spec={"text": "a box"})
+        goal = GOAL.object("a", namespace=HOME, labels={"cloudrobotics.com/robot-name": NAME}, spec={"x": 1})
+        finding = FINDING.object("f", namespace=HOME, spec={"text": "a box"})
         for upstream, downstream, obj, change, status in (
             (cloud_api, robot_api, goal, {"x": 2}, {"phase": "DONE"}),
             (robot_api, cloud_api, finding, {"text": "two boxes"}, {"seenBy": "ops"}),
@@ -94,9 +94,9 @@ async def test_the_documented_rights_are_enough_and_go_no_further(clusters, clou
         for attempt in (
             thief.list(GOAL),
             thief.list(GOAL, namespace="default"),
-            thief.create(GOAL.object("b", namespace=NAME)),
-            thief.get(GOAL.object("a", namespace=NAME)),
-            thief.delete(GOAL.object("a", namespace=NAME)),
+            thief.create(GOAL.object("b", namespace=HOME)),
+            thief.get(GOAL.object("a", namespace=HOME)),
+            thief.delete(GOAL.object("a", namespace=HOME)),
             thief.list(CRD),
         ):
             with pytest.raises(ApiError) as refused:
@@ -147,7 +147,7 @@ def test_the_example_configuration_is_accepted(tmp_path, name):
     kubeconfig = write_kubeconfig(tmp_path / "k")
     flags = {"cloud_kubeconfig": str(kubeconfig), "robot_kubeconfig": str(kubeconfig), "robot_context": "robot"}
     settings = load({"config": str(ROOT / name), **flags}, {})
-    assert (settings.robot_name, settings.namespaces) == (NAME, (NAME,))
+    assert (settings.robot_name, settings.namespaces) == (NAME, (HOME,))
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze on this machine")

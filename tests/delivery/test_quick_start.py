@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from crsyncer.sandbox.resource import CRD
-from tests.delivery.followed import FINDING, GOAL, NAME, ROOT, Clusters, commands, copy_of_the_documents
+from tests.delivery.followed import FINDING, GOAL, HOME, ROOT, Clusters, copy_of_the_documents
 from tests.system.bed import eventually
 
 
@@ -23,7 +23,7 @@ async def test_the_commands_of_the_quick_start_sync_an_object(sandbox, cloud_api
         for api in (cloud_api, robot_api):
             for resource in (GOAL, FINDING):
                 await api.until_served(resource)
-        await asyncio.to_thread(clusters.shell, commands("cloud/README.md"), cluster="cloud")
+        await clusters.set_up_cloud(cloud_api)
         await asyncio.to_thread(clusters.shell, f"{kubeconfig}{check} || test $? = 13")
         agent = await asyncio.create_subprocess_shell(
             f"exec {run} --listen off", cwd=checkout, stderr=subprocess.DEVNULL
@@ -35,7 +35,7 @@ async def test_the_commands_of_the_quick_start_sync_an_object(sandbox, cloud_api
             return False
 
         await eventually(shows_the_copy, seconds=90, what="the copy of the first object")
-        assert await robot_api.find(GOAL.object("dock", namespace=NAME))
+        assert await robot_api.find(GOAL.object("dock", namespace=HOME))
     finally:
         if agent is not None:
             agent.terminate()

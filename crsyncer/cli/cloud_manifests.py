@@ -1,0 +1,95 @@
+"""`crsyncer cloud-manifests`: what to apply to the cloud so that a robot reaches its own objects and no others."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from crsyncer.cli.crd_files import crds_option, read_kinds
+from crsyncer.cli.output import output_options
+from crsyncer.cli.shared import settings_options
+from crsyncer.cli.yaml_text import yaml_text
+from crsyncer.core.confinement import (
+    Manifest,
+    Plan,
+    Profile,
+    check_namespace,
+    check_robot,
+    manifests,
+    unconfined,
+)
+from crsyncer.core.model import Json
+from crsyncer.errors import ConfigError
+
+
+@click.command(name="cloud-manifests")
+@click.option("--robot", "robots", metavar="NAME", multiple=True, required=True, help="A robot's name; repeatable.")
+@crds_option("The annotated CRDs of the kinds to sync, as files or directories; repeatable.", required=True)
+@click.option(
+    "--profile",
+    type=click.Choice([profile.value for profile in Profile]),
+    default=Profile.NAMESPACE.value,
+    show_default=True,
+    help="namespace: a namespace of the cloud for each robot. shared: all robots read the same namespaces, and only"
+    " their writes are confined.",
+)
+@click.option(
+    "--namespace",
+    "namespaces",
+    metavar="NS",
+    multiple=True,
+    help="With --profile shared: a namespace with the objects of all robots; repeatable.  [default: default]",
+)
+@click.option("--two-accounts", is_flag=True, help="Let a second account, which can do nothing else, make the tokens.")
+@click.option("--audit", is_flag=True, help="Have the policies refuse nothing yet, but warn and write the audit log.")
+@settings_options("state_dir")
+@output_options
+def cloud_manifests(
+    robots: Sequence[str],
+    crds: Sequence[Path],
+    profile: str,
+    namespaces: Sequence[str],
+    two_accounts: bool,
+    audit: bool,
+    output: str,
+    **flags: Any,  # noqa: ARG001
+) -> None:
+    """Print what confines robots to their own objects in the cloud, for `kubectl apply -f -`.
+
+    Namespaces, accounts, roles, bindings and admission policies, in the order in which to apply them. Asks no cluster.
+    """
+    chosen = Profile(profile)
+    if namespaces and chosen is not Profile.SHARED:
+        raise ConfigError("--namespace goes with --profile shared; allowed here: none, it is robot-NAME")
+    plan = Plan(
+        robots=tuple(dict.fromkeys(check_robot(robot) for robot in robots)),
+        kinds=read_kinds(crds, chosen),
+        profile=chosen,
+        namespaces=tuple(dict.fromkeys(check_namespace(name) for name in namespaces)) or ("default",),
+        two_accounts=two_accounts,
+        audit=audit,
+    )
+    for sentence in unconfined(plan):
+        click.echo(f"crsyncer: note: {sentence}", err=True)
+    _show(manifests(plan), output)
+
+
+def _show(found: Sequence[Manifest], output: str) -> None:
+    """As kubectl takes it: a stream of YAML documents, a v1 List as JSON, or KIND/NAME lines."""
+    match output:
+        case "json":
+            items = [manifest.content for manifest in found]
+            print(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=2))
+        case "name":
+            for manifest in found:
+                click.echo(_name(manifest.content))
+        case _:
+            click.echo("---\n".join(f"# {each.purpose}\n{yaml_text(each.content)}" for each in found), nl=False)
+
+
+def _name(content: Json) -> str:
+    kind, metadata = content["kind"].lower(), content["metadata"]
+    where = f" -n {metadata['namespace']}" if "namespace" in metadata else ""
+    return f"{kind}/{metadata['name']}{where}"

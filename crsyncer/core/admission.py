@@ -1,0 +1,217 @@
+"""The admission policies that confine what robots write in the cloud, as manifests.
+
+RBAC knows neither labels nor fields, so the API server itself has to compare the object with who writes it. A policy
+is about one kind: kinds can be added one by one. It judges robots' requests and nobody else's.
+Source: Kubernetes documentation, "Validating Admission Policy" and "Common Expression Language in Kubernetes".
+"""
+
+import json
+from collections.abc import Mapping
+
+from crsyncer.core.model import Json, Side
+from crsyncer.core.policy import OURS, ROBOT_LABEL, Policy
+from crsyncer.core.project import ROBOT
+
+NAME = "[a-z0-9]([-a-z0-9]{0,55}[a-z0-9])?"
+"""A robot's name: with `robot-` before it, it is still a DNS-1123 label."""
+NAMESPACE_LABEL = OURS + "robot-name"
+"""On the namespace of a robot, which robot's it is."""
+ROBOTS = "crsyncer-robots"
+"""Profile `shared`: the namespace of the robots' accounts, which brings the group of all of them."""
+_API = "admissionregistration.k8s.io/v1"
+
+_CALLER = f"""\
+'system:serviceaccounts:{ROBOTS}' in request.userInfo.groups
+|| request.userInfo.username.matches('^system:serviceaccount:robot-[^:]*:crsyncer$')
+|| request.userInfo.username.startsWith('robot:')"""
+_ROBOT = f"""\
+request.userInfo.username.matches('^system:serviceaccount:{ROBOTS}:{NAME}$')
+? request.userInfo.username.split(':')[3]
+: request.userInfo.username.matches('^system:serviceaccount:robot-{NAME}:crsyncer$')
+? request.userInfo.username.split(':')[2].substring(6)
+: request.userInfo.username.matches('^robot:{NAME}$')
+? request.userInfo.username.substring(6) : ''"""
+_IS_STATUS = "request.operation == 'UPDATE' && request.?subResource.orValue('') == 'status'"
+# Every field that may be set by hand is compared: a version that compared .spec let other fields through.
+_IS_STATUS_ONLY = """\
+request.operation == 'UPDATE' && request.?subResource.orValue('') == '' && variables.oldLabels == variables.newLabels
+&& object.metadata.?annotations.orValue({}) == oldObject.metadata.?annotations.orValue({})
+&& object.metadata.?generateName.orValue('') == oldObject.metadata.?generateName.orValue('')
+&& object.metadata.?finalizers.orValue([]) == oldObject.metadata.?finalizers.orValue([])
+&& object.metadata.?ownerReferences.orValue([]) == oldObject.metadata.?ownerReferences.orValue([])
+&& object.all(k, k in ['metadata', 'status'] || (k in oldObject && object[k] == oldObject[k]))
+&& oldObject.all(k, k in ['metadata', 'status'] || k in object)"""
+_AT_HOME = """\
+!request.userInfo.username.startsWith('system:serviceaccount:robot-')
+|| request.?namespace.orValue('') == 'robot-' + variables.robot"""
+
+
+def _text(value: str) -> str:
+    """A string as CEL writes it."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _metadata(side: str, field: str, empty: str) -> str:
+    """A field of the metadata of `object` or `oldObject`, which is null where there is no such object."""
+    return f"{side} == null ? {empty} : {side}.metadata.?{field}.orValue({empty})"
+
+
+def kind_policy(policy: Policy) -> Json:
+    """What robots may write of a kind: the status of their own objects, or their own copies (S2.1, S4, S5.3)."""
+    variables = {
+        "robot": _ROBOT,
+        "oldLabels": _metadata("oldObject", "labels", "{}"),
+        "newLabels": _metadata("object", "labels", "{}"),
+    }
+    validations = [_validation("variables.robot != ''", "malformed robot identity")]
+    if policy.upstream is Side.CLOUD:
+        _confine_reports(policy, variables, validations)
+    else:
+        _confine_copies(policy, variables, validations)
+    validations.append(_validation(_AT_HOME, "object is not in this robot's namespace"))
+    every = [policy.plural, f"{policy.plural}/*"]
+    return _admission_policy(
+        f"crsyncer-robot-writes.{policy.resource}",
+        rules=[{"apiGroups": [policy.group], "apiVersions": ["*"], "operations": ["*"], "resources": every}],
+        variables=variables,
+        validations=validations,
+    )
+
+
+def _confine_reports(policy: Policy, variables: dict[str, str], validations: list[Json]) -> None:
+    """The cloud owns the objects, the robot their status."""
+    variables["isStatus"] = _IS_STATUS
+    status = "variables.isStatus"
+    if lacks_status(policy):
+        variables["isStatusOnly"] = _IS_STATUS_ONLY
+        status += " || variables.isStatusOnly"
+    validations.append(_validation(status, "a robot may only write status"))
+    if policy.filtered:
+        own = f"variables.oldLabels[?{_text(ROBOT_LABEL)}].orValue('') == variables.robot"
+        validations.append(_validation(own, "object is not labelled for this robot"))
+    if policy.subtree is not None:
+        key = _text(policy.subtree)
+        variables["newStatus"] = "object == null ? {} : object.?status.orValue({})"
+        variables["oldStatus"] = "oldObject == null ? {} : oldObject.?status.orValue({})"
+        same = (
+            f"variables.newStatus.all(k, k == {key}\n"
+            "|| (k in variables.oldStatus && variables.newStatus[k] == variables.oldStatus[k]))\n"
+            f"&& variables.oldStatus.all(k, k == {key} || k in variables.newStatus)"
+        )
+        validations.append(_validation(same, f"a robot may only write status.{policy.subtree}"))
+
+
+def _confine_copies(policy: Policy, variables: dict[str, str], validations: list[Json]) -> None:
+    """The robot owns the objects: it may write those that it has signed as its own, and sign no other's (S5.3)."""
+    variables["oldAnnotations"] = _metadata("oldObject", "annotations", "{}")
+    variables["newAnnotations"] = _metadata("object", "annotations", "{}")
+    allowed = (
+        "request.operation in ['CREATE', 'UPDATE', 'DELETE'] && request.?subResource.orValue('') in ['', 'status']"
+    )
+    validations.append(_validation(allowed, "a robot may only write its copies and their status"))
+    validations.append(_validation(_both("Annotations", ROBOT), "the copy is not this robot's"))
+    if policy.filtered:
+        validations.append(_validation(_both("Labels", ROBOT_LABEL), "object is not labelled for this robot"))
+    for field in ("finalizers", "ownerReferences"):
+        before = _metadata("oldObject", field, "[]")
+        kept = f"object == null\n|| object.metadata.?{field}.orValue([]) == ({before})"
+        validations.append(_validation(kept, f"a robot may not change {field}"))
+
+
+def _both(field: str, key: str) -> str:
+    """The object as it was, and as it shall be, belongs to this robot by a label or annotation."""
+    return "\n&& ".join(
+        f"({side} == null || variables.{age}{field}[?{_text(key)}].orValue('') == variables.robot)"
+        for side, age in (("oldObject", "old"), ("object", "new"))
+    )
+
+
+def token_policy() -> Json:
+    """A robot's account may make tokens for nobody but itself, and only by a role that lets it."""
+    own = f"""\
+request.operation == 'CREATE' && request.?subResource.orValue('') == 'token'
+&& (request.userInfo.username.startsWith('system:serviceaccount:robot-')
+? request.name == 'crsyncer' && request.namespace == 'robot-' + variables.robot
+: request.name == variables.robot && request.namespace == '{ROBOTS}')"""
+    tokens = {
+        "apiGroups": [""],
+        "apiVersions": ["*"],
+        "operations": ["CREATE"],
+        "resources": ["serviceaccounts/token"],
+    }
+    return _admission_policy(
+        "crsyncer-robot-tokens",
+        rules=[tokens],
+        variables={"robot": _ROBOT},
+        validations=[
+            _validation("variables.robot != ''", "malformed robot identity"),
+            _validation(own, "a robot may only renew its own token"),
+        ],
+    )
+
+
+def label_policy(policy: Policy) -> Json:
+    """In a robot's namespace an object is labelled for that robot, whoever writes it; or nobody would sync it.
+
+    What is being deleted may be let go: its finalizers are removed by an update.
+    """
+    expression = (
+        "object.metadata.?deletionTimestamp.hasValue()\n"
+        f"|| object.metadata.?labels[?{_text(ROBOT_LABEL)}].orValue('')\n"
+        f"== namespaceObject.metadata.labels[{_text(NAMESPACE_LABEL)}]"
+    )
+    writes = {
+        "apiGroups": [policy.group],
+        "apiVersions": ["*"],
+        "operations": ["CREATE", "UPDATE"],
+        "resources": [policy.plural],
+    }
+    selector = {"matchExpressions": [{"key": NAMESPACE_LABEL, "operator": "Exists"}]}
+    return _object(
+        "ValidatingAdmissionPolicy",
+        f"crsyncer-label-matches-namespace.{policy.resource}",
+        {
+            "failurePolicy": "Fail",
+            "matchConstraints": {"namespaceSelector": selector, "resourceRules": [writes]},
+            "validations": [
+                {
+                    "expression": expression,
+                    "message": f"crsyncer: the label {ROBOT_LABEL} is not that of the robot with this namespace",
+                }
+            ],
+        },
+    )
+
+
+def binding(policy: Json, *, audit: bool) -> Json:
+    """Puts a policy into force; with `audit` it refuses nothing, and warns and writes the audit log instead."""
+    name = policy["metadata"]["name"]
+    actions = ["Audit", "Warn"] if audit else ["Deny", "Audit"]
+    return _object("ValidatingAdmissionPolicyBinding", name, {"policyName": name, "validationActions": actions})
+
+
+def lacks_status(policy: Policy) -> bool:
+    """Whether a served version has no status subresource, so that status is written with the whole object (S4.6)."""
+    return not all(version.status for version in policy.versions if version.served)
+
+
+def _admission_policy(name: str, *, rules: list[Json], variables: Mapping[str, str], validations: list[Json]) -> Json:
+    return _object(
+        "ValidatingAdmissionPolicy",
+        name,
+        {
+            "failurePolicy": "Fail",
+            "matchConstraints": {"resourceRules": rules},
+            "matchConditions": [{"name": "caller-is-a-robot", "expression": _CALLER}],
+            "variables": [{"name": key, "expression": expression} for key, expression in variables.items()],
+            "validations": validations,
+        },
+    )
+
+
+def _validation(expression: str, message: str) -> Json:
+    return {"expression": expression, "message": f"crsyncer: {message}", "reason": "Forbidden"}
+
+
+def _object(kind: str, name: str, spec: Json) -> Json:
+    return {"apiVersion": _API, "kind": kind, "metadata": {"name": name}, "spec": spec}

@@ -1,0 +1,272 @@
+"""What confines robots to their own objects in the cloud, as manifests: namespaces, accounts, roles, policies.
+
+Profile `namespace`: each robot has a namespace, and RBAC ends there, for reads as for writes. Profile `shared`: all
+robots read the same namespaces, and only what they write is confined, by admission policies.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from crsyncer.core.admission import (
+    NAME,
+    NAMESPACE_LABEL,
+    ROBOTS,
+    binding,
+    kind_policy,
+    label_policy,
+    lacks_status,
+    token_policy,
+)
+from crsyncer.core.model import Json, Side
+from crsyncer.core.policy import OURS, SPEC_SOURCE, Policy, read_policy
+from crsyncer.core.text import plain
+from crsyncer.errors import ConfigError
+
+ACCOUNT = "crsyncer"
+"""Profile `namespace`: the robot's account in its namespace."""
+ENROLL = "crsyncer-enroll"
+"""The account that may do nothing but make tokens for the other one; in profile `shared` the namespace of these."""
+_RBAC = "rbac.authorization.k8s.io"
+_CLOSED = frozenset({
+    "", _RBAC, "apiextensions.k8s.io", "admissionregistration.k8s.io", "apiregistration.k8s.io",
+    "authentication.k8s.io", "authorization.k8s.io", "certificates.k8s.io",
+})  # fmt: skip
+"""Groups whose objects decide who may do what: Secrets and accounts, RBAC, CRDs, webhooks, certificates."""
+
+
+class Profile(StrEnum):
+    """How robots are kept apart."""
+
+    NAMESPACE = "namespace"
+    SHARED = "shared"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One object to apply, and in a line what it is for."""
+
+    purpose: str
+    content: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to confine: which robots and kinds, and how."""
+
+    robots: tuple[str, ...]
+    kinds: tuple[Policy, ...]
+    profile: Profile = Profile.NAMESPACE
+    namespaces: tuple[str, ...] = ("default",)
+    """Profile `shared`: where the objects of all robots are."""
+    two_accounts: bool = False
+    """The account that reads and writes lives on short tokens, which another account makes."""
+    audit: bool = False
+    """The policies refuse nothing yet: they warn, and write the audit log."""
+
+
+def check_robot(name: str) -> str:
+    """A robot's name that can be part of a namespace's; ConfigError where it cannot."""
+    return _check("--robot", name, NAME, 57)
+
+
+def check_namespace(name: str) -> str:
+    """A namespace's name; ConfigError where none can have it."""
+    return _check("--namespace", name, "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", 63)
+
+
+def _check(flag: str, name: str, allowed: str, most: int) -> str:
+    if not re.fullmatch(allowed, name):
+        words = f'at most {most} lower-case letters, digits and "-", with a letter or digit at each end'
+        raise ConfigError(f'{flag} is "{plain(name[:80])}"; allowed: {words}')
+    return name
+
+
+def confinable(crd: Json, profile: Profile, *, place: str) -> Policy:
+    """The policy of a CRD whose kind a robot can be confined to; ConfigError, one line, where it cannot.
+
+    `place` is where the CRD is from. The robot's name is of no matter here: policies read it from the account.
+    """
+    try:
+        name, spec = str(crd["metadata"]["name"]), crd["spec"]
+        group, scope = spec["group"], spec["scope"]
+        policy = read_policy(crd, "robot")
+    except (KeyError, TypeError, AttributeError):
+        raise ConfigError(
+            f"{place}: a CustomResourceDefinition is incomplete", hint="one that an API server accepts"
+        ) from None
+    resource = f"{place}: {name}"
+    if group in _CLOSED:
+        raise ConfigError(f"{resource} is never synced: objects of {group or 'the core group'} decide who may do what")
+    if policy is None:
+        raise ConfigError(f"{resource} is not annotated, so it is not synced", hint=f"{SPEC_SOURCE}: cloud or robot")
+    if policy.problem:
+        raise ConfigError(f"{resource}: {policy.problem}")
+    if profile is Profile.NAMESPACE and scope != "Namespaced":
+        problem = "is cluster-scoped, so a namespace does not confine it"
+        raise ConfigError(f"{resource} {problem}", hint="namespaced kinds, or --profile shared")
+    return policy
+
+
+def unconfined(plan: Plan) -> list[str]:
+    """What the manifests cannot keep apart, one sentence each."""
+    if plan.profile is Profile.NAMESPACE:
+        return []
+    open_to_all = [kind.resource for kind in plan.kinds if kind.upstream is Side.CLOUD and not kind.filtered]
+    return [
+        "profile shared: every robot can read the objects of all others",
+        *(f"{each} is not filtered by robot name: every robot may write the status of all" for each in open_to_all),
+    ]
+
+
+def manifests(plan: Plan) -> list[Manifest]:
+    """Everything to apply, in this order: the policies stand before the rights that they narrow."""
+    return [*_places(plan), *_admission(plan), *_roles(plan), *_bindings(plan)]
+
+
+def _places(plan: Plan) -> Iterator[Manifest]:
+    """Namespaces and accounts."""
+    if plan.profile is Profile.SHARED:
+        yield Manifest("the accounts of all robots", _core("Namespace", ROBOTS))
+        if plan.two_accounts:
+            yield Manifest("the accounts that make the robots' tokens", _core("Namespace", ENROLL))
+    for robot in plan.robots:
+        namespace, account, enroll_namespace, enroll = _accounts(plan.profile, robot)
+        if plan.profile is Profile.NAMESPACE:
+            labels = {NAMESPACE_LABEL: robot}
+            yield Manifest(f"robot {robot}: everything of it is in here", _core("Namespace", namespace, labels=labels))
+        yield Manifest(f"robot {robot}: the account of its agent", _account(account, namespace))
+        if plan.two_accounts:
+            yield Manifest(f"robot {robot}: the account that makes tokens", _account(enroll, enroll_namespace))
+            secret = _core(
+                "Secret", enroll, enroll_namespace, annotations={"kubernetes.io/service-account.name": enroll}
+            )
+            secret["type"] = "kubernetes.io/service-account-token"
+            yield Manifest(f"robot {robot}: its token, which does not end; delete this to lock the robot out", secret)
+
+
+def _accounts(profile: Profile, robot: str) -> tuple[str, str, str, str]:
+    """The namespace and name of a robot's account, and of the account that makes its tokens.
+
+    In profile `shared` the latter have a namespace of their own: whoever is in the robots' is taken for a robot.
+    """
+    if profile is Profile.NAMESPACE:
+        home = f"robot-{robot}"
+        return home, ACCOUNT, home, ENROLL
+    return ROBOTS, robot, ENROLL, robot
+
+
+def _admission(plan: Plan) -> Iterator[Manifest]:
+    def both(purpose: str, policy: Json) -> Iterator[Manifest]:
+        yield Manifest(purpose, policy)
+        yield Manifest(f"{purpose}: in force", binding(policy, audit=plan.audit))
+
+    yield from both("a robot makes tokens for nobody else", token_policy())
+    for kind in plan.kinds:
+        yield from both(f"what a robot may write of {kind.plural}", kind_policy(kind))
+        if plan.profile is Profile.NAMESPACE and kind.filtered:
+            yield from both(f"{kind.plural} in a robot's namespace are labelled for it", label_policy(kind))
+
+
+def _role_name(plan: Plan, kind: Policy) -> str:
+    """The role that gathers what the kinds add to it. Cluster-scoped kinds need one of their own."""
+    if plan.profile is Profile.NAMESPACE:
+        return "crsyncer:robot"
+    return "crsyncer:shared-robot" if kind.namespaced else "crsyncer:shared-robot-cluster"
+
+
+def _roles(plan: Plan) -> Iterator[Manifest]:
+    for name in dict.fromkeys(_role_name(plan, kind) for kind in plan.kinds):
+        selectors = [{"matchLabels": {_aggregate(name): "true"}}]
+        # Without `rules`: the control plane fills them in, and applying this again shall not empty them for a moment.
+        role = _rbac("ClusterRole", name) | {"aggregationRule": {"clusterRoleSelectors": selectors}}
+        yield Manifest("once per cluster: gathers the rights of all kinds", role)
+    for kind in plan.kinds:
+        name = _role_name(plan, kind)
+        labels = {_aggregate(name): "true"}
+        role = _rbac("ClusterRole", f"{name}:{kind.resource}", labels=labels) | {"rules": rules(kind, plan.profile)}
+        yield Manifest(f"once per cluster: what a robot may do with {kind.plural}", role)
+    for robot in plan.robots:
+        namespace, account, _, _ = _accounts(plan.profile, robot)
+        role = _rbac("Role", _renew(plan.profile, robot), namespace=namespace)
+        role["rules"] = [_rule("", "serviceaccounts/token", ["create"], names=[account])]
+        yield Manifest(f"robot {robot}: making tokens for its account, nothing else", role)
+
+
+def _renew(profile: Profile, robot: str) -> str:
+    """The role that makes a robot's tokens; in profile `shared` those of all robots are in one namespace."""
+    return "crsyncer:renew" if profile is Profile.NAMESPACE else f"crsyncer:renew:{robot}"
+
+
+def _aggregate(role: str) -> str:
+    return f"{OURS}aggregate-to-{role.removeprefix('crsyncer:')}"
+
+
+def rules(kind: Policy, profile: Profile) -> list[Json]:
+    """What a robot may do with a kind in the cloud, and nothing that the agent does not do (S2.1).
+
+    Not `patch` in profile `shared`: the `test` operation of a JSON Patch is answered before admission is asked, so it
+    would tell what is in other robots' objects.
+    """
+    has_status = any(version.status for version in kind.versions if version.served)
+    reports = ["update", "patch"] if profile is Profile.NAMESPACE else ["update"]
+    verbs, status = ["list", "watch"], []
+    if kind.upstream is Side.ROBOT:
+        verbs += ["create", "update", "delete"]
+        status = ["update"] if has_status else []
+    else:
+        verbs += reports if lacks_status(kind) else []
+        status = reports if has_status else []
+    found = [_rule(kind.group, kind.plural, verbs)]
+    return [*found, _rule(kind.group, f"{kind.plural}/status", status)] if status else found
+
+
+def _rule(group: str, resource: str, verbs: Sequence[str], *, names: Sequence[str] = ()) -> Json:
+    rule: Json = {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}
+    return rule | {"resourceNames": list(names)} if names else rule
+
+
+def _bindings(plan: Plan) -> Iterator[Manifest]:
+    """RoleBindings: RBAC reads all ClusterRoleBindings on every request, but of RoleBindings one namespace's."""
+    if plan.profile is Profile.SHARED:
+        yield from _shared_bindings(plan)
+    for robot in plan.robots:
+        namespace, account, enroll_namespace, enroll = _accounts(plan.profile, robot)
+        if plan.profile is Profile.NAMESPACE:
+            content = _binding("crsyncer:robot", namespace, "ClusterRole", _subject(account, namespace))
+            yield Manifest(f"robot {robot}: what its account may do, in its namespace alone", content)
+        renew = _renew(plan.profile, robot)
+        who = _subject(enroll, enroll_namespace) if plan.two_accounts else _subject(account, namespace)
+        yield Manifest(f"robot {robot}: who makes them", _binding(renew, namespace, "Role", who))
+
+
+def _shared_bindings(plan: Plan) -> Iterator[Manifest]:
+    robots: Json = {"kind": "Group", "apiGroup": _RBAC, "name": f"system:serviceaccounts:{ROBOTS}"}
+    roles = {_role_name(plan, kind): kind.namespaced for kind in plan.kinds}
+    for role, namespaced in roles.items():
+        for namespace in plan.namespaces if namespaced else ("",):
+            where = f"in namespace {namespace}" if namespaced else "with cluster-scoped kinds"
+            yield Manifest(f"what all robots may do {where}", _binding(role, namespace, "ClusterRole", robots))
+
+
+def _binding(role: str, namespace: str, kind: str, subject: Json) -> Json:
+    content = _rbac("RoleBinding" if namespace else "ClusterRoleBinding", role, namespace=namespace)
+    return content | {"roleRef": {"apiGroup": _RBAC, "kind": kind, "name": role}, "subjects": [subject]}
+
+
+def _subject(account: str, namespace: str) -> Json:
+    return {"kind": "ServiceAccount", "name": account, "namespace": namespace}
+
+
+def _account(name: str, namespace: str) -> Json:
+    return _core("ServiceAccount", name, namespace) | {"automountServiceAccountToken": False}
+
+
+def _core(kind: str, name: str, namespace: str = "", **metadata: Json) -> Json:
+    where = {"namespace": namespace} if namespace else {}
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, **where, **metadata}}
+
+
+def _rbac(kind: str, name: str, *, namespace: str = "", **metadata: Json) -> Json:
+    return _core(kind, name, namespace, **metadata) | {"apiVersion": f"{_RBAC}/v1"}
