@@ -1,6 +1,7 @@
-"""Answers to writes, by one question: did it happen? (S10)"""
+"""What an API server's answer says, by one question: did it happen? (S10)"""
 
-from typing import Any
+from enum import Enum
+from typing import Any, assert_never
 
 from crsyncer.core.backoff import granted
 from crsyncer.core.model import Json
@@ -12,27 +13,73 @@ REFUSALS_BEFORE_DEAD = 5
 """The number of tries before an answer that could pass makes the object a dead letter."""
 
 
+class Answer(Enum):
+    """What an answer says of the request."""
+
+    DONE = "it happened"
+    NOT_SERVED = "it did not happen: nothing is served at this path"
+    EXPIRED = "it did not happen: the server has forgotten that resourceVersion or continue token"
+    REFUSED = "it did not happen: the world is not what the request assumes"
+    DENIED = "it did not happen: the credential is refused, or lacks a right"
+    NEVER = "it did not happen, and never will: the request itself is wrong"
+    BUSY = "it did not happen: the server asks for patience"
+    UNSURE = "it may have happened"
+
+
+def read(status: int, body: Json, *, patch: bool = False) -> Answer:
+    """What an answer says. `body` is the decoded JSON object, {} where it was none. Without a Status object, a 404 is
+    about the path; a JSON `patch` whose `test` fails answers 422 like a schema violation, but names no causes.
+    """
+    failed_test = patch and not (body.get("details") or {}).get("causes")
+    match status:
+        case _ if 200 <= status < 300:
+            return Answer.DONE
+        case 404 if not body:
+            return Answer.NOT_SERVED
+        case 410:
+            return Answer.EXPIRED
+        case 404 | 409:
+            return Answer.REFUSED
+        case 422 if failed_test:
+            return Answer.REFUSED
+        case 401 | 403:
+            return Answer.DENIED
+        case 429:
+            return Answer.BUSY
+        case _ if 400 <= status < 500 and status != 408:
+            return Answer.NEVER
+        case _:
+            return Answer.UNSURE
+
+
+def says_nothing(status: int) -> bool:
+    """Whether an answer says nothing about what was asked for: the server refuses every request at present, does not
+    accept the credential, or something else answers in its place, such as a login page (3xx).
+    """
+    return status == 401 or read(status, {}) in (Answer.BUSY, Answer.UNSURE)
+
+
 def judge(
     status: int, body: Json, *, text: str = "", retry_after: float | None = None, patch: bool = False
 ) -> SyncError | None:
-    """None when it happened; else the error that says whether it may have.
-
-    A JSON `patch` whose `test` fails answers 422 like a schema violation, but names no causes.
-    """
-    if 200 <= status < 300:
-        return None
+    """None when it happened; else the error that says whether it may have."""
     message = str(body.get("message") or text or f"answered {status}")[:500]
-    if status in (404, 409, 410):
-        return Refused(message)
-    if status in (401, 403):
-        return NotAllowed(message, status=status)
-    if status == 422 and patch and not (body.get("details") or {}).get("causes"):
-        return Refused(message)
-    if status == 429 or (status == 503 and retry_after is not None):
-        return Throttled(message, retry_after=granted(retry_after, default=1.0))
-    if 400 <= status < 500 and status != 408:
-        return Never(message)
-    return Unsure(message)
+    answer = read(status, body, patch=patch)
+    match answer:
+        case Answer.DONE:
+            return None
+        case Answer.NOT_SERVED | Answer.EXPIRED | Answer.REFUSED:
+            return Refused(message)
+        case Answer.DENIED:
+            return NotAllowed(message, status=status)
+        case Answer.NEVER:
+            return Never(message)
+        case Answer.UNSURE if status != 503 or retry_after is None:
+            return Unsure(message)
+        case Answer.BUSY | Answer.UNSURE:
+            return Throttled(message, retry_after=granted(retry_after, default=1.0))
+        case _:
+            assert_never(answer)
 
 
 def shown(body: Json, uid: str = "") -> Json:

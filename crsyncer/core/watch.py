@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from crsyncer.core.answers import Answer, read
 from crsyncer.core.backoff import RETRY, Backoff, granted
 from crsyncer.core.model import Edition, Json, Key
 
@@ -164,17 +165,18 @@ def read_line(line: bytes) -> Emit | Moved | Step:
 def read_answer(status: int, body: Json, *, retry_after: float | None = None) -> Step:
     """What to do after a list or watch was answered with an error. `body` is the Status object, {} when it was none."""
     message = str(body.get("message") or "")
-    if status == 410:
-        oldest = _OLDEST.search(message)
-        return Relist("expired", oldest[1] if oldest else "")
-    if status == 429:
-        return Rewatch(granted(retry_after, default=_REINITIALIZING_SECONDS))
-    if status == 404:
-        # A collection that is not served answers with plain text; a JSON Status is about something else.
-        return Missing() if not body else Lost(message or "not found")
-    if status in (401, 403):
-        return Denied(status, message)
-    return Lost(message or f"answered {status}")
+    match read(status, body):
+        case Answer.EXPIRED:
+            oldest = _OLDEST.search(message)
+            return Relist("expired", oldest[1] if oldest else "")
+        case Answer.BUSY:
+            return Rewatch(granted(retry_after, default=_REINITIALIZING_SECONDS))
+        case Answer.NOT_SERVED:
+            return Missing()
+        case Answer.DENIED:
+            return Denied(status, message)
+        case _:
+            return Lost(message or f"answered {status}")
 
 
 def listed_at(body: Json) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from crsyncer.core import object_calls
+from crsyncer.core.answers import says_nothing
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Side
 from crsyncer.core.policy import Policy, choose_version
@@ -40,7 +41,7 @@ async def negotiate(policy: Policy, ask: Ask) -> Policy | Disagreement:
     Raises Unsure when the cloud did not answer.
     """
     reply = await ask(object_calls.group_versions(policy))
-    _check(reply.status)
+    _demand_answer(reply.status)
     if reply.status != 200:
         return provisional(policy)
     found: dict[str, Json] = {}
@@ -68,10 +69,10 @@ async def negotiate(policy: Policy, ask: Ask) -> Policy | Disagreement:
 
 async def _resources(policy: Policy, version: str, ask: Ask) -> dict[str, Json]:
     reply = await ask(object_calls.discovery(policy, version))
-    _check(reply.status)
+    _demand_answer(reply.status)
     return {str(r.get("name", "")): r for r in reply.body.get("resources") or []}
 
 
-def _check(status: int) -> None:
-    if status >= 500 or status in (401, 429):
+def _demand_answer(status: int) -> None:
+    if says_nothing(status):
         raise Unsure(f"discovery answered {status}")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from crsyncer.core import calls, object_calls
+from crsyncer.core.answers import says_nothing
 from crsyncer.core.backoff import Backoff, granted
 from crsyncer.core.calls import Call
 from crsyncer.core.kind_served import Served, served_by_both, served_by_crd, served_in_discovery
@@ -132,7 +133,7 @@ class ServedCheck:
         if self._patience.left:
             raise Unsure(f"the {self._connection.name} has asked for patience")
         reply = await self._connection.request(call)
-        if reply.status >= 500 or reply.status in (401, 429):
+        if says_nothing(reply.status):
             self._patience.ask(granted(reply.retry_after))
             raise Unsure(f"the {self._connection.name} answered {reply.status}")
         return reply

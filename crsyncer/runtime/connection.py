@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from crsyncer.core import calls
-from crsyncer.core.answers import shown
+from crsyncer.core.answers import says_nothing, shown
 from crsyncer.core.backoff import Backoff, granted, spread
 from crsyncer.core.calls import PARTIAL, Call
 from crsyncer.core.identity import KUBE_SYSTEM, SERVER, Evidence, evidence_in, merged, name_of, same_cluster
@@ -20,7 +20,7 @@ from crsyncer.core.pace import Pace
 from crsyncer.core.watch import probe_wait
 from crsyncer.errors import NotAllowed, SyncError, Throttled, Unsure
 from crsyncer.ports import Cluster, MetaStore, Observer, Reply
-from crsyncer.runtime.probe import Probe, refusal, refuses
+from crsyncer.runtime.probe import Probe, refusal
 from crsyncer.runtime.waits import Waits
 
 T = TypeVar("T")
@@ -210,7 +210,7 @@ class Connection:
             raise
         finally:
             self._under_way -= writes
-        if writes and not refuses(reply):
+        if writes and not says_nothing(reply.status):
             asked, now = f"{call.verb} {calls.kind_of(call)}", loop.time()
             self.pace.answered(asked, now - began, under_way=self._under_way + 1, now=now)
         if reply.status in (401, 502, 503, 504):
@@ -279,12 +279,6 @@ class Connection:
         """Whether it is there, and the cluster that it was. Raises Unsure when it did not answer, or not well."""
         self._patience = 0.0
         reply, self._complete = await self._probing.put(self._probe())
-        if reply.status == 401:
-            self._answered = True
-            self._down(
-                ConnectionState.UNAUTHORIZED, "the credential is refused (401)", "renew the token or certificate"
-            )
-            return False
         if self._complete:
             self.revision = _revision(reply)
         found = await self._current_evidence()
@@ -309,7 +303,7 @@ class Connection:
         reply = await self.cluster.request(call)
         if reply.status == 401 and self.cluster.refresh_credentials():
             reply = await self.cluster.request(call)
-        self._answered = refuses(reply)
+        self._answered = says_nothing(reply.status)
         self._patience = max(self._patience, granted(reply.retry_after) if self._answered else 0.0)
         return reply
 
@@ -348,7 +342,7 @@ class Connection:
 
     async def _look(self, call: Call) -> Reply:
         reply = await self._ask(call)
-        if refuses(reply):
+        if says_nothing(reply.status):
             raise refusal(reply)
         return reply
 

@@ -24,6 +24,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from crsyncer.core import calls
+from crsyncer.core.answers import says_nothing
 from crsyncer.core.backoff import RETRY, granted, spread
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Key
@@ -127,8 +128,7 @@ class PagedList:
                 resume, consistent = token, False
                 continue
             if reply.status != 200:
-                if reply.status not in (401, 429):
-                    self.begin_anew()
+                self.begin_anew()
                 return read_answer(reply.status, reply.body, retry_after=reply.retry_after)
             version = listed_at(reply.body)
             if not version:
@@ -168,7 +168,7 @@ class PagedList:
                     limit.arrived(len(reply.body.get("items") or ()), reply.size, loop.time() - began)
                     return reply
                 failures += 1
-                if not resume or failures == _TRIES or not (reply.status >= 500 or reply.status == 429):
+                if not resume or failures == _TRIES or not says_nothing(reply.status):
                     return reply
                 if reply.status >= 500:
                     limit.halve()

@@ -2,9 +2,9 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from crsyncer.core.backoff import granted
+from crsyncer.core.answers import judge, says_nothing
 from crsyncer.core.calls import Call
-from crsyncer.errors import Throttled, Unsure
+from crsyncer.errors import NotAllowed, SyncError, Unsure
 from crsyncer.ports import Reply
 
 _KINDS = 3
@@ -30,7 +30,8 @@ class Probe:
         """What the side answers, and whether it is all that it can tell at present.
 
         The last of the questions is the general one, which everybody is answered; the others are of a kind each.
-        Raises Throttled when the side asks for patience, Unsure when it does not answer, or not well.
+        Raises NotAllowed when the credential is refused, Throttled when the side asks for patience, Unsure when it does
+        not answer, or not well.
         """
         *kinds, general = questions
         first = self._turn % len(kinds) if kinds else 0
@@ -43,13 +44,13 @@ class Probe:
             self._turn += of_a_kind  # also after silence the next one is asked
             reply = await self._ask(call)
             if reply.status == 401:
-                return reply, True
+                raise refusal(reply)
             if reply.status == 200 and (of_a_kind or not kinds or _tells(reply)):
                 self._turn -= of_a_kind
                 self._kinds_fail = False
                 return reply, True
             self._kinds_fail = True
-            if refuses(reply):
+            if says_nothing(reply.status):
                 if not of_a_kind:
                     raise refusal(reply)
                 failed = failed or reply
@@ -60,15 +61,12 @@ class Probe:
         return met, failed is None
 
 
-def refuses(reply: Reply) -> bool:
-    """Whether the answer is a temporary refusal: the server is there, and gives no information at present."""
-    return reply.status >= 500 or reply.status == 429 or 300 <= reply.status < 400  # a login page elsewhere
-
-
-def refusal(reply: Reply) -> Unsure:
-    """Such an answer as an error."""
-    message = str(reply.body.get("message") or reply.text or f"answered {reply.status}")
-    return Throttled(message, retry_after=granted(reply.retry_after)) if reply.status == 429 else Unsure(message)
+def refusal(reply: Reply) -> SyncError:
+    """An answer that says nothing, as an error. A server that answers 503 is down, whatever patience it asks for."""
+    if reply.status == 401:
+        return NotAllowed("the credential is refused (401)", status=401, hint="renew the token or certificate")
+    error = judge(reply.status, reply.body, text=reply.text)
+    return error if isinstance(error, Unsure) else Unsure(str(error))
 
 
 def _tells(reply: Reply) -> bool:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.answers import REFUSALS_BEFORE_DEAD, TOO_LARGE, judge, lasting, shown
+from crsyncer.core.answers import REFUSALS_BEFORE_DEAD, TOO_LARGE, Answer, judge, lasting, read, says_nothing, shown
 from crsyncer.errors import Never, NotAllowed, Refused, SyncError, Throttled, Unsure
 from tests.core.builders import many
 
@@ -27,6 +27,33 @@ def test_S10_it_happened_exactly_when_the_answer_says_so(status, body, text, ret
         assert 0 < len(str(error)) <= 500
     if status >= 500 or status in (408, 429):
         assert isinstance(error, Unsure)
+
+
+FOUND = {"kind": "Status"}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "answer", "nothing"),
+    [
+        (201, {}, Answer.DONE, False),
+        (302, {}, Answer.UNSURE, True),
+        (400, FOUND, Answer.NEVER, False),
+        (401, FOUND, Answer.DENIED, True),
+        (403, FOUND, Answer.DENIED, False),
+        (404, {}, Answer.NOT_SERVED, False),
+        (404, FOUND, Answer.REFUSED, False),
+        (408, {}, Answer.UNSURE, True),
+        (409, FOUND, Answer.REFUSED, False),
+        (410, FOUND, Answer.EXPIRED, False),
+        (422, FOUND, Answer.NEVER, False),
+        (429, FOUND, Answer.BUSY, True),
+        (500, FOUND, Answer.UNSURE, True),
+        (503, {}, Answer.UNSURE, True),
+    ],
+)
+def test_S10_an_answer_says_whether_it_happened_or_nothing_at_all(status, body, answer, nothing):
+    assert read(status, body) is answer
+    assert says_nothing(status) is nothing
 
 
 def kind_of(status: int, **more) -> type[SyncError]:

@@ -118,7 +118,7 @@ def test_S9_1_429_means_wait_as_long_as_the_server_says():
 def test_S1_6_a_404_in_plain_text_is_a_missing_kind_and_a_404_about_an_object_is_not():
     assert read_answer(404, {}) == Missing()
     assert read_answer(404, {"kind": "Status", "message": 'goals "a" not found'}) == Lost('goals "a" not found')
-    assert read_answer(404, {"kind": "Status"}) == Lost("not found")
+    assert read_answer(404, {"kind": "Status"}) == Lost("answered 404")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Deliberate defects, each a guard of the agent taken away. A machine that does not notice them proves nothing."""
 
-from crsyncer.core import answers, backoff, decide, deliver, kind_served, object_calls, project, watch
+from crsyncer.core import answers, backoff, decide, deliver, kind_served, object_calls, project
 from crsyncer.core.model import Observation
 from crsyncer.core.queue import WorkQueue
 from crsyncer.engine.cache import Cache
@@ -276,7 +276,7 @@ MUTANTS = (
         "pass",
         noticed_by="S9_1_a_command_ends_the_wait_of_a_status",
     ),
-    Mutant("410 is not understood", watch.read_answer, "if status == 410:", "if False:", noticed_by="S9_2_a_cursor"),
+    Mutant("410 is not understood", answers.read, "case 410:", "case 999:", noticed_by="S9_2_a_cursor"),
     Mutant(
         "a vanished status takes the subtree along",
         decide._status,

@@ -1,6 +1,6 @@
 """Deliberate defects in what S1 to S3 promise: kinds, objects, specs; noticed by tests named after the rules."""
 
-from crsyncer.core import answers, calls, decide, drift, policy, project, watch
+from crsyncer.core import answers, calls, decide, drift, policy, project
 from crsyncer.engine import negotiation
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.kinds import Kinds
@@ -110,16 +110,16 @@ MUTANTS = (
     ),
     Mutant(
         "every 404 is about the kind",
-        watch.read_answer,
-        "Missing() if not body else",
-        "Missing() if True else",
+        answers.read,
+        "case 404 if not body:",
+        "case 404:",
         noticed_by="S1_6_a_404",
     ),
     Mutant(
         "403 on a collection is nothing to speak of",
-        watch.read_answer,
-        "status in (401, 403)",
-        "status == 401",
+        answers.read,
+        "case 401 | 403:",
+        "case 401:",
         noticed_by="S1_6_a_kind_that_is",
     ),
     Mutant(
