@@ -122,6 +122,9 @@ class ControlCommands:
                 hint="crsyncer holds list shows what is",
             )
         if not dry_run:
+            for kind in self._running_kinds(""):
+                for informer in kind.on(Side(connection.name)):
+                    informer.rebuilt()  # first, so that no crash lets an accepted cluster pass for the one before
             connection.accept_identity()
         return {"id": connection.name, "resource": "", "reason": "IdentityChanged", "objects": 0, "names": []}
 

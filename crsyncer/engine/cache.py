@@ -24,7 +24,7 @@ from crsyncer.core.project import touched, view_of
 from crsyncer.ports import Store
 
 _GENERATIONS = 16
-_DISTRUSTED = "0"
+DISTRUSTED = "0"
 """Instead of the resourceVersion of what a side has to show again."""
 
 
@@ -228,9 +228,9 @@ class Cache:
         if side is self.policy.upstream:
             self._unshown.clear()
         for key, view in self.views[side].items():
-            if side is self.policy.downstream and view.resource_version != _DISTRUSTED:
+            if side is self.policy.downstream and view.resource_version != DISTRUSTED:
                 self._former[key] = view.resource_version
-            self.views[side][key] = replace(view, resource_version=_DISTRUSTED)
+            self.views[side][key] = replace(view, resource_version=DISTRUSTED)
 
     def _upstream_seen(self, key: Key, view: View) -> None:
         self.add_tombstone(key, None)

@@ -13,7 +13,7 @@ from crsyncer.core.pages import PageLimit
 from crsyncer.core.policy import Policy
 from crsyncer.core.project import key_of, objection
 from crsyncer.core.watch import Anchor, EventType, edition_of
-from crsyncer.engine.cache import Cache, newer
+from crsyncer.engine.cache import DISTRUSTED, Cache, newer
 from crsyncer.errors import Unsure
 from crsyncer.ports import Observer
 from crsyncer.runtime.connection import Connection
@@ -184,11 +184,14 @@ class Informer:
         self._seen = ("", "")
         self.moved(None)
 
+    def rebuilt(self) -> None:
+        """A human accepts another cluster: nothing of it is older than what we know, whatever its numbers say."""
+        self._rewind(Rewind.REBUILT)
+
     def _meet(self) -> None:
         known = self._cache.cursors.get((self.side, self.namespace))
         if known is not None and known.identity != self._connection.cluster_identity:
-            # A human has accepted it: nothing of it is older than what we know, whatever its numbers say.
-            self._rewind(Rewind.REBUILT)
+            self.rebuilt()  # it was accepted while the kind was stopped
 
     def listing(self) -> None:
         """Remember from here on what the list shows."""
@@ -196,7 +199,8 @@ class Informer:
 
     def has(self, edition: Edition, listed_at: str) -> bool:
         """Whether an object is known in just this version; it is there in any case."""
-        self._compare(edition.key, edition.resource_version, listed_at)
+        if edition.key in self._cache.views[self.side]:  # else it is fetched, and may turn out not to be ours
+            self._compare(edition, listed_at)
         self._listed.add(edition.key)
         return self._is_known(edition)
 
@@ -206,7 +210,7 @@ class Informer:
         raw.setdefault("kind", self._policy.kind)
         key = self._admit(raw)
         if key is not None:
-            self._compare(key, raw["metadata"]["resourceVersion"], listed_at)
+            self._compare(Edition(key, raw["metadata"]["uid"], raw["metadata"]["resourceVersion"]), listed_at)
             self._listed.add(key)
             self._overheard(self.side, key, raw, False)
             if self._cache.saw(self.side, key, raw):
@@ -252,8 +256,9 @@ class Informer:
         self._freshness_changed(self.side, self.namespace)
 
     def went_back(self) -> None:
-        """The list that follows shows an older state (S8.3)."""
+        """A list shows an older state (S8.3)."""
         self._rewind(Rewind.RESTORED)
+        self.moved(None)
 
     def noticed(self) -> None:
         """The phase is part of `status`."""
@@ -268,10 +273,20 @@ class Informer:
         view = self._cache.views[self.side].get(edition.key)
         return view is not None and (view.uid, view.resource_version) == (edition.uid, edition.resource_version)
 
-    def _compare(self, key: Key, shown: str, listed_at: str) -> None:
-        """A consistent list that shows an older version than one it should know is of a restored cluster (S8.3)."""
-        known = self._cache.views[self.side].get(key)
-        if known is not None and newer(known.resource_version, shown) and not newer(known.resource_version, listed_at):
+    def _compare(self, shown: Edition, listed_at: str) -> None:
+        """Notice a restored cluster by a version that this history cannot have (S8.3).
+
+        A consistent list shows no older version than one that it should know. Nor does it show a version that is not
+        newer than the cursor and yet unknown: everything up to the cursor was seen.
+        """
+        known = self._cache.views[self.side].get(shown.key)
+        if known is not None and newer(known.resource_version, shown.resource_version):
+            odd = not newer(known.resource_version, listed_at)
+        else:
+            cursor = self.cursor() or ""
+            covered = cursor.isdigit() and not newer(shown.resource_version, cursor)
+            odd = covered and not self._is_known(shown) and (known is None or known.resource_version != DISTRUSTED)
+        if odd:
             self.went_back()
 
     def _admit(self, raw: Json, *, leaving: bool = False) -> Key | None:

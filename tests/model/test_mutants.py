@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.model import mutants, mutants_s1_s3
+from tests.model import mutants, mutants_s1_s3, mutants_s8
 from tests.model.mutant import Mutant
 from tests.model.scene import synced
 
@@ -72,6 +72,8 @@ def noticed(mutant: Mutant) -> bool:
     return False
 
 
-@pytest.mark.parametrize("mutant", mutants.MUTANTS + mutants_s1_s3.MUTANTS, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize(
+    "mutant", mutants.MUTANTS + mutants_s1_s3.MUTANTS + mutants_s8.MUTANTS, ids=lambda mutant: mutant.name
+)
 def test_a_deliberate_defect_is_noticed(mutant: Mutant) -> None:
     assert noticed(mutant), f"nobody notices: {mutant.name}"

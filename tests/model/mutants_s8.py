@@ -1,0 +1,22 @@
+"""Deliberate defects against the rules of section S8: restores, rebuilds, the wrong cluster."""
+
+from crsyncer.console.control import ControlCommands
+from crsyncer.engine.informer import Informer
+from tests.model.mutant import Mutant
+
+MUTANTS = (
+    Mutant(
+        "what a list shows and nobody has seen is taken for new, whatever its version",
+        Informer._compare,
+        "odd = covered and",
+        "odd = False and",
+        noticed_by="S8_3_an_object_that_a_restore",
+    ),
+    Mutant(
+        "a cluster that was accepted is remembered by cursors alone",
+        ControlCommands._accept,
+        "informer.rebuilt()",
+        "pass",
+        noticed_by="S5_5c_an_accepted",
+    ),
+)

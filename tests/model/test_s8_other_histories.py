@@ -1,0 +1,75 @@
+"""S8: a cluster that was restored or built anew is noticed though what would tell of it first is gone."""
+
+from crsyncer.core.model import Side
+from tests.model.scene import copy
+from tests.model.world import World
+from tests.system.bed import LABEL, ROBOT, SYNCER
+
+
+def held(world: World) -> list[tuple[str, int]]:
+    """The holds that `status` shows."""
+    return [(hold["reason"], hold["objects"]) for hold in world.status()["holds"]]
+
+
+def test_S5_5c_an_accepted_cluster_costs_no_copy_though_the_agent_was_killed_before_a_list_gave_it_a_cursor(
+    world: World,
+) -> None:
+    world.cloud.label("a", robot=ROBOT)
+    world.cloud.create("b", spec={"x": 1}, labels={LABEL: ROBOT})
+    world.settle()
+    world.weather[Side.CLOUD].latency = 5.0
+    world.robot.annotate_kind({SYNCER + "filter-by-robot-name": "true"})
+    world.pass_time(4.0)
+    world.crash()
+    world.weather[Side.CLOUD].latency = 0.0
+    world.cloud.rebuild(revision=100_000)
+    world.start()
+    world.pass_time(60)
+    assert world.status()["sides"]["cloud"]["state"] == "identity-changed"
+    world.order("release", id="cloud")
+    world.pass_time(300)
+    assert set(world.robot.objects()) == {"a", "b"}
+    assert held(world) == [("Restored", 2)]
+
+
+def test_S8_3_an_object_that_a_restore_brought_back_tells_of_it_when_nothing_else_can(world: World) -> None:
+    backup = world.cloud.snapshot()
+    world.cloud.create("b", spec={"x": 1})
+    world.cloud.delete("a")
+    world.settle()
+    world.stop()
+    world.cloud.restore(backup, overtaken_by=40)
+    world.cloud.restart()
+    world.start()
+    world.pass_time(300)
+    assert set(world.robot.objects()) == {"a", "b"}
+    assert held(world) == [("Restored", 1)]
+
+
+def test_S8_3_another_object_in_the_very_version_of_a_known_one_tells_of_a_restore(world: World) -> None:
+    world.cloud.delete("a")
+    world.settle()
+    backup = world.cloud.snapshot()
+    world.cloud.create("a", spec={"x": 1})
+    world.settle()
+    uid = copy(world)["metadata"]["uid"]
+    world.stop()
+    world.cloud.restore(backup)
+    world.cloud.create("a", spec={"x": 2})
+    world.cloud.restart()
+    world.start()
+    world.pass_time(300)
+    assert copy(world)["metadata"]["uid"] == uid
+    assert held(world) == [("Restored", 1)]
+
+
+def test_S8_2_a_server_that_forgot_the_way_and_shows_what_is_known_was_not_restored(world: World) -> None:
+    world.cloud.create("b", spec={"x": 1})
+    world.settle()
+    world.cloud.others_write(40)
+    world.cloud.set("a", spec={"x": 2})
+    world.cloud.restart()
+    world.cloud.delete("b")
+    world.settle()
+    assert set(world.robot.objects()) == {"a"}
+    assert held(world) == []
