@@ -24,7 +24,7 @@ from crsyncer.core.model import Json
 from crsyncer.errors import ConfigError
 
 
-@click.command(name="cloud-manifests")
+@click.command(name="cloud-manifests", params=settings_options("state_dir"))
 @click.option("--robot", "robots", metavar="NAME", multiple=True, required=True, help="A robot's name; repeatable.")
 @crds_option("The annotated CRDs of the kinds to sync, as files or directories; repeatable.", required=True)
 @click.option(
@@ -44,7 +44,6 @@ from crsyncer.errors import ConfigError
 )
 @click.option("--two-accounts", is_flag=True, help="Let a second account, which can do nothing else, make the tokens.")
 @click.option("--audit", is_flag=True, help="Have the policies refuse nothing yet, but warn and write the audit log.")
-@settings_options("state_dir")
 @output_options
 def cloud_manifests(
     robots: Sequence[str],

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from crsyncer.adapters.config import a_directory, a_path
 from crsyncer.adapters.config import state_dir as resolve_state_dir
 from crsyncer.adapters.store.statedir import DATABASE
 from crsyncer.errors import ConfigError
@@ -23,11 +24,14 @@ from crsyncer.errors import ConfigError
 @click.option(
     "--state-dir",
     metavar="DIR",
+    type=a_directory,
     help="Where the demo's agent keeps its state; it is kept afterwards. CRSYNCER_STATE_DIR is ignored, to protect a"
     " real agent's state.  [default: a temporary directory]",
 )
-@click.option("--config", metavar="FILE", help="Configuration file for the demo's agent, beneath its own flags.")
-def demo(keep: bool, crds: Path | None, state_dir: str | None, config: str | None) -> int:
+@click.option(
+    "--config", metavar="FILE", type=a_path, help="Configuration file for the demo's agent, beneath its own flags."
+)
+def demo(keep: bool, crds: Path | None, state_dir: Path | None, config: Path | None) -> int:
     """See it work on two throw-away control planes on this machine, step by step.
 
     Real API servers, the real agent, a link that is cut, an agent that is killed. Each step says what is expected
@@ -38,19 +42,19 @@ def demo(keep: bool, crds: Path | None, state_dir: str | None, config: str | Non
     from crsyncer.sandbox.story import Story
     from crsyncer.sandbox.story_demo import AgentOptions, play
 
-    options = AgentOptions(*_resolve_paths(state_dir, config))
+    _check(state_dir, config)
+    options = AgentOptions(state_dir, config)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a script may have started us with it ignored
     for number in (signal.SIGTERM, signal.SIGHUP):  # clean up as with Ctrl-C
         signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
     return play(Story(_write, colour=sys.stdout.isatty()), crds=crds, keep=keep, options=options)
 
 
-def _resolve_paths(state_dir: str | None, config: str | None) -> tuple[Path | None, Path | None]:
-    """Both as absolute paths. Raises ConfigError before anything is built."""
-    place = resolve_state_dir({"config": config, "state_dir": state_dir}, {})
-    if state_dir is not None and (place / DATABASE).exists():
-        raise ConfigError(f"--state-dir: {place} holds another agent's state; allowed: a directory without any")
-    return place if state_dir is not None else None, Path(config).absolute() if config is not None else None
+def _check(state_dir: Path | None, config: Path | None) -> None:
+    """Raise ConfigError for what the agent would refuse, before anything is built."""
+    resolve_state_dir({"config": config, "state_dir": state_dir})
+    if state_dir is not None and (state_dir / DATABASE).exists():
+        raise ConfigError(f"--state-dir: {state_dir} holds another agent's state; allowed: a directory without any")
 
 
 def _write(line: str) -> None:

@@ -26,9 +26,8 @@ SCHEMA = "crsyncer.diff/v1"
 _TROUBLE = 2
 
 
-@click.command()
+@click.command(params=settings_options(*CLUSTER_SETTINGS))
 @click.argument("resource", required=False, default="")
-@settings_options(*CLUSTER_SETTINGS)
 @output_options
 def diff(resource: str, output: str, **flags: Any) -> int:
     """What differs between the two clusters now, as a unified diff: of all kinds, or of RESOURCE.

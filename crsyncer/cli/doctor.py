@@ -2,15 +2,16 @@
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from crsyncer.adapters.config import Settings, load, origins
+from crsyncer.adapters.config import OPTIONS, Settings, load, read_config
 from crsyncer.cli.clusters import CLUSTER_SETTINGS, logins, robot_name
 from crsyncer.cli.output import output_options, show
 from crsyncer.cli.shared import ask_agent_or_store, settings_options
@@ -28,8 +29,7 @@ _NOBODY_KNOWS = 0
 _COLOURS = {Mark.OK: "green", Mark.WARN: "yellow", Mark.FAIL: "red", Mark.UNKNOWN: "cyan"}
 
 
-@click.command()
-@settings_options(*CLUSTER_SETTINGS)
+@click.command(params=settings_options(*CLUSTER_SETTINGS))
 @output_options
 def doctor(output: str, **flags: Any) -> int:
     """Is everything set up, and if not, what has to be done?
@@ -43,7 +43,7 @@ def doctor(output: str, **flags: Any) -> int:
     is retried by itself), 11 offline (the cloud does not answer, all else is well), 0 healthy; 1 error, 2 usage.
     """
     settings = load(flags, os.environ)
-    own = [_config(settings, origins(flags, os.environ))]
+    own = [_config(settings, click.get_current_context())]
     began = time.monotonic()
     local, pid = _local(settings.state_dir)
     # An agent that hangs is not waited for a second time.
@@ -67,10 +67,20 @@ async def _sides(settings: Settings, robot: str, *, seconds: float) -> list[Chec
     return await examine(doors, Subject(robot, settings.namespaces, time.time), seconds=seconds)
 
 
-def _config(settings: Settings, given: Mapping[str, str]) -> Check:
+def _config(settings: Settings, context: click.Context) -> Check:
+    """That the configuration is right, and where each setting that somebody gave comes from."""
+    in_file = read_config(settings.config_file)
+    given = []
+    for key, option in OPTIONS.items():
+        match context.get_parameter_source(str(option.name)):
+            case ParameterSource.COMMANDLINE:
+                given.append(f"{key} by {option.opts[0]}")
+            case ParameterSource.ENVIRONMENT:
+                given.append(f"{key} by {next(filter(os.environ.get, option.envvar or ()))}")
+            case _ if key in in_file:
+                given.append(f"{key} by {in_file[key][1].removesuffix(f': {key}')}")
     file = f"{settings.config_file} is right; " if settings.config_file else ""
-    keys = ", ".join(f"{key} by {place}" for key, place in given.items())
-    return Check("config", Mark.OK, f"{file}{keys}; all else by default")
+    return Check("config", Mark.OK, f"{file}{', '.join(given)}; all else by default")
 
 
 def _local(directory: Path) -> tuple[list[Check], int | None]:

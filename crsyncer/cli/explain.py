@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
+from crsyncer.adapters.config import state_dir
 from crsyncer.cli.output import namespace_option, object_name, output_options, serialize, show
-from crsyncer.cli.shared import ask_agent_or_store, chosen_state_dir, settings_options
+from crsyncer.cli.shared import ask_agent_or_store, settings_options
 from crsyncer.cli.status import SAVED_STATUS_KEY
 from crsyncer.console.explain import ObjectFacts, stored_policy
 from crsyncer.console.explain import explain as explained
@@ -24,11 +25,10 @@ _VALUE_WIDTH = 40
 _MOST_DIFFERENCES = 20
 
 
-@click.command()
+@click.command(params=settings_options("state_dir"))
 @click.argument("resource")
 @click.argument("name", metavar="[NAMESPACE/]NAME", required=False, default="")
 @namespace_option
-@settings_options("state_dir")
 @output_options
 def explain(resource: str, name: str, namespace: str, output: str, **flags: Any) -> None:
     """Why is, or isn't, this object on the other side?
@@ -41,7 +41,7 @@ def explain(resource: str, name: str, namespace: str, output: str, **flags: Any)
     resource, name = split_target(resource, name, namespace)
     if not name:
         raise click.UsageError("Missing argument '[NAMESPACE/]NAME'")
-    directory = chosen_state_dir(flags)
+    directory = state_dir(flags)
     request = {"command": "explain", "resource": resource, "name": name}
     content = ask_agent_or_store(directory, request, lambda: _stored(directory, resource, name))
 

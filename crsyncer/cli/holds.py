@@ -5,8 +5,9 @@ from typing import Any
 
 import click
 
+from crsyncer.adapters.config import state_dir
 from crsyncer.cli.output import confirmed, output_options, show, yes_option
-from crsyncer.cli.shared import chosen_state_dir, send_command, settings_options
+from crsyncer.cli.shared import send_command, settings_options
 from crsyncer.cli.status import read_status
 from crsyncer.console.screen import table
 from crsyncer.core.model import Json
@@ -26,12 +27,11 @@ def holds() -> None:
     """
 
 
-@holds.command("list")
-@settings_options("state_dir")
+@holds.command("list", params=settings_options("state_dir"))
 @output_options
 def list_(output: str, **flags: Any) -> int:
     """Show what is held, since when, and what to do about it. Works without an agent."""
-    found = read_status(chosen_state_dir(flags))["holds"]
+    found = read_status(state_dir(flags))["holds"]
     content = {"schema": SCHEMA, "holds": found}
     names = [hold["id"] for hold in found]
     show(content, output, names=names, text=lambda: _list(found, _DEFAULT_NAMES), wide=lambda: _list(found, _MAX_NAMES))
@@ -57,10 +57,9 @@ def _list(found: list[Json], limit: int) -> str:
     return "\n".join(lines)
 
 
-@holds.command()
+@holds.command(params=settings_options("state_dir"))
 @click.argument("hold_id", metavar="ID")
 @yes_option
-@settings_options("state_dir")
 @output_options
 def release(hold_id: str, yes: bool, output: str, **flags: Any) -> int:
     """Release a hold and carry out the deletions it blocks. Shows them and asks first.
@@ -68,7 +67,7 @@ def release(hold_id: str, yes: bool, output: str, **flags: Any) -> int:
     Without a terminal and without --yes it only shows what would be deleted. The id `cloud` or `robot` accepts that
     this side was replaced by another cluster: it is listed again, and deletions that follow from its content are held.
     """
-    directory = chosen_state_dir(flags)
+    directory = state_dir(flags)
     planned = send_command(directory, command="release", id=hold_id, dryRun=True)
     names = planned["names"]
     if not yes:
@@ -94,15 +93,14 @@ def _effect(release: Json) -> str:
     return f"{release['id']}: {count(release['objects'], 'object')} of {release['resource']} will be deleted"
 
 
-@holds.command()
+@holds.command(params=settings_options("state_dir"))
 @click.argument("resource")
-@settings_options("state_dir")
 @output_options
 def add(resource: str, output: str, **flags: Any) -> None:
     """Hold every deletion of a kind until you release it.
 
     RESOURCE is a kind in any spelling that kubectl takes: goals.lab.example.com, goals, goal or a short name.
     """
-    done = send_command(chosen_state_dir(flags), command="hold", resource=resource)
+    done = send_command(state_dir(flags), command="hold", resource=resource)
     text = f"{done['id']}: deletions of {done['resource']} are held. To end this: crsyncer holds release {done['id']}"
     show({"schema": "crsyncer.hold/v1", **done}, output, names=[done["id"]], text=lambda: text)

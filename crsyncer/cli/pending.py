@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
+from crsyncer.adapters.config import state_dir
 from crsyncer.adapters.store.statedir import DATABASE
 from crsyncer.cli.output import confirmed, namespace_option, object_name, output_options, show, yes_option
-from crsyncer.cli.shared import ask_agent_or_store, chosen_state_dir, send_command, settings_options
+from crsyncer.cli.shared import ask_agent_or_store, send_command, settings_options
 from crsyncer.console.report import object_fields, pending_status
 from crsyncer.console.screen import table
 from crsyncer.console.target import split_target
@@ -28,13 +29,12 @@ def pending() -> None:
     """
 
 
-@pending.command("list")
+@pending.command("list", params=settings_options("state_dir"))
 @namespace_option
-@settings_options("state_dir")
 @output_options
 def list_(namespace: str, output: str, **flags: Any) -> int:
     """Show the outbox, oldest first. Works without an agent, but then rejected copies are not listed."""
-    directory = chosen_state_dir(flags)
+    directory = state_dir(flags)
     content = ask_agent_or_store(directory, {"command": "pending"}, lambda: _read_stored_pending(directory))
     rows = sorted(content["pending"], key=lambda row: (row["since"] or "", row["resource"], row["name"]))
     rows = [row for row in rows if namespace in ("", row["namespace"])]
@@ -51,28 +51,26 @@ def _list(rows: list[Json]) -> str:
     return table(heads, [_cells(row, now) for row in rows])
 
 
-@pending.command()
+@pending.command(params=settings_options("state_dir"))
 @click.argument("resource", required=False, default="")
 @click.argument("name", metavar="[[NAMESPACE/]NAME]", required=False, default="")
 @namespace_option
-@settings_options("state_dir")
 @output_options
 def retry(resource: str, name: str, namespace: str, output: str, **flags: Any) -> None:
     """Retry dead letters now: all, those of a kind, or everything that is pending of one object."""
     resource, name = split_target(resource, name, namespace)
-    retried = send_command(chosen_state_dir(flags), command="retry", resource=resource, name=name)["revived"]
+    retried = send_command(state_dir(flags), command="retry", resource=resource, name=name)["revived"]
     text = f"{count(len(retried), 'object')} retried; crsyncer pending list shows the result"
     names = [f"{row['resource']}/{object_name(row)}" for row in retried]
     content = {"schema": "crsyncer.retry/v1", "revived": retried}
     show(content, output, names=names, text=lambda: text if retried else "there are no dead letters")
 
 
-@pending.command()
+@pending.command(params=settings_options("state_dir"))
 @click.argument("resource")
 @click.argument("name", metavar="[NAMESPACE/]NAME", required=False, default="")
 @namespace_option
 @yes_option
-@settings_options("state_dir")
 @output_options
 def drop(resource: str, name: str, namespace: str, yes: bool, output: str, **flags: Any) -> int:
     """Discard a dead letter: its status is not sent. Shows it and asks first.
@@ -82,7 +80,7 @@ def drop(resource: str, name: str, namespace: str, yes: bool, output: str, **fla
     resource, name = split_target(resource, name, namespace)
     if not name:
         raise click.UsageError("Missing argument '[NAMESPACE/]NAME'")
-    directory = chosen_state_dir(flags)
+    directory = state_dir(flags)
     letter = send_command(directory, command="drop", resource=resource, name=name, confirmed=False)
     what = plain(f"{letter['resource']} {object_name(letter)}")
     if not yes:

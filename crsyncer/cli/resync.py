@@ -5,24 +5,24 @@ from typing import Any
 
 import click
 
+from crsyncer.adapters.config import state_dir
 from crsyncer.cli.output import output_options, show
-from crsyncer.cli.shared import chosen_state_dir, send_command, settings_options
+from crsyncer.cli.shared import send_command, settings_options
 from crsyncer.core.model import Json
 from crsyncer.core.text import plain
 
 _POLL_SECONDS = 0.2
 
 
-@click.command()
+@click.command(params=settings_options("state_dir"))
 @click.argument("resource", required=False, default="")
-@settings_options("state_dir")
 @output_options
 def resync(resource: str, output: str, **flags: Any) -> int:
     """List both sides again and compare every object, statuses too: of all kinds, or of RESOURCE.
 
     Returns after all objects were compared and differences written. Exits 1 if a kind could not be compared.
     """
-    directory = chosen_state_dir(flags)
+    directory = state_dir(flags)
     content = send_command(directory, command="resync", resource=resource)
     is_text = output in ("text", "wide")
     last_lines: dict[str, str] = {}

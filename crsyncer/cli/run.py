@@ -16,8 +16,7 @@ from crsyncer.cli.shared import settings_options
 from crsyncer.errors import SyncError
 
 
-@click.command()
-@settings_options()
+@click.command(params=settings_options())
 def run(**flags: Any) -> int:
     """The agent, in the foreground.
 
@@ -27,7 +26,7 @@ def run(**flags: Any) -> int:
     SIGTERM and SIGINT stop it within 10 seconds, exit code 0. SIGHUP reloads configuration and credentials.
     """
     return_freed_memory()
-    reload = partial(load, flags, dict(os.environ))
+    reload = partial(load, flags, os.environ)
     settings = reload()
     # Until the agent installs its own handlers, a stop exits and a reload does nothing.
     signal.signal(signal.SIGTERM, _stop)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from crsyncer.adapters.config import a_directory, a_path
 from crsyncer.adapters.config import state_dir as resolve_state_dir
 from crsyncer.adapters.control import ask
 from crsyncer.cli.status import STATUS_REQUEST
@@ -20,10 +21,11 @@ _directory = click.option(
 _state_dir = click.option(
     "--state-dir",
     metavar="DIR",
+    type=a_directory,
     help="State directory of an agent on these planes: `env` prints it, `down` warns while that agent runs.",
 )
 _config = click.option(
-    "--config", metavar="FILE", help="Configuration file of an agent on these planes: `env` prints it."
+    "--config", metavar="FILE", type=a_path, help="Configuration file of an agent on these planes: `env` prints it."
 )
 
 
@@ -40,7 +42,7 @@ def sandbox() -> None:
 @_directory
 @_state_dir
 @_config
-def up(directory: Path | None, state_dir: str | None, config: str | None) -> None:
+def up(directory: Path | None, state_dir: Path | None, config: Path | None) -> None:
     """Start both planes; they run until `down`."""
     from crsyncer.sandbox.sandbox import Sandbox
 
@@ -65,7 +67,7 @@ def up(directory: Path | None, state_dir: str | None, config: str | None) -> Non
 @_directory
 @_state_dir
 @_config
-def down(directory: Path | None, state_dir: str | None, config: str | None) -> None:
+def down(directory: Path | None, state_dir: Path | None, config: Path | None) -> None:
     """Stop both planes and delete their data."""
     from crsyncer.sandbox.sandbox import Sandbox
 
@@ -77,7 +79,7 @@ def down(directory: Path | None, state_dir: str | None, config: str | None) -> N
         return
     existing.down()
     click.echo("down")
-    home = agents and resolve_state_dir({"config": config, "state_dir": state_dir}, {})
+    home = agents and resolve_state_dir({"config": config, "state_dir": state_dir})
     if home and (status := ask(home, STATUS_REQUEST)) is not None:
         pid = status["agent"]["pid"]
         click.echo(f"the agent on {home} (process {pid}) is still running, but its clusters are gone")
@@ -88,7 +90,7 @@ def down(directory: Path | None, state_dir: str | None, config: str | None) -> N
 @_state_dir
 @_config
 @click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
-def env(directory: Path | None, state_dir: str | None, config: str | None, as_json: bool) -> None:
+def env(directory: Path | None, state_dir: Path | None, config: Path | None, as_json: bool) -> None:
     """Print environment variables for a shell, kubectl and `crsyncer run`.
 
     The first `env` builds kubectl if the download has none; that takes up to a minute.
@@ -123,11 +125,11 @@ def _default() -> Path:
     return cache_directory() / "sandbox"
 
 
-def _agents(state_dir: str | None, config: str | None) -> dict[str, str]:
+def _agents(state_dir: Path | None, config: Path | None) -> dict[str, str]:
     """The variables of an agent on these planes that were asked for, paths absolute; raises ConfigError."""
-    resolve_state_dir({"config": config, "state_dir": state_dir}, {})
+    resolve_state_dir({"config": config, "state_dir": state_dir})
     asked = {"CRSYNCER_STATE_DIR": state_dir, "CRSYNCER_CONFIG": config}
-    return {name: str(Path(path).absolute()) for name, path in asked.items() if path is not None}
+    return {name: str(path) for name, path in asked.items() if path is not None}
 
 
 def _with_directory(command: str, directory: Path | None) -> str:

@@ -1,15 +1,14 @@
 """Shared by several commands: common options, requests to the agent, and error output."""
 
-import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from crsyncer.adapters.config import OPTIONS, Option, state_dir
+from crsyncer.adapters.config import CONFIG, OPTIONS
 from crsyncer.adapters.control import ask
 from crsyncer.core.model import Json
 from crsyncer.core.text import plain
@@ -22,39 +21,12 @@ _START_TIMEOUT_SECONDS = 3.0
 START_HINT = "systemctl start crsyncer (or crsyncer run)"
 
 
-def settings_options(*fields: str) -> Callable[[Command], Command]:
-    """Add `--config` and the options of these settings, all of them where none is named.
+def settings_options(*fields: str) -> list[click.Parameter]:
+    """`--config` and the options of these settings, all of them where none is named, for click's `params`.
 
-    The values are passed as text to `config.load`, under the settings' names; click checks nothing, so that flags,
-    variables and keys give the same error.
+    The command gets the values under the settings' names, as `config.load` wants them.
     """
-    chosen = [option for option in OPTIONS if not fields or option.field in fields]
-
-    def decorate(command: Command) -> Command:
-        for option in reversed(chosen):
-            if option.switch:
-                command = click.option(option.flag, option.field, flag_value="true", help=_help(option))(command)
-                continue
-            command = click.option(
-                option.flag, option.field, metavar=option.metavar, multiple=option.many, help=_help(option)
-            )(command)
-        return click.option(
-            "--config",
-            metavar="FILE",
-            help="Configuration file (YAML), watched and loaded again on change. [CRSYNCER_CONFIG; default: none]",
-        )(command)
-
-    return decorate
-
-
-def _help(option: Option) -> str:
-    names = ", then ".join(option.variables)
-    return f"{option.help} [{names}; key: {option.key}; default: {option.default}]"
-
-
-def chosen_state_dir(flags: Mapping[str, Any]) -> Path:
-    """The state directory, from flags, environment, configuration file or default. Raises ConfigError."""
-    return state_dir(flags, os.environ)
+    return [CONFIG, *(option for option in OPTIONS.values() if not fields or option.name in fields)]
 
 
 def ask_agent_or_store(directory: Path, request: Json, fallback: Callable[[], Answer]) -> Json | Answer:

@@ -9,9 +9,10 @@ from typing import Any
 import click
 
 from crsyncer import __version__
+from crsyncer.adapters.config import state_dir
 from crsyncer.adapters.store.statedir import DATABASE
 from crsyncer.cli.output import output_options, serialize
-from crsyncer.cli.shared import ask_agent_or_store, chosen_state_dir, settings_options
+from crsyncer.cli.shared import ask_agent_or_store, settings_options
 from crsyncer.console.report import OutboxFacts, StoredFacts, StoredKind, StoreFacts, exit_code, stopped_document
 from crsyncer.console.screen import render
 from crsyncer.core.model import Json, Side
@@ -24,8 +25,7 @@ SAVED_STATUS_KEY = "status"
 _COLOURS = {"healthy": "green", "degraded": "yellow", "offline": "cyan", "attention": "red"}
 
 
-@click.command()
-@settings_options("state_dir")
+@click.command(params=settings_options("state_dir"))
 @click.option("-w", "--watch", is_flag=True, help="Look again every second until Ctrl-C; with --json one line a time.")
 @output_options
 def status(output: str, watch: bool, **flags: Any) -> int:
@@ -36,7 +36,7 @@ def status(output: str, watch: bool, **flags: Any) -> int:
     Exit codes: 0 healthy, 10 degraded (it works, with a problem), 11 offline (the robot keeps working, nothing is
     lost), 12 attention (your action is needed), 13 the agent is not running, 1 error, 2 usage.
     """
-    directory = chosen_state_dir(flags)
+    directory = state_dir(flags)
     if not watch:
         content = read_status(directory)
         _show(content, output, indent=2)

@@ -10,8 +10,7 @@ from crsyncer.cli.output import output_options, show
 from crsyncer.cli.shared import settings_options
 
 
-@click.command()
-@settings_options("state_dir")
+@click.command(params=settings_options("state_dir"))
 @output_options
 def version(output: str, **flags: Any) -> None:  # noqa: ARG001  (every command takes --state-dir and --config)
     """Print the version."""

@@ -39,8 +39,8 @@ def test_the_overview_names_every_command():
 
 def test_the_help_of_run_names_every_flag_variable_and_key():
     text = " ".join(crsyncer("run", "--help").stdout.split())
-    for option in OPTIONS:
-        for name in (option.flag, *option.variables, f"key: {option.key};"):
+    for key, option in OPTIONS.items():
+        for name in (option.opts[0], *(option.envvar or ()), f"[key: {key}]"):
             assert name in text
     assert "--config FILE" in text
     assert "CRSYNCER_CONFIG" in text
@@ -66,7 +66,7 @@ def test_without_a_command_the_help_is_shown_and_the_exit_code_is_usage():
         (["run", "--listen"], "requires an argument"),
         (["run", "now"], "unexpected extra argument"),
         (["status", "--jsn"], "--json"),
-        (["status", "--state-dir", "k"], "--state-dir is"),
+        (["status", "--state-dir", "k"], "'--state-dir'"),
         (["run"], "--cloud-kubeconfig is required"),
         (["run", "--cloud-kubeconfig", "k", "--robot-kubeconfig", "k"], "two different clusters"),
         (["doctor", "--cloud-kubeconfig", "gone"], "cannot be read (No such file or directory)"),

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import pytest
 
-from crsyncer.adapters.config import OPTIONS
+from crsyncer.adapters.config import CONFIG, OPTIONS
 from crsyncer.adapters.metrics import Metrics
 from crsyncer.cli.main import crsyncer
 from crsyncer.console import report
@@ -84,13 +84,13 @@ def test_every_command_takes_a_state_directory_and_a_configuration_file():
 def test_the_table_of_settings_is_the_code():
     expected = [
         [
-            f"`{option.flag} {option.metavar}".rstrip() + "`",
-            ", then ".join(f"`{variable}`" for variable in option.variables),
-            f"`{option.key}`",
-            option.default,
-            option.help,
+            f"`{option.opts[0]} {option.metavar}".rstrip() + "`",
+            ", then ".join(f"`{variable}`" for variable in option.envvar or ()),
+            f"`{key}`",
+            option.show_default,
+            str(option.help).removesuffix(f"  [key: {key}]"),
         ]
-        for option in OPTIONS
+        for key, option in OPTIONS.items()
     ]
     assert rows("flag") == [
         ["`--config FILE`", "`CRSYNCER_CONFIG`", "", "none", "YAML file with the keys of this table"],
@@ -150,7 +150,7 @@ def test_no_document_promises_what_is_not_there(name):
     for line in shown.splitlines():
         if re.search(r"\bcrsyncer (run|status|diff|doctor|demo|sandbox)\b", line):
             assert set(re.findall(r"(?<!\S)\[?(--[a-z-]+)", line)) <= FLAGS, line
-    variables = {"CRSYNCER_CONFIG"} | {variable for option in OPTIONS for variable in option.variables}
+    variables = {variable for option in (CONFIG, *OPTIONS.values()) for variable in option.envvar or ()}
     assert set(re.findall(r"\bCRSYNCER_[A-Z_]+", shown)) <= variables
 
 

@@ -145,8 +145,8 @@ def test_the_pod_is_confined_and_its_paths_fit_together():
 @pytest.mark.parametrize("name", ["robot/config.yaml", "systemd/config.yaml"])
 def test_the_example_configuration_is_accepted(tmp_path, name):
     kubeconfig = write_kubeconfig(tmp_path / "k")
-    flags = {"cloud_kubeconfig": str(kubeconfig), "robot_kubeconfig": str(kubeconfig), "robot_context": "robot"}
-    settings = load({"config": str(ROOT / name), **flags}, {})
+    flags = {"cloud_kubeconfig": kubeconfig, "robot_kubeconfig": kubeconfig, "robot_context": "robot"}
+    settings = load({"config": ROOT / name, **flags}, {})
     assert (settings.robot_name, settings.namespaces) == (NAME, (HOME,))
 
 

@@ -2,7 +2,7 @@
 Nothing here talks to a server, and nothing imports heavy packages: `--help` is built from this.
 """
 
-from crsyncer.adapters.config.load import Settings, load, origins, state_dir
-from crsyncer.adapters.config.options import OPTIONS, Option
+from crsyncer.adapters.config.load import Settings, load, read_config, state_dir
+from crsyncer.adapters.config.options import CONFIG, OPTIONS, a_directory, a_path
 
-__all__ = ["OPTIONS", "Option", "Settings", "load", "origins", "state_dir"]
+__all__ = ["CONFIG", "OPTIONS", "Settings", "a_directory", "a_path", "load", "read_config", "state_dir"]

@@ -1,17 +1,21 @@
 """Settings: flags, environment, configuration file and defaults, in that order, checked before anything is touched."""
 
 import os
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from crsyncer.adapters.config.options import K3S, OPTIONS, Given, Option, parse_path
+import click
+
+from crsyncer.adapters.config.options import K3S, OPTIONS
 from crsyncer.adapters.files import read_yaml
 from crsyncer.adapters.kubeconfig import NoContext, read_account, read_kubeconfig
 from crsyncer.errors import ConfigError
+
+_STATE_DIR = Path("/var/lib/crsyncer")
+_NULL = "tag:yaml.org,2002:null"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,7 @@ class Settings:
     cloud_context: str = ""
     """Empty: the kubeconfig's current context; likewise for the robot."""
     robot_context: str = ""
-    state_dir: Path = Path("/var/lib/crsyncer")
+    state_dir: Path = _STATE_DIR
     listen: tuple[str, int] | None = ("127.0.0.1", 9464)
     """Host and port for health and metrics; None: off. Port 0 takes any free port."""
     insecure_skip_tls_verify: bool = False
@@ -47,36 +51,39 @@ class Settings:
     """Every file these settings depend on, credentials included: a change of one is a reason to load again."""
 
 
-def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, root: Path = Path("/")) -> Settings:
-    """The settings in force: flag, else environment, else file, else default.
+def load(given: Mapping[str, Any], environ: Mapping[str, str], *, root: Path = Path("/")) -> Settings:
+    """The settings in force: what flags and variables gave, else the file, else the default.
 
-    `flags` maps fields of Settings, and `config`, to texts (a sequence for `namespaces`), None where a flag was not
-    given. `root` is where the in-cluster account and k3s' kubeconfig are looked for. Reads files and nothing else;
-    raises ConfigError, one line, for the first thing that cannot be used.
+    `given` is by field of Settings, and `config`, as click hands them to a command. `environ` and `root` are where the
+    in-cluster account and k3s' kubeconfig are looked for. Reads files and nothing else; raises ConfigError, one line,
+    for the first thing that cannot be used.
     """
-    config_file = _config_file(flags, environ)
-    in_file = _read_config(config_file) if config_file else {}
+    config_file = given.get("config")
+    in_file = read_config(config_file)
     values: dict[str, Any] = {}
     places: dict[str, str] = {}
-    for option in OPTIONS:
-        # The file is checked as a whole: a mistake in it is a mistake also where a flag hides it today.
-        if written := in_file.get(option.key):
-            option.parse(written)
-        if given := _given(option, flags, environ, in_file):
-            values[option.field] = option.parse(given)
-            places[option.field] = given.place
+    for key, option in OPTIONS.items():
+        name = str(option.name)
+        value, place = given.get(name), option.opts[0]
+        if value in (None, ()):
+            value, place = in_file.get(key, (None, place))
+        places[name] = place
+        if value not in (None, ()):
+            values[name] = value
     if "cloud_kubeconfig" not in values:
         raise ConfigError(
             "--cloud-kubeconfig is required; allowed: the path of a kubeconfig file, also as"
             " CRSYNCER_CLOUD_KUBECONFIG or as cloud.kubeconfig in the configuration file"
         )
+    if values.get("listen") == "off":
+        values["listen"] = None
     files, servers, contexts = [config_file] if config_file else [], [], set()
     for side in ("cloud", "robot"):
         if f"{side}_kubeconfig" not in values:
             values["robot_kubeconfig"] = _robot_default(environ, root)
             places["robot_kubeconfig"] = "--robot-kubeconfig (by default)"
         path, context = values[f"{side}_kubeconfig"], values.get(f"{side}_context", "")
-        context_place = places.get(f"{side}_context", f"--{side}-context")
+        context_place = places[f"{side}_context"]
         try:
             login = read_kubeconfig(path, context) if path is not None else read_account(environ, root=root)
         except NoContext as error:
@@ -97,102 +104,69 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str], *, root: Path = P
     return Settings(**values, servers=tuple(servers), config_file=config_file, files=tuple(dict.fromkeys(files)))
 
 
-def origins(flags: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, str]:
-    """Where each setting that somebody gave comes from, by its key: its flag, its variable or FILE:LINE."""
-    config_file = _config_file(flags, environ)
-    in_file = _read_config(config_file) if config_file else {}
-    given = {option.key: _given(option, flags, environ, in_file) for option in OPTIONS}
-    return {key: value.place.removesuffix(f": {key}") for key, value in given.items() if value is not None}
-
-
-def state_dir(flags: Mapping[str, Any], environ: Mapping[str, str]) -> Path:
+def state_dir(given: Mapping[str, Any]) -> Path:
     """Only the state directory, so that looking at an agent works while other settings are wrong or missing.
 
-    Raises ConfigError where the value, or a configuration file that has to be read for it, cannot be used.
+    Raises ConfigError where a configuration file that has to be read for it cannot be used.
     """
-    option = next(option for option in OPTIONS if option.field == "state_dir")
-    given = _given(option, flags, environ, {})
-    config_file = _config_file(flags, environ)
-    if given is None and config_file:
-        given = _given(option, flags, environ, _read_config(config_file, only=option.key))
-    chosen: Path = option.parse(given) if given else Path(option.default)
+    chosen: Path | None = given.get("state_dir")
+    if chosen is None:
+        chosen, _ = read_config(given.get("config"), only="stateDir").get("stateDir", (_STATE_DIR, ""))
     return chosen
 
 
-def _config_file(flags: Mapping[str, Any], environ: Mapping[str, str]) -> Path | None:
-    for text, place in (
-        (flags.get("config"), "--config"),
-        (environ.get("CRSYNCER_CONFIG") or None, "CRSYNCER_CONFIG (--config)"),
-    ):
-        if text is not None:
-            return parse_path(Given((text,), place, Path.cwd()))
-    return None
+def read_config(path: Path | None, *, only: str = "") -> dict[str, tuple[Any, str]]:
+    """The values in a configuration file and the lines they are in, by key. Raises ConfigError for the first mistake.
 
-
-def _given(
-    option: Option, flags: Mapping[str, Any], environ: Mapping[str, str], in_file: Mapping[str, Given]
-) -> Given | None:
-    flag = flags.get(option.field)
-    if flag is not None and flag != ():
-        return Given((flag,) if isinstance(flag, str) else tuple(flag), option.flag, Path.cwd())
-    for variable in option.variables:
-        if text := environ.get(variable, ""):
-            if option.many:
-                texts = tuple(part for part in re.split(r"[,\s]+", text) if part)
-            else:
-                # systemd separates several state directories by colons.
-                texts = (text.split(":")[0],) if variable == "STATE_DIRECTORY" else (text,)
-            if texts:
-                return Given(texts, f"{variable} ({option.flag})", Path.cwd())
-    return in_file.get(option.key)
-
-
-def _read_config(path: Path, *, only: str = "") -> dict[str, Given]:
-    """The values in a configuration file, by dotted key. `only` ignores whatever is wrong with other keys."""
+    Every key is checked: a mistake is one also where a flag hides it. `only` ignores whatever is wrong with other keys.
+    """
+    if path is None:
+        return {}
     try:
         top = read_yaml(path)
     except ConfigError as error:
         raise _at("--config", error) from None
-    keys = {option.key: option for option in OPTIONS}
-    sections = {key.split(".")[0] for key in keys if "." in key}
-    found: dict[str, Given] = {}
+    sections = {key.split(".")[0] for key in OPTIONS if "." in key}
+    found: dict[str, tuple[Any, str]] = {}
 
     def walk(node: Any, prefix: str) -> None:
         if node.id != "mapping":
             where = f"{path}:{node.start_mark.line + 1}: "
             raise ConfigError(f"{where}{prefix.rstrip('.') or 'the file'} is not a mapping; allowed: KEY: VALUE lines")
-        for name_node, value in node.value:
-            key = f"{prefix}{name_node.value}" if name_node.id == "scalar" else f"{prefix}?"
-            place = f"{path}:{name_node.start_mark.line + 1}: {key}"
-            if only and not only.startswith(key):
-                continue
-            if value.tag == "tag:yaml.org,2002:null" and (key in keys or key in sections):
+        for name, value in node.value:
+            key = f"{prefix}{name.value}" if name.id == "scalar" else f"{prefix}?"
+            place = f"{path}:{name.start_mark.line + 1}: {key}"
+            if (only and not only.startswith(key)) or (value.tag == _NULL and (key in OPTIONS or key in sections)):
                 continue
             if key in sections:
                 walk(value, f"{key}.")
-            elif key not in keys:
-                raise ConfigError(f"{place} is not a known key{_did_you_mean(key, keys)}; allowed: {', '.join(keys)}")
+            elif key not in OPTIONS:
+                raise ConfigError(f"{place} is not a known key{_did_you_mean(key)}; allowed: {', '.join(OPTIONS)}")
             elif key in found:
                 raise ConfigError(f"{place} is given twice; allowed: once")
-            elif texts := _texts(value, keys[key], place):
-                found[key] = Given(texts, place, path.parent)
+            elif value.value:
+                found[key] = _value(OPTIONS[key], value, place, path.parent), place
 
-    if top is not None and top.tag != "tag:yaml.org,2002:null":
+    if top is not None and top.tag != _NULL:
         walk(top, "")
     return found
 
 
-def _texts(node: Any, option: Option, place: str) -> tuple[str, ...]:
-    """A YAML value as the texts that a flag would have had: `off` and `7` stay what was written. Empty: not set."""
-    items = node.value if option.many and node.id == "sequence" else [node]
-    if (option.many and node.id != "sequence") or any(item.id != "scalar" for item in items):
-        raise ConfigError(f"{place} has the wrong shape; allowed: {'a list of names' if option.many else 'one value'}")
-    texts = tuple(item.value for item in items)
-    return texts if option.many or texts[0] else ()
+def _value(option: click.Option, node: Any, place: str, folder: Path) -> Any:
+    """A YAML value as click reads a flag's text: `off` and `7` stay what was written, paths start at the file."""
+    items = node.value if option.multiple and node.id == "sequence" else [node]
+    if (option.multiple and node.id != "sequence") or any(item.id != "scalar" for item in items):
+        allowed = "a list of names" if option.multiple else "one value"
+        raise ConfigError(f"{place} has the wrong shape; allowed: {allowed}")
+    texts = [str(folder / item.value) if option.metavar in ("DIR", "FILE") else item.value for item in items]
+    try:
+        return option.process_value(click.Context(click.Command("")), texts if option.multiple else texts[0])
+    except click.BadParameter as error:
+        raise ConfigError(f"{place} is not allowed: {error.message}") from None
 
 
-def _did_you_mean(key: str, known: Collection[str]) -> str:
-    if close := get_close_matches(key, known, n=1, cutoff=0.6):
+def _did_you_mean(key: str) -> str:
+    if close := get_close_matches(key, OPTIONS, n=1, cutoff=0.6):
         return f"; did you mean {close[0]}?"
     return ""
 

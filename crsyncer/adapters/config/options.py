@@ -1,210 +1,181 @@
-"""Every setting with its three names, and how its text becomes a value."""
+"""Every setting: its key in the configuration file, and the option of the command line with its variable."""
 
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crsyncer.errors import ConfigError
+import click
+from click.core import ParameterSource
 
 K3S = "etc/rancher/k3s/k3s.yaml"
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
-    """A value somebody gave: the text, how an error names the place, and the folder that a relative path starts at."""
-
-    texts: tuple[str, ...]
-    place: str
-    folder: Path
-
-    @property
-    def text(self) -> str:
-        """The value of an option that is not repeatable."""
-        return self.texts[-1]
-
-    def refuse(self, allowed: str) -> ConfigError:
-        """The one-line error for this value."""
-        shown = " ".join(" ".join(self.texts).split())
-        shown = "".join(c if c.isprintable() else "?" for c in shown)
-        said = f'is "{shown[:80]}"' if shown else "is empty"
-        return ConfigError(f"{self.place} {said}; allowed: {allowed}")
+def _is_not(text: str, allowed: str) -> click.BadParameter:
+    return click.BadParameter(f"{text[:80]!r} is not {allowed}")
 
 
-def _robot_name(given: Given) -> str:
-    if not _LABEL_VALUE.fullmatch(given.text):
-        raise given.refuse(
-            "a label value: at most 63 letters, digits, '-', '_', '.', with a letter or digit at each end"
-        )
-    return given.text
+def _robot_name(text: str) -> str:
+    if not _LABEL_VALUE.fullmatch(text):
+        raise _is_not(text, "a label value: at most 63 letters, digits, '-', '_', '.', a letter or digit at each end")
+    return text
 
 
-def parse_path(given: Given) -> Path:
-    """The absolute path that was meant; ConfigError when it is none."""
-    if not given.text or "\0" in given.text:
-        raise given.refuse("a path")
-    return absolute(given.text, given.folder)
+def a_path(text: str) -> Path:
+    """The absolute path that was meant; raises click.BadParameter."""
+    if not text or "\0" in text:
+        raise _is_not(text, "a path")
+    return Path.cwd() / text
 
 
-def absolute(text: str, folder: Path) -> Path:
-    """A path as written in something that lies in `folder`."""
-    return folder.absolute() / text
-
-
-def _state_dir(given: Given) -> Path:
-    path = parse_path(given)
+def a_directory(text: str) -> Path:
+    """The absolute path of a directory, which need not exist; raises click.BadParameter."""
+    path = a_path(text)
     if os.path.exists(path) and not os.path.isdir(path):  # unlike Path's, these do not raise where a parent is closed
-        raise given.refuse("a directory, which is created when it does not exist; there is a file of that name")
+        raise _is_not(text, "a directory, which is created when it does not exist; there is a file of that name")
     return path
 
 
-def _boot_id_file(given: Given) -> Path:
-    path = parse_path(given)
+def _state_dir(ctx: click.Context, param: click.Parameter, text: str | None) -> Path | None:
+    source = ctx.get_parameter_source(str(param.name))
+    if text and source is ParameterSource.ENVIRONMENT and not os.environ.get("CRSYNCER_STATE_DIR"):
+        text = text.split(":")[0]  # systemd separates several state directories by colons
+    return None if text is None else a_directory(text)
+
+
+def _boot_id_file(text: str) -> Path:
+    path = a_path(text)
     if os.path.isdir(path):
-        raise given.refuse("a file; one that cannot be read only means that boots go unnoticed")
+        raise _is_not(text, "a file; one that cannot be read only means that boots go unnoticed")
     return path
 
 
-def _context(given: Given) -> str:
-    if not given.text:
-        raise given.refuse("the name of a context in the kubeconfig")
-    return given.text
+def _context(text: str) -> str:
+    if not text:
+        raise _is_not(text, "the name of a context in the kubeconfig")
+    return text
 
 
-def _listen(given: Given) -> tuple[str, int] | None:
-    if given.text == "off":
-        return None
-    host, colon, port = given.text.rpartition(":")
+def _listen(text: str) -> tuple[str, int] | str:
+    if text == "off":
+        return text
+    host, colon, port = text.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
     host = host[1:-1] if bracketed else host
     well_formed = colon and host and (bracketed or ":" not in host) and not re.search(r"[\s/@\[\]]", host)
     if not (well_formed and re.fullmatch(r"[0-9]{1,5}", port) and int(port) <= 65535):
-        raise given.refuse("HOST:PORT such as 127.0.0.1:9464 or [::1]:9464, or off")
+        raise _is_not(text, "HOST:PORT such as 127.0.0.1:9464 or [::1]:9464, or off")
     return host, int(port)
 
 
-def _namespaces(given: Given) -> tuple[str, ...]:
-    if wrong := [text for text in given.texts if not _NAMESPACE.fullmatch(text)]:
-        raise Given((wrong[0],), given.place, given.folder).refuse(
-            "names of namespaces: at most 63 lower-case letters, digits and '-', with a letter or digit at each end"
-        )
-    return tuple(dict.fromkeys(given.texts))
+def _namespaces(_ctx: click.Context, _param: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+    """The names, also where several are separated by commas."""
+    names = tuple(dict.fromkeys(name for text in texts for name in text.split(",") if name or not text))
+    for name in names:
+        if not _NAMESPACE.fullmatch(name):
+            allowed = "at most 63 lower-case letters, digits and '-', with a letter or digit at each end"
+            raise _is_not(name, f"the name of a namespace: {allowed}")
+    return names
 
 
-def _one_of(*names: str) -> Callable[[Given], str]:
-    def parse(given: Given) -> str:
-        if given.text.lower() not in names:
-            raise given.refuse(", ".join(names))
-        return given.text.lower()
+def _seconds(least: int, most: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,7}", text) or not least <= int(text) <= most:
+            raise _is_not(text, f"a whole number of seconds from {least} to {most}")
+        return int(text)
 
     return parse
 
 
-def _switch(given: Given) -> bool:
-    if given.text.lower() not in ("true", "false"):
-        raise given.refuse("true, false")
-    return given.text.lower() == "true"
+def _option(
+    key: str, flag: str, metavar: str, about: str, *, otherwise: str, name: str = "", **more: Any
+) -> tuple[str, click.Option]:
+    name = name or flag.removeprefix("--").replace("-", "_")
+    more = {"envvar": [f"CRSYNCER_{name.upper()}"]} | more
+    text = f"{about}  [key: {key}]" if key else about
+    return key, click.Option([flag, name], metavar=metavar, help=text, show_default=otherwise, show_envvar=True, **more)
 
 
-def _watch_timeout(given: Given) -> int:
-    if not re.fullmatch(r"[0-9]{1,4}", given.text) or not 30 <= int(given.text) <= 600:
-        raise given.refuse("a whole number of seconds from 30 to 600")
-    return int(given.text)
+_, CONFIG = _option(
+    "", "--config", "FILE",
+    "Configuration file (YAML), watched and loaded again on change.",
+    otherwise="none", type=a_path,
+)  # fmt: skip
 
-
-def _audit_interval(given: Given) -> int:
-    if not re.fullmatch(r"[0-9]{1,6}", given.text) or not 10 <= int(given.text) <= 604_800:
-        raise given.refuse("a whole number of seconds from 10 to 604800, a week")
-    return int(given.text)
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One setting and its three names."""
-
-    field: str
-    flag: str
-    variables: tuple[str, ...]
-    """Environment variables, the first that is set and not empty wins."""
-    key: str
-    """Dotted key in the configuration file."""
-    metavar: str
-    help: str
-    parse: Callable[[Given], Any]
-    default: str
-    """What `--help` says."""
-    many: bool = False
-    switch: bool = False
-    """Whether its flag takes no value and means true."""
-
-
-OPTIONS = (
-    Option(
-        "robot_name", "--robot-name", ("CRSYNCER_ROBOT_NAME",), "robotName", "NAME",
+OPTIONS = dict((
+    _option(
+        "robotName", "--robot-name", "NAME",
         "This robot's name, as in the label cloudrobotics.com/robot-name.",
-        _robot_name, "none: filtered kinds and those with spec-source robot are then misconfigured",
+        otherwise="none: filtered kinds and those with spec-source robot are then misconfigured", type=_robot_name,
     ),
-    Option(
-        "cloud_kubeconfig", "--cloud-kubeconfig", ("CRSYNCER_CLOUD_KUBECONFIG",), "cloud.kubeconfig", "FILE",
-        "How to reach the cloud's API server.", parse_path, "required",
+    _option(
+        "cloud.kubeconfig", "--cloud-kubeconfig", "FILE",
+        "How to reach the cloud's API server.",
+        otherwise="required", type=a_path,
     ),
-    Option(
-        "robot_kubeconfig", "--robot-kubeconfig", ("CRSYNCER_ROBOT_KUBECONFIG",), "robot.kubeconfig", "FILE",
-        "How to reach the robot's API server.", parse_path, f"the in-cluster account, else /{K3S}",
+    _option(
+        "robot.kubeconfig", "--robot-kubeconfig", "FILE",
+        "How to reach the robot's API server.",
+        otherwise=f"the in-cluster account, else /{K3S}", type=a_path,
     ),
-    Option(
-        "cloud_context", "--cloud-context", ("CRSYNCER_CLOUD_CONTEXT",), "cloud.context", "NAME",
-        "Context in the cloud's kubeconfig.", _context, "the current context",
+    _option(
+        "cloud.context", "--cloud-context", "NAME",
+        "Context in the cloud's kubeconfig.",
+        otherwise="the current context", type=_context,
     ),
-    Option(
-        "robot_context", "--robot-context", ("CRSYNCER_ROBOT_CONTEXT",), "robot.context", "NAME",
-        "Context in the robot's kubeconfig.", _context, "the current context",
+    _option(
+        "robot.context", "--robot-context", "NAME",
+        "Context in the robot's kubeconfig.",
+        otherwise="the current context", type=_context,
     ),
-    Option(
-        "insecure_skip_tls_verify", "--insecure-skip-tls-verify", ("CRSYNCER_INSECURE_SKIP_TLS_VERIFY",),
-        "insecureSkipTlsVerify", "",
+    _option(
+        "insecureSkipTlsVerify", "--insecure-skip-tls-verify", "",
         "Take a kubeconfig with insecure-skip-tls-verify: anybody may then pose as its server.",
-        _switch, "false: such a kubeconfig is refused", switch=True,
+        otherwise="false: such a kubeconfig is refused", is_flag=True, default=None, type=bool,
     ),
-    Option(
-        "state_dir", "--state-dir", ("CRSYNCER_STATE_DIR", "STATE_DIRECTORY"), "stateDir", "DIR",
-        "Where the agent keeps what must survive a restart.", _state_dir, "/var/lib/crsyncer",
+    _option(
+        "stateDir", "--state-dir", "DIR",
+        "Where the agent keeps what must survive a restart.",
+        otherwise="/var/lib/crsyncer", envvar=["CRSYNCER_STATE_DIR", "STATE_DIRECTORY"], callback=_state_dir,
     ),
-    Option(
-        "listen", "--listen", ("CRSYNCER_LISTEN",), "listen", "HOST:PORT",
-        "Where to serve /livez, /readyz and /metrics; off for nowhere.", _listen, "127.0.0.1:9464",
+    _option(
+        "listen", "--listen", "HOST:PORT",
+        "Where to serve /livez, /readyz and /metrics; off for nowhere.",
+        otherwise="127.0.0.1:9464", type=_listen,
     ),
-    Option(
-        "namespaces", "--namespace", ("CRSYNCER_NAMESPACES",), "namespaces", "NS",
+    _option(
+        "namespaces", "--namespace", "NS",
         "Sync this namespace only; repeatable. The variable takes several, separated by commas.",
-        _namespaces, "all", many=True,
+        otherwise="all", name="namespaces", multiple=True, callback=_namespaces,
     ),
-    Option(
-        "log_format", "--log-format", ("CRSYNCER_LOG_FORMAT",), "log.format", "text|json",
-        "How log lines look.", _one_of("text", "json"), "text",
+    _option(
+        "log.format", "--log-format", "text|json",
+        "How log lines look.",
+        otherwise="text", type=click.Choice(("text", "json"), case_sensitive=False),
     ),
-    Option(
-        "log_level", "--log-level", ("CRSYNCER_LOG_LEVEL",), "log.level", "debug|info|warning|error",
-        "The least important log lines to write.", _one_of("debug", "info", "warning", "error"), "info",
+    _option(
+        "log.level", "--log-level", "debug|info|warning|error",
+        "The least important log lines to write.",
+        otherwise="info", type=click.Choice(("debug", "info", "warning", "error"), case_sensitive=False),
     ),
-    Option(
-        "watch_timeout", "--watch-timeout", ("CRSYNCER_WATCH_TIMEOUT",), "watchTimeout", "SECONDS",
+    _option(
+        "watchTimeout", "--watch-timeout", "SECONDS",
         "Ask the servers to end each watch after about this long, 30 to 600. Behind a gateway that hides a dead"
         " back end, this is how long that can go unnoticed.",
-        _watch_timeout, "300",
+        otherwise="300", type=_seconds(30, 600),
     ),
-    Option(
-        "audit_interval", "--audit-interval", ("CRSYNCER_AUDIT_INTERVAL",), "auditInterval", "SECONDS",
+    _option(
+        "auditInterval", "--audit-interval", "SECONDS",
         "Compare each kind with what both servers have about this often, give or take half, 10 to 604800.",
-        _audit_interval, "21600",
+        otherwise="21600", type=_seconds(10, 604_800),
     ),
-    Option(
-        "boot_id_file", "--boot-id-file", ("CRSYNCER_BOOT_ID_FILE",), "bootIdFile", "FILE",
+    _option(
+        "bootIdFile", "--boot-id-file", "FILE",
         "What is in it changes when the robot boots: its cluster is then listed anew, for k3s may have lost writes.",
-        _boot_id_file, "/proc/sys/kernel/random/boot_id",
+        otherwise="/proc/sys/kernel/random/boot_id", type=_boot_id_file,
     ),
-)  # fmt: skip
+))  # fmt: skip
+"""By key. An option's name is a field of Settings; what nobody gave is None, or () where it is repeatable."""
