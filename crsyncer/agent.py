@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from types import FrameType
 
 from crsyncer import __version__
@@ -32,6 +33,7 @@ from crsyncer.core.twins import NAME
 from crsyncer.engine.engine import Engine
 from crsyncer.engine.liveness import progress
 from crsyncer.errors import ConfigError
+from crsyncer.runtime.connection import ConnectionState
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +42,7 @@ _STOP_SECONDS = 5.0
 _LAST_SECONDS = 9.0
 """From the signal to the end of the process, at the latest."""
 _PULSE_SECONDS = 1.0
+_STATUS_BEATS = 60
 _STUCK_SECONDS = 30.0
 _BOOT = "boot"
 """Under which name the store keeps the last boot id that could be read."""
@@ -341,12 +344,19 @@ class Agent:
     # Housekeeping
 
     async def _beat(self, engine: Engine) -> None:
-        while True:
+        shown: list[ConnectionState] = []
+        for beat in count():
             self._progress = (Progress("the event loop", time.monotonic(), _STUCK_SECONDS), *progress(engine))
             if self._systemd.listens and self._live() is None:  # else systemd ends this agent and starts another
-                self._systemd.tell(WATCHDOG="1", STATUS=headline(self._document(engine)))
+                self._systemd.tell(WATCHDOG="1")
+                if beat % _STATUS_BEATS == 0:  # `_save` shows what changes; this is for the durations in it
+                    self._systemd.tell(STATUS=headline(self._document(engine)))
             if self._store.trouble != self._store_trouble:
                 self._trouble(self._store.trouble)
+            states = [connection.state for connection in engine.connections.values()]
+            if states != shown:
+                shown = states
+                self._changed.set()
             await asyncio.sleep(_PULSE_SECONDS)
 
     async def _keep_saved(self) -> None:
@@ -361,6 +371,7 @@ class Agent:
         if self._engine is None:
             return
         content = self._document(self._engine)
+        self._systemd.tell(STATUS=headline(content))
         if not self._engine.kinds.begun:  # of its kinds the run before knew more
             before = self._store.get_meta("status") or {}
             content |= {part: before[part] for part in ("kinds", "holds") if part in before}
