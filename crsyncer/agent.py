@@ -50,22 +50,13 @@ _NUMBER = "number"
 """Under which name the store keeps what tells it from other stores."""
 
 
-async def run(settings: Settings, load: Callable[[], Settings], *, set_up_logs: Callable[[str, str], None]) -> int:
-    """Run the agent until SIGTERM or SIGINT; the exit code. `load` reads the settings again.
-
-    `set_up_logs` takes format and level.
-
-    Raises ConfigError, Locked or StoreError where it cannot start.
-    """
-    return await Agent(settings, load, set_up_logs=set_up_logs).run()
-
-
 class Agent:
     """One agent. Settings that change rebuild everything but the store; a bad edit changes nothing."""
 
     def __init__(
         self, settings: Settings, load: Callable[[], Settings], *, set_up_logs: Callable[[str, str], None]
     ) -> None:
+        """`load` reads the settings again, `set_up_logs` takes format and level."""
         self._settings = settings
         self._load = load
         self._set_up_logs = set_up_logs
@@ -87,7 +78,7 @@ class Agent:
         """What must not stand still, as the event loop knew it at its last beat; read by another thread."""
 
     async def run(self) -> int:
-        """Serve until told to stop."""
+        """Serve until SIGTERM or SIGINT; the exit code. Raises ConfigError, Locked or StoreError if it cannot start."""
         await self._try(self._settings)  # before anything is touched
         self._store = await SqliteStore.open(self._settings.state_dir, on_trouble=self._trouble)
         self._boot_id = read_boot_id(self._settings.boot_id_file)
@@ -181,11 +172,9 @@ class Agent:
                 self._connect(side, trial, settings)
 
     def _connect(self, side: Side, stack: contextlib.AsyncExitStack, settings: Settings) -> KubeCluster:
-        paths = {
-            Side.CLOUD: (settings.cloud_kubeconfig, settings.cloud_context),
-            Side.ROBOT: (settings.robot_kubeconfig, settings.robot_context),
-        }
-        path, context = paths[side]
+        path, context = settings.robot_kubeconfig, settings.robot_context
+        if side is Side.CLOUD:
+            path, context = settings.cloud_kubeconfig, settings.cloud_context
 
         def observe(exchange: Exchange) -> None:
             if exchange.code is None:
@@ -195,11 +184,7 @@ class Agent:
 
         try:
             cluster = KubeCluster(
-                path,
-                context,
-                insecure=settings.insecure_skip_tls_verify,
-                name=self._name,
-                observe=observe,
+                path, context, insecure=settings.insecure_skip_tls_verify, name=self._name, observe=observe
             )
         except ConfigError as error:
             raise ConfigError(f"{side}.kubeconfig: {error}", hint=error.hint) from None
