@@ -40,10 +40,10 @@ def run(**flags: Any) -> int:
 
     import asyncio  # heavy; `--help` and usage errors must stay fast
 
-    from crsyncer.agent import Agent
+    from crsyncer.agent import run as run_agent
 
     try:
-        return asyncio.run(Agent(settings, reload, set_up_logs=logs.set_up).run())
+        return asyncio.run(run_agent(settings, reload, set_up_logs=logs.set_up))
     except Exception as error:
         if _lacks_memory(error):
             raise SyncError(

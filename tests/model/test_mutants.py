@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.model import mutants, mutants_s1_s3, mutants_s8
+from tests.model import mutants, mutants_s1_s3, mutants_s4, mutants_s8
 from tests.model.mutant import Mutant
 from tests.model.scene import synced
 
@@ -72,8 +72,9 @@ def noticed(mutant: Mutant) -> bool:
     return False
 
 
-@pytest.mark.parametrize(
-    "mutant", mutants.MUTANTS + mutants_s1_s3.MUTANTS + mutants_s8.MUTANTS, ids=lambda mutant: mutant.name
-)
+MUTANTS = mutants.MUTANTS + mutants_s1_s3.MUTANTS + mutants_s4.MUTANTS + mutants_s8.MUTANTS
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_deliberate_defect_is_noticed(mutant: Mutant) -> None:
     assert noticed(mutant), f"nobody notices: {mutant.name}"
