@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help demo test nightly check faults chaos bench rules format lock clean
+.PHONY: help demo test nightly check faults chaos bench rules deb format lock clean
 help: ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -53,6 +53,9 @@ bench: $(STAMP) ## measure everything that the design promises; prints a table, 
 
 rules: $(STAMP) ## each numbered rule and the tests that show it, on virtual time or on real planes; fails when none does
 	@$(BIN)/python -m tests.rules
+
+deb: $(STAMP) ## the Debian package with its own Python, dist/crsyncer_*.deb (ARCH=arm64; wants apt-get and dpkg-deb)
+	@packaging/deb.sh $(ARCH)
 
 format: $(STAMP) ## rewrite the sources in the one format
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .

@@ -1,5 +1,6 @@
 """`crsyncer run`: the agent, in the foreground."""
 
+import faulthandler
 import os
 import signal
 import sys
@@ -25,6 +26,7 @@ def run(**flags: Any) -> int:
 
     SIGTERM and SIGINT stop it within 10 seconds, exit code 0. SIGHUP reloads configuration and credentials.
     """
+    faulthandler.enable()  # systemd's watchdog ends a hung agent with SIGABRT: log where each thread stands
     return_freed_memory()
     reload = partial(load, flags, os.environ)
     settings = reload()

@@ -2,8 +2,6 @@
 
 import asyncio
 import contextlib
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -142,25 +140,8 @@ def test_the_pod_is_confined_and_its_paths_fit_together():
     assert int(config["listen"].rpartition(":")[2]) == container["ports"][0]["containerPort"]
 
 
-@pytest.mark.parametrize("name", ["robot/config.yaml", "systemd/config.yaml"])
-def test_the_example_configuration_is_accepted(tmp_path, name):
+def test_the_example_configuration_is_accepted(tmp_path):
     kubeconfig = write_kubeconfig(tmp_path / "k")
     flags = {"cloud_kubeconfig": kubeconfig, "robot_kubeconfig": kubeconfig, "robot_context": "robot"}
-    settings = load({"config": ROOT / name, **flags}, {})
+    settings = load({"config": ROOT / "robot/config.yaml", **flags}, {})
     assert (settings.robot_name, settings.namespaces) == (NAME, (HOME,))
-
-
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze on this machine")
-def test_the_unit_is_well_formed_and_confined(tmp_path):
-    unit = tmp_path / "crsyncer.service"
-    text = (ROOT / "systemd/crsyncer.service").read_text()
-    unit.write_text(text.replace("/opt/crsyncer/bin/crsyncer", "/bin/true"))  # verify wants a program that is there
-    verified = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, timeout=120)
-    assert (verified.returncode, verified.stderr) == (0, "")
-    confined = subprocess.run(
-        ["systemd-analyze", "security", "--offline=yes", "--threshold=20", "--no-pager", unit],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert confined.returncode == 0, confined.stdout[-300:]

@@ -1,0 +1,51 @@
+"""The Debian package's parts fit together. What it does on a machine: test_packages_booted.py, in `make packages`."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from crsyncer.adapters.config import load
+from tests.delivery.command_line import write_kubeconfig
+from tests.delivery.followed import ROOT
+
+SCRIPTS = sorted(path for path in (ROOT / "packaging").rglob("*") if path.is_file() and path.stat().st_mode & 0o100)
+_MOST_EXPOSURE = 15
+"""Tenths of what `systemd-analyze security` calls exposure."""
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze on this machine")
+def test_the_units_are_well_formed_and_the_agent_is_confined(tmp_path):
+    for unit in (ROOT / "systemd").glob("crsyncer*.*"):
+        # verify wants a program that is there
+        (tmp_path / unit.name).write_text(re.sub("^(Exec.*=)crsyncer", r"\1true", unit.read_text(), flags=re.MULTILINE))
+    service = tmp_path / "crsyncer.service"
+    for command in (
+        ["systemd-analyze", "verify", *sorted(tmp_path.iterdir())],
+        ["systemd-analyze", "security", "--offline=yes", f"--threshold={_MOST_EXPOSURE}", "--no-pager", service],
+    ):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert (done.returncode, done.stderr) == (0, ""), done.stdout[-300:]
+
+
+def test_the_configuration_of_the_package_waits_to_be_filled_in(tmp_path):
+    form = (ROOT / "systemd/config.yaml").read_text()
+    kubeconfig = write_kubeconfig(tmp_path / "k")
+    flags = {"cloud_kubeconfig": kubeconfig, "robot_kubeconfig": kubeconfig, "robot_context": "robot"}
+    settings = load({"config": ROOT / "systemd/config.yaml", **flags}, {})
+    assert (settings.robot_name, settings.namespaces) == ("", ())
+    filled = tmp_path / "config.yaml"
+    filled.write_text(form.replace("robotName:", "robotName: r1").replace("namespaces:", "namespaces: [robot-r1]"))
+    settings = load({"config": filled, **flags}, {})
+    assert (settings.robot_name, settings.namespaces) == ("r1", ("robot-r1",))
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_a_script_is_well_formed(script: Path):
+    text = script.read_text()
+    if text.startswith("#!/bin/sh\n"):
+        assert subprocess.run(["sh", "-n", script], capture_output=True, text=True, timeout=60).stderr == ""
+    else:
+        compile(text, script, "exec")
