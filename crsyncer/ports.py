@@ -138,15 +138,15 @@ class Store(Protocol):
 class Observer(Protocol):
     """Where runtime and engine report what happened, for status and metrics. Every call is cheap and never fails."""
 
-    def relist(self, side: Side, resource: str, reason: str) -> None:
+    def relist(self, side: str, resource: str, reason: str) -> None:
         """A full list was started."""
         ...
 
-    def resume(self, side: Side, resource: str) -> None:
+    def resume(self, side: str, resource: str) -> None:
         """A watch went on from a cursor."""
         ...
 
-    def event(self, side: Side, resource: str, event_type: str) -> None:
+    def event(self, side: str, resource: str, event_type: str) -> None:
         """A watch delivered an event."""
         ...
 

@@ -83,15 +83,15 @@ class Metrics:
         """A lost side is connected again. `reason` is how it was lost, one of a few words, never an error's text."""
         self._reconnects.labels(connection, reason).inc()
 
-    def relist(self, side: Side, resource: str, reason: str) -> None:
+    def relist(self, side: str, resource: str, reason: str) -> None:
         """A kind was listed in full."""
         self._informer_set.labels(side, resource, reason).inc()
 
-    def resume(self, side: Side, resource: str) -> None:
+    def resume(self, side: str, resource: str) -> None:
         """A watch went on from the stored position."""
         self._resumes.labels(side, resource).inc()
 
-    def event(self, side: Side, resource: str, change: str) -> None:
+    def event(self, side: str, resource: str, change: str) -> None:
         """A watch event arrived. `change` is its type, such as MODIFIED."""
         self._events.labels(side, resource, change).inc()
 

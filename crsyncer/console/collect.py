@@ -99,12 +99,12 @@ def _with_counts(facts: KindFacts, kind: Kind, dispatchers: Mapping[Side, Dispat
     cache = kind.cache
     for side in Side:
         watches = kind.on(side)
-        versions = [cursor for r in watches if (cursor := r.cursor()) is not None]
+        versions = [cursor for r in watches if (cursor := r.state.cursor()) is not None]
         known = bool(versions) or cache.freshness(side, "") is not Freshness.STORED
-        facts.objects[side] = sum(r.known() for r in watches) if known else None
+        facts.objects[side] = sum(r.state.count() for r in watches) if known else None
         facts.cursor[side] = ",".join(versions) or None
-        facts.relists[side] = sum(r.relists for r in watches)
-        facts.resumes[side] = sum(r.resumes for r in watches)
+        facts.relists[side] = sum(r.state.relists for r in watches)
+        facts.resumes[side] = sum(r.state.resumes for r in watches)
     # What was refused for good waits for somebody, and is counted as that.
     waiting = dispatchers[kind.policy.downstream].waiting(
         kind.policy.resource, CONTENT, but=kind.reconciler.outcomes.refused

@@ -124,7 +124,7 @@ class ControlCommands:
         if not dry_run:
             for kind in self._running_kinds(""):
                 for informer in kind.on(Side(connection.name)):
-                    informer.rebuilt()  # first, so that no crash lets an accepted cluster pass for the one before
+                    informer.state.rebuilt()  # first, so that no crash lets an accepted cluster pass for the one before
             connection.accept_identity()
         return {"id": connection.name, "resource": "", "reason": "IdentityChanged", "objects": 0, "names": []}
 

@@ -59,7 +59,7 @@ async def compare(policy: Policy, asks: Mapping[Side, Ask], *, namespaces: Seque
 async def _read(kinds: "_Pairs", side: Side, ask: Ask, *, namespace: str) -> None:
     policy = kinds.policy
     try:
-        async for raw in objects(ask, object_calls.collection(policy, namespace), policy.selector):
+        async for raw in objects(ask, object_calls.collection(policy, namespace)):
             kinds.take(side, raw, namespace)
     except Refused as error:
         message = f"the {side} does not serve it ({error})"

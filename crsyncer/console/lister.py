@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 from crsyncer.core import calls
 from crsyncer.core.answers import judge
+from crsyncer.core.calls import Collection
 from crsyncer.core.model import Json
 from crsyncer.core.pages import FIRST, PageLimit
 from crsyncer.core.policy import Policy, read_policy
@@ -13,12 +14,12 @@ from crsyncer.errors import NotAllowed, TooLarge, Unsure
 from crsyncer.ports import Reply
 
 
-async def objects(ask: Ask, path: str, selector: str, *, page: int = FIRST) -> AsyncIterator[Json]:
+async def objects(ask: Ask, collection: Collection, *, page: int = FIRST) -> AsyncIterator[Json]:
     """Every object of a collection, page by page; raises the SyncError that the answer means."""
     resume, limit = "", PageLimit(page)
     while True:
         try:
-            reply = await ask(calls.list_page(path, selector, limit=limit.limit, resume=resume))
+            reply = await ask(calls.list_page(collection, limit=limit.limit, resume=resume))
         except TooLarge:
             if not limit.halve():
                 raise
@@ -43,7 +44,7 @@ async def objects(ask: Ask, path: str, selector: str, *, page: int = FIRST) -> A
 async def crds(ask: Ask) -> list[Json]:
     """The robot's CRDs that are there to stay, by name and without their schemas; raises SyncError."""
     found = []
-    async for raw in objects(ask, calls.CRDS, "", page=calls.CRD_PAGE):
+    async for raw in objects(ask, calls.CRD_COLLECTION, page=calls.CRD_PAGE):
         if "deletionTimestamp" not in raw["metadata"]:
             for version in raw["spec"]["versions"]:
                 version.pop("schema", None)

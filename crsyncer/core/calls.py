@@ -1,7 +1,9 @@
 """Requests to an API server, as values: what a request is, and lists and watches of any collection."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+from crsyncer.core.model import Key
 
 JSON = "application/json"
 JSON_PATCH = "application/json-patch+json"
@@ -12,11 +14,40 @@ PARTIAL_LIST_KIND = "PartialObjectMetadataList"
 """What such a list says it is; who does not know the Accept header answers with whole objects."""
 REPLAY_SECONDS = (1, 5)
 """How long a server is given to repeat what it has in memory, and how long when it seemed to have nothing to repeat."""
-CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 PAGE_BYTES = 4 * 1024 * 1024
 """A list page is not read beyond this, uncompressed: decoding it takes tens of MiB. One object is never larger."""
 CRD_PAGE = 25
 """CRDs on the first page: they are large, some have schemas of hundreds of kilobytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """The objects of one resource, in one namespace or ("") in all, that match a label selector ("": all match)."""
+
+    group: str
+    version: str
+    plural: str
+    namespace: str = ""
+    selector: str = ""
+
+    @property
+    def path(self) -> str:
+        """The path of the collection; that of an object follows with its name."""
+        scope = f"/namespaces/{self.namespace}" if self.namespace else ""
+        return f"/apis/{self.group}/{self.version}{scope}/{self.plural}"
+
+    @property
+    def resource(self) -> str:
+        """The name of the resource's CRD, such as goals.lab.example.com."""
+        return f"{self.plural}.{self.group}"
+
+    def query(self, *parameters: tuple[str, str]) -> tuple[tuple[str, str], ...]:
+        """The parameters of a list or watch; the selector comes first."""
+        return (("labelSelector", self.selector), *parameters) if self.selector else parameters
+
+
+CRD_COLLECTION = Collection("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+CRDS = CRD_COLLECTION.path
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,39 +88,37 @@ def kind_of(call: Call) -> str:
     return "/".join(parts[:3])
 
 
-def list_page(path: str, selector: str, *, limit: int, resume: str = "", accept: str = JSON) -> Call:
+def list_page(collection: Collection, *, limit: int, resume: str = "", accept: str = JSON) -> Call:
     """One page, of `limit` objects, of a consistent list. `resume` is the continue token of the page before.
 
     A thin line may take minutes for a page, so only each wait for more of it is bounded tightly; a continue token lives
     for five to ten minutes (Kubernetes documentation, "API concepts": etcd forgets older revisions).
     """
-    query = [("limit", str(limit))]
-    if selector:
-        query.insert(0, ("labelSelector", selector))
-    if resume:
-        query.append(("continue", resume))
-    return Call("list", "GET", path, tuple(query), accept=accept, timeout=600.0, gap=60.0, most=PAGE_BYTES)
+    query = collection.query(("limit", str(limit)), *([("continue", resume)] if resume else ()))
+    return Call("list", "GET", collection.path, query, accept=accept, timeout=600.0, gap=60.0, most=PAGE_BYTES)
 
 
-def replay(path: str, selector: str, *, before: str, seconds: int) -> Call:
+def list_one(collection: Collection, key: Key) -> Call:
+    """One whole object, by the right to list. Only where a gateway is not to be expected (S2.1)."""
+    query = collection.query(("fieldSelector", f"metadata.name={key.name}"))
+    return Call("list", "GET", replace(collection, namespace=key.namespace).path, query)
+
+
+def replay(collection: Collection, *, before: str, seconds: int) -> Call:
     """A short watch for what came right after a resourceVersion, metadata only: 860 bytes (measured)."""
-    query = [("watch", "true"), ("resourceVersion", before), ("timeoutSeconds", str(seconds))]
-    if selector:
-        query.insert(0, ("labelSelector", selector))
-    return Call("watch", "GET", path, tuple(query), accept=PARTIAL)
+    query = collection.query(("watch", "true"), ("resourceVersion", before), ("timeoutSeconds", str(seconds)))
+    return Call("watch", "GET", collection.path, query, accept=PARTIAL)
 
 
-def watch(path: str, selector: str, *, resource_version: str, timeout_seconds: int) -> Call:
+def watch(collection: Collection, *, resource_version: str, timeout_seconds: int) -> Call:
     """A watch with bookmarks that the server ends after `timeout_seconds`."""
-    query = [
+    query = collection.query(
         ("watch", "true"),
         ("resourceVersion", resource_version),
         ("allowWatchBookmarks", "true"),
         ("timeoutSeconds", str(timeout_seconds)),
-    ]
-    if selector:
-        query.insert(0, ("labelSelector", selector))
-    return Call("watch", "GET", path, tuple(query))
+    )
+    return Call("watch", "GET", collection.path, query)
 
 
 def create_namespace(name: str) -> Call:

@@ -41,7 +41,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Edition:
+class ObjectVersion:
     """One version of one object, as a digest of a collection lists it."""
 
     key: Key

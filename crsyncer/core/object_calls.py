@@ -6,20 +6,19 @@ Gateways accept one form of list and watch, a single label selector, and no GET 
 from typing import Any
 
 from crsyncer.core.access import Act
-from crsyncer.core.calls import JSON_PATCH, PARTIAL, PARTIAL_LIST, Call
+from crsyncer.core.calls import JSON_PATCH, PARTIAL, PARTIAL_LIST, Call, Collection
 from crsyncer.core.model import Json, Key, Side, View
 from crsyncer.core.policy import OURS, Policy
 from crsyncer.core.project import status_with
 
 
-def collection(policy: Policy, namespace: str) -> str:
-    """The path of a kind's collection, in one namespace or ("") in all."""
-    scope = f"/namespaces/{namespace}" if namespace else ""
-    return f"/apis/{policy.group}/{policy.version}{scope}/{policy.plural}"
+def collection(policy: Policy, namespace: str) -> Collection:
+    """A kind's objects that are synced, in one namespace or ("") in all."""
+    return Collection(policy.group, policy.version, policy.plural, namespace, policy.selector)
 
 
 def _item(policy: Policy, key: Key) -> str:
-    return f"{collection(policy, key.namespace)}/{key.name}"
+    return f"{collection(policy, key.namespace).path}/{key.name}"
 
 
 def _status_path(policy: Policy, side: Side, key: Key) -> str:
@@ -38,20 +37,11 @@ def access_review(act: Act, namespace: str) -> Call:
     return Call("create", "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body=body)
 
 
-def single(policy: Policy, key: Key) -> Call:
-    """One whole object, by the right to list. Only where a gateway is not to be expected (S2.1)."""
-    query = [("fieldSelector", f"metadata.name={key.name}")]
-    if policy.selector:
-        query.insert(0, ("labelSelector", policy.selector))
-    return Call("list", "GET", collection(policy, key.namespace), tuple(query))
-
-
 def revision(policy: Policy, namespace: str) -> Call:
     """The cheapest consistent list: its resourceVersion is the cluster's present one (S8.2)."""
-    nothing = f"{OURS}nothing=nothing"
-    one = ("limit", "1")
-    query = (("labelSelector", policy.selector), one) if policy.selector else (("labelSelector", nothing), one)
-    return Call("list", "GET", collection(policy, namespace), query, accept=PARTIAL_LIST, timeout=20.0)
+    objects = collection(policy, namespace)
+    query = (("labelSelector", objects.selector or f"{OURS}nothing=nothing"), ("limit", "1"))
+    return Call("list", "GET", objects.path, query, accept=PARTIAL_LIST, timeout=20.0)
 
 
 def group_versions(policy: Policy) -> Call:
@@ -71,7 +61,7 @@ def get(policy: Policy, key: Key) -> Call:
 
 def create(policy: Policy, namespace: str, body: Json) -> Call:
     """Create an object."""
-    return Call("create", "POST", collection(policy, namespace), body=body)
+    return Call("create", "POST", collection(policy, namespace).path, body=body)
 
 
 def update(policy: Policy, key: Key, body: Json) -> Call:

@@ -10,7 +10,8 @@ from enum import StrEnum
 
 from crsyncer.core.answers import Answer, read
 from crsyncer.core.backoff import RETRY, Backoff, granted
-from crsyncer.core.model import Edition, Json, Key
+from crsyncer.core.calls import Collection
+from crsyncer.core.model import Json, Key, ObjectVersion
 
 _HASTY_SECONDS = 1.0
 _HASTY = Backoff(0.5, 30.0)
@@ -38,8 +39,8 @@ class Emit:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """A bookmark: nothing happened up to this resourceVersion."""
+class Bookmark:
+    """Nothing happened up to this resourceVersion."""
 
     resource_version: str
 
@@ -88,13 +89,15 @@ Step = Relist | Rewatch | Lost | Missing | Denied
 
 
 @dataclass(frozen=True, slots=True)
-class Anchor:
-    """The newest object that is known of a cluster, and the collection that shows it."""
+class Checkpoint:
+    """The newest object that is known of a collection: a server with the same history shows it again.
 
-    path: str
-    selector: str
-    uid: str
-    resource_version: str
+    Without an object the server refuses the version as too old, and names the oldest one that it remembers.
+    """
+
+    collection: Collection
+    uid: str = ""
+    resource_version: str = "2"
 
 
 class History(StrEnum):
@@ -114,17 +117,17 @@ class Replay:
     window: str = ""
 
 
-def read_replay(line: bytes, anchor: Anchor) -> Replay | Step | None:
-    """What a line proves of a watch that began just before the anchor's resourceVersion; None: nothing.
+def read_replay(line: bytes, checkpoint: Checkpoint) -> Replay | Step | None:
+    """What a line proves of a watch that began just before the checkpoint's resourceVersion; None: nothing.
 
     Revisions number the writes of a cluster, so the same history begins with the same object, and another cannot.
     """
     step = read_line(line)
     match step:
         case Emit(raw=raw, resource_version=version):
-            same = (version, raw["metadata"].get("uid")) == (anchor.resource_version, anchor.uid)
+            same = (version, raw["metadata"].get("uid")) == (checkpoint.resource_version, checkpoint.uid)
             return Replay(History.SAME if same else History.OTHER)
-        case Moved():
+        case Bookmark():
             return None
         case _:
             return unproven(step)
@@ -145,7 +148,7 @@ def unproven(step: Step) -> Replay | Step:
             return step
 
 
-def read_line(line: bytes) -> Emit | Moved | Step:
+def read_line(line: bytes) -> Emit | Bookmark | Step:
     """What one line of a watch says. A line that is not an event is as good as a broken connection."""
     try:
         event = json.loads(line)
@@ -156,7 +159,7 @@ def read_line(line: bytes) -> Emit | Moved | Step:
         if not isinstance(version, str) or not version:
             return Lost("a watch line without a resourceVersion")
         if kind == "BOOKMARK":
-            return Moved(version)
+            return Bookmark(version)
         return Emit(EventType(kind), raw, version)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return Lost("a watch line that is not an event")
@@ -189,7 +192,7 @@ def listed_at(body: Json) -> str:
     return version if "items" in body and isinstance(version, str) else ""
 
 
-def edition_of(raw: Json) -> Edition | None:
+def version_of(raw: Json) -> ObjectVersion | None:
     """Which version of which object some metadata is of; None where a server sent something else."""
     metadata = raw.get("metadata")
     if not isinstance(metadata, dict):
@@ -197,7 +200,15 @@ def edition_of(raw: Json) -> Edition | None:
     namespace = metadata.get("namespace") or ""
     name, uid, version = (metadata.get(part) for part in ("name", "uid", "resourceVersion"))
     texts = isinstance(namespace, str) and all(isinstance(text, str) and text for text in (name, uid, version))
-    return Edition(Key(namespace, str(name)), str(uid), str(version)) if texts else None
+    return ObjectVersion(Key(namespace, str(name)), str(uid), str(version)) if texts else None
+
+
+def newer(one: str, other: str) -> bool:
+    """Whether a resourceVersion is newer than another of the same cluster.
+
+    etcd and kine number their revisions with growing integers; anything else is never called newer.
+    """
+    return one.isdigit() and other.isdigit() and int(one) > int(other)
 
 
 def probe_wait(*, outage: float, failures: int, answered: bool, chance: float) -> float:

@@ -45,7 +45,7 @@ class Auditor:
         else. Raises SyncError when a side did not answer.
         """
         for informer in self._informer_set.informers:
-            if informer.listwatch.phase is Phase.WATCHING and not await informer.agrees():
+            if informer.listwatch.phase is Phase.WATCHING and not await informer.listwatch.paged_list.agrees():
                 log.warning("%s %s is not what the watch has shown", informer.side, self._cache.policy.resource)
                 await informer.listwatch.fresh_list("audit")
         self.verify(Priority.AUDIT)

@@ -21,11 +21,11 @@ from crsyncer.core.model import (
 )
 from crsyncer.core.policy import Policy
 from crsyncer.core.project import touched, view_of
+from crsyncer.core.watch import newer
 from crsyncer.ports import Store
+from crsyncer.runtime.collection_state import DISTRUSTED
 
 _GENERATIONS = 16
-DISTRUSTED = "0"
-"""Instead of the resourceVersion of what a side has to show again."""
 
 
 class Cache:
@@ -218,11 +218,6 @@ class Cache:
         """Whether upstream has acknowledged a status of ours that what is known of it does not show."""
         return key in self._unshown
 
-    def newest(self, side: Side) -> int:
-        """The highest resourceVersion that is known of a side's objects; 0: of none."""
-        versions = (view.resource_version for view in self.views[side].values())
-        return max((int(version) for version in versions if version.isdigit()), default=0)
-
     def distrust(self, side: Side) -> None:
         """The side may have gone back in time: any version it shows from now on is newer than what we know (S8.3)."""
         if side is self.policy.upstream:
@@ -261,11 +256,3 @@ class Cache:
 
 
 _EMPTY = Record()
-
-
-def newer(one: str, other: str) -> bool:
-    """Whether a resourceVersion is newer than another of the same cluster.
-
-    etcd and kine number their revisions with growing integers; anything else is never called newer.
-    """
-    return one.isdigit() and other.isdigit() and int(one) > int(other)

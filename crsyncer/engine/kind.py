@@ -17,12 +17,13 @@ from crsyncer.engine.cache import Cache
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.deletion_check import DeletionCheck
 from crsyncer.engine.deletion_holds import MANUAL, DeletionHolds
-from crsyncer.engine.informer import Informer, Rewind
+from crsyncer.engine.informer import Informer
 from crsyncer.engine.informer_set import InformerSet
 from crsyncer.engine.missing_kind import MissingKind
 from crsyncer.engine.outcomes import CHECK, CONTENT
 from crsyncer.engine.reconciler import Reconciler
 from crsyncer.engine.restores import Restores
+from crsyncer.runtime.collection_state import Rewind
 from crsyncer.runtime.dispatcher import Job
 
 log = logging.getLogger(__name__)
@@ -102,16 +103,16 @@ class Kind:
                 observer=context.observer,
                 watch_timeout=context.watch_timeout,
                 changed=self._changed,
-                overheard=self._overheard,
+                observed=self._observed,
                 freshness_changed=self._freshness_changed,
-                went_back=self._went_back,
+                rewound=self._rewound,
                 phase_changed=self._phase_changed,
             )
             for side in Side
             for namespace in places
         ]
         for side in Side:
-            if any(r.cursor() is None for r in self.on(side)):
+            if any(r.state.cursor() is None for r in self.on(side)):
                 self._restore.distrust(side)
 
     @property
@@ -243,7 +244,7 @@ class Kind:
             # The copy is out of reach: ask now whether it may be deleted, the cloud may be gone when it is back.
             self._context.dispatchers[self.policy.upstream].add(job._replace(half=CHECK), Priority.DELETION)
 
-    def _overheard(self, side: Side, key: Key, raw: Json, live: bool) -> None:
+    def _observed(self, side: Side, key: Key, raw: Json, live: bool) -> None:
         """Notice another agent that writes objects which only this robot writes: it has the same identity.
 
         Unfiltered kinds are not judged, because every robot writes their status.
@@ -297,7 +298,7 @@ class Kind:
         elif self.reconciler.outbox.unchecked and Freshness.STORED not in self._informer_set.freshnesses(downstream):
             self._informer_set.want(downstream, "outbox")
 
-    def _went_back(self, side: Side, how: Rewind) -> None:
+    def _rewound(self, side: Side, how: Rewind) -> None:
         self._restore.begin(side, how)
         if side is self.policy.upstream:
             self._missing_kind.served_check.forget()  # now that what the side lost is held for another reason

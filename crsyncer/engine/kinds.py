@@ -9,14 +9,15 @@ from dataclasses import replace
 
 from crsyncer.core import calls, object_calls
 from crsyncer.core.backoff import RETRY
-from crsyncer.core.model import Edition, Freshness, Json, Side
+from crsyncer.core.model import Cursor, Freshness, Json, Key, ObjectVersion, Side
 from crsyncer.core.pages import PageLimit
 from crsyncer.core.policy import SPEC_SOURCE, Policy, read_policy
-from crsyncer.core.watch import Anchor, EventType
+from crsyncer.core.watch import EventType, version_of
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.negotiation import Disagreement, negotiate, provisional, with_terms
 from crsyncer.errors import Unsure
+from crsyncer.runtime.collection_state import DISTRUSTED, CollectionState, Rewind
 from crsyncer.runtime.dispatcher import Job
 from crsyncer.runtime.listwatch import ListWatch, Phase
 
@@ -55,23 +56,19 @@ class Kinds:
         self._notice = context.noticed
         self._robot = robot
         self.namespaces = tuple(namespaces)
-        self._listed: set[str] = set()
         self._known = False
-        self._versions: dict[str, tuple[int, str]] = {}
-        """resourceVersion and uid of every CRD, annotated or not."""
-        self._version: str | None = None
-        self._identity: str | None = None
+        """Whether the CRDs have been listed."""
+        self.objects: dict[Key, ObjectVersion] = {}
+        """Every CRD, annotated or not."""
+        self.cursor: Cursor | None = None
         self._tasks = asyncio.TaskGroup()
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """Held by the life of each kind, so that the next one begins when the one before has ended."""
         self.listwatch = ListWatch(
-            context.connections[Side.ROBOT],
-            self,
+            CollectionState(context.connections[Side.ROBOT], calls.CRD_COLLECTION, handler=self),
             resume_check=context.resume_checks[Side.ROBOT],
-            path=calls.CRDS,
-            selector="",
             page=PageLimit(calls.CRD_PAGE),
-            single=None,
+            by_name=True,
             watch_timeout=context.watch_timeout,
         )
 
@@ -92,7 +89,7 @@ class Kinds:
         Kinds that were missing or forbidden are asked for only where there are no others: one may be back by now.
         """
         running = [row.kind for row in self.rows.values() if row.kind is not None]
-        known = [kind for kind in running if all(r.cursor() is not None for r in kind.on(side))]
+        known = [kind for kind in running if all(r.state.cursor() is not None for r in kind.on(side))]
         well = [kind for kind in known if all(r.listwatch.phase not in _LOST for r in kind.on(side))]
         namespace = next(iter(self.namespaces), "")
         lists = [
@@ -100,88 +97,40 @@ class Kinds:
         ]
         return [*lists, calls.VERSION if side is Side.CLOUD else calls.CRD_REVISION]
 
-    # The sink of the CRDs' list-watch
+    # The handler of the CRDs' list-watch. The cursor is kept in memory only: CRDs are few, and on the robot itself.
 
-    def cursor(self) -> str | None:
-        """Kept in memory only: the CRDs are few, and on the robot itself."""
-        return self._version if self._identity == self._context.connections[Side.ROBOT].cluster_identity else None
+    def admit(self, raw: Json, event_type: EventType | None) -> Key | None:  # noqa: ARG002
+        """The key of a CRD; None for an answer that is none."""
+        version = version_of(raw)
+        return version.key if version is not None else None
 
-    def newest(self) -> int:
-        """CRDs are never written."""
-        return 0
-
-    def moved(self, resource_version: str | None) -> None:
-        """Remember up to where the CRDs are known."""
-        self._version = resource_version
-        self._identity = self._context.connections[Side.ROBOT].cluster_identity
-
-    def anchor(self) -> Anchor | None:
-        """The newest CRD: they are all remembered by their versions."""
-        newest = max(self._versions.values(), default=None)
-        return Anchor(calls.CRDS, "", newest[1], str(newest[0])) if newest is not None else None
-
-    def copies(self) -> int:
-        """None is kept."""
-        return 0
-
-    def relisted(self, reason: str) -> None:
-        """Not counted: `status` counts the kinds' lists."""
-
-    def listing(self) -> None:
-        """Remember from here on what the list shows."""
-        self._listed = set()
-        self._versions.clear()
-
-    def has(self, edition: Edition, listed_at: str) -> bool:  # noqa: ARG002
-        """Never asked: nothing is kept."""
-        return False
-
-    def item(self, raw: Json, listed_at: str) -> None:  # noqa: ARG002
-        """A CRD, new or known."""
-        name = str(raw["metadata"]["name"])
-        self._listed.add(name)
-        self._note(name, raw)
-        self._show(name, raw)
-
-    def listed(self, resource_version: str, *, consistent: bool) -> None:  # noqa: ARG002
-        """CRDs that a consistent list does not show are gone."""
-        for name in [n for n in self.rows if n not in self._listed] if consistent else ():
-            self._remove(name)
-        self._known = True
-        self._tell()
-
-    def event(self, event_type: EventType, raw: Json) -> None:
-        """A CRD has changed."""
-        name = str(raw["metadata"]["name"])
-        if event_type is EventType.DELETED:
-            self._versions.pop(name, None)
-            self._remove(name)
+    def shown(self, key: Key, raw: Json, event_type: EventType | None) -> None:
+        """A CRD has changed, or a list shows it."""
+        version = version_of(raw)
+        if event_type is EventType.DELETED or version is None:
+            self.absent(key)
         else:
-            self._note(name, raw)
-            self._show(name, raw)
+            self.objects[key] = version
+            self._show(key.name, raw)
 
-    def resumed(self) -> None:
-        """Nothing to count: `status` counts the kinds' watches."""
+    def absent(self, key: Key) -> None:
+        """A CRD is gone."""
+        self.objects.pop(key, None)
+        self._remove(key.name)
 
     def freshness_changed(self, freshness: Freshness) -> None:
-        """Kinds stay as they are while the CRDs are out of sight."""
+        """Kinds stay as they are while the CRDs cannot be watched."""
+        self._known |= freshness is not Freshness.STORED
+        self._tell()
 
-    def went_back(self) -> None:
+    def rewound(self, how: Rewind) -> None:  # noqa: ARG002
         """The list that follows shows every CRD as it is now."""
+        self.objects = {key: replace(crd, resource_version=DISTRUSTED) for key, crd in self.objects.items()}
 
-    def rebooted(self) -> bool:
-        """The cursor is of this process, and so of this boot."""
-        return False
-
-    def noticed(self) -> None:
+    def phase_changed(self) -> None:
         """The phase of this watch is not shown."""
 
     # The kinds
-
-    def _note(self, name: str, raw: Json) -> None:
-        version = str(raw["metadata"]["resourceVersion"])
-        if version.isdigit():
-            self._versions[name] = int(version), str(raw["metadata"]["uid"])
 
     def _show(self, name: str, raw: Json) -> None:
         dying = "deletionTimestamp" in raw["metadata"]
@@ -305,7 +254,7 @@ class Kinds:
         if row.kind is None:
             return 0
         outbox = row.kind.reconciler.outbox.suspicions if row.policy.upstream is Side.CLOUD else 0
-        return outbox + sum(r.expiries for r in row.kind.on(Side.CLOUD))
+        return outbox + sum(r.state.expiries for r in row.kind.on(Side.CLOUD))
 
     def _missing(self, row: KindEntry) -> bool:
         watches = row.kind.on(Side.CLOUD) if row.kind is not None else []

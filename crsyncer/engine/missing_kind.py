@@ -91,7 +91,7 @@ class MissingKind:
         self._stale = True
         self._deletion_holds.vanish(())
         for informer in self._informer_set.on(self._policy.upstream):
-            informer.forget_cursor()
+            informer.state.forget_cursor()
         self._poke.set()
 
     def freshness_changed(self, side: Side) -> None:
@@ -109,9 +109,9 @@ class MissingKind:
             self._gap = self._deletion_holds.vanished
         if Freshness.STORED in found:
             self._resumed_at = None
-            self._resumes = {each.namespace: each.resumes for each in informers}
+            self._resumes = {each.namespace: each.state.resumes for each in informers}
         elif found == {Freshness.RESUMED}:
-            self._gap |= any(each.resumes <= self._resumes.get(each.namespace, 0) for each in informers)
+            self._gap |= any(each.state.resumes <= self._resumes.get(each.namespace, 0) for each in informers)
             self._resumed_at = None if self._gap else asyncio.get_running_loop().time()
 
     async def run(self) -> None:

@@ -7,9 +7,9 @@ from crsyncer.core.holds import Holds
 from crsyncer.core.model import Freshness, Key, Side
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.deletion_holds import RESTORED, DeletionHolds
-from crsyncer.engine.informer import Rewind
 from crsyncer.engine.informer_set import InformerSet
 from crsyncer.engine.reconciler import Reconciler
+from crsyncer.runtime.collection_state import Rewind
 
 log = logging.getLogger(__name__)
 

@@ -5,26 +5,25 @@ import contextlib
 import logging
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from enum import StrEnum
 from typing import Any, cast
 
 from crsyncer.core import calls
 from crsyncer.core.backoff import RETRY, UNSERVED, Backoff, spread
-from crsyncer.core.calls import Call
 from crsyncer.core.liveness import Progress
-from crsyncer.core.model import Freshness, Key
+from crsyncer.core.model import Freshness
 from crsyncer.core.pages import PageLimit
 from crsyncer.core.watch import (
-    Anchor,
+    Bookmark,
+    Checkpoint,
     Denied,
     Emit,
     Haste,
     History,
     Lost,
     Missing,
-    Moved,
     Relist,
     Replay,
     Rewatch,
@@ -33,10 +32,9 @@ from crsyncer.core.watch import (
     read_line,
 )
 from crsyncer.errors import NotAllowed, Refused, Unsure
-from crsyncer.runtime.connection import Connection
+from crsyncer.runtime.collection_state import CollectionState
 from crsyncer.runtime.paged_list import Listing, PagedList
-from crsyncer.runtime.resume_check import ResumeCheck, nothing
-from crsyncer.runtime.sink import Sink
+from crsyncer.runtime.resume_check import ResumeCheck
 from crsyncer.runtime.waits import first_of
 
 log = logging.getLogger(__name__)
@@ -67,31 +65,28 @@ class Phase(StrEnum):
 
 
 class ListWatch:
-    """Keeps a sink true, forever. `watch_timeout` is in seconds, for one watch; `single` is as of PagedList."""
+    """Keeps a collection known, forever. `watch_timeout` is in seconds, for one watch; `by_name` is as of PagedList."""
 
     def __init__(
         self,
-        connection: Connection,
-        sink: Sink,
+        state: CollectionState,
         *,
         resume_check: ResumeCheck,
-        path: str,
-        selector: str,
         page: PageLimit,
-        single: Callable[[Key], Call] | None,
+        by_name: bool,
         watch_timeout: int,
     ) -> None:
-        self.connection = connection
-        self.paged_list = PagedList(connection, sink, path=path, selector=selector, page=page, single=single)
+        self.connection = state.connection
+        self.paged_list = PagedList(state, page=page, by_name=by_name)
         self.phase = Phase.WAITING
         self.message = ""
         self.open_watch: Progress | None = None
         """The watch that is open; it moves with each line."""
         self.unwatched: float | None = None
         """Since when there is no watch, in event loop time, seconds; None: there is one, or none was tried yet."""
-        self._sink = sink
-        self._path = path
-        self._selector = selector
+        self._state = state
+        self._handler = state.handler
+        self._path = state.collection.path
         self._resume_check = resume_check
         self._watch_timeout = watch_timeout
         self._haste = Haste()
@@ -107,7 +102,7 @@ class ListWatch:
         """Whether the last watch was ended before its time: the next may be answered by another server."""
         self._just_listed = False
         """Whether the cursor comes from a list that no watch has followed yet."""
-        self._anchor: Anchor | None = None
+        self._checkpoint: Checkpoint | None = None
         """The newest object known when the cluster came into doubt: who has the same history shows it again."""
         self._window = ""
         """What the server remembers that the next list will be of, where its history is not proven."""
@@ -134,7 +129,7 @@ class ListWatch:
     async def run(self) -> None:
         """List and watch, forever."""
         loop = asyncio.get_running_loop()
-        self._anchor = self._sink.anchor()
+        self._checkpoint = self._state.checkpoint()
         while True:
             await self.connection.up.wait()
             self._opened_at = math.inf
@@ -144,10 +139,10 @@ class ListWatch:
             if self._ended_at - self._opened_at >= _STEADY_SECONDS:
                 self._failures = 0
             if not isinstance(step, Rewatch):
-                self._sink.freshness_changed(Freshness.STORED)
+                self._handler.freshness_changed(Freshness.STORED)
                 self._unsure = True
-            if self._anchor is None and (self._unsure or self._cut_short):
-                self._anchor = self._sink.anchor()  # now: what comes next may be of another history
+            if self._checkpoint is None and (self._unsure or self._cut_short):
+                self._checkpoint = self._state.checkpoint()  # now: what comes next may be of another history
             if isinstance(step, Lost | Missing | Denied):
                 self._settle(step)
             await self._obey(step)
@@ -198,7 +193,7 @@ class ListWatch:
                 if self._interrupt.is_set() or reason in _IN_DOUBT:
                     self._wanted = True  # the cursor stays: should the list fail, its turn comes again
                 else:
-                    self._sink.moved(None)
+                    self._state.set_cursor(None)
                 if not self._interrupt.is_set() and self._failures == 0 and reason in _EVERYBODYS:
                     await self._pause(random.uniform(0.0, _SPREAD_SECONDS))  # noqa: S311
                 if not self._interrupt.is_set():
@@ -231,7 +226,7 @@ class ListWatch:
             await self.connection.wait_probed(since=asyncio.get_running_loop().time())
             self._wanted = self.connection.revision == 0
         wanted, self._wanted = self._wanted or bool(self._awaiting), False
-        version = None if wanted else self._sink.cursor()
+        version = None if wanted else self._state.cursor()
         resumed = version is not None and not self._just_listed
         if version is not None and (self._unsure or self._cut_short):
             objection = await self._objection()
@@ -243,7 +238,7 @@ class ListWatch:
             if not isinstance(answer, Listing):
                 return answer
             version = answer.resource_version
-            if not known and self._sink.anchor() is None:
+            if not known and self._state.checkpoint() is None:
                 await self._learn_window()
         return await self._watch(version, resumed=resumed)
 
@@ -259,7 +254,7 @@ class ListWatch:
             return Relist(_UNVERIFIED)
         if self.connection.revision < known:
             return self._restored()
-        proof = await self._resume_check.ask(self._anchor or nothing(self._path, self._selector))
+        proof = await self._resume_check.ask(self._checkpoint or Checkpoint(self._state.collection))
         match proof:
             case Replay(history=History.SAME):
                 return self._rebooted()
@@ -274,28 +269,28 @@ class ListWatch:
 
     def _known(self) -> int:
         """Up to which revision this history is known: a consistent answer is never older."""
-        cursor = self._sink.cursor() or ""
-        return max(int(cursor) if cursor.isdigit() else 0, self._sink.newest())
+        cursor = self._state.cursor() or ""
+        return max(int(cursor) if cursor.isdigit() else 0, self._state.highest_version())
 
     async def _learn_window(self) -> None:
         """A collection in which nothing happens has no other proof than this, when it is to be resumed some day."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LEARN_SECONDS):
-                answer = await self._resume_check.ask(nothing(self._path, self._selector))
+                answer = await self._resume_check.ask(Checkpoint(self._state.collection))
                 if isinstance(answer, Replay):
                     self._resume_check.accept(self._path, answer.window)
 
     def _rebooted(self) -> Relist | None:
-        return Relist("rebooted") if self._sink.rebooted() else None
+        return Relist("rebooted") if self._state.rebooted() else None
 
     def _restored(self) -> Relist:
-        self._sink.went_back()
+        self._state.restored()
         return Relist("restored")
 
     async def _list(self) -> Listing | Step:
         self._set(Phase.LISTING, "")
         if not self.paged_list.goes_on:
-            self._sink.relisted(self._reason)
+            self._state.list_wanted(self._reason)
             self._known_before = self._known()
         listing = await self.paged_list.deliver()
         if not isinstance(listing, Listing):
@@ -303,23 +298,23 @@ class ListWatch:
         version = listing.resource_version
         if version.isdigit() and int(version) < self._known_before:
             return self._restored()  # since it was last asked, or by a list that nothing else came before
-        self._sink.listed(version, consistent=listing.consistent)
-        self._sink.moved(version)
+        self._state.list_ends(version, consistent=listing.consistent)
+        self._state.set_cursor(version)
         self._just_listed = True
-        self._anchor = None
+        self._checkpoint = None
         self._cut_short = False
         self._inconsistent = 0 if listing.consistent else self._inconsistent + 1
         self._unsure = not listing.consistent  # the watch covers what it can: what is absent, a later list shows
         if listing.consistent:
             self._resume_check.accept(self._path, self._window)
             self._window = ""
-            self._sink.freshness_changed(Freshness.CONFIRMED)
+            self._handler.freshness_changed(Freshness.CONFIRMED)
             self._settle(None)
         return listing
 
     async def _watch(self, version: str, *, resumed: bool) -> Step:
         seconds = round(self._watch_timeout * random.uniform(0.8, 1.6))  # noqa: S311
-        call = calls.watch(self._path, self._selector, resource_version=version, timeout_seconds=seconds)
+        call = calls.watch(self._state.collection, resource_version=version, timeout_seconds=seconds)
         started = asyncio.get_running_loop().time()
         events = 0
         name = f"the {self.connection.name}'s watch of {self._path}"
@@ -335,11 +330,11 @@ class ListWatch:
                     self.open_watch = replace(self.open_watch, since=self.connection.moved_at)
                     event = read_line(line)
                     match event:
-                        case Moved(resource_version=version):
-                            self._sink.moved(version)
+                        case Bookmark(resource_version=version):
+                            self._state.set_cursor(version)
                         case Emit(type=event_type, raw=raw, resource_version=version):
-                            self._sink.event(event_type, raw)
-                            self._sink.moved(version)
+                            self._state.watch_shows(event_type, raw)
+                            self._state.set_cursor(version)
                             events += 1
                         case _:
                             return event
@@ -354,10 +349,10 @@ class ListWatch:
         self._opened_at = asyncio.get_running_loop().time()
         self.connection.heard()
         if resumed:
-            self._sink.resumed()
+            self._state.watch_resumes()
         if self._unsure:  # also where the connection was lost between a list and its first watch
-            self._sink.freshness_changed(Freshness.RESUMED)
-        self._anchor = None
+            self._handler.freshness_changed(Freshness.RESUMED)
+        self._checkpoint = None
         self._unsure = self._cut_short = self._just_listed = False
         self.paged_list.begin_anew()
         self._set(Phase.WATCHING, "")
@@ -385,7 +380,7 @@ class ListWatch:
             self.phase, self.message = phase, message
             watched = phase is Phase.WATCHING
             self.unwatched = None if watched else self.unwatched or asyncio.get_running_loop().time()
-            self._sink.noticed()
+            self._handler.phase_changed()
 
     async def _back_off(self, needed: bool, backoff: Backoff = RETRY) -> None:
         if needed:

@@ -26,14 +26,12 @@ from dataclasses import dataclass
 from crsyncer.core import calls
 from crsyncer.core.answers import says_nothing
 from crsyncer.core.backoff import RETRY, granted, spread
-from crsyncer.core.calls import Call
-from crsyncer.core.model import Json, Key
+from crsyncer.core.model import Json, Key, ObjectVersion
 from crsyncer.core.pages import PageLimit
-from crsyncer.core.watch import Lost, Step, edition_of, listed_at, read_answer
+from crsyncer.core.watch import Lost, Step, listed_at, newer, read_answer, version_of
 from crsyncer.errors import TooLarge, Unsure
 from crsyncer.ports import Reply
-from crsyncer.runtime.connection import Connection
-from crsyncer.runtime.sink import Sink
+from crsyncer.runtime.collection_state import CollectionState
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +41,8 @@ _SINGLES = 64
 _AT_ONCE = 4
 _TRIES = 6
 """Times in a row that one page of a list may fail before the list is given up."""
+_LATE_SECONDS = 5.0
+"""How far a watch may be behind a list."""
 _DIGEST_PAGE = 500
 """Objects on the first page of a digest: above 128 KiB, so that it is compressed."""
 
@@ -72,24 +72,14 @@ _WHOLE = _Rest()
 
 
 class PagedList:
-    """Lists one collection into a sink. `single` makes the request for one object; None: there is no such request."""
+    """Lists one collection. `by_name`: its objects may also be listed one by one, by name."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        sink: Sink,
-        *,
-        path: str,
-        selector: str,
-        page: PageLimit,
-        single: Callable[[Key], Call] | None,
-    ) -> None:
-        self._connection = connection
-        self._sink = sink
-        self._path = path
-        self._selector = selector
+    def __init__(self, state: CollectionState, *, page: PageLimit, by_name: bool) -> None:
+        self._state = state
+        self._connection = state.connection
+        self._collection = state.collection
         self._limits = {calls.JSON: page, calls.PARTIAL_LIST: PageLimit(_DIGEST_PAGE)}
-        self._single = single
+        self._by_name = by_name
         self._rest = _WHOLE
         """What was left of the last list of whole objects when its connection was lost."""
 
@@ -103,17 +93,46 @@ class PagedList:
         self._rest = _WHOLE
 
     async def deliver(self) -> Listing | Step:
-        """Show the sink everything that it does not have; what stood in the way, if anything.
+        """Show everything that is not known; what stood in the way, if anything.
 
         Raises Unsure when there was no answer.
         """
         if not self.goes_on:
-            found = await self._by_digest() if self._sink.copies() >= _WORTH_A_DIGEST else None
+            found = await self._by_digest() if self._state.comparable() >= _WORTH_A_DIGEST else None
             if found is not None:
                 return found
-            self._sink.listing()
+            self._state.list_begins()
             self.begin_anew()
-        return await self.read(calls.JSON, lambda raw, _, version: self._sink.item(raw, version), self._rest)
+        return await self.read(calls.JSON, lambda raw, _, version: self._state.list_shows(raw, version), self._rest)
+
+    async def agrees(self) -> bool:
+        """Whether a digest shows just what is known: taken beside the watch, which goes on.
+
+        Raises Unsure when there was no answer, or no list.
+        """
+        state = self._state
+        shown: set[Key] = set()
+        odd: list[ObjectVersion] = []
+
+        def take(raw: Json, _whole: bool, _listed_at: str) -> None:
+            version = version_of(raw)
+            if version is not None:
+                shown.add(version.key)
+                if not state.knows(version):
+                    odd.append(version)
+
+        listing = await self.read(calls.PARTIAL_LIST, take)
+        if not isinstance(listing, Listing) or not listing.consistent:
+            raise Unsure(f"the {self._connection.name} did not list {self._collection.path} in time")
+        listed_at = listing.resource_version
+        if not odd and not state.missing(shown, listed_at):
+            return True
+        await asyncio.sleep(_LATE_SECONDS)
+        objects = state.handler.objects
+        return not state.missing(shown, listed_at) and all(
+            state.knows(version) or (version.key in objects and newer(objects[version.key].resource_version, listed_at))
+            for version in odd
+        )
 
     async def read(self, accept: str, take: Take, rest: _Rest = _WHOLE) -> Listing | Step:
         """Hand every object of a list to `take`, page by page; or the step to take when it was refused.
@@ -124,7 +143,9 @@ class PagedList:
         while True:
             reply = await self._page(accept, resume)
             if reply.status == 410 and (token := _offered(reply)) not in ("", resume):
-                log.info("the list of %s takes longer than the server keeps its state: it goes on", self._path)
+                log.info(
+                    "the list of %s takes longer than the server keeps its state: it goes on", self._collection.path
+                )
                 resume, consistent = token, False
                 continue
             if reply.status != 200:
@@ -149,7 +170,7 @@ class PagedList:
         loop, limit = asyncio.get_running_loop(), self._limits[accept]
         failures = 0
         while True:
-            call = calls.list_page(self._path, self._selector, limit=limit.limit, resume=resume, accept=accept)
+            call = calls.list_page(self._collection, limit=limit.limit, resume=resume, accept=accept)
             began = loop.time()
             wait = 0.0
             try:
@@ -184,31 +205,31 @@ class PagedList:
             nonlocal shown
             shown += 1
             if whole:
-                self._sink.item(raw, version)
+                self._state.list_shows(raw, version)
                 return
-            edition = edition_of(raw)
-            if edition is None or not self._sink.has(edition, version):
-                changed.append(edition.key if edition is not None else None)
+            found = version_of(raw)
+            if found is None or not self._state.is_current(found, version):
+                changed.append(found.key if found is not None else None)
 
-        self._sink.listing()
-        found = await self.read(calls.PARTIAL_LIST, take)
-        if not isinstance(found, Listing) or not changed:
-            return found
+        self._state.list_begins()
+        listing = await self.read(calls.PARTIAL_LIST, take)
+        if not isinstance(listing, Listing) or not changed:
+            return listing
         keys = [key for key in changed if key is not None]
-        if self._single is None or len(keys) < len(changed) or len(keys) > min(_SINGLES, shown // 4):
+        if not self._by_name or len(keys) < len(changed) or len(keys) > min(_SINGLES, shown // 4):
             return None
-        return found if await self._fetch(self._single, keys) else None
+        return listing if await self._fetch(keys) else None
 
-    async def _fetch(self, single: Callable[[Key], Call], keys: list[Key]) -> bool:
+    async def _fetch(self, keys: list[Key]) -> bool:
         """Fetch some objects; False when that is refused. What is gone by now, the watch will say."""
         for start in range(0, len(keys), _AT_ONCE):
-            wanted = [single(key) for key in keys[start : start + _AT_ONCE]]
+            wanted = [calls.list_one(self._collection, key) for key in keys[start : start + _AT_ONCE]]
             for reply in await asyncio.gather(*(self._connection.request(call) for call in wanted)):
                 version = listed_at(reply.body)
                 if reply.status != 200 or not version:
                     return False
                 for raw in reply.body["items"] or []:
-                    self._sink.item(raw, version)
+                    self._state.list_shows(raw, version)
         return True
 
 

@@ -13,7 +13,7 @@ of objects (measured), and a connection.
 import asyncio
 
 from crsyncer.core import calls
-from crsyncer.core.watch import Anchor, History, Lost, Replay, Step, read_answer, read_replay, unproven
+from crsyncer.core.watch import Checkpoint, History, Lost, Replay, Step, read_answer, read_replay, unproven
 from crsyncer.errors import Unsure
 from crsyncer.ports import MetaStore
 from crsyncer.runtime.connection import Connection
@@ -23,15 +23,10 @@ _WINDOWS = 4
 """How many API servers behind one address are distinguished."""
 
 
-def nothing(path: str, selector: str) -> Anchor:
-    """The anchor of a collection without objects: the server refuses it as too old, and names its window."""
-    return Anchor(path, selector, uid="", resource_version="2")
-
-
 class ResumeCheck:
     """Asks one side to prove its history.
 
-    If the server has forgotten the anchor, nothing is proven and the kind is listed (a digest). The oldest revision
+    If the server has forgotten the checkpoint, nothing is proven and the kind is listed (a digest). The oldest revision
     that the server then remembers is noted (`accept`), so that a quiet kind is listed once per start of an API
     server and not once per flap (`accepts`): a restore always comes with a start.
     """
@@ -40,8 +35,8 @@ class ResumeCheck:
         self._connection = connection
         self._store = store
 
-    async def ask(self, anchor: Anchor) -> Replay | Step:
-        """Whether the history is that of an object, or of `nothing`; or the step to take when that was not answered.
+    async def ask(self, checkpoint: Checkpoint) -> Replay | Step:
+        """Whether the history is that of a checkpoint; or the step to take when that was not answered.
 
         Asks twice before silence counts as an answer: a server that starts may need a moment to catch up. The second
         wait is longer than the way to the server and back: a server that shuts down ends every watch at once, and on a
@@ -49,13 +44,15 @@ class ResumeCheck:
         """
         for seconds in calls.REPLAY_SECONDS:
             try:
-                answer = await self._replay(anchor, seconds)
+                answer = await self._replay(checkpoint, seconds)
             except Unsure as error:
                 return Lost(str(error))
             if answer is not None:
                 break
         found = answer or Replay(History.OTHER)
-        return Replay(History.UNKNOWN) if not anchor.uid and isinstance(found, Replay) and not found.window else found
+        return (
+            Replay(History.UNKNOWN) if not checkpoint.uid and isinstance(found, Replay) and not found.window else found
+        )
 
     def accepts(self, path: str, window: str) -> bool:
         """Whether a collection has been listed since the server that remembers just this much was started."""
@@ -72,11 +69,11 @@ class ResumeCheck:
     def _name(self, path: str) -> str:
         return f"windows:{self._connection.name}:{path}"
 
-    async def _replay(self, anchor: Anchor, seconds: int) -> Replay | Step | None:
+    async def _replay(self, checkpoint: Checkpoint, seconds: int) -> Replay | Step | None:
         """What the server repeats; None: it had its time, and repeated nothing."""
         loop = asyncio.get_running_loop()
-        before = str(int(anchor.resource_version) - 1)
-        call = calls.replay(anchor.path, anchor.selector, before=before, seconds=seconds)
+        before = str(int(checkpoint.resource_version) - 1)
+        call = calls.replay(checkpoint.collection, before=before, seconds=seconds)
         started = loop.time()
         async with self._connection.cluster.watch(call, read_timeout=_PATIENCE_SECONDS) as stream:
             if stream.reply is not None:
@@ -84,7 +81,7 @@ class ResumeCheck:
                 return unproven(read_answer(reply.status, reply.body, retry_after=reply.retry_after))
             async for line in stream.lines():
                 self._connection.heard()
-                found = read_replay(line, anchor)
+                found = read_replay(line, checkpoint)
                 if found is not None:
                     return found
         # The events come in order, and before the end: a slow line makes this later, but not otherwise.

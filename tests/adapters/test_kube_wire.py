@@ -13,7 +13,7 @@ import pytest
 
 from crsyncer import __version__
 from crsyncer.adapters.kube import Exchange, KubeCluster
-from crsyncer.core.calls import Call, list_page
+from crsyncer.core.calls import Call, Collection, list_page
 from crsyncer.core.text import NOT_YET_VALID
 from crsyncer.errors import Never, TooLarge, Unsure
 from tests.adapters.kube_server import (
@@ -161,7 +161,7 @@ async def test_S9_4_a_page_that_is_too_large_is_not_read_to_its_end(reach: Reach
     page = answer(b'{"metadata": {}, "items": ["' + b"x" * (5 << 20) + b'"]}')
     async with reach(always(page)) as (cluster, _):
         with pytest.raises(TooLarge, match="larger than 4 MiB"):
-            await cluster.request(list_page("/apis/g.example.com/v1/goals", "", limit=500))
+            await cluster.request(list_page(Collection("g.example.com", "v1", "goals"), limit=500))
 
 
 async def test_S9_4_a_page_that_comes_slowly_is_waited_for_and_one_that_stalls_is_not(reach: Reach) -> None:

@@ -17,6 +17,7 @@ GOALS = "/apis/lab.example.com/v1/goals"
 IN_DEFAULT = "/apis/lab.example.com/v1/namespaces/default/goals"
 SELECTOR = "cloudrobotics.com/robot-name=robot-1"
 WHOLE, SUBTREE = policy(), policy(subtree="robot")
+FILTERED, UNFILTERED = (object_calls.collection(policy(filtered=filtered), "") for filtered in (True, False))
 
 
 def patched(raw: Json, operations: list[Json]) -> Json | None:
@@ -164,10 +165,10 @@ def test_S1_7_objects_without_a_namespace_have_none_in_paths_and_guards():
 
 
 def test_S2_1_filtered_lists_and_watches_have_the_one_selector_that_gateways_accept():
-    page = calls.list_page(GOALS, SELECTOR, limit=500)
+    page = calls.list_page(FILTERED, limit=500)
     assert page.query == (("labelSelector", SELECTOR), ("limit", "500"))
-    assert calls.list_page(GOALS, SELECTOR, limit=500, resume="x").query[2:] == (("continue", "x"),)
-    watch = dict(calls.watch(GOALS, SELECTOR, resource_version="7", timeout_seconds=300).query)
+    assert calls.list_page(FILTERED, limit=500, resume="x").query[2:] == (("continue", "x"),)
+    watch = dict(calls.watch(FILTERED, resource_version="7", timeout_seconds=300).query)
     assert watch == {
         "labelSelector": SELECTOR,
         "watch": "true",
@@ -175,8 +176,8 @@ def test_S2_1_filtered_lists_and_watches_have_the_one_selector_that_gateways_acc
         "allowWatchBookmarks": "true",
         "timeoutSeconds": "300",
     }
-    assert "labelSelector" not in dict(calls.list_page(GOALS, "", limit=1).query)
-    assert "labelSelector" not in dict(calls.watch(GOALS, "", resource_version="7", timeout_seconds=1).query)
+    assert "labelSelector" not in dict(calls.list_page(UNFILTERED, limit=1).query)
+    assert "labelSelector" not in dict(calls.watch(UNFILTERED, resource_version="7", timeout_seconds=1).query)
 
 
 def test_S8_2_the_cheapest_list_matches_nothing_or_takes_the_one_selector_and_one_object():
@@ -230,17 +231,17 @@ def test_S9_5_requests_about_a_kind_are_alike_whichever_object_and_namespace(cal
 
 
 def test_S9_4_one_object_is_listed_by_its_name_in_its_namespace():
-    assert object_calls.single(WHOLE, KEY) == Call("list", "GET", IN_DEFAULT, (("fieldSelector", "metadata.name=a"),))
-    labelled = object_calls.single(policy(filtered=True), KEY)
+    assert calls.list_one(UNFILTERED, KEY) == Call("list", "GET", IN_DEFAULT, (("fieldSelector", "metadata.name=a"),))
+    labelled = calls.list_one(FILTERED, KEY)
     assert labelled.query == (("labelSelector", SELECTOR), ("fieldSelector", "metadata.name=a"))
 
 
 def test_S8_2_a_replay_is_a_short_watch_of_metadata():
-    call = calls.replay(GOALS, SELECTOR, before="6", seconds=1)
+    call = calls.replay(FILTERED, before="6", seconds=1)
     assert call.query[0] == ("labelSelector", SELECTOR)
     assert dict(call.query)["resourceVersion"] == "6"
     assert call.accept == calls.PARTIAL
-    assert calls.replay(GOALS, "", before="6", seconds=1).query == call.query[1:]
+    assert calls.replay(UNFILTERED, before="6", seconds=1).query == call.query[1:]
 
 
 def test_S8_1_of_a_crd_only_the_metadata_is_asked():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.model import Edition, Key, Side, Stamp
+from crsyncer.core.model import Key, ObjectVersion, Side, Stamp
 from crsyncer.core.policy import OURS, ROBOT_LABEL, SYNCER
 from crsyncer.core.project import (
     APPLIED,
@@ -22,7 +22,7 @@ from crsyncer.core.project import (
     touched,
     view_of,
 )
-from crsyncer.core.watch import edition_of
+from crsyncer.core.watch import version_of
 from tests.core.builders import (
     ROBOT_NAME,
     copy_of,
@@ -344,14 +344,14 @@ def test_threat_28_no_object_makes_the_objection_itself_fail(raw, kind):
 
 def test_S9_4_a_digest_names_the_version_of_each_object():
     metadata = {"namespace": "default", "name": "a", "uid": "u-1", "resourceVersion": "7"}
-    assert edition_of({"metadata": metadata}) == Edition(Key("default", "a"), "u-1", "7")
+    assert version_of({"metadata": metadata}) == ObjectVersion(Key("default", "a"), "u-1", "7")
     del metadata["namespace"]
-    assert edition_of({"metadata": metadata}) == Edition(Key("", "a"), "u-1", "7")
+    assert version_of({"metadata": metadata}) == ObjectVersion(Key("", "a"), "u-1", "7")
 
 
 @pytest.mark.parametrize("metadata", [None, [], {}, {"name": "a", "uid": "u"}, {"name": 1, "uid": "u"}])
 def test_S9_4_what_is_no_metadata_names_no_version(metadata):
-    assert edition_of({"metadata": metadata}) is None
+    assert version_of({"metadata": metadata}) is None
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from crsyncer.core.calls import Collection
 from crsyncer.core.watch import (
-    Anchor,
+    Bookmark,
+    Checkpoint,
     Denied,
     Emit,
     EventType,
@@ -15,7 +17,6 @@ from crsyncer.core.watch import (
     History,
     Lost,
     Missing,
-    Moved,
     Relist,
     Replay,
     Rewatch,
@@ -61,7 +62,7 @@ wilder = st.one_of(json_values, st.floats(), st.just(10**400), st.sampled_from([
 @example("ERROR", {"code": 410.0})
 @example([], {"metadata": {"resourceVersion": "1"}})
 def test_S9_2_no_event_makes_reading_a_line_fail(event_type, raw):
-    assert isinstance(read_line(line(event_type, raw)), (*STEPS, Moved, Emit))
+    assert isinstance(read_line(line(event_type, raw)), (*STEPS, Bookmark, Emit))
 
 
 @some
@@ -74,7 +75,7 @@ def test_S9_2_a_line_that_is_cut_anywhere_is_a_lost_connection_and_no_event(even
 
 
 def test_S6_2_a_bookmark_moves_the_cursor_and_is_no_event():
-    assert read_line(line("BOOKMARK", {"metadata": {"resourceVersion": "77"}})) == Moved("77")
+    assert read_line(line("BOOKMARK", {"metadata": {"resourceVersion": "77"}})) == Bookmark("77")
 
 
 @pytest.mark.parametrize("metadata", [{}, {"resourceVersion": ""}, {"resourceVersion": 7}, {"resourceVersion": None}])
@@ -159,7 +160,7 @@ def test_S9_2_a_server_that_keeps_closing_is_asked_more_and_more_slowly():
     assert haste.ended(lived_seconds=1.0, events=0) == Rewatch(0.0)
 
 
-ANCHOR = Anchor("/apis/lab.example.com/v1/goals", "", "u-1", "7")
+CHECKPOINT = Checkpoint(Collection("lab.example.com", "v1", "goals"), "u-1", "7")
 
 
 @pytest.mark.parametrize(
@@ -174,17 +175,17 @@ ANCHOR = Anchor("/apis/lab.example.com/v1/goals", "", "u-1", "7")
 )
 def test_S8_2_the_same_history_begins_with_the_same_object_at_the_same_revision(uid, version, history):
     shown = line("MODIFIED", {"metadata": {"uid": uid, "resourceVersion": version}})
-    assert read_replay(shown, ANCHOR) == Replay(history)
+    assert read_replay(shown, CHECKPOINT) == Replay(history)
 
 
 def test_S8_2_a_bookmark_proves_nothing_of_a_history():
-    assert read_replay(line("BOOKMARK", {"metadata": {"resourceVersion": "9"}}), ANCHOR) is None
+    assert read_replay(line("BOOKMARK", {"metadata": {"resourceVersion": "9"}}), CHECKPOINT) is None
 
 
 def test_S8_2_what_a_server_has_forgotten_it_says():
     gone = error(code=410, message="too old resource version: 6 (205)")
-    assert read_replay(gone, ANCHOR) == Replay(History.UNKNOWN, "205")
-    assert read_replay(error(code=410, message="gone"), ANCHOR) == Replay(History.UNKNOWN)
+    assert read_replay(gone, CHECKPOINT) == Replay(History.UNKNOWN, "205")
+    assert read_replay(error(code=410, message="gone"), CHECKPOINT) == Replay(History.UNKNOWN)
     too_old = read_answer(410, {"message": "too old resource version: 6 (205)"})
     assert unproven(too_old) == Replay(History.UNKNOWN, "205")
 
@@ -193,7 +194,7 @@ def test_S8_2_S9_2_a_collection_that_keeps_us_out_is_no_reason_for_a_list():
     assert unproven(Denied(401, "who?")) == Lost("who?")
     for step in (Missing(), Denied(403, "no"), Rewatch(2.0)):
         assert unproven(step) == step
-    assert read_replay(b"<html>", ANCHOR) == Lost("a watch line that is not an event")
+    assert read_replay(b"<html>", CHECKPOINT) == Lost("a watch line that is not an event")
 
 
 @pytest.mark.parametrize(

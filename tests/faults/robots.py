@@ -72,9 +72,9 @@ class Robot:
             observer=tally,
             watch_timeout=_WATCH_TIMEOUT,
             changed=self._changed,
-            overheard=lambda _side, _key, _raw, _live: None,
+            observed=lambda _side, _key, _raw, _live: None,
             freshness_changed=lambda _side, _namespace: None,
-            went_back=lambda _side, _how: None,
+            rewound=lambda _side, _how: None,
             phase_changed=lambda: None,
         )
 
@@ -83,7 +83,7 @@ class Robot:
         return self.reflector.listwatch.phase is Phase.WATCHING
 
     def _probe(self) -> list[Call]:
-        kinds = [] if self.reflector.cursor() is None else [object_calls.revision(self._policy, "")]
+        kinds = [] if self.reflector.state.cursor() is None else [object_calls.revision(self._policy, "")]
         return [*kinds, calls.VERSION]
 
     def _changed(self, _side: Side, _key: Key, _type: EventType, raw: Json | None) -> None:
@@ -108,8 +108,8 @@ class Crowd:
         return {
             "watching": sum(robot.reflector.listwatch.phase is Phase.WATCHING for robot in self.robots),
             "seen": [robot.seen[step] for robot in self.robots if step in robot.seen],
-            "relists": sum(robot.reflector.relists for robot in self.robots),
-            "resumes": sum(robot.reflector.resumes for robot in self.robots),
+            "relists": sum(robot.reflector.state.relists for robot in self.robots),
+            "resumes": sum(robot.reflector.state.resumes for robot in self.robots),
             "requests": self._requests,
         }
 

@@ -6,7 +6,6 @@ from crsyncer.core.queue import WorkQueue
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.deletion_check import DeletionCheck
 from crsyncer.engine.deletion_holds import DeletionHolds
-from crsyncer.engine.informer import Informer
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.kinds import Kinds
 from crsyncer.engine.missing_kind import MissingKind
@@ -15,6 +14,7 @@ from crsyncer.engine.restores import Restores
 from crsyncer.engine.served_check import ServedCheck
 from crsyncer.engine.writer import Writer
 from crsyncer.runtime import paged_list
+from crsyncer.runtime.collection_state import CollectionState
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.dispatcher import Dispatcher
 from crsyncer.runtime.listwatch import ListWatch
@@ -215,8 +215,8 @@ MUTANTS = (
     Mutant(
         "the cursor runs ahead of its data",
         ListWatch._watch,
-        "self._sink.event(event_type, raw)\n                        self._sink.moved(version)",
-        "self._sink.moved(version)\n                        self._sink.event(event_type, raw)",
+        "self._state.watch_shows(event_type, raw)\n                        self._state.set_cursor(version)",
+        "self._state.set_cursor(version)\n                        self._state.watch_shows(event_type, raw)",
         noticed_by="S6_1",
     ),
     Mutant(
@@ -293,9 +293,9 @@ MUTANTS = (
     ),
     Mutant(
         "where a list ended is not remembered with it",
-        Informer.moved,
-        "self._cache.set_cursor(self.side, self.namespace, cursor)",
-        'self._cache.set_cursor(self.side, self.namespace, cursor and replace(cursor, resource_version="1"))',
+        CollectionState.set_cursor,
+        "else self._cursor(resource_version)",
+        'else self._cursor("1")',
         noticed_by="S7_1",
     ),
     Mutant(

@@ -160,8 +160,8 @@ MUTANTS = (
     Mutant(
         "a watch asks for everybody's objects",
         calls.watch,
-        "if selector:",
-        "if False:",
+        "collection.query(",
+        'replace(collection, selector="").query(',
         noticed_by="S2_1_filtered",
     ),
     Mutant(

@@ -1,13 +1,13 @@
 """Deliberate defects against the rules of section S8: restores, rebuilds, the wrong cluster."""
 
 from crsyncer.console.control import ControlCommands
-from crsyncer.engine.informer import Informer
+from crsyncer.runtime.collection_state import CollectionState
 from tests.model.mutant import Mutant
 
 MUTANTS = (
     Mutant(
         "what a list shows and nobody has seen is taken for new, whatever its version",
-        Informer._compare,
+        CollectionState._compare,
         "odd = covered and",
         "odd = False and",
         noticed_by="S8_3_an_object_that_a_restore",
@@ -15,7 +15,7 @@ MUTANTS = (
     Mutant(
         "a cluster that was accepted is remembered by cursors alone",
         ControlCommands._accept,
-        "informer.rebuilt()",
+        "informer.state.rebuilt()",
         "pass",
         noticed_by="S5_5c_an_accepted",
     ),

@@ -168,7 +168,10 @@ class World:
                 return False
             for informer in kind.informers:
                 newest = self.planes[informer.side].newest(kind.policy.plural)
-                if int(informer.cursor() or 0) < newest or informer.listwatch.phase in (Phase.WAITING, Phase.LISTING):
+                if int(informer.state.cursor() or 0) < newest or informer.listwatch.phase in (
+                    Phase.WAITING,
+                    Phase.LISTING,
+                ):
                     return False
         return True
 

@@ -1,0 +1,283 @@
+"""What is known of one collection: its cursor, whether that still holds, and which objects a list does not show."""
+
+import logging
+from collections.abc import Collection as Items
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from enum import Enum
+from typing import Protocol
+
+from crsyncer.core.calls import Collection
+from crsyncer.core.model import Cursor, Freshness, Json, Key, ObjectVersion
+from crsyncer.core.watch import Checkpoint, EventType, newer
+from crsyncer.ports import Observer
+from crsyncer.runtime.connection import Connection
+
+log = logging.getLogger(__name__)
+
+DISTRUSTED = "0"
+"""Instead of the resourceVersion of an object that the server has to show again."""
+_FIRST_VERSION = 2
+"""A watch from version 0 would be one from anywhere."""
+
+
+class Rewind(Enum):
+    """Why a server may show less than is known, or older things."""
+
+    REBOOTED = "its machine booted, and may have lost its last writes"
+    RESTORED = "it is older than our cursor"
+    REBUILT = "it is another cluster, and somebody has accepted it"
+
+
+class Known(Protocol):
+    """An object as far as a list-watch has to know it."""
+
+    @property
+    def uid(self) -> str:
+        """Its uid."""
+        ...
+
+    @property
+    def resource_version(self) -> str:
+        """The newest version of it that is known; DISTRUSTED: any that comes is newer."""
+        ...
+
+
+class Handler(Protocol):
+    """Keeps the objects and the cursor of a collection, and reacts to changes, in the server's order."""
+
+    cursor: Cursor | None
+    """Up to where events are in `objects`; kept together with them."""
+
+    @property
+    def objects(self) -> Mapping[Key, Known]:
+        """The objects that are known, maybe those of other namespaces too."""
+        ...
+
+    def admit(self, raw: Json, event_type: EventType | None) -> Key | None:
+        """The key of an object that a watch or (None) a list is about to show; None for one to ignore."""
+        ...
+
+    def shown(self, key: Key, raw: Json, event_type: EventType | None) -> None:
+        """A watch shows that an object was added, changed or deleted; None: a list shows the object."""
+        ...
+
+    def absent(self, key: Key) -> None:
+        """A consistent list does not show a known object."""
+        ...
+
+    def freshness_changed(self, freshness: Freshness) -> None:
+        """What is known of the collection is fresher now, or less fresh."""
+        ...
+
+    def rewound(self, how: Rewind) -> None:
+        """Whatever the server shows from now on counts as newer: every known version becomes DISTRUSTED."""
+        ...
+
+    def phase_changed(self) -> None:
+        """The list-watch has another phase, or another message."""
+        ...
+
+
+class CollectionState:
+    """The bookkeeping of one list-watch. `projection`: everything else that decides what is kept of an object."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        collection: Collection,
+        *,
+        handler: Handler,
+        projection: str = "",
+        observer: Observer | None = None,
+    ) -> None:
+        self.connection = connection
+        self.collection = collection
+        self.handler = handler
+        self.relists = 0
+        self.expiries = 0
+        """Lists because the server has no history any more: it, or the CRD, was started anew or changed."""
+        self.resumes = 0
+        self._projection = projection
+        self._observer = observer
+        cursor = handler.cursor
+        self._seen = ("", "") if cursor is None else (cursor.seen_uid, cursor.seen_version)
+        """uid and resourceVersion of the last event's object; empty: none in this history."""
+        self._listed: set[Key] = set()
+        self._comparable = self.cursor() is not None
+        """Whether the known objects are of this very collection, so that a digest may show the same."""
+
+    # The cursor
+
+    def cursor(self) -> str | None:
+        """The resourceVersion to go on from, of whichever boot; None: a list is needed.
+
+        A stored cursor counts where it is of this cluster, path and selector (S6.2).
+        """
+        cursor = self.handler.cursor
+        if cursor is None or self._cursor(cursor.resource_version) != replace(
+            cursor, boot=self.connection.boot, seen_uid=self._seen[0], seen_version=self._seen[1]
+        ):
+            return None
+        return cursor.resource_version
+
+    def set_cursor(self, resource_version: str | None) -> None:
+        """Everything up to here has been delivered; None: the cursor is worth nothing."""
+        self.handler.cursor = None if resource_version is None else self._cursor(resource_version)
+
+    def forget_cursor(self) -> None:
+        """The cursor is of a kind that is no more, though another of its name is served."""
+        self._compare_identity()
+        self._seen = ("", "")
+        self.set_cursor(None)
+
+    def highest_version(self) -> int:
+        """The highest resourceVersion that is known of an object, from a write's answer before its event perhaps."""
+        versions = (known.resource_version for known in self.handler.objects.values())
+        return max((int(version) for version in versions if version.isdigit()), default=0)
+
+    def checkpoint(self) -> Checkpoint | None:
+        """The newest object up to the cursor: what is newer may be our own write to another history."""
+        cursor = self.cursor() or ""
+        objects = [self._seen, *((known.uid, known.resource_version) for _, known in self._members())]
+        numbered = [(uid, v) for uid, v in objects if v.isdigit() and not newer(v, cursor)]
+        uid, newest = max(numbered, key=lambda each: int(each[1]), default=("", "0"))
+        if not cursor.isdigit() or int(newest) < _FIRST_VERSION:
+            return None
+        return Checkpoint(self.collection, uid, newest)
+
+    # Histories
+
+    def restored(self) -> None:
+        """The cluster is older than the cursor (S8.3)."""
+        self._rewind(Rewind.RESTORED)
+        self.set_cursor(None)
+
+    def rebuilt(self) -> None:
+        """A human accepts another cluster: nothing of it is older than what is known, whatever its numbers say."""
+        self._rewind(Rewind.REBUILT)
+
+    def rebooted(self) -> bool:
+        """Whether the cursor is of an earlier boot: then everything has to be shown again (S8.4)."""
+        cursor = self.handler.cursor
+        if cursor is None or cursor.boot in ("", self.connection.boot):
+            return False
+        self._rewind(Rewind.REBOOTED)
+        return True
+
+    # Lists
+
+    def count(self) -> int:
+        """How many objects are known."""
+        return sum(1 for _ in self._members()) if self.collection.namespace else len(self.handler.objects)
+
+    def comparable(self) -> int:
+        """How many objects a digest could find unchanged."""
+        return self.count() if self._comparable else 0
+
+    def list_wanted(self, reason: str) -> None:
+        """The collection is about to be listed."""
+        log.info("%s %s is listed: %s", self.connection.name, self.collection.resource, reason)
+        self.relists += 1
+        self.expiries += reason == "expired"
+        if self._observer is not None:
+            self._observer.relist(self.connection.name, self.collection.resource, reason)
+        self._compare_identity()
+
+    def list_begins(self) -> None:
+        """A list begins at its first page: forget what an earlier one showed."""
+        self._listed = set()
+
+    def is_current(self, version: ObjectVersion, listed_at: str) -> bool:
+        """A digest of this resourceVersion shows a version of an object: whether it is the one that is known."""
+        if version.key in self.handler.objects:  # else it is fetched, and may turn out not to be ours
+            self._compare(version, listed_at)
+        self._listed.add(version.key)
+        return self.knows(version)
+
+    def list_shows(self, raw: Json, listed_at: str) -> None:
+        """A list of this resourceVersion shows an object."""
+        key = self.handler.admit(raw, None)
+        if key is not None:
+            self._compare(ObjectVersion(key, raw["metadata"]["uid"], raw["metadata"]["resourceVersion"]), listed_at)
+            self._listed.add(key)
+            self.handler.shown(key, raw, None)
+
+    def list_ends(self, resource_version: str, *, consistent: bool) -> None:
+        """What a consistent list does not show is gone, unless we have made it since the list was taken."""
+        self._comparable = True
+        for key in self.missing(self._listed, resource_version) if consistent else ():
+            self.handler.absent(key)
+        self._listed = set()
+
+    def missing(self, listed: Items[Key], listed_at: str) -> list[Key]:
+        """The known objects that a list of this resourceVersion should have shown."""
+        known = self._members()
+        return [key for key, each in known if key not in listed and not newer(each.resource_version, listed_at)]
+
+    def knows(self, version: ObjectVersion) -> bool:
+        """Whether just this version of an object is the known one."""
+        known = self.handler.objects.get(version.key)
+        return known is not None and (known.uid, known.resource_version) == (version.uid, version.resource_version)
+
+    # Watches
+
+    def watch_resumes(self) -> None:
+        """A watch goes on from the cursor."""
+        self.resumes += 1
+        if self._observer is not None:
+            self._observer.resume(self.connection.name, self.collection.resource)
+
+    def watch_shows(self, event_type: EventType, raw: Json) -> None:
+        """A watch shows a change."""
+        seen = (str(raw["metadata"].get("uid", "")), raw["metadata"]["resourceVersion"])
+        if seen == self._seen:
+            return  # a duplicate: the cursor is past it, so no replay could repair a crash during a second handling
+        if self._observer is not None:
+            self._observer.event(self.connection.name, self.collection.resource, event_type)
+        self._seen = seen
+        key = self.handler.admit(raw, event_type)
+        if key is not None:
+            self.handler.shown(key, raw, event_type)
+
+    def _members(self) -> Iterator[tuple[Key, Known]]:
+        """The known objects of this collection."""
+        namespace = self.collection.namespace
+        return ((key, known) for key, known in self.handler.objects.items() if namespace in ("", key.namespace))
+
+    def _compare(self, shown: ObjectVersion, listed_at: str) -> None:
+        """Notice a restored cluster by a version that this history cannot have (S8.3).
+
+        A consistent list shows no older version than one that it should know. Nor does it show a version that is not
+        newer than the cursor and yet unknown: everything up to the cursor was seen.
+        """
+        known = self.handler.objects.get(shown.key)
+        if known is not None and newer(known.resource_version, shown.resource_version):
+            odd = not newer(known.resource_version, listed_at)
+        else:
+            cursor = self.cursor() or ""
+            covered = cursor.isdigit() and not newer(shown.resource_version, cursor)
+            odd = covered and not self.knows(shown) and (known is None or known.resource_version != DISTRUSTED)
+        if odd:
+            self.restored()
+
+    def _compare_identity(self) -> None:
+        known = self.handler.cursor
+        if known is not None and known.identity != self.connection.cluster_identity:
+            self.rebuilt()  # it was accepted while the list-watch was stopped
+
+    def _cursor(self, version: str) -> Cursor:
+        return Cursor(
+            self.connection.cluster_identity or "",
+            self.collection.path,
+            self._projection,
+            version,
+            self.connection.boot,
+            *self._seen,
+        )
+
+    def _rewind(self, how: Rewind) -> None:
+        log.info("%s %s is listed anew: %s", self.connection.name, self.collection.resource, how.value)
+        if how is not Rewind.REBOOTED:
+            self._seen = ("", "")  # of a history that is no more
+        self.handler.rewound(how)
