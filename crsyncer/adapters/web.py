@@ -5,12 +5,13 @@ So `/livez` answers also when the agent's event loop is stuck, and says so.
 
 import asyncio
 import contextlib
-import threading
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future
 from functools import partial
 
 from aiohttp import web
 
+from crsyncer.adapters.threads import in_daemon
 from crsyncer.errors import ConfigError
 
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
@@ -34,9 +35,7 @@ async def serve(
     ConfigError where the address cannot be listened on.
     """
     home = asyncio.get_running_loop()
-    opened: asyncio.Future[tuple[str, int]] = home.create_future()
-    ended = asyncio.Event()
-    stops: list[Callable[[], object]] = []
+    opened: Future[tuple[tuple[str, int], Callable[[], object]]] = Future()
 
     async def in_agent(answer: Callable[[], web.Response]) -> web.Response:
         """An answer that the agent's event loop has to give."""
@@ -72,25 +71,17 @@ async def serve(
         try:
             await web.TCPSite(runner, *listen).start()
             stopping = asyncio.Event()
-            stops.append(partial(asyncio.get_running_loop().call_soon_threadsafe, stopping.set))
             host, port = runner.addresses[0][:2]
-            home.call_soon_threadsafe(opened.set_result, (host, port))
+            opened.set_result(((host, port), partial(asyncio.get_running_loop().call_soon_threadsafe, stopping.set)))
             await stopping.wait()
+        except OSError as error:
+            opened.set_exception(error)
         finally:
             await runner.cleanup()
 
-    def thread() -> None:
-        try:
-            asyncio.run(listening())
-        except OSError as error:
-            home.call_soon_threadsafe(opened.set_exception, error)
-        finally:
-            with contextlib.suppress(RuntimeError):  # the agent has not waited
-                home.call_soon_threadsafe(ended.set)
-
-    threading.Thread(target=thread, name="crsyncer-web", daemon=True).start()
+    ended = in_daemon(lambda: asyncio.run(listening()), name="crsyncer-web")
     try:
-        address = await opened
+        address, stop = await asyncio.wrap_future(opened)
     except OSError as error:
         raise ConfigError(
             f"--listen {listen[0]}:{listen[1]} cannot be used ({error.strerror or error});"
@@ -99,9 +90,8 @@ async def serve(
     try:
         yield address
     finally:
-        for stop in stops:
-            stop()
-        await ended.wait()
+        stop()
+        await asyncio.wrap_future(ended)
 
 
 def _health(trouble: str | None) -> web.Response:

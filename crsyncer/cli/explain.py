@@ -59,21 +59,17 @@ def explain(resource: str, name: str, namespace: str, output: str, **flags: Any)
 
 
 def _stored(directory: Path, resource: str, name: str) -> Json:
-    from crsyncer.adapters.store.offline import (
-        read_object,
-        read_offline,
-    )  # SQLite is not needed while the agent answers
+    from crsyncer.adapters.store.offline import read_bodies, read_offline  # not needed while the agent answers
 
-    meta = read_offline(directory).meta
-    saved = meta.get(SAVED_STATUS_KEY) or {"kinds": [], "robot": "", "holds": []}
+    state = read_offline(directory)
+    saved = state.meta.get(SAVED_STATUS_KEY) or {"kinds": [], "robot": "", "holds": []}
     kinds = {kind["resource"]: kind for kind in saved["kinds"]}
     resource = find_resource(resource, {name: kind.get("aliases", ()) for name, kind in kinds.items()})
     kind = kinds.get(resource)
     policy = stored_policy(kind, saved["robot"]) if kind is not None else None
     namespaced = policy is None or policy.namespaced
-    key, loaded, bodies = read_object(
-        directory, resource, lambda found: find_key(name, _keys(found), namespaced=namespaced)
-    )
+    loaded = state.kinds.get(resource, Loaded())
+    key = find_key(name, _keys(loaded), namespaced=namespaced)
     return explained(
         ObjectFacts(
             resource,
@@ -83,7 +79,7 @@ def _stored(directory: Path, resource: str, name: str) -> Json:
             policy=policy,
             running=False,
             observations={side: _sight(loaded, side, key, policy) for side in Side},
-            bodies=bodies,
+            bodies=read_bodies(directory, resource, key),
             record=loaded.records.get(key, Record()),
             pending=loaded.pending.get(key),
             tombstone=loaded.tombstones.get(key),

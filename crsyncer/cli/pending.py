@@ -101,10 +101,12 @@ def drop(resource: str, name: str, namespace: str, yes: bool, output: str, **fla
 
 
 def _read_stored_pending(directory: Path) -> Json:
-    from crsyncer.adapters.store.offline import read_pending  # SQLite is not needed while the agent answers
+    from crsyncer.adapters.store.offline import read_offline  # SQLite is not needed while the agent answers
 
-    stored = read_pending(directory) if (directory / DATABASE).exists() else []
-    return {"pending": [object_fields(resource, key) | pending_status(row, None) for resource, key, row in stored]}
+    kinds = read_offline(directory).kinds if (directory / DATABASE).exists() else {}
+    stored = [(row, resource, key) for resource, kind in kinds.items() for key, row in kind.pending.items()]
+    stored.sort(key=lambda found: found[0].since)
+    return {"pending": [object_fields(resource, key) | pending_status(row, None) for row, resource, key in stored]}
 
 
 def _cells(row: Json, now: float) -> tuple[str, ...]:

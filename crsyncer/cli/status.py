@@ -92,14 +92,16 @@ def _stored(directory: Path) -> tuple[Json | None, StoredFacts]:
         versions = {side: {c.resource_version for (s, _), c in kind.cursors.items() if s is side} for side in Side}
         kinds[resource] = StoredKind(
             # Zero objects without a cursor means: never listed.
-            objects={side: kind.copies[side] if kind.copies[side] or versions[side] else None for side in Side},
+            objects={side: len(kind.views[side]) if kind.views[side] or versions[side] else None for side in Side},
             cursor={side: max(versions[side], key=_as_number, default=None) for side in Side},
-            pending_status=kind.pending,
+            pending_status=len(kind.pending),
         )
+    waiting = [row for kind in found.kinds.values() for row in kind.pending.values()]
+    oldest = min((row.since for row in waiting), default=None)
     saved = found.meta.get(SAVED_STATUS_KEY)
     return saved if isinstance(saved, dict) else None, StoredFacts(
         store=StoreFacts(str(found.path), bytes=found.bytes, schema=found.schema),
-        outbox=OutboxFacts(found.pending, found.oldest, found.dead_letters),
+        outbox=OutboxFacts(len(waiting), oldest, sum(row.dead for row in waiting)),
         kinds=kinds,
         last_write=max(file.stat().st_mtime for file in directory.glob(f"{DATABASE}*")),
     )

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import json
 import sqlite3
 import uuid
 from collections.abc import Callable
@@ -10,7 +9,6 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from crsyncer.adapters.store import codec
 from crsyncer.adapters.store.store import SqliteStore
 from crsyncer.core.model import Cursor, Json, Key, Loaded, Pending, Record, Side, Stamp, Tombstone, View
 
@@ -132,18 +130,9 @@ def lay_out(directory: Path, files: dict[str, bytes]) -> Path:
     return directory
 
 
-def as_schema_1_had_it(path: Path) -> None:
-    """Turn a database back: schema 1 said of each object whether it has finalizers."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as changed:
-        for part in ("cloud", "robot"):
-            for identifier, *at, sealed in changed.execute(
-                f"SELECT id, resource, namespace, name, {part} FROM objects WHERE {part} IS NOT NULL"
-            ).fetchall():
-                place = (part, *at)
-                values = [*json.loads(codec.unseal(sealed, place)), True]
-                row = codec.seal(codec.dump(values), place)
-                changed.execute(f"UPDATE objects SET {part} = ? WHERE id = ?", (row, identifier))
-        changed.execute("PRAGMA user_version = 1")
+def add_a_column(connection: sqlite3.Connection) -> None:
+    """A migration, such as a later version may bring."""
+    connection.execute("ALTER TABLE cursors ADD COLUMN note TEXT")
 
 
 def break_bodies(path: Path) -> None:

@@ -15,7 +15,7 @@ from crsyncer.errors import StoreError
 from tests.adapters.store_kit import (
     COMPANIONS,
     GOALS,
-    as_schema_1_had_it,
+    add_a_column,
     body,
     break_bodies,
     crash,
@@ -210,50 +210,30 @@ async def test_a_table_that_is_not_ours_and_changes_with_a_library_costs_nothing
         await store.close()
 
 
-async def test_a_database_that_another_program_holds_open_is_not_taken_for_broken(tmp_path, crashed):
+async def test_a_database_that_another_program_holds_open_is_not_taken_for_broken(tmp_path, crashed, monkeypatch):
+    monkeypatch.setattr(database, "_PATIENCE_SECONDS", 0.01)
     directory = lay_out(tmp_path / "state", {"": crashed["closed"]})
     with closing(sqlite3.connect(directory / "state.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreError, match="locked") as refused:
-            database.open_database(Files(directory / "state.db"), patience=0.01)
+            database.open_database(Files(directory / "state.db"))
         assert refused.value.hint
     assert not list(directory.glob("*.broken-*"))
 
 
 @pytest.mark.fault_47
-def test_fault_47_an_older_database_is_migrated_step_by_step(tmp_path):
-    def another(connection):
-        connection.execute("ALTER TABLE cursors ADD COLUMN note TEXT")
-
+async def test_fault_47_an_older_database_is_migrated_step_by_step(tmp_path, crashed, monkeypatch):
     def failing(connection):
         connection.execute("DROP TABLE cursors")
         raise sqlite3.OperationalError("no such thing")
 
-    files = Files(tmp_path / "state.db")
-    known = len(schema.STEPS)
-    old = database.open_database(files)
-    with old.database.atomic():
-        old.database["meta"].insert({"resource": "", "namespace": "", "name": "a", "row": "kept"})
-    old.close()
-    new = database.open_database(files, steps=(*schema.STEPS, another))
-    assert (new.rebuilt, new.notes) == (False, [f"state.db was migrated from schema {known} to {known + 1}"])
-    assert "note" in new.database["cursors"].columns_dict
-    assert new.meta == {"a": "kept"}
-    with pytest.raises(sqlite3.OperationalError, match="no such thing"):
-        schema.migrate(new.database.conn, (*schema.STEPS, another, failing))
-    assert new.database["cursors"].exists()
-    assert schema.pragma(new.database.conn, "user_version") == known + 1
-    new.close()
-
-
-@pytest.mark.fault_47
-async def test_fault_47_the_first_schema_is_migrated_without_a_relist(tmp_path, crashed):
     directory = lay_out(tmp_path / "state", {"": crashed["closed"]})
-    as_schema_1_had_it(directory / "state.db")
     with closing(sqlite3.connect(directory / "state.db", isolation_level=None)) as damaged:
         damaged.execute("UPDATE objects SET robot = 'x' || robot WHERE name = 'goal-3'")
+    schemas = len(schema.STEPS)
+    monkeypatch.setattr(schema, "STEPS", (*schema.STEPS, add_a_column))
     store = await SqliteStore.open(directory)
-    assert (store.state, store.notes) == ("ok", [f"state.db was migrated from schema 1 to {len(schema.STEPS)}"])
+    assert (store.state, store.notes) == ("ok", [f"state.db was migrated from schema {schemas} to {schemas + 1}"])
     loaded, expected = await store.load(GOALS), known(2)
     assert loaded.views[Side.CLOUD] == expected.views[Side.CLOUD]
     assert loaded.cursors == {(Side.CLOUD, ""): cursor(2)}  # what was damaged stays damaged, and is listed anew
@@ -261,3 +241,9 @@ async def test_fault_47_the_first_schema_is_migrated_without_a_relist(tmp_path, 
     assert loaded.views[Side.ROBOT] == expected.views[Side.ROBOT]
     assert await store.body(Side.ROBOT, GOALS, key(1)) == body(1, 2)
     await store.close()
+    monkeypatch.setattr(schema, "STEPS", (*schema.STEPS, failing))
+    with closing(sqlite3.connect(directory / "state.db")) as connection:
+        with pytest.raises(sqlite3.OperationalError, match="no such thing"):
+            schema.migrate(connection)
+        assert schema.pragma(connection, "user_version") == schemas + 1
+        assert connection.execute("SELECT note FROM cursors").fetchall() == [(None,)] * 2

@@ -114,7 +114,7 @@ async def test_a_reader_does_not_keep_an_agent_from_starting_nor_another_reader_
     directory = await used(tmp_path / "state")
     with ExitStack() as readers:
         readers.enter_context(reading(directory))
-        assert read_offline(directory).kinds[GOALS].copies[Side.ROBOT] == 1
+        assert len(read_offline(directory).kinds[GOALS].views[Side.ROBOT]) == 1
         store = await SqliteStore.open(directory)
         report_status(store, 1, 2)
         await store.durable()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from crsyncer.sandbox.agent import AgentProcess
-from tests.adapters.store_kit import as_schema_1_had_it, break_bodies
+from tests.adapters.store_kit import break_bodies
 from tests.system.asked import full_list, lists
 from tests.system.bed import Bed, eventually, writes
 from tests.system.crowd import copied, report_all, shown_all
@@ -109,22 +109,6 @@ async def test_S6_2_without_its_wal_the_database_is_only_older(bed: Bed) -> None
     # The robot may be heard first: its statuses go up once more then, and change nothing.
     assert [(await side.api.list(side.resource))["items"] for side in (bed.cloud, bed.robot)] == before
     assert lists(bed.robot.link) == lists(bed.cloud.link) == []
-
-
-@pytest.mark.nightly("to be shown by the model")
-@pytest.mark.fault_47
-async def test_S6_5_an_older_database_is_migrated_and_resumes(bed: Bed) -> None:
-    await copied(bed, 3)
-    await bed.settled()
-    async with bed.stopped():
-        as_schema_1_had_it(bed.agent.state_dir / "state.db")
-        bed.robot.link.clear()
-        bed.cloud.link.clear()
-    kind = await bed.until_kind("syncing")
-    await bed.settled()
-    assert "was migrated from schema 1" in bed.agent.log.read_text()
-    assert (kind["relists"], kind["resumes"]) == ({"cloud": 0, "robot": 0}, {"cloud": 1, "robot": 1})
-    assert writes(bed.robot.link) == writes(bed.cloud.link) == []
 
 
 @pytest.mark.nightly("to be shown by the model")

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from crsyncer.adapters.kube.certificates import Span, span, spans, token_span
 from crsyncer.adapters.kube.client import KubeCluster
 from crsyncer.adapters.kube.credentials import Login
-from crsyncer.adapters.kube.names import look_up
+from crsyncer.adapters.kube.names import Resolver
 from crsyncer.adapters.kube.transport import CONNECT_TIMEOUT, unsure
 from crsyncer.adapters.kubeconfig import Kubeconfig
 from crsyncer.core.calls import Call
@@ -47,7 +47,7 @@ class KubeVisit:
             return  # the proxy does it
         url = self._server
         try:
-            await look_up(url.hostname or "", url.port or 443)
+            await Resolver().resolve(url.hostname or "", url.port or 443)
         except OSError:
             raise Unsure(
                 f"the server's name {url.hostname} does not resolve",
@@ -83,7 +83,7 @@ class KubeVisit:
         url = self._server
         name = self._login.server_name or url.hostname
         error: OSError = OSError("no address")
-        for found in await look_up(url.hostname or "", url.port or 443):
+        for found in await Resolver().resolve(url.hostname or "", url.port or 443):
             try:
                 _, writer = await asyncio.open_connection(
                     found["host"], found["port"], ssl=context, server_hostname=name

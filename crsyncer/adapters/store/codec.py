@@ -38,16 +38,7 @@ class Copy:
     """Of place and rest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
-    """An outbox row: its sealed text, and what can be counted without decoding it."""
-
-    text: str
-    since: float
-    dead: bool
-
-
-Row = Copy | Due | str
+Row = Copy | str
 
 
 def dump(value: Any) -> str:

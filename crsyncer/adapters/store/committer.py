@@ -11,13 +11,16 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, TypeVar
+from functools import partial
+from typing import TypeVar
 
 from crsyncer.adapters.store import rows
 from crsyncer.adapters.store.codec import Copy, Place, Row
 from crsyncer.adapters.store.database import Opened
 from crsyncer.adapters.store.statedir import Files
+from crsyncer.adapters.threads import fulfil
 from crsyncer.core.model import Loaded
 from crsyncer.errors import StoreError, SyncError
 
@@ -66,7 +69,7 @@ class Committer:
         self._buffer, self._flying = rows.Batch(), rows.Batch()
         self._due = _NEVER
         self._jobs: deque[Callable[[], None]] = deque()
-        self._waiters: list[asyncio.Future[None]] = []
+        self._waiters: list[Future[None]] = []
         self._recent = Recent()
         self._closing = False
 
@@ -85,7 +88,7 @@ class Committer:
             if opened.thaw is not None:
                 with self._wake:
                     self._refusal, self._due = opened.refusal, time.monotonic() + self._retry
-                self._later(self._on_trouble, opened.refusal)
+                self._report(opened.refusal)
             self._measure()
             return opened
 
@@ -109,10 +112,11 @@ class Committer:
         with self._wake:
             if self._closing or self.trouble is not None or not (self._buffer or self._flying):
                 return
-            waiter: asyncio.Future[None] = self._loop.create_future()
-            self._waiters.append(waiter)
+            committed: Future[None] = Future()
+            self._waiters.append(committed)
             self._due = 0.0
             self._wake.notify()
+        waiter = asyncio.wrap_future(committed)
         while not waiter.done() and self.trouble is None:
             await asyncio.wait([waiter], timeout=1.0)
 
@@ -158,29 +162,17 @@ class Committer:
 
     async def _do(self, work: Callable[[], T]) -> T:
         """Let the thread do something between two commits; raises what it raises, StoreError once stopped."""
-        done: asyncio.Future[T] = self._loop.create_future()
-
-        def job() -> None:
-            try:
-                result = work()
-            except Exception as error:
-                self._later(_settle, done, None, error)
-            else:
-                self._later(_settle, done, result, None)
-
+        done: Future[T] = Future()
         with self._wake:
             if self._closing:
                 raise StoreError("the store is closed")
-            self._jobs.append(job)
+            self._jobs.append(partial(fulfil, done, work))
             self._wake.notify()
-        return await done
+        return await asyncio.wrap_future(done)
 
-    def _later(self, call: Callable[..., None], *args: Any) -> None:
-        """Call something in the event loop, if there still is one."""
-        try:
-            self._loop.call_soon_threadsafe(call, *args)
-        except RuntimeError:
-            _log.debug("the event loop was closed before the store")
+    def _report(self, trouble: str | None) -> None:
+        with suppress(RuntimeError):  # the event loop was closed before the store
+            self._loop.call_soon_threadsafe(self._on_trouble, trouble)
 
     # Below here, all runs in the thread.
 
@@ -217,7 +209,7 @@ class Committer:
         else:
             self._accepted(batch)
         for waiter in waiters:
-            self._later(_settle, waiter, None, None)
+            fulfil(waiter, lambda: None)
 
     def _write(self, batch: rows.Batch) -> None:
         opened = self._ready()
@@ -238,7 +230,7 @@ class Committer:
             if recovered:
                 self._refusal, self._retry = None, RETRY_SECONDS[0]
         if recovered:
-            self._later(self._on_trouble, None)
+            self._report(None)
 
     def _refused(self, batch: rows.Batch, error: Exception) -> None:
         with self._wake:
@@ -251,7 +243,7 @@ class Committer:
         if not isinstance(error, sqlite3.Error | OSError | SyncError):
             _log.error("a defect keeps the state from being written", exc_info=error)
         if message != known:
-            self._later(self._on_trouble, message)
+            self._report(message)
 
     def _read(self, place: Place) -> Copy | None:
         copy = rows.read_copy(self._ready().database.conn, place)
@@ -311,12 +303,3 @@ class Recent:
 
 def _size(copy: Copy) -> int:
     return len(copy.view) + len(copy.status) + len(copy.rest)
-
-
-def _settle(future: "asyncio.Future[Any]", result: Any, error: Exception | None) -> None:
-    if future.done():
-        return
-    if error is None:
-        future.set_result(result)
-    else:
-        future.set_exception(error)

@@ -4,22 +4,24 @@
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from sqlite_utils import Database
 
 from crsyncer.adapters.store import codec, rows, schema
-from crsyncer.adapters.store.codec import META, OUTBOX, RECORD, TOMBSTONES, Due, Place
-from crsyncer.adapters.store.schema import STEPS, Step, Unusable
+from crsyncer.adapters.store.codec import META, OUTBOX, RECORD, TOMBSTONES, Place
+from crsyncer.adapters.store.schema import Unusable
 from crsyncer.adapters.store.statedir import Files, Lock, Mark, create_empty, prepare, refuses, sync_names
-from crsyncer.core.model import Pending
 from crsyncer.errors import StoreError
 
 PAGE_BYTES = 2048
 """An object's row is 1 to 1.5 KB, and a whole page is written when one changes."""
 _KEEP_BROKEN = 3
+_PATIENCE_SECONDS = 5.0
+"""How long another program may keep the file locked."""
 
 
 @dataclass(slots=True)
@@ -27,14 +29,18 @@ class Opened:
     """A database that is ready, and what had to be done for that."""
 
     database: Database
-    meta: dict[str, str] = field(default_factory=dict)
-    """Sealed, by name."""
+    meta: dict[str, Any] = field(default_factory=dict)
     rebuilt: bool = False
     notes: list[str] = field(default_factory=list)
     refusal: str = ""
     """Why it can only be read; empty: it can be written."""
     thaw: "Callable[[rows.Batch], Opened] | None" = None
     """Where it can only be read: opens it for a batch to be written; raises SyncError while that is not possible."""
+
+    def read_meta(self, connection: sqlite3.Connection) -> None:
+        """Load the small values, and note which are damaged; raises sqlite3.Error."""
+        self.meta, damaged = rows.read_meta(connection)
+        self.notes += [f"damaged, taken as never set: {name}" for name in damaged]
 
     def close(self) -> None:
         """Fold the WAL into the file, as far as the disk permits, and close it."""
@@ -43,7 +49,7 @@ class Opened:
         self.database.close()
 
 
-def open_database(files: Files, *, steps: Sequence[Step] = STEPS, patience: float = 5.0) -> Opened:
+def open_database(files: Files) -> Opened:
     """Open, check and migrate the database; one that cannot be used is set aside and built anew (S6.5).
 
     Raises StoreError only when the disk does not let us write; its cause is the error that it was.
@@ -52,11 +58,11 @@ def open_database(files: Files, *, steps: Sequence[Step] = STEPS, patience: floa
         _finish_exchange(files)
         with ExitStack() as readers:
             try:
-                version = _examine(files, steps, readers)
+                version = _examine(files, readers)
                 readers.close()
-                return _open(files, version, steps=steps, patience=patience)
+                return _open(files, version)
             except Unusable as error:
-                return _rebuild(files, error, readers, steps=steps, patience=patience)
+                return _rebuild(files, error, readers)
     except (OSError, Unusable, sqlite3.Error) as error:  # a new database may be unusable, too
         raise StoreError(
             f"cannot open {files.main}: {error}",
@@ -64,7 +70,7 @@ def open_database(files: Files, *, steps: Sequence[Step] = STEPS, patience: floa
         ) from error
 
 
-def _examine(files: Files, steps: Sequence[Step], readers: ExitStack) -> int:
+def _examine(files: Files, readers: ExitStack) -> int:
     """The schema that the files have, 0 where there is none yet; raises Unusable, OSError or sqlite3.Error.
 
     Reads only, by a connection that `readers` closes: closing it would fold a sound WAL, and delete a broken one.
@@ -77,22 +83,23 @@ def _examine(files: Files, steps: Sequence[Step], readers: ExitStack) -> int:
     if files.journal.exists():  # SQLite has to undo what was cut off
         with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(files.main)) as connection:
             schema.pragma(connection, "user_version")
-    return schema.check(readers.enter_context(closing(schema.connect(files))), steps)
+    return schema.check(readers.enter_context(closing(schema.connect(files))))
 
 
-def _open(files: Files, version: int, *, steps: Sequence[Step], patience: float) -> Opened:
+def _open(files: Files, version: int) -> Opened:
     """Open for writing what was found sound; raises Unusable where it is not."""
     create_empty(files.main)
-    connection = sqlite3.connect(files.main, timeout=patience)
+    connection = sqlite3.connect(files.main, timeout=_PATIENCE_SECONDS)
     connection.text_factory = codec.tolerant
     try:
         # Nobody else may write, and the WAL's index stays in memory instead of in a -shm file.
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         _configure(connection, new=not version)
-        schema.migrate(connection, steps)
+        schema.migrate(connection)
         if schema.pragma(connection, "freelist_count"):
             connection.execute("PRAGMA incremental_vacuum").fetchall()
-        opened = Opened(Database(connection), rows.read_meta(connection))
+        opened = Opened(Database(connection))
+        opened.read_meta(connection)
     except sqlite3.Error as error:
         connection.close()
         if schema.is_circumstance(error):
@@ -101,8 +108,8 @@ def _open(files: Files, version: int, *, steps: Sequence[Step], patience: float)
     except BaseException:
         connection.close()
         raise
-    if 0 < version < len(steps):
-        opened.notes.append(f"{files.main.name} was migrated from schema {version} to {len(steps)}")
+    if 0 < version < len(schema.STEPS):
+        opened.notes.append(f"{files.main.name} was migrated from schema {version} to {len(schema.STEPS)}")
     return opened
 
 
@@ -129,7 +136,7 @@ def _checkpoint(database: Database) -> None:
 # A database that cannot be used
 
 
-def _rebuild(files: Files, why: Unusable, readers: ExitStack, *, steps: Sequence[Step], patience: float) -> Opened:
+def _rebuild(files: Files, why: Unusable, readers: ExitStack) -> Opened:
     """Build a new database with what can be salvaged, and only then exchange it for the old one.
 
     Raises OSError, sqlite3.Error or Unusable where the disk does not take it; all is then as it was.
@@ -137,7 +144,7 @@ def _rebuild(files: Files, why: Unusable, readers: ExitStack, *, steps: Sequence
     new, saved = _new(files), {}
     new.remove()
     try:
-        opened = _open(new, 0, steps=steps, patience=patience)
+        opened = _open(new, 0)
         with closing(opened.database):
             if why.ours:
                 saved = _salvage(files, opened.database, readers)
@@ -153,7 +160,7 @@ def _rebuild(files: Files, why: Unusable, readers: ExitStack, *, steps: Sequence
     for old in _broken(files)[:-_KEEP_BROKEN]:
         with suppress(OSError):
             old.remove()
-    opened = _open(files, len(steps), steps=steps, patience=patience)
+    opened = _open(files, len(schema.STEPS))
     opened.rebuilt = True
     opened.notes.append(f"the database could not be used ({why}); it is now {aside.main.name}")
     if why.ours:
@@ -226,14 +233,10 @@ def _collect(old: sqlite3.Connection, part: str, order: str, batch: rows.Batch) 
     )
     for resource, namespace, name, row in found:
         place: Place = (part, resource, namespace, name)
-        with suppress(TypeError, ValueError, IndexError, AttributeError):
-            sealed = row if isinstance(row, str) else codec.unpack(row)
-            text = codec.unseal(sealed, place)
-            if part == OUTBOX:
-                pending = codec.load(Pending, text)
-                batch.rows[place] = Due(sealed, pending.since, pending.dead)
-            else:
-                batch.rows[place] = sealed
+        with suppress(TypeError, ValueError):
+            sealed = row if part == RECORD else codec.unpack(row)
+            codec.unseal(sealed, place)
+            batch.rows[place] = sealed
 
 
 # A disk that refuses
@@ -282,13 +285,13 @@ class _Frozen:
         """Read what is there, as it is now; raises OSError, Unusable or sqlite3.Error."""
         mark, connection = self._files.mark(), schema.connect(self._files)
         try:
-            if (version := schema.check(connection)) != len(STEPS):
+            if (version := schema.check(connection)) != len(schema.STEPS):
                 raise Unusable(f"it has to be migrated from schema {version}", ours=True)
-            meta = rows.read_meta(connection)
+            self.opened.read_meta(connection)
         except BaseException:
             connection.close()
             raise
-        self.opened.database, self.opened.meta, self._mark = Database(connection), meta, mark
+        self.opened.database, self._mark = Database(connection), mark
 
     def _thaw(self, batch: rows.Batch) -> Opened:
         self._lock.renew()

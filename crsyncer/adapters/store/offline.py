@@ -1,52 +1,34 @@
-# ruff: noqa: S608 - the names of tables and columns are constants
 """What commands can say of the state and its disk while no agent runs. Writes nothing, and imports nothing slow."""
 
-import json
 import os
 import sqlite3
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from crsyncer.adapters.store import codec, rows, schema
-from crsyncer.adapters.store.codec import CURSORS, META, OUTBOX
 from crsyncer.adapters.store.statedir import DATABASE, Files, Lock, check
 from crsyncer.core.findings import DiskFacts, StoreFindings
-from crsyncer.core.model import Cursor, Json, Key, Loaded, Pending, Side
+from crsyncer.core.model import Json, Key, Loaded, Side
 from crsyncer.errors import Locked, StoreError
 
 _MOUNTS = Path("/proc/self/mounts")
 
 
-@dataclass(slots=True)
-class OfflineKind:
-    """What is stored of one kind."""
-
-    copies: dict[Side, int] = field(default_factory=lambda: {Side.CLOUD: 0, Side.ROBOT: 0})
-    cursors: dict[tuple[Side, str], Cursor] = field(default_factory=dict)
-    """By side and namespace ("" = all namespaces)."""
-    pending: int = 0
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class OfflineState:
-    """A summary of the state directory."""
+    """The content of a state directory, but for the bodies of objects."""
 
     path: Path
     bytes: int
     schema: int
-    meta: dict[str, Any] = field(default_factory=dict)
-    kinds: dict[str, OfflineKind] = field(default_factory=dict)
-    """By resource."""
-    pending: int = 0
-    """Rows in the outbox, dead letters included."""
-    dead_letters: int = 0
-    oldest: float | None = None
-    """Unix time since which the oldest row has been waiting."""
+    meta: dict[str, Any]
+    kinds: dict[str, Loaded]
+    """By resource. Rows that are damaged are left out."""
 
 
 @contextmanager
@@ -77,56 +59,24 @@ def reading(directory: Path) -> Iterator[tuple[sqlite3.Connection, int]]:
 
 
 def read_offline(directory: Path) -> OfflineState:
-    """Summarise a state directory; raises as `reading` does."""
+    """Read a state directory; raises as `reading` does."""
     with reading(directory) as (connection, size):
-        state = OfflineState(directory / DATABASE, size, schema.pragma(connection, "user_version"))
-        kinds = state.kinds
-        for name, sealed in connection.execute(f"SELECT name, row FROM {META}"):
-            with suppress(TypeError, ValueError):
-                state.meta[name] = json.loads(codec.unseal(sealed, (META, "", "", name)))
-        counts = connection.execute("SELECT resource, count(cloud), count(robot) FROM objects GROUP BY resource")
-        for resource, cloud, robot in counts:
-            kinds.setdefault(resource, OfflineKind()).copies.update({Side.CLOUD: cloud, Side.ROBOT: robot})
-        for resource, namespace, side, sealed in connection.execute(f"SELECT * FROM {CURSORS}"):
-            with suppress(TypeError, ValueError):
-                cursor = codec.load(Cursor, codec.unseal(sealed, (CURSORS, resource, namespace, side)))
-                kinds.setdefault(resource, OfflineKind()).cursors[Side(side), namespace] = cursor
-        query = f"SELECT resource, count(*), sum(dead), min(since) FROM {OUTBOX} GROUP BY resource"
-        for resource, count, dead, oldest in connection.execute(query):
-            kinds.setdefault(resource, OfflineKind()).pending = count
-            state.pending += count
-            state.dead_letters += dead
-            state.oldest = oldest if state.oldest is None else min(state.oldest, oldest)
-    return state
+        meta, _ = rows.read_meta(connection)
+        kinds = {name: rows.read_kind(connection, name, rows.Batch())[0] for name in rows.read_resources(connection)}
+        return OfflineState(directory / DATABASE, size, schema.pragma(connection, "user_version"), meta, kinds)
 
 
-def read_pending(directory: Path) -> list[tuple[str, Key, Pending]]:
-    """The outbox, oldest first, each row with its resource and key; raises as `reading` does."""
-    found = []
-    with reading(directory) as (connection, _):
-        query = f"SELECT resource, namespace, name, row FROM {OUTBOX} ORDER BY since"
-        for resource, namespace, name, row in connection.execute(query):
-            with suppress(TypeError, ValueError):
-                text = codec.unseal(codec.unpack(row), (OUTBOX, resource, namespace, name))
-                found.append((resource, Key(namespace, name), codec.load(Pending, text)))
-    return found
-
-
-def read_object(
-    directory: Path, resource: str, choose: Callable[[Loaded], Key]
-) -> tuple[Key, Loaded, dict[Side, Json]]:
-    """What is stored of a kind, and the bodies of the object that `choose` names; raises as `reading` does."""
+def read_bodies(directory: Path, resource: str, key: Key) -> dict[Side, Json]:
+    """The stored bodies of an object; raises as `reading` does."""
     bodies = {}
     with reading(directory) as (connection, _):
-        loaded, _ = rows.read_kind(connection, resource, rows.Batch())
-        key = choose(loaded)
         for side in Side:
             place = (side.value, resource, key.namespace, key.name)
             copy = rows.read_copy(connection, place)
             with suppress(TypeError, ValueError):
                 if copy is not None:
                     bodies[side] = codec.load_body(copy.status, copy.rest, place)
-    return key, loaded, bodies
+    return bodies
 
 
 def look_at_disk(directory: Path) -> DiskFacts:

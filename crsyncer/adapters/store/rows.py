@@ -1,6 +1,7 @@
 # ruff: noqa: S608 - the names of tables and columns are constants of this file
 """The tables: how a buffer becomes one transaction, and rows what they were. Runs in the store's thread."""
 
+import json
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from sqlite3 import Connection
 from typing import TYPE_CHECKING, Any
 
 from crsyncer.adapters.store import codec
-from crsyncer.adapters.store.codec import CLOUD, CURSORS, META, OUTBOX, RECORD, ROBOT, TOMBSTONES, Copy, Due, Place, Row
+from crsyncer.adapters.store.codec import CLOUD, CURSORS, META, OUTBOX, RECORD, ROBOT, TOMBSTONES, Copy, Place, Row
 from crsyncer.core.model import Cursor, Key, Loaded, Pending, Side, Tombstone
 
 if TYPE_CHECKING:  # the library is slow to import, and who only reads needs nothing of it
@@ -56,7 +57,7 @@ class Batch:
         """What is to be written of a kind, as sealed texts."""
         for place, row in self.rows.items():
             if place[1] == resource and place[0] != META and row is not None:
-                yield place, row if isinstance(row, str) else row.view if isinstance(row, Copy) else row.text
+                yield place, row.view if isinstance(row, Copy) else row
 
     def __bool__(self) -> bool:
         return bool(self.rows or self.forgotten)
@@ -72,7 +73,7 @@ def write(database: "Database", batch: Batch) -> None:
     for resource, keep_outbox in batch.forgotten.items():
         _forget(connection, resource, keep_outbox=keep_outbox)
     objects: dict[Where, dict[str, Row | None]] = {}
-    tables: dict[str, dict[Where, Row | None]] = {}
+    tables: dict[str, dict[Where, Any]] = {}
     for place, row in batch.rows.items():
         part, key = place[0], place[1:]
         if part in (CLOUD, ROBOT, RECORD):
@@ -122,18 +123,12 @@ def _rest_id(identifier: int, part: str) -> int:
     return 2 * identifier + (part == ROBOT)
 
 
-def _write_table(database: "Database", table: str, rows: dict[Where, Row | None]) -> None:
+def _write_table(database: "Database", table: str, rows: dict[Where, str | None]) -> None:
     gone = [key for key, row in rows.items() if row is None]
     database.conn.executemany(f"DELETE FROM {table} WHERE {_WHERE}", gone)
-    kept = [dict(zip(_KEY, key, strict=True)) | _columns(row) for key, row in rows.items() if row is not None]
+    kept = [dict(zip((*_KEY, "row"), (*key, codec.pack(row)), strict=True)) for key, row in rows.items() if row]
     if kept:
         database[table].upsert_all(kept, pk=_KEY)
-
-
-def _columns(row: Row) -> dict[str, Any]:
-    if isinstance(row, Due):
-        return {"since": row.since, "dead": int(row.dead), "row": codec.pack(row.text)}
-    return {"row": row}
 
 
 def _forget(connection: Connection, resource: str, *, keep_outbox: bool) -> None:
@@ -162,9 +157,22 @@ def read_copy(connection: Connection, place: Place) -> Copy | None:
         return None
 
 
-def read_meta(connection: Connection) -> dict[str, str]:
-    """The sealed small values, by name."""
-    return dict(connection.execute(f"SELECT name, row FROM {META}"))
+def read_meta(connection: Connection) -> tuple[dict[str, Any], list[str]]:
+    """The small values by name, and the names of those that are damaged."""
+    values, damaged = {}, []
+    for name, row in connection.execute(f"SELECT name, row FROM {META}"):
+        try:
+            values[name] = json.loads(codec.unseal(codec.unpack(row), (META, "", "", name)))
+        except (TypeError, ValueError):
+            damaged.append(name)
+    return values, damaged
+
+
+def read_resources(connection: Connection) -> list[str]:
+    """The kinds of which anything is stored."""
+    tables = ("objects", OUTBOX, TOMBSTONES, CURSORS)
+    query = " UNION ".join(f"SELECT resource FROM {table}" for table in tables)
+    return [resource for (resource,) in connection.execute(query)]
 
 
 def read_kind(connection: Connection, resource: str, newer: Batch) -> tuple[Loaded, list[Place]]:
@@ -207,7 +215,7 @@ def _sealed(connection: Connection, resource: str) -> Iterator[tuple[Place, str]
         for namespace, name, row in connection.execute(
             f"SELECT namespace, name, row FROM {table} WHERE resource = ?", (resource,)
         ):
-            yield (table, resource, namespace, name), row if isinstance(row, str) else codec.unpack(row)
+            yield (table, resource, namespace, name), codec.unpack(row)
     query = "SELECT namespace, name, cloud, robot, record FROM objects WHERE resource = ?"
     for namespace, name, *parts in connection.execute(query, (resource,)):
         for part, text in zip((CLOUD, ROBOT, RECORD), parts, strict=True):

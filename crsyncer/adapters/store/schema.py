@@ -1,15 +1,14 @@
-# ruff: noqa: S608 - the names of tables and columns are constants
 """The tables, as the steps that lead to them, and whether a file has them. No sqlite-utils: the CLI reads this too.
 
 Forward only: what a newer version wrote is set aside, not read (S6.5).
 """
 
-import json
 import sqlite3
-from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable
+from contextlib import closing
 
 from crsyncer.adapters.store import codec
+from crsyncer.adapters.store.codec import CURSORS, META, OUTBOX, TOMBSTONES
 from crsyncer.adapters.store.statedir import Files
 
 APPLICATION_ID = 0x63727379
@@ -50,48 +49,28 @@ def first(connection: sqlite3.Connection) -> None:
             robot TEXT, robot_status BLOB, robot_rest BLOB,
             record TEXT, UNIQUE (resource, namespace, name))""",
         "CREATE TABLE rests (id INTEGER PRIMARY KEY, body BLOB NOT NULL)",
-        """CREATE TABLE outbox (
-            resource TEXT, namespace TEXT, name TEXT, since REAL NOT NULL, dead INTEGER NOT NULL, row BLOB NOT NULL,
-            PRIMARY KEY (resource, namespace, name)) WITHOUT ROWID""",
         *(
             f"""CREATE TABLE {table} (
-                resource TEXT, namespace TEXT, name TEXT, row TEXT NOT NULL,
+                resource TEXT, namespace TEXT, name TEXT, row BLOB NOT NULL,
                 PRIMARY KEY (resource, namespace, name)) WITHOUT ROWID"""
-            for table in ("tombstones", "cursors", "meta")
+            for table in (OUTBOX, TOMBSTONES, CURSORS, META)
         ),
     ):
         connection.execute(statement)
 
 
-def without_blocked(connection: sqlite3.Connection) -> None:
-    """Take the tenth value out of each view: nobody asked whether an object has finalizers.
-
-    A view that is damaged stays as it is, to be found damaged when it is read.
-    """
-    for part in ("cloud", "robot"):
-        found = f"SELECT id, resource, namespace, name, {part} FROM objects WHERE {part} IS NOT NULL"
-        changed = []
-        for identifier, *key, sealed in connection.execute(found):
-            place = (part, *key)
-            with suppress(TypeError, ValueError):
-                values = json.loads(codec.unseal(sealed, place))
-                del values[9:10]
-                changed.append((codec.seal(codec.dump(values), place), identifier))
-        connection.executemany(f"UPDATE objects SET {part} = ? WHERE id = ?", changed)
+STEPS: tuple[Step, ...] = (first,)
 
 
-STEPS: tuple[Step, ...] = (first, without_blocked)
-
-
-def migrate(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) -> None:
-    """Take a database, new or old, to the last step, each in a transaction of its own; raises what a step raises.
+def migrate(connection: sqlite3.Connection, schema: int | None = None) -> None:
+    """Take a database to a schema, the last one by default, each step in a transaction; raises what a step raises.
 
     `user_version`, the number of steps taken, is the schema.
     """
-    for number in range(pragma(connection, "user_version"), len(steps)):
+    for number in range(pragma(connection, "user_version"), len(STEPS) if schema is None else schema):
         with connection:  # commits, or rolls back
             connection.execute("BEGIN")
-            steps[number](connection)
+            STEPS[number](connection)
             connection.execute(f"PRAGMA user_version = {number + 1}")
 
 
@@ -114,13 +93,13 @@ def connect(files: Files) -> sqlite3.Connection:
     return connection
 
 
-def check(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) -> int:
+def check(connection: sqlite3.Connection) -> int:
     """The schema of a database that is ours and sound, 0 for one without tables. Changes nothing.
 
     Raises Unusable where it is not that, and sqlite3.Error where the disk or another program is in the way.
     """
     try:
-        return _checked(connection, steps)
+        return _checked(connection)
     except sqlite3.Error as error:
         if is_circumstance(error):
             raise
@@ -129,13 +108,13 @@ def check(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) -> int:
         raise Unusable(str(error), ours=True) from error
 
 
-def _checked(connection: sqlite3.Connection, steps: Sequence[Step]) -> int:
+def _checked(connection: sqlite3.Connection) -> int:
     owner, schema = pragma(connection, "application_id"), pragma(connection, "user_version")
     if owner != APPLICATION_ID:
         if owner or schema or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             raise Unusable("it was written by another program", ours=False)
         return 0
-    if schema > len(steps):
+    if schema > len(STEPS):
         raise Unusable(f"it was written by a newer crsyncer (schema {schema})", ours=True)
     # The thorough sister of quick_check: an index that misses an object would make it look absent.
     found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
@@ -144,7 +123,7 @@ def _checked(connection: sqlite3.Connection, steps: Sequence[Step]) -> int:
     # SQLite believes what its table of tables says, flipped bits included; tables that are not ours do not matter.
     tables = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name"
     with closing(sqlite3.connect(":memory:")) as fresh:
-        migrate(fresh, steps[:schema])
+        migrate(fresh, schema)
         expected = fresh.execute(tables).fetchall()
     names = {table for _, _, table, _ in expected}
     if [row for row in connection.execute(tables) if row[1] in names or row[2] in names] != expected:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from crsyncer.adapters.store import codec
-from crsyncer.adapters.store.codec import CURSORS, META, OUTBOX, RECORD, TOMBSTONES, Due, Place
+from crsyncer.adapters.store.codec import CURSORS, META, OUTBOX, RECORD, TOMBSTONES, Place, Plain
 from crsyncer.adapters.store.committer import Committer
 from crsyncer.adapters.store.database import Opened, open_or_freeze
 from crsyncer.adapters.store.schema import STEPS
@@ -119,28 +119,19 @@ class SqliteStore:
 
     def put_cursor(self, side: Side, resource: str, namespace: str, cursor: Cursor | None) -> None:
         """Move a cursor, in the same transaction as everything put before; None forgets it."""
-        self._put_text(
-            (CURSORS, resource, namespace, side.value), None if cursor is None else codec.dump_fields(cursor)
-        )
+        self._put((CURSORS, resource, namespace, side.value), cursor)
 
     def put_record(self, resource: str, key: Key, record: Record | None) -> None:
         """Remember (or forget) what was agreed on a pair."""
-        self._put_text(
-            (RECORD, resource, key.namespace, key.name), None if record is None else codec.dump_fields(record)
-        )
+        self._put((RECORD, resource, key.namespace, key.name), record)
 
     def put_pending(self, resource: str, key: Key, pending: Pending | None) -> None:
         """Set (or remove) the outbox row of an object; comparing `seq` before a removal is the caller's duty."""
-        place = (OUTBOX, resource, key.namespace, key.name)
-        due = None
-        if pending is not None:
-            due = Due(codec.seal(codec.dump_fields(pending), place), pending.since, pending.dead)
-        self._committer.put(place, due)
+        self._put((OUTBOX, resource, key.namespace, key.name), pending)
 
     def put_tombstone(self, resource: str, key: Key, tombstone: Tombstone | None) -> None:
         """Record upstream's deletion, or that it has been carried out."""
-        place = (TOMBSTONES, resource, key.namespace, key.name)
-        self._put_text(place, None if tombstone is None else codec.dump_fields(tombstone))
+        self._put((TOMBSTONES, resource, key.namespace, key.name), tombstone)
 
     def forget_kind(self, resource: str, *, keep_outbox: bool = True) -> None:
         """Drop copies, cursors, records and tombstones of a kind that is not ours any more."""
@@ -154,7 +145,8 @@ class SqliteStore:
         """Set a small JSON value."""
         text = codec.dump(value)
         self._meta[name] = json.loads(text)
-        self._put_text((META, "", "", name), text)
+        place = (META, "", "", name)
+        self._committer.put(place, codec.seal(text, place))
 
     async def durable(self) -> None:
         """Return when everything put so far is on disk, or when the store has reported that the disk refuses it."""
@@ -171,16 +163,10 @@ class SqliteStore:
             _log.error("the disk does not answer: what it did not take is forgotten, and collected at the next start")
 
     def _begin(self, opened: Opened) -> None:
-        self.notes.extend(opened.notes)
-        self._rebuilt = opened.rebuilt
-        for name, sealed in opened.meta.items():
-            try:
-                self._meta[name] = json.loads(codec.unseal(sealed, (META, "", "", name)))
-            except (TypeError, ValueError):
-                self.notes.append(f"damaged, taken as never set: {name}")
+        self.notes, self._rebuilt, self._meta = opened.notes, opened.rebuilt, opened.meta
 
-    def _put_text(self, place: Place, text: str | None) -> None:
-        self._committer.put(place, None if text is None else codec.seal(text, place))
+    def _put(self, place: Place, value: Plain | None) -> None:
+        self._committer.put(place, None if value is None else codec.seal(codec.dump_fields(value), place))
 
     def _sample(self, seconds: float) -> None:
         if self.on_commit is not None:
