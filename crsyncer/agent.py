@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from types import FrameType
 
 from crsyncer import __version__
@@ -32,6 +33,7 @@ from crsyncer.core.twins import NAME
 from crsyncer.engine.engine import Engine
 from crsyncer.engine.liveness import progress
 from crsyncer.errors import ConfigError
+from crsyncer.runtime.connection import ConnectionState
 
 log = logging.getLogger(__name__)
 
@@ -40,21 +42,12 @@ _STOP_SECONDS = 5.0
 _LAST_SECONDS = 9.0
 """From the signal to the end of the process, at the latest."""
 _PULSE_SECONDS = 1.0
+_STATUS_BEATS = 60
 _STUCK_SECONDS = 30.0
 _BOOT = "boot"
 """Under which name the store keeps the last boot id that could be read."""
 _NUMBER = "number"
 """Under which name the store keeps what tells it from other stores."""
-
-
-async def run(settings: Settings, load: Callable[[], Settings], *, set_up_logs: Callable[[str, str], None]) -> int:
-    """Run the agent until SIGTERM or SIGINT; the exit code. `load` reads the settings again.
-
-    `set_up_logs` takes format and level.
-
-    Raises ConfigError, Locked or StoreError where it cannot start.
-    """
-    return await Agent(settings, load, set_up_logs=set_up_logs).run()
 
 
 class Agent:
@@ -63,6 +56,7 @@ class Agent:
     def __init__(
         self, settings: Settings, load: Callable[[], Settings], *, set_up_logs: Callable[[str, str], None]
     ) -> None:
+        """`load` reads the settings again, `set_up_logs` takes format and level."""
         self._settings = settings
         self._load = load
         self._set_up_logs = set_up_logs
@@ -84,7 +78,7 @@ class Agent:
         """What must not stand still, as the event loop knew it at its last beat; read by another thread."""
 
     async def run(self) -> int:
-        """Serve until told to stop."""
+        """Serve until SIGTERM or SIGINT; the exit code. Raises ConfigError, Locked or StoreError if it cannot start."""
         await self._try(self._settings)  # before anything is touched
         self._store = await SqliteStore.open(self._settings.state_dir, on_trouble=self._trouble)
         self._boot_id = read_boot_id(self._settings.boot_id_file)
@@ -178,11 +172,9 @@ class Agent:
                 self._connect(side, trial, settings)
 
     def _connect(self, side: Side, stack: contextlib.AsyncExitStack, settings: Settings) -> KubeCluster:
-        paths = {
-            Side.CLOUD: (settings.cloud_kubeconfig, settings.cloud_context),
-            Side.ROBOT: (settings.robot_kubeconfig, settings.robot_context),
-        }
-        path, context = paths[side]
+        path, context = settings.robot_kubeconfig, settings.robot_context
+        if side is Side.CLOUD:
+            path, context = settings.cloud_kubeconfig, settings.cloud_context
 
         def observe(exchange: Exchange) -> None:
             if exchange.code is None:
@@ -192,11 +184,7 @@ class Agent:
 
         try:
             cluster = KubeCluster(
-                path,
-                context,
-                insecure=settings.insecure_skip_tls_verify,
-                name=self._name,
-                observe=observe,
+                path, context, insecure=settings.insecure_skip_tls_verify, name=self._name, observe=observe
             )
         except ConfigError as error:
             raise ConfigError(f"{side}.kubeconfig: {error}", hint=error.hint) from None
@@ -341,12 +329,19 @@ class Agent:
     # Housekeeping
 
     async def _beat(self, engine: Engine) -> None:
-        while True:
+        shown: list[ConnectionState] = []
+        for beat in count():
             self._progress = (Progress("the event loop", time.monotonic(), _STUCK_SECONDS), *progress(engine))
             if self._systemd.listens and self._live() is None:  # else systemd ends this agent and starts another
-                self._systemd.tell(WATCHDOG="1", STATUS=headline(self._document(engine)))
+                self._systemd.tell(WATCHDOG="1")
+                if beat % _STATUS_BEATS == 0:  # `_save` shows what changes; this is for the durations in it
+                    self._systemd.tell(STATUS=headline(self._document(engine)))
             if self._store.trouble != self._store_trouble:
                 self._trouble(self._store.trouble)
+            states = [connection.state for connection in engine.connections.values()]
+            if states != shown:
+                shown = states
+                self._changed.set()
             await asyncio.sleep(_PULSE_SECONDS)
 
     async def _keep_saved(self) -> None:
@@ -361,6 +356,7 @@ class Agent:
         if self._engine is None:
             return
         content = self._document(self._engine)
+        self._systemd.tell(STATUS=headline(content))
         if not self._engine.kinds.begun:  # of its kinds the run before knew more
             before = self._store.get_meta("status") or {}
             content |= {part: before[part] for part in ("kinds", "holds") if part in before}

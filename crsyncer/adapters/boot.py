@@ -3,15 +3,16 @@
 import logging
 from pathlib import Path
 
+from crsyncer.adapters.files import read_bytes
+
 _log = logging.getLogger(__name__)
-_CHARACTERS = 64
+_LONGEST = 64
 
 
 def read_boot_id(path: Path) -> str:
     """What names this boot; "" where it cannot be read. Linux makes a random UUID at each boot (proc(5))."""
     try:
-        with path.open(errors="replace") as file:
-            return file.read(_CHARACTERS).strip()
+        return read_bytes(path, _LONGEST).decode(errors="replace").strip()
     except OSError as error:
         _log.warning("cannot tell whether the robot has booted: %s", error)
         return ""

@@ -3,7 +3,9 @@
 Configuration and kubeconfigs are both read with it. The hint of an error says what is allowed.
 """
 
+import os
 import re
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,9 @@ _DEEPEST = 50
 
 
 def read(path: Path, *, largest: int = _LARGEST_FILE) -> str:
-    """The text of a file of at most `largest` bytes; raises ConfigError."""
+    """The text of a regular file of at most `largest` bytes; raises ConfigError."""
     try:
-        with path.open("rb") as file:
-            data = file.read(largest + 1)
+        data = read_bytes(path, largest + 1)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "not a path"
         raise ConfigError(f"{path} cannot be read ({why})", hint="a readable file") from None
@@ -27,6 +28,17 @@ def read(path: Path, *, largest: int = _LARGEST_FILE) -> str:
         return data.decode()
     except UnicodeDecodeError:
         raise ConfigError(f"{path} is not UTF-8 text", hint="a text file") from None
+
+
+def read_bytes(path: Path, most: int = -1) -> bytes:
+    """The first bytes of a regular file. Never waits for a writer, as reading a FIFO does. Raises OSError, ValueError.
+
+    A FIFO, a device or a socket is an OSError: a reload could not read the same content again.
+    """
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(0, "not a regular file")
+        return file.read(most)
 
 
 def read_yaml(path: Path) -> Any:

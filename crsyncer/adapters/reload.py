@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from watchfiles import awatch
 
+from crsyncer.adapters.files import read_bytes
 from crsyncer.errors import ConfigError
 
 T = TypeVar("T")
@@ -80,7 +81,7 @@ def _prints(files: Iterable[Path], known: dict[Path, bytes]) -> dict[Path, bytes
     prints = {}
     for path in files:
         try:
-            prints[path] = hashlib.sha256(path.read_bytes()).digest()
+            prints[path] = hashlib.sha256(read_bytes(path)).digest()
         except OSError as error:
             prints[path] = known.get(path, b"") if error.errno in (errno.EMFILE, errno.ENFILE) else b""
         except ValueError:  # a zero byte in the name

@@ -42,10 +42,10 @@ def run(**flags: Any) -> int:
 
     import asyncio  # heavy; `--help` and usage errors must stay fast
 
-    from crsyncer.agent import run as run_agent
+    from crsyncer.agent import Agent
 
     try:
-        return asyncio.run(run_agent(settings, reload, set_up_logs=logs.set_up))
+        return asyncio.run(Agent(settings, reload, set_up_logs=logs.set_up).run())
     except Exception as error:
         if _lacks_memory(error):
             raise SyncError(

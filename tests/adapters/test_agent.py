@@ -1,6 +1,7 @@
 """The agent as a process: what the world may do to it at its start and at its end."""
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -109,15 +110,32 @@ async def test_SIGTERM_ends_the_agent_within_10_s_while_DNS_hangs(agent: Run, tm
             assert await seconds_to_stop(running) < 10
 
 
-async def test_SIGTERM_ends_the_agent_within_10_s_while_a_file_system_hangs(agent: Run, tmp_path: Path) -> None:
+async def test_SIGTERM_ends_the_agent_within_10_s_while_its_event_loop_hangs(agent: Run, tmp_path: Path) -> None:
+    pipe = tmp_path / "log"
+    os.mkfifo(pipe)
+    unread = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+    try:
+        async with agent(wrapper=("/bin/sh", "-c", f'exec "$@" 2>>{pipe}', "sh")) as running:
+            with contextlib.suppress(BlockingIOError):
+                while os.write(unread, b"x"):  # writing a log line then takes as long as on a dead file system
+                    pass
+            os.kill(running.pid, signal.SIGHUP)
+            while await running.ask() is not None:
+                pass
+            assert await seconds_to_stop(running) < 10
+    finally:
+        os.close(unread)
+
+
+async def test_a_pipe_in_the_place_of_a_token_file_stops_its_side_and_nothing_else(agent: Run, tmp_path: Path) -> None:
     token = tmp_path / "token"
-    token.write_text(TOKEN)
+    os.mkfifo(token)
     async with agent(cloud={"tokenFile": str(token)}) as running:
-        os.mkfifo(tmp_path / "pipe")  # nobody writes into it, so reading it takes as long as from a server that is gone
-        (tmp_path / "pipe").replace(token)
-        while await running.ask() is not None:
-            pass
-        assert await seconds_to_stop(running) < 10
+        status = await running.until(lambda status: status["sides"]["cloud"]["state"] == "unauthorized")
+        assert f"token file {token}" in status["sides"]["cloud"]["error"]
+        token.unlink()
+        token.write_text(TOKEN)
+        await running.until(lambda status: status["sides"]["cloud"]["state"] == "offline")
 
 
 async def seconds_to_stop(agent: AgentProcess) -> float:

@@ -209,6 +209,9 @@ async def test_a_file_that_is_no_kubeconfig_is_refused_without_quoting_it(tmp_pa
     for content, words in ((b"\xff\xfe\x00", "not UTF-8"), (b"[" * 200_000, "not YAML"), (b"- " * 100_000, "not YAML")):
         config.write_bytes(content)
         assert words in str(await refused(config))
+    config.unlink()
+    os.mkfifo(config)
+    assert str(await refused(config)) == f"{config} cannot be read (not a regular file)"
 
 
 async def test_a_key_that_is_encrypted_or_of_another_certificate_is_refused(

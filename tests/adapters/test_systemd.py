@@ -84,7 +84,7 @@ async def test_the_agent_is_ready_without_an_API_server_says_how_it_is_and_is_no
     )
     await agent.start(ready=False)
     try:
-        await manager.until("READY=1", "WATCHDOG=1\nSTATUS=ATTENTION: ", "WATCHDOG=1")
+        await manager.until("READY=1", "STATUS=ATTENTION: ", "WATCHDOG=1")
         os.kill(agent.pid, signal.SIGHUP)
         await manager.until("RELOADING=1", "READY=1")
         assert await agent.stop() == 0
