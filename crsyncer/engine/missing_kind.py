@@ -4,6 +4,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
 from typing import Any
 
 from crsyncer.core.backoff import UNSERVED
@@ -44,7 +45,12 @@ class MissingKind:
         spawn: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
         self.served_check = ServedCheck(
-            connection, policy=cache.policy, store=store, replaced=self._replaced, spawn=spawn
+            connection,
+            policy=cache.policy,
+            store=store,
+            gone=partial(self.gone, certain=True),
+            replaced=self._replaced,
+            spawn=spawn,
         )
         self._connection = connection
         self._cache = cache

@@ -34,7 +34,8 @@ class ServedCheck:
     from list to list. Where it may not be read there is nothing that could tell, and what remains is that many
     deletions are verified (S5.5b). The robot's own CRDs are watched (`engine/kinds.py`), and not asked for here.
 
-    `replaced()` is called when the kind is found to be another; it has to have upstream listed.
+    `gone()` is called when the CRD is being deleted, or is not there any more; `replaced()` when the kind is found to
+    be another: it has to have upstream listed.
     """
 
     def __init__(
@@ -43,12 +44,14 @@ class ServedCheck:
         *,
         policy: Policy,
         store: Store,
+        gone: Callable[[], None],
         replaced: Callable[[], None],
         spawn: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
         self._connection = connection
         self._policy = policy
         self._store = store
+        self._gone = gone
         self._replaced = replaced
         self._name = f"crd:{connection.name}:{policy.resource}"
         self._readable = policy.upstream is Side.CLOUD
@@ -99,6 +102,8 @@ class ServedCheck:
         reply = await self._ask(calls.crd(self._policy.resource))
         alive = served_by_crd(reply.status, reply.body, uid)
         self._readable = alive is not None
+        if alive is Served.NO:
+            self._gone()  # now: it may be made anew before a deletion asks, and by a CRD whose uid was not known
         if alive is Served.OTHER:
             await self._meet_again(uid)
             log.warning("%s: the CRD of the %s was made anew", self._policy.resource, self._connection.name)

@@ -114,6 +114,13 @@ MUTANTS = (
         noticed_by="S5_5_a_kind_that_is_deleted",
     ),
     Mutant(
+        "a CRD that is being deleted matters only to a deletion",
+        ServedCheck._ask_crd,
+        "self._gone()",
+        "pass",
+        noticed_by="S5_5_a_kind_that_is_being_deleted",
+    ),
+    Mutant(
         "a CRD is as good as another",
         kind_served.served_by_crd,
         'Served.YES if uid in ("", metadata["uid"]) else Served.OTHER',

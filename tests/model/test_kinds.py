@@ -25,6 +25,21 @@ def test_S5_5_a_kind_that_is_deleted_upstream_costs_no_copy(world: World, slowly
     assert set(world.robot.objects()) == {"a"}
 
 
+@pytest.mark.parametrize("objects", [1, 12])
+def test_S5_5_a_kind_that_is_being_deleted_when_it_is_met_and_made_anew_costs_no_copy(objects: int) -> None:
+    with scene() as world:
+        for number in range(objects):
+            world.cloud.create(f"a{number}", spec={"x": 1})
+        world.cloud.delete_kind()
+        world.start()
+        world.settle()
+        world.cloud.sweep()
+        world.cloud.apply(crd(GROUP))
+        world.pass_time(3600)
+        assert len(world.robot.objects()) == objects
+        assert holds(world) == [("KindMissing", objects)]
+
+
 def redefine(world: World, *names: str) -> None:
     """The CRD is deleted, and its objects with it, and both made anew: the CRD, and objects of these names."""
     world.cloud.delete_kind()
