@@ -173,9 +173,7 @@ class ListWatch:
     def _settle(self, step: Step | None) -> None:
         """Answer those who wait for a fresh list: None, it is there; else why it is not."""
         waiting, self._awaiting = self._awaiting, []
-        for done in waiting:
-            if done.done():
-                continue
+        for done in (each for each in waiting if not each.done()):
             match step:
                 case None:
                     done.set_result(None)
@@ -240,7 +238,11 @@ class ListWatch:
             version = answer.resource_version
             if not known and self._state.checkpoint() is None:
                 await self._learn_window()
-        return await self._watch(version, resumed=resumed)
+        step = await self._watch(version, resumed=resumed)
+        if isinstance(step, Relist) and not resumed and self._state.cursor() == version:
+            self._just_listed = False  # the server has forgotten it at once: perhaps another one answers now (S8.3)
+            return Lost("the resourceVersion of the list that was just taken has expired")
+        return step
 
     async def _objection(self) -> Step | None:
         """What speaks against going on from the cursor; a watch would not say (S8.2). None: nothing."""

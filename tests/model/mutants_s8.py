@@ -2,9 +2,17 @@
 
 from crsyncer.console.control import ControlCommands
 from crsyncer.runtime.collection_state import CollectionState
+from crsyncer.runtime.listwatch import ListWatch
 from tests.model.mutant import Mutant
 
 MUTANTS = (
+    Mutant(
+        "a list whose cursor has expired at once is followed by another one without a question",
+        ListWatch._round,
+        "if isinstance(step, Relist) and",
+        "if False and",
+        noticed_by="S8_3_a_cluster_that_takes",
+    ),
     Mutant(
         "what a list shows and nobody has seen is taken for new, whatever its version",
         CollectionState._compare,

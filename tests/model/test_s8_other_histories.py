@@ -1,7 +1,7 @@
 """S8: a cluster that was restored or built anew is noticed though what would tell of it first is gone."""
 
 from crsyncer.core.model import Side
-from tests.model.scene import copy
+from tests.model.scene import copy, scene
 from tests.model.world import World
 from tests.system.bed import LABEL, ROBOT, SYNCER
 
@@ -30,6 +30,20 @@ def test_S5_5c_an_accepted_cluster_costs_no_copy_though_the_agent_was_killed_bef
     world.pass_time(300)
     assert set(world.robot.objects()) == {"a", "b"}
     assert held(world) == [("Restored", 2)]
+
+
+def test_S8_3_a_cluster_that_takes_the_place_of_another_between_a_list_and_its_watch_is_another() -> None:
+    with scene() as world:
+        world.cloud.create("a", spec={"x": 1})
+        world.weather[Side.CLOUD].latency = 1.0
+        world.start()
+        while not world.journal.asked("cloud", verb="watch", kind="goals"):
+            world.pass_time(0.1)
+        world.cloud.rebuild(revision=100_000)
+        world.weather[Side.CLOUD].latency = 0.0
+        world.pass_time(300)
+        assert world.status()["sides"]["cloud"]["state"] == "identity-changed"
+        assert set(world.robot.objects()) == {"a"}
 
 
 def test_S8_3_an_object_that_a_restore_brought_back_tells_of_it_when_nothing_else_can(world: World) -> None:
