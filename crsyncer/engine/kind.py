@@ -269,9 +269,10 @@ class Kind:
         else:
             if self._informer_set.complete(side):
                 self._missing_kind.served_check.doubt()
-            if self._up.up.is_set():
-                # The events of the outage arrive now, oldest first. Wait for them, because deletions go first (S7.2).
-                self._context.dispatchers[self.policy.downstream].pause(_HEARING_SECONDS)
+        if self._context.connections[side].up.is_set():
+            # The events of the outage arrive now, oldest first. Wait for them: deletions go first (S7.2), and a status
+            # that was sent before a crash must not follow the newer one that was sent after it (S4.1).
+            self._context.dispatchers[side.other].pause(_HEARING_SECONDS)
         self._restore.freshness_changed(side)
         everywhere = self._informer_set.complete(side)
         for key in self.cache.known_keys() if everywhere else self._affected(side, namespace):

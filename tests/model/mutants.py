@@ -128,6 +128,13 @@ MUTANTS = (
         noticed_by="S5_5_a_kind_that_was_made_anew_within",
     ),
     Mutant(
+        "statuses are sent while those of an outage are still arriving",
+        Kind._freshness_changed,
+        "self._context.dispatchers[side.other]",
+        "self._context.dispatchers[self.policy.downstream]",
+        noticed_by="S4_1_statuses_that_are_replayed",
+    ),
+    Mutant(
         "what a kind came back without is not asked",
         MissingKind.replaced,
         "self._deletion_holds.vanish(())",

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from crsyncer.core.model import Side
-from tests.model.scene import copy, original, scene
+from tests.model.scene import copy, original, scene, synced
 from tests.model.world import World
 
 DONE = {"phase": "DONE"}
@@ -77,6 +77,22 @@ def test_S5_4_a_copy_of_an_object_that_was_created_again_out_of_sight_is_replace
         world.settle()
         assert uid(world) != made
         assert copy(world)["spec"] == {"x": 2}
+
+
+def test_S4_1_statuses_that_are_replayed_to_an_older_store_do_not_follow_newer_ones() -> None:
+    for seed in range(6):
+        with synced(seed) as world:
+            older = world.disk.copied()
+            for number in (1, 2):
+                world.robot.set_status("a", {"n": number})
+                world.pass_time(5)
+            world.crash()
+            world.put_back(older)
+            world.start()
+            world.settle()
+            sent = [write.after["status"] for write in world.writes if write.verb == "status" and write.after]
+            assert sent[:2] == [{"n": 1}, {"n": 2}]
+            assert {"n": 1} not in sent[2:]
 
 
 def test_S6_1_content_that_is_newer_than_the_store_knows_is_not_put_back_while_the_watch_is_late() -> None:
