@@ -36,6 +36,9 @@ class _Open:
     def outlives(self, call: Call) -> None:
         """Nobody dies here."""
 
+    def abandon(self, call: Call, seconds: float) -> None:
+        """Nobody stops waiting."""
+
 
 async def transcript(cluster: Cluster, group: str) -> list[tuple[str, Any]]:
     """What a server answers to the whole script."""

@@ -23,7 +23,7 @@ from tests.model.world import World, Write
 UPSTREAM_UID = OURS + "upstream-uid"
 SIGNATURE = OURS + "robot"
 _RACE_SECONDS = 1.0
-"""For so long after an order, what was on its way before may still be carried out."""
+"""Within so long after an answer has arrived, it is written down."""
 
 
 class Violation(AssertionError):
@@ -130,10 +130,8 @@ class Checker:
     born: dict[str, float] = field(default_factory=dict)
     """When each downstream object came to be, by uid."""
     violations: list[str] = field(default_factory=list)
-    noticed_kind: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    """When the agent was told of the deletion of which kinds."""
-    manual: dict[str, float] = field(default_factory=dict)
-    """Kinds whose deletions a human holds back, since when."""
+    noticed_kind: dict[str, list[tuple[float, float]]] = field(default_factory=lambda: defaultdict(list))
+    """When the agent was told of the deletion of which kinds, and when that was written down at the latest."""
     released: set[str] = field(default_factory=set)
     """Kinds of which a human has let go whatever was held."""
 
@@ -178,19 +176,24 @@ class Checker:
         served = {r["name"]: r["verbs"] for r in reply.body.get("resources", [])}
         for resource, spec in self.kinds.items():
             if side is spec.upstream and "create" not in served.get(spec.plural, []):
-                self.noticed_kind[resource].append(self.world.clock.unix())
+                now, weather = self.world.clock.unix(), self.world.weather[side]
+                slowly = weather.latency + weather.jitter + self.world.disk.commit_seconds
+                self.noticed_kind[resource].append((now, now + slowly + _RACE_SECONDS))
 
     def _knows_of(self, resource: str) -> bool:
         """Whether the agent was told that a kind is not served, and lived on to write that down."""
         return any(
-            not any(told <= death < told + _RACE_SECONDS for death in self.world.deaths)
-            for told in self.noticed_kind[resource]
+            not any(told <= death < written for death in self.world.deaths)
+            for told, written in self.noticed_kind[resource]
         )
 
     def _kind_known(self, resource: str, side: Side) -> bool:
         """Whether the agent knows by which CRD a kind is served at present."""
         crd = self.world.servers[side].storage.of(CRDS).get(("", resource))
-        _, known = self.world.disk.kept(f"crd:{side}:{resource}") or ("", "")
+        if side is Side.ROBOT:
+            known = self.world.disk.kept(f"crd:{resource}")
+        else:
+            _, known = self.world.disk.kept(f"crd:{side}:{resource}") or ("", "")
         return crd is not None and crd["metadata"]["uid"] == known
 
     def _kind_is_dying(self, resource: str, side: Side) -> bool:
@@ -301,9 +304,6 @@ class Checker:
                 raise Violation(f"{write}: a local object was touched")
 
     def _deleted(self, write: Write, spec: Spec, before: Json) -> None:
-        since = self.manual.get(write.resource)
-        if since is not None and write.time > since + _RACE_SECONDS:
-            raise Violation(f"{write}: a human holds deletions of this kind back")
         if not spec.sees(before):
             raise Violation(f"{write}: a local object was deleted")
         uid = stamp(before)

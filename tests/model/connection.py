@@ -41,6 +41,10 @@ class Wire(Protocol):
         """A request is on its way that may arrive although the agent has died."""
         ...
 
+    def abandon(self, call: Call, seconds: float) -> None:
+        """Nobody waits for a request any more: if it is on its way, it arrives in so many seconds, or never."""
+        ...
+
 
 @dataclass(slots=True)
 class Signal:
@@ -76,7 +80,11 @@ class Connection:
         """One request, whatever befalls it."""
         await self._wire.passes()
         noted = self._journal.note(self._side, call, _now())
-        reply = await self._request(call, progress)
+        try:
+            reply = await self._request(call, progress)
+        except asyncio.CancelledError:
+            self._wire.abandon(call, self._weather.travel())
+            raise
         noted.answer(reply.status, _now())
         self.clock_offset = self._weather.clock_offset
         return reply
@@ -200,7 +208,7 @@ class Connection:
                 if self._weather.ends > 0:
                     self._weather.ends -= 1
                     return
-                due = happened + self._weather.latency + self._weather.lag
+                due = happened + self._weather.behind()
                 await asyncio.sleep(max(0.0, due - loop.time()) + self._weather.chance.uniform(0.0001, 0.003))
                 await self._wire.passes()
                 if self._weather.cut or self._weather.silent or watch.epoch != self._api.storage.epoch:

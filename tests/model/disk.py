@@ -165,7 +165,7 @@ class Memory:
         self._apply(row)
         self._disk.rows.append(row)
         if self._due is None:
-            self._commit_within(GROUP_SECONDS)
+            self._commit_within(max(GROUP_SECONDS, self._disk.commit_seconds))
 
     def _commit_within(self, seconds: float) -> None:
         self._due = asyncio.get_running_loop().call_later(self._chance.uniform(0.0, seconds), self._commit)

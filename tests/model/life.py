@@ -71,6 +71,17 @@ class Hand:
         if call.method != "GET":
             self._sent.append(call)
 
+    def abandon(self, call: Call, seconds: float) -> None:
+        """Nobody waits for a request any more: if it is on its way, it arrives in so many seconds, or never."""
+        if call in self._sent and self._life.chance.random() < 0.5:
+            asyncio.get_running_loop().call_later(seconds, self._arrive, call)
+        elif call in self._sent:
+            self._sent.remove(call)
+
+    def _arrive(self, call: Call) -> None:
+        if call in self._sent:
+            self.perform(call, late=True)
+
     def let_go(self, chance: Random) -> None:
         """The agent has died: what it had sent arrives, or does not."""
         sent, self._sent = self._sent, []
@@ -137,7 +148,7 @@ class Life:
         """After so many more steps (a message, a put) it dies."""
         self.tally = Tally()
         self._disk = disk
-        self._chance = chance
+        self.chance = chance
         self._clock = clock
         self._since = clock()
         self.store = Memory(disk, self, chance)
@@ -197,9 +208,9 @@ class Life:
         if not self.dead:
             self.dead = True
             self.died = self._clock()
-            self._disk.crash(self._chance)
+            self._disk.crash(self.chance)
             for hand in self._hands.values():
-                hand.let_go(self._chance)
+                hand.let_go(self.chance)
 
     def document(self, now: float) -> dict[str, object]:
         """What `crsyncer status --json` would say; `now` is event loop time, in seconds."""

@@ -16,7 +16,6 @@ from tests.model.promises import Promises
 from tests.model.storage import Snapshot
 from tests.model.weather import Fate
 from tests.model.world import World, Write
-from tests.system.bed import crd
 
 HOUR = 3600.0
 _FATES = (*Fate, Reply(500, {"message": "storm"}), Reply(429, {"message": "slow"}, retry_after=5.0), Reply(503, {}))
@@ -180,7 +179,7 @@ class Machine:
         self.world.crash()
         self.world.lose_database()
         self.checker.released |= set(self.specs)  # that there is something to be held is among what is forgotten
-        self.checker.manual.clear()
+        self.promises.manual.clear()
         self.promises.forgive()
         self.operators.may_forget()
         self._unmet = {(side, plural) for side in Side for plural in self._by_plural}
@@ -201,6 +200,15 @@ class Machine:
     def mend(self, side: str) -> None:
         """A link is well again."""
         self.world.mend(side)
+
+    def delay(self, side: str, latency: float, jitter: float) -> None:
+        """Messages need longer, and not all of them equally long."""
+        weather = self.world.weather[Side(side)]
+        weather.latency, weather.jitter = latency, jitter
+
+    def close_slowly(self, side: str, seconds: float) -> None:
+        """It takes a while until a watch is closed."""
+        self.world.weather[Side(side)].closing = seconds
 
     def lag(self, side: str, seconds: float) -> None:
         """Events come late."""
@@ -264,29 +272,6 @@ class Machine:
         self.checker.went_back(Side(side), before)
         self._snapshots.pop(Side(side), None)
 
-    def delete_kind(self, kind: str) -> None:
-        """Somebody deletes a CRD upstream; its objects go with it."""
-        plane, spec = self._upstream(kind)
-        if plane is None or spec.upstream is Side.ROBOT or not self.operators.may_forget():
-            return
-        plane.delete_kind(kind)
-        resource = f"{kind}.{GROUP}"
-        self.operators.replaced.add(resource)
-        self.checker.noticed_kind.pop(resource, None)
-        self.checker.released.discard(resource)
-        plane.sweep(kind)
-
-    def define_kind(self, kind: str) -> None:
-        """Somebody puts a CRD back upstream."""
-        spec = self._by_plural[kind]
-        plane = self.world.planes[spec.upstream]
-        if not any(k.plural == kind and not k.dying for k in plane.server.kinds()):
-            self.world.pass_time(10.0)  # nobody is so quick that it might as well never have been gone
-        while not plane.sweep(kind):
-            for name in plane.objects(kind):
-                plane.finalize(name, kind=kind)
-        plane.apply(crd(GROUP, plural=kind, **KINDS[kind]))
-
     # Healing
 
     def heal(self) -> None:
@@ -297,8 +282,8 @@ class Machine:
         world.disk.refuses = False
         self.operators.undo_edits()
         for spec in self.specs.values():
-            self.define_kind(spec.plural)
-            for plane in world.planes.values():
+            for side, plane in world.planes.items():
+                self.operators.define_kind(spec.plural, str(side))
                 for name in plane.objects(spec.plural):
                     plane.finalize(name, kind=spec.plural)
         self.start()
@@ -352,13 +337,13 @@ class Machine:
 
     def _upstream(self, kind: str) -> tuple[Plane | None, Spec]:
         spec = self._by_plural[kind]
-        return self._plane(spec.upstream, spec), spec
+        return self.plane(spec.upstream, spec), spec
 
     def _downstream(self, kind: str) -> tuple[Plane | None, Spec]:
         spec = self._by_plural[kind]
-        return self._plane(spec.downstream, spec), spec
+        return self.plane(spec.downstream, spec), spec
 
-    def _plane(self, side: Side, spec: Spec) -> Plane | None:
+    def plane(self, side: Side, spec: Spec) -> Plane | None:
         """The cluster, if users can do something with the kind there."""
         plane = self.world.planes[side]
         served = any(k.plural == spec.plural and not k.dying for k in plane.server.kinds())

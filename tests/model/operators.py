@@ -1,11 +1,14 @@
 """The steps of a history that operators take: commands, edits of CRDs, and what they do to the state directory."""
 
+import contextlib
+import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from crsyncer.core.model import Json, Side
 from crsyncer.errors import SyncError
 from crsyncer.ports import Reply
-from tests.model.answers import FORBIDDEN, UNAUTHORIZED, invalid
+from tests.model.answers import FORBIDDEN, INTERNAL_ERROR, NOT_SERVED, UNAUTHORIZED, UNAVAILABLE, invalid
 from tests.model.api_server import CRDS
 from tests.model.check import stamp
 from tests.model.disk import Disk
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 
 _ANNOTATIONS: tuple[dict[str, Any], ...] = ({}, {"source": None}, {"drift": "keep"}, {"orphans": "keep"})
 _VERSIONS = (("v1",), ("v1", "v2"), ("v2",))
+_HIDDEN: tuple[Fate | Reply, ...] = (FORBIDDEN, UNAUTHORIZED, NOT_SERVED, INTERNAL_ERROR, UNAVAILABLE, Fate.LOST)
 _SPOILT: tuple[Fate | Reply, ...] = (Fate.LOST, Fate.SNAPPED, FORBIDDEN, UNAUTHORIZED, Reply(503, {}))
 
 
@@ -38,20 +42,24 @@ class Operators:
 
     def hold(self, kind: str) -> None:
         """A human holds back every deletion of a kind."""
-        if not self._world.disk.refuses and self._order({"command": "hold", "resource": kind}):
-            self._store = None
+        if not self._world.disk.refuses:
+            self._order({"command": "hold", "resource": kind}, then=lambda: self._held(f"{kind}.{GROUP}"))
+
+    def _held(self, resource: str) -> None:
+        self._machine.promises.manual.add(resource)
+        self._store = None
 
     def release(self) -> None:
         """A human lets everything go on, and accepts clusters that are not those of before."""
-        life, checker = self._world.life, self._machine.checker
+        life = self._world.life
         if life is None:
             return
         for side in Side:
             self._order({"command": "release", "id": str(side)})
         for group in life.engine.holds.groups():
-            checker.released.add(group.resource)
+            self._machine.checker.released.add(group.resource)
             if group.reason == "Manual":
-                checker.manual.pop(group.resource, None)
+                self._machine.promises.manual.discard(group.resource)
             self._order({"command": "release", "id": group.id})
 
     def resync(self, kind: str) -> None:
@@ -66,28 +74,28 @@ class Operators:
         """A human gives up a status that upstream refuses."""
         spec, checker = self._machine.spec_of(kind), self._machine.checker
         copy = self._world.planes[spec.downstream].objects(kind).get(name)
-        if copy is not None and self._order({"command": "drop", "resource": kind, "name": name, "confirmed": True}):
-            checker.stories[stamp(copy)].rivalled = True
-            self._machine.promises.forgive(stamp(copy))
 
-    def _order(self, request: Json) -> bool:
-        """Have the agent carry an order out; False where it says no, or dies of it."""
-        life, manual = self._world.life, self._machine.checker.manual
+        def dropped(uid: str) -> None:
+            checker.stories[uid].rivalled = True
+            self._machine.promises.forgive(uid)
+
+        if copy is not None:
+            order = {"command": "drop", "resource": kind, "name": name, "confirmed": True}
+            self._order(order, then=lambda: dropped(stamp(copy)))
+
+    def _order(self, request: Json, *, then: Callable[[], None] = lambda: None) -> None:
+        """Have the agent carry an order out, and do something as soon as it has: the answer may take its time."""
+        life = self._world.life
         if life is None:
-            return False
+            return
 
-        async def ask() -> bool:
-            try:
+        async def ask() -> None:
+            with contextlib.suppress(SyncError):
                 await life.commands.answer(request)
-            except SyncError:
-                return False
-            if request["command"] == "hold":
-                manual.setdefault(f"{request['resource']}.{GROUP}", self._world.clock.now)
-            return True
+                then()
 
-        task = life.begin(ask())
+        life.begin(ask())
         self._world.pass_time(1.0)
-        return task.done() and not task.cancelled() and task.result()
 
     # CRDs
 
@@ -110,6 +118,31 @@ class Operators:
         self._edit(Side(side), kind, {"versions": _VERSIONS[which], "storage": _VERSIONS[which][-1]})
         if which == 2:
             self.replaced.add(f"{kind}.{GROUP}")
+
+    def delete_kind(self, kind: str, side: str, at_once: int) -> None:
+        """Somebody deletes a CRD; its objects go with it, `at_once` or when somebody puts it back."""
+        spec, checker = self._machine.spec_of(kind), self._machine.checker
+        plane = self._machine.plane(Side(side), spec)
+        if plane is None or not self.may_forget():
+            return
+        plane.delete_kind(kind)
+        if Side(side) is spec.upstream:
+            resource = f"{kind}.{GROUP}"
+            self.replaced.add(resource)
+            checker.noticed_kind.pop(resource, None)
+            checker.released.discard(resource)
+        if at_once:
+            plane.sweep(kind)
+
+    def define_kind(self, kind: str, side: str) -> None:
+        """Somebody puts a CRD back."""
+        plane = self._world.planes[Side(side)]
+        if not any(k.plural == kind and not k.dying for k in plane.server.kinds()):
+            self._world.pass_time(10.0)  # nobody is so quick that it might as well never have been gone
+        while not plane.sweep(kind):
+            for name in plane.objects(kind):
+                plane.finalize(name, kind=kind)
+        plane.apply(crd(GROUP, plural=kind, **KINDS[kind]))
 
     def _edit(self, side: Side, kind: str, change: dict[str, Any]) -> None:
         plane = self._world.planes[side]
@@ -139,7 +172,7 @@ class Operators:
             return
         self._world.crash()
         self._world.put_back(self._store)
-        self._machine.checker.manual.clear()
+        self._machine.promises.manual.clear()
         self._machine.promises.forgive()
         self._machine.start()
 
@@ -173,6 +206,14 @@ class Operators:
         for name in list(self._world.planes[spec.upstream].objects(kind)):
             if name.startswith("g"):
                 self._machine.remove(kind, name)
+
+    def hide_kinds(self, side: str, which: int, seconds: float) -> None:
+        """Discovery, or the CRDs, are refused for a while, or hidden by a gateway."""
+        verb, part = (("discover", GROUP), ("get", CRDS.partition(".")[0]))[which % 2]
+        fate = _HIDDEN[which // 2 % len(_HIDDEN)]
+        self._world.inject(side, fate, verb=verb, part=part, times=math.inf, seconds=seconds)
+        if fate is NOT_SERVED:
+            self.replaced |= {f"{kind}.{GROUP}" for kind in self._world.kinds}
 
     def refuse_for_good(self, side: str, verb: int) -> None:
         """A schema, or an admission controller, refuses the next write."""

@@ -18,7 +18,7 @@ _RATE_SECONDS, _RATE = 10.0, 30
 
 
 class Promises:
-    """Watches one world. `manual` of the checker says since when a human holds the deletions of which kinds back."""
+    """Watches one world."""
 
     def __init__(self, world: World, checker: Checker) -> None:
         self._world = world
@@ -28,6 +28,8 @@ class Promises:
         """The highest number of a status that was durable in the outbox, by the uid of its upstream object."""
         self._rows: list[Any] = []
         self._read = 0
+        self.manual: set[str] = set()
+        """Kinds whose deletions a human holds back."""
         world.journal.listeners.append(self._sent)
 
     # At every request
@@ -39,7 +41,7 @@ class Promises:
         row = self._world.life.engine.kinds.rows.get(resource)
         if row is None or row.kind is None:
             self._wrong(request, "the kind is stopped (S1.8)")
-        if request.verb == "delete" and resource in self._checker.manual:
+        if request.verb == "delete" and resource in self.manual:
             self._wrong(request, "a human holds the deletions of this kind back (S5.5)")
         times = self._times[request.side, request.verb, request.name]
         times.append(request.sent)

@@ -43,6 +43,8 @@ class Weather:
     chance: Random
     latency: float = 0.0
     """What a message needs one way, and a little by chance."""
+    jitter: float = 0.0
+    """How much longer a message may take by chance: a list, a write and an event then arrive in any order."""
     clock_offset: float | None = None
     """By how much the server's clock is ahead of the agent's, as its answers tell; None: they do not."""
     cut: bool = False
@@ -77,7 +79,11 @@ class Weather:
 
     def travel(self) -> float:
         """How long a message takes."""
-        return self.latency + self.chance.uniform(0.001, 0.03)
+        return self.latency + self.chance.uniform(0.001, 0.03 + self.jitter)
+
+    def behind(self) -> float:
+        """How long after its change a watch event leaves the server."""
+        return self.latency + self.lag + (self.chance.uniform(0.0, self.jitter) if self.jitter else 0.0)
 
     def clear(self) -> None:
         """Fine weather from now on."""
