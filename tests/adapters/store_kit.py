@@ -138,7 +138,7 @@ def add_a_column(connection: sqlite3.Connection) -> None:
 def break_bodies(path: Path) -> None:
     """Ruin the page at the root of the bodies; what the other tables hold is still readable."""
     with closing(sqlite3.connect(path)) as database:
-        (root,) = database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'rests'").fetchone()
+        (root,) = database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'robot_rest'").fetchone()
         (size,) = database.execute("PRAGMA page_size").fetchone()
     with path.open("r+b") as file:
         file.seek((root - 1) * size)

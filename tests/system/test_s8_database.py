@@ -144,7 +144,7 @@ async def test_S4_1_a_status_of_an_older_database_whose_copy_is_gone_does_not_go
 
 
 @pytest.mark.nightly("to be shown by the model")
-@pytest.mark.parametrize("lost", [(), ("cursors",), ("cursors", "objects", "rests")])
+@pytest.mark.parametrize("lost", [(), ("cursors",), ("cursors", "objects", "cloud_rest", "robot_rest")])
 async def test_S6_3_the_final_status_of_a_copy_that_is_gone_is_sent_after_a_restart(bed: Bed, lost: tuple[str, ...]):
     await bed.cloud.create("a", spec={"x": 1})
     await bed.robot.shows("a", spec={"x": 1})

@@ -5,12 +5,12 @@ import hashlib
 import io
 import json
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from email.utils import parsedate_to_datetime
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 from urllib.parse import quote, urlencode
 
 import aiohttp
@@ -38,6 +38,9 @@ _LEAST_PATIENCE = 1.0
 _STRANGE = "no API server sends that: what answers at this address?"
 _TOO_LARGE = {"list": "a smaller page is asked for; where it has one object, see what made that so large"}
 _FAILURES = (aiohttp.ClientError, OSError, TimeoutError)
+
+T = TypeVar("T")
+Read = Callable[[aiohttp.ClientResponse], Awaitable[T]]
 
 
 def _refuse(constant: str) -> None:
@@ -100,16 +103,23 @@ class KubeCluster:
         A GET is repeated once on a connection that turned out to be closed; nothing else is ever repeated, except
         after a 401 with credentials that have changed since.
         """
-        data = _body(call)
         async with self._slots:
-            reply, refused = await self._exchange(call, data, progress)
-            if reply.status == 401 and await self.credentials.renew(refused):
-                reply, _ = await self._exchange(call, data, progress)
+            _, reply = await self._ask(call, gap=call.gap, read=partial(_reply, call=call, progress=progress))
         return reply
 
-    def watch(self, call: Call, *, read_timeout: float) -> AbstractAsyncContextManager[WatchStream]:
+    @asynccontextmanager
+    async def watch(self, call: Call, *, read_timeout: float) -> AsyncIterator[WatchStream]:
         """Open a watch. `call.timeout` bounds the opening, `read_timeout` each wait for more bytes, in seconds."""
-        return self._watch(call, read_timeout)
+        response, reply = await self._ask(call, gap=read_timeout, read=partial(_refusal, call=call))
+        self._watches.add(response)
+        try:
+            yield WatchStream(
+                response, reply=reply, read_timeout=read_timeout, count=partial(self._count, call.verb, None)
+            )
+        finally:
+            # HTTP/1.1 cannot end a running answer: leaving closes the connection. After a clean end nothing is open.
+            self._watches.discard(response)
+            response.close()
 
     def refresh_credentials(self) -> bool:
         """Look at the kubeconfig and its files again; True when something changed or a plug-in will be asked again.
@@ -125,67 +135,45 @@ class KubeCluster:
             response.close()
         await self._session.close()
 
-    async def _exchange(self, call: Call, data: bytes | None, progress: Callable[[], None] | None) -> tuple[Reply, int]:
-        """The answer, and the generation of the credentials it was given to."""
+    async def _ask(self, call: Call, *, gap: float | None, read: Read[T]) -> tuple[aiohttp.ClientResponse, T]:
+        """The answer and what `read` makes of it; asked again where a 401 came and there are newer credentials."""
+        data = _body(call)
+        response, result, generation = await self._exchange(call, data, gap, read)
+        if response.status == 401 and await self.credentials.renew(generation):
+            response.close()
+            response, result, _ = await self._exchange(call, data, gap, read)
+        return response, result
+
+    async def _exchange(
+        self, call: Call, data: bytes | None, gap: float | None, read: Read[T]
+    ) -> tuple[aiohttp.ClientResponse, T, int]:
+        """The answer, what `read` makes of it, and the generation of the credentials it was given to.
+
+        `gap` bounds each wait for more of the answer, in seconds.
+        """
         login = await self.credentials.current()
         generation = self.credentials.generation
         started = time.perf_counter()
         status = 0
-        try:
-            async with self._send(call, data, login=login, timeout=_timeout(call.timeout, call.gap)) as response:
-                self._read_clock(response)
-                reply = await _reply(response, call, progress)
-                status = response.status
-        except _FAILURES as error:
-            stalled = call.gap is not None and isinstance(error, aiohttp.SocketTimeoutError)
-            raise unsure(error, seconds=call.gap if stalled and call.gap else call.timeout) from None
-        finally:
-            self._count(call.verb, status, started)
-        return reply, generation
-
-    @asynccontextmanager
-    async def _watch(self, call: Call, read_timeout: float) -> AsyncIterator[WatchStream]:
-        response, refused = await self._open_watch(call, read_timeout)
-        if response.status == 401 and await self.credentials.renew(refused):
-            response.close()
-            response, _ = await self._open_watch(call, read_timeout)
-        self._watches.add(response)
-        try:
-            reply = None
-            if response.status != 200:
-                try:
-                    async with asyncio.timeout(call.timeout):
-                        reply = await _reply(response, call)
-                except _FAILURES as error:
-                    raise unsure(error, seconds=call.timeout) from None
-            yield WatchStream(
-                response, reply=reply, read_timeout=read_timeout, meter=self._meter, observe=self._observe
-            )
-        finally:
-            # HTTP/1.1 cannot end a running answer: leaving closes the connection. After a clean end nothing is open.
-            self._watches.discard(response)
-            response.close()
-
-    async def _open_watch(self, call: Call, read_timeout: float) -> tuple[aiohttp.ClientResponse, int]:
-        login = await self.credentials.current()
-        generation = self.credentials.generation
-        started = time.perf_counter()
-        status = 0
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=read_timeout)
         try:
             async with asyncio.timeout(call.timeout):
-                response = await self._send(call, None, login=login, timeout=timeout)
-            self._read_clock(response)
-            status = response.status
+                response = await self._send(call, data, login=login, gap=gap)
+                date = _date(response)
+                self.clock_offset = None if date is None else date - time.time()
+                try:
+                    result = await read(response)
+                except BaseException:
+                    response.close()
+                    raise
+                status = response.status
         except _FAILURES as error:
-            raise unsure(error, seconds=call.timeout) from None
+            stalled = gap is not None and isinstance(error, aiohttp.SocketTimeoutError)
+            raise unsure(error, seconds=gap if gap is not None and stalled else call.timeout) from None
         finally:
             self._count(call.verb, status, started)
-        return response, generation
+        return response, result, generation
 
-    def _send(
-        self, call: Call, data: bytes | None, *, login: Login, timeout: aiohttp.ClientTimeout
-    ) -> Any:  # aiohttp's private awaitable context manager of a ClientResponse
+    async def _send(self, call: Call, data: bytes | None, *, login: Login, gap: float | None) -> aiohttp.ClientResponse:
         path = quote(call.path, safe="/:")
         url = f"{self.server}{path}?{urlencode(call.query)}" if call.query else self.server + path
         headers = {
@@ -198,13 +186,13 @@ class KubeCluster:
             headers["Authorization"] = login.authorization.text
         if data is not None:
             headers["Content-Type"] = call.content_type
-        return self._session.request(
+        return await self._session.request(
             call.method,
             URL(url, encoded=True),
             # aiohttp writes a file in pieces, and a large body in one, which would hold up the loop.
             data=io.BytesIO(data) if data is not None and len(data) > _PIECE else data,
             headers=headers,
-            timeout=timeout,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=gap),
             ssl=login.tls,
             server_hostname=login.server_name,
             proxy=login.proxy.text if login.proxy is not None else None,
@@ -212,11 +200,7 @@ class KubeCluster:
             middlewares=_ONCE if call.method in ("PUT", "DELETE") else (),
         )
 
-    def _read_clock(self, response: aiohttp.ClientResponse) -> None:
-        date = _date(response)
-        self.clock_offset = None if date is None else date - time.time()
-
-    def _count(self, verb: str, code: int, started: float) -> None:
+    def _count(self, verb: str, code: int | None, started: float) -> None:
         if self._observe is not None:
             up, down = self._meter.take()
             self._observe(Exchange(verb, code, up, down, time.perf_counter() - started))
@@ -233,11 +217,6 @@ async def _send_once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandler
 _ONCE = (_send_once,)
 
 
-@lru_cache(maxsize=32)
-def _timeout(total: float, gap: float | None) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(total=total, sock_connect=CONNECT_TIMEOUT, sock_read=gap)
-
-
 def _body(call: Call) -> bytes | None:
     if call.body is None:
         return None
@@ -249,40 +228,39 @@ def _body(call: Call) -> bytes | None:
         raise Never(message, hint="some string or number in it is malformed") from None
 
 
-async def _reply(response: aiohttp.ClientResponse, call: Call, progress: Callable[[], None] | None = None) -> Reply:
+async def _reply(response: aiohttp.ClientResponse, *, call: Call, progress: Callable[[], None] | None = None) -> Reply:
     """Read a whole answer; raises aiohttp's errors, TooLarge, and Unsure for a 2xx without an object.
 
     What answers may be anything, and nobody else looks whether an object has the shape of one.
     """
-    chunks: list[bytes] = []
-    size = 0
+    is_good = 200 <= response.status < 300
+    data = bytearray()
     while chunk := await response.content.readany():
-        size += len(chunk)
-        if progress is not None and response.status < 300:
+        data += chunk
+        if progress is not None and is_good:
             progress()
-        if size > call.most:
-            response.close()
+        if len(data) > call.most:
             raise TooLarge(f"the answer is larger than {call.most >> 20} MiB", hint=_TOO_LARGE.get(call.verb, _STRANGE))
-        chunks.append(chunk)
-    raw = b"".join(chunks)
     body: Json | None = None
-    try:
-        decoded = _decode(raw.decode())
-    except (ValueError, RecursionError):
-        decoded = None
-    body = decoded if isinstance(decoded, dict) else None
-    if 200 <= response.status < 300 and (body is None or not _is_shaped(body, call.verb)):
+    with suppress(ValueError, RecursionError):
+        decoded = _decode(data.decode())
+        body = decoded if isinstance(decoded, dict) else None
+    if is_good and (body is None or not _is_shaped(body, call.verb)):
         message = "the answer is no Kubernetes object"
         raise Unsure(message, hint="does a login page, a proxy or another server answer at this address?")
-    text = "" if body is not None else raw[: 4 * _TEXT].decode(errors="replace")[:_TEXT]
     return Reply(
         response.status,
         body if body is not None else {},
-        text,
-        _retry_after(response),
-        size,
-        _date(response),
+        text="" if body is not None else data[: 4 * _TEXT].decode(errors="replace")[:_TEXT],
+        retry_after=_retry_after(response),
+        size=len(data),
+        date=_date(response),
     )
+
+
+async def _refusal(response: aiohttp.ClientResponse, *, call: Call) -> Reply | None:
+    """The whole answer where it is not the beginning of a watch."""
+    return None if response.status == 200 else await _reply(response, call=call)
 
 
 def _is_shaped(body: Json, verb: str) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 
 import aiohttp
 
-from crsyncer.adapters.kube.transport import Exchange, Meter, unsure
+from crsyncer.adapters.kube.transport import unsure
 from crsyncer.errors import Unsure
 from crsyncer.ports import Reply
 
@@ -22,15 +22,14 @@ class WatchStream:
         *,
         reply: Reply | None,
         read_timeout: float,
-        meter: Meter,
-        observe: Callable[[Exchange], None] | None,
+        count: Callable[[float], None],
     ) -> None:
+        """`count` is called after each read with the time that it began (time.perf_counter)."""
         self.status = response.status
         self.reply = reply
         self._response = response
         self._read_timeout = read_timeout
-        self._meter = meter
-        self._observe = observe
+        self._count = count
 
     async def lines(self) -> AsyncIterator[bytes]:
         """Complete lines without their newline, empty ones left out. See ports.Stream."""
@@ -67,6 +66,4 @@ class WatchStream:
             # aiohttp's word for reading on after close().
             raise Unsure("the connection was closed on our side") from None
         finally:
-            if self._observe is not None:
-                up, down = self._meter.take()
-                self._observe(Exchange("watch", None, up, down, time.perf_counter() - started))
+            self._count(started)

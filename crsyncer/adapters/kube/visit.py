@@ -82,20 +82,7 @@ class KubeVisit:
         """The server's certificate, as DER; raises OSError."""
         url = self._server
         name = self._login.server_name or url.hostname
-        error: OSError = OSError("no address")
-        for found in await Resolver().resolve(url.hostname or "", url.port or 443):
-            try:
-                _, writer = await asyncio.open_connection(
-                    found["host"], found["port"], ssl=context, server_hostname=name
-                )
-            except ssl.SSLError:
-                raise
-            except OSError as failure:
-                error = failure
-                continue
-            break
-        else:
-            raise error
+        _, writer = await asyncio.open_connection(url.hostname, url.port or 443, ssl=context, server_hostname=name)
         try:
             return writer.get_extra_info("ssl_object").getpeercert(binary_form=True) or b""
         finally:

@@ -5,15 +5,14 @@ without a migration. Every text is sealed with a checksum over itself and the pl
 finds a broken tree, not a flipped bit in a name or a revision, and deletions are decided on these.
 """
 
-import hashlib
 import json
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from crsyncer.core.model import Cursor, Json, Pending, Record, Side, Stamp, Tombstone, View
+from crsyncer.core.model import Cursor, Json, Key, Pending, Record, Side, Stamp, Tombstone, View
 
 Plain = Cursor | Pending | Record | Tombstone
 T = TypeVar("T", Cursor, Pending, Tombstone)
@@ -21,24 +20,13 @@ T = TypeVar("T", Cursor, Pending, Tombstone)
 Place = tuple[str, str, str, str]
 """Where a row belongs: part (a table or a column of it), resource, namespace, name."""
 
-CLOUD, ROBOT, RECORD = Side.CLOUD.value, Side.ROBOT.value, "record"
-OUTBOX, TOMBSTONES, CURSORS, META = "outbox", "tombstones", "cursors", "meta"
-
-
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """An object in two halves: what a status report changes, and the rest, which is then not written again."""
-
-    view: str
-    status: str
-    """Sealed array of resourceVersion and, where there is one, the status."""
-    rest: bytes
-    """The body with holes for these, so that the order of keys survives."""
-    digest: bytes
-    """Of place and rest."""
-
-
-Row = Copy | str
+VIEWS = tuple(side.value for side in Side)
+"""Parts that hold what is known of an object on a side."""
+STATUSES = {side: f"{side.value}_status" for side in Side}
+"""Parts that hold the resourceVersion and, where there is one, the status: a status report changes nothing else."""
+RESTS = {side: f"{side.value}_rest" for side in Side}
+"""Parts that hold the rest of the body, with holes for these, so that the order of keys survives."""
+RECORD, OUTBOX, TOMBSTONES, CURSORS, META = "record", "outbox", "tombstones", "cursors", "meta"
 
 
 def dump(value: Any) -> str:
@@ -69,8 +57,10 @@ def pack(text: str) -> bytes:
     return zlib.compress(text.encode(), 1)
 
 
-def unpack(packed: bytes) -> str:
+def unpack(packed: bytes | str) -> str:
     """The text again, or one that cannot be unsealed where that is not possible."""
+    if isinstance(packed, str):
+        return packed
     try:
         return zlib.decompress(packed).decode()
     except (TypeError, ValueError, zlib.error):
@@ -90,8 +80,16 @@ _STAMP = [field.name for field in fields(View)].index("stamp")
 _GENERATIONS = [field.name for field in fields(Record)].index("generations")
 
 
-def dump_copy(view: View, body: Json, place: Place) -> Copy:
-    """Split and encode an object, without its managedFields."""
+def object_places(side: Side, resource: str, key: Key) -> tuple[Place, Place, Place]:
+    """Where an object is: its view, its status, and the rest of its body."""
+    view, status, rest = (
+        (part, resource, key.namespace, key.name) for part in (side.value, STATUSES[side], RESTS[side])
+    )
+    return view, status, rest
+
+
+def dump_object(view: View, body: Json, places: tuple[Place, ...]) -> dict[Place, str | None]:
+    """Encode an object, without its managedFields, as what belongs at its places."""
     values = list(_view(view))
     if view.stamp is not None:
         values[_STAMP] = _stamp(view.stamp)
@@ -103,24 +101,21 @@ def dump_copy(view: View, body: Json, place: Place) -> Copy:
     if "status" in body:
         moving.append(body["status"])
         rest["status"] = None
-    encoded = dump(rest).encode()
-    return Copy(seal(dump(values), place), seal(dump(moving), place), encoded, rest_digest(encoded, place))
+    return {place: seal(dump(part), place) for place, part in zip(places, (values, moving, rest), strict=True)}
 
 
-def load_body(status: str, rest: bytes, place: Place) -> Json:
-    """The whole object again; raises ValueError."""
-    body: Json = json.loads(rest)
-    version, *status_values = json.loads(unseal(status, place))
+def load_body(rows: list[str | None], places: tuple[Place, ...]) -> Json | None:
+    """The whole object again, of its status and the rest; None without them. Raises ValueError or TypeError."""
+    sealed = [row for row in rows if row is not None]
+    if len(sealed) < len(places):
+        return None
+    (version, *status_values), body = (json.loads(unseal(*each)) for each in zip(sealed, places, strict=True))
     if "resourceVersion" in body["metadata"]:
         body["metadata"]["resourceVersion"] = version
     if status_values:
         body["status"] = status_values[0]
-    return body
-
-
-def rest_digest(rest: bytes, place: Place) -> bytes:
-    """64 bits by which two versions of one object's rest are told apart, and a damaged one from a good one."""
-    return hashlib.blake2b("\0".join(place).encode() + b"\0" + rest, digest_size=8).digest()
+    whole: Json = body
+    return whole
 
 
 def load_view(text: str, pool: dict[Any, Any]) -> View:

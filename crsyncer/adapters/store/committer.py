@@ -10,14 +10,14 @@ import sqlite3
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
 from crsyncer.adapters.store import rows
-from crsyncer.adapters.store.codec import Copy, Place, Row
+from crsyncer.adapters.store.codec import RESTS, STATUSES, Place
 from crsyncer.adapters.store.database import Opened
 from crsyncer.adapters.store.statedir import Files
 from crsyncer.adapters.threads import fulfil
@@ -34,8 +34,10 @@ LAST_SECONDS = 4.0
 """How long stopping waits for the disk: the agent has 10 s for everything."""
 _FULL = 2_000
 """Rows at which the buffer is committed at once, so that a first list of many objects does not pile up in memory."""
-_RECENT = 256
-_RECENT_BYTES = 4 << 20
+_RECENT_BYTES = 2 << 20
+_ENTRY_BYTES = 500
+"""What keeping a short row costs."""
+_BODIES = frozenset((*STATUSES.values(), *RESTS.values()))
 _NEVER = float("inf")
 
 _log = logging.getLogger(__name__)
@@ -95,10 +97,10 @@ class Committer:
         self._thread.start()
         return await self._do(begin)
 
-    def put(self, place: Place, row: Row | None) -> None:
-        """Write a row, or remove it, with the next commit."""
+    def put(self, parts: Mapping[Place, str | None]) -> None:
+        """Write rows, or remove them, with the next commit: all of them with the same one."""
         with self._wake:
-            self._buffer.rows[place] = row
+            self._buffer.rows.update(parts)
             self._touch()
 
     def forget(self, resource: str, *, keep_outbox: bool) -> None:
@@ -120,13 +122,13 @@ class Committer:
         while not waiter.done() and self.trouble is None:
             await asyncio.wait([waiter], timeout=1.0)
 
-    async def copy(self, place: Place) -> Copy | None:
-        """The newest copy put at a place; raises sqlite3.Error."""
+    async def read(self, places: Sequence[Place]) -> list[str | None]:
+        """The newest rows put at the places of an object's body; raises sqlite3.Error."""
         with self._wake:
-            known, row = self._in_memory(place)
-        if not known:
-            row = await self._do(lambda: self._read(place))
-        return row if isinstance(row, Copy) else None
+            found = [self._in_memory(place) for place in places]
+        if all(known for known, _ in found):
+            return [row for _, row in found]
+        return await self._do(lambda: self._read(places))  # all of them: they belong together
 
     async def load(self, resource: str) -> tuple[Loaded, list[Place]]:
         """A kind, what is not yet on disk included, and which rows of it were damaged; raises sqlite3.Error."""
@@ -152,7 +154,7 @@ class Committer:
             self._due = time.monotonic() + GROUP_SECONDS
             self._wake.notify()
 
-    def _in_memory(self, place: Place) -> tuple[bool, Row | None]:
+    def _in_memory(self, place: Place) -> tuple[bool, str | None]:
         """Whether memory knows what is at a place, and what."""
         for batch in (self._buffer, self._flying):
             if batch.covers(place):
@@ -245,12 +247,14 @@ class Committer:
         if message != known:
             self._report(message)
 
-    def _read(self, place: Place) -> Copy | None:
-        copy = rows.read_copy(self._ready().database.conn, place)
+    def _read(self, places: Sequence[Place]) -> list[str | None]:
+        connection = self._ready().database.conn
+        found = [rows.read_row(connection, place) for place in places]
         with self._wake:
-            if copy is not None:
-                self._recent.add(place, copy)
-        return copy
+            for place, row in zip(places, found, strict=True):
+                if row is not None:
+                    self._recent.add(place, row)
+        return found
 
     def _load(self, resource: str) -> tuple[Loaded, list[Place]]:
         with self._wake:
@@ -264,42 +268,38 @@ class Committer:
 
 
 class Recent:
-    """The copies that were last written or read, bounded in number and bytes. Only the thread adds, in disk order."""
+    """Halves of bodies that were last written or read, bounded in bytes. Only the thread adds, in disk order."""
 
-    __slots__ = ("_bytes", "_copies")
+    __slots__ = ("_bytes", "_rows")
 
     def __init__(self) -> None:
-        self._copies: OrderedDict[Place, Copy] = OrderedDict()
+        self._rows: OrderedDict[Place, str] = OrderedDict()
         self._bytes = 0
 
-    def get(self, place: Place) -> Copy | None:
-        """A copy, which then counts as used just now."""
-        copy = self._copies.get(place)
-        if copy is not None:
-            self._copies.move_to_end(place)
-        return copy
+    def get(self, place: Place) -> str | None:
+        """A row, which then counts as used just now."""
+        row = self._rows.get(place)
+        if row is not None:
+            self._rows.move_to_end(place)
+        return row
 
-    def add(self, place: Place, copy: Copy) -> None:
-        """Keep a copy, at the cost of the one that was not used for longest."""
+    def add(self, place: Place, row: str) -> None:
+        """Keep a row, at the cost of those that were not used for longest."""
         self._drop(place)
-        self._copies[place] = copy
-        self._bytes += _size(copy)
-        while len(self._copies) > _RECENT or self._bytes > _RECENT_BYTES:
-            self._drop(next(iter(self._copies)))
+        self._rows[place] = row
+        self._bytes += len(row) + _ENTRY_BYTES
+        while self._bytes > _RECENT_BYTES:
+            self._drop(next(iter(self._rows)))
 
     def update(self, batch: rows.Batch) -> None:
         """Follow a batch that was written."""
-        for place in [place for place in self._copies if batch.covers(place)]:
+        for place in [place for place in self._rows if batch.covers(place)]:
             self._drop(place)
         for place, row in batch.rows.items():
-            if isinstance(row, Copy):
+            if row is not None and place[0] in _BODIES:
                 self.add(place, row)
 
     def _drop(self, place: Place) -> None:
-        copy = self._copies.pop(place, None)
-        if copy is not None:
-            self._bytes -= _size(copy)
-
-
-def _size(copy: Copy) -> int:
-    return len(copy.view) + len(copy.status) + len(copy.rest)
+        row = self._rows.pop(place, None)
+        if row is not None:
+            self._bytes -= len(row) + _ENTRY_BYTES

@@ -226,15 +226,15 @@ def _salvage(files: Files, database: Database, readers: ExitStack) -> dict[str, 
 
 
 def _collect(old: sqlite3.Connection, part: str, order: str, batch: rows.Batch) -> None:
-    column, table = ("record", "objects") if part == RECORD else ("row", part)
-    by = "id" if part == RECORD else f"resource {order}, namespace {order}, name"
+    column, table = rows.column(part)
+    by = ", ".join(f"{name} {order}" for name in (("id",) if table == rows.OBJECTS else rows.KEY))
     found = old.execute(
-        f"SELECT resource, namespace, name, {column} FROM {table} WHERE {column} IS NOT NULL ORDER BY {by} {order}"
+        f"SELECT resource, namespace, name, {column} FROM {table} WHERE {column} IS NOT NULL ORDER BY {by}"
     )
-    for resource, namespace, name, row in found:
-        place: Place = (part, resource, namespace, name)
+    for *key, row in found:
+        place: Place = (part, *key)
         with suppress(TypeError, ValueError):
-            sealed = row if part == RECORD else codec.unpack(row)
+            sealed = codec.unpack(row)
             codec.unseal(sealed, place)
             batch.rows[place] = sealed
 

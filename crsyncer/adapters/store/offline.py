@@ -71,11 +71,11 @@ def read_bodies(directory: Path, resource: str, key: Key) -> dict[Side, Json]:
     bodies = {}
     with reading(directory) as (connection, _):
         for side in Side:
-            place = (side.value, resource, key.namespace, key.name)
-            copy = rows.read_copy(connection, place)
+            places = codec.object_places(side, resource, key)[1:]
             with suppress(TypeError, ValueError):
-                if copy is not None:
-                    bodies[side] = codec.load_body(copy.status, copy.rest, place)
+                body = codec.load_body([rows.read_row(connection, place) for place in places], places)
+                if body is not None:
+                    bodies[side] = body
     return bodies
 
 

@@ -2,7 +2,6 @@
 """The tables: how a buffer becomes one transaction, and rows what they were. Runs in the store's thread."""
 
 import json
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
@@ -10,29 +9,31 @@ from sqlite3 import Connection
 from typing import TYPE_CHECKING, Any
 
 from crsyncer.adapters.store import codec
-from crsyncer.adapters.store.codec import CLOUD, CURSORS, META, OUTBOX, RECORD, ROBOT, TOMBSTONES, Copy, Place, Row
+from crsyncer.adapters.store.codec import CURSORS, META, OUTBOX, RECORD, RESTS, STATUSES, TOMBSTONES, VIEWS, Place
 from crsyncer.core.model import Cursor, Key, Loaded, Pending, Side, Tombstone
 
 if TYPE_CHECKING:  # the library is slow to import, and who only reads needs nothing of it
     from sqlite_utils import Database
 
-Where = tuple[str, str, str]
-"""Resource, namespace, name."""
-
-_KEY = ("resource", "namespace", "name")
+KEY = ("resource", "namespace", "name")
+OBJECTS = "objects"
+COLUMNS = (*VIEWS, *STATUSES.values(), RECORD)
+"""The parts that are columns of `objects`: all that one status report changes is in one row, and so in one page."""
+TABLES = (*RESTS.values(), OUTBOX, TOMBSTONES, CURSORS, META)
+"""The parts that are tables with a column `row`."""
+_SHORT = (*VIEWS, RECORD)
+"""The parts that are not compressed: it would cost more than it saves."""
+_LOADED = (*_SHORT, OUTBOX, TOMBSTONES, CURSORS)
 _WHERE = "resource = ? AND namespace = ? AND name = ?"
-_COLUMNS = ("cloud", "cloud_status", "cloud_rest", "robot", "robot_status", "robot_rest", "record")
-_FIND = f"SELECT id, {', '.join(_COLUMNS)} FROM objects WHERE {_WHERE}"
-_UPDATE = f"UPDATE objects SET {', '.join(f'{name} = ?' for name in _COLUMNS)} WHERE id = ?"
-_INSERT = f"INSERT INTO objects (resource, namespace, name, {', '.join(_COLUMNS)}) VALUES ({', '.join('?' * 10)})"
-_FIRST_COLUMN = {CLOUD: 0, ROBOT: 3}
+_PUT = "INSERT INTO {} VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET row = excluded.row WHERE row IS NOT excluded.row"
+_REMOVE_EMPTY = f"DELETE FROM {OBJECTS} WHERE {_WHERE} AND coalesce({', '.join(COLUMNS)}) IS NULL"
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Writes that belong into one transaction; of several to one place, the newest."""
 
-    rows: dict[Place, Row | None] = field(default_factory=dict)
+    rows: dict[Place, str | None] = field(default_factory=dict)
     forgotten: dict[str, bool] = field(default_factory=dict)
     """Kinds to be forgotten before the rows are written, and whether their outbox stays."""
 
@@ -54,10 +55,10 @@ class Batch:
         return place in self.rows or (keep_outbox is not None and _is_of(place, place[1], keep_outbox=keep_outbox))
 
     def sealed(self, resource: str) -> Iterator[tuple[Place, str]]:
-        """What is to be written of a kind, as sealed texts."""
+        """What is to be written of a kind, but for bodies."""
         for place, row in self.rows.items():
-            if place[1] == resource and place[0] != META and row is not None:
-                yield place, row.view if isinstance(row, Copy) else row
+            if place[1] == resource and place[0] in _LOADED and row is not None:
+                yield place, row
 
     def __bool__(self) -> bool:
         return bool(self.rows or self.forgotten)
@@ -71,90 +72,38 @@ def write(database: "Database", batch: Batch) -> None:
     """Write a batch, inside a transaction that the caller opened."""
     connection = database.conn
     for resource, keep_outbox in batch.forgotten.items():
-        _forget(connection, resource, keep_outbox=keep_outbox)
-    objects: dict[Where, dict[str, Row | None]] = {}
-    tables: dict[str, dict[Where, Any]] = {}
-    for place, row in batch.rows.items():
-        part, key = place[0], place[1:]
-        if part in (CLOUD, ROBOT, RECORD):
-            objects.setdefault(key, {})[part] = row
+        for table in (OBJECTS, *TABLES):
+            if table != META and not (keep_outbox and table == OUTBOX):
+                connection.execute(f"DELETE FROM {table} WHERE resource = ?", (resource,))
+    objects: dict[tuple[str, ...], dict[str, bytes | str | None]] = {}
+    for (part, *key), row in batch.rows.items():
+        packed = row if row is None or part in _SHORT else codec.pack(row)
+        if part in COLUMNS:
+            objects.setdefault(tuple(key), {})[part] = packed
+        elif packed is not None:
+            connection.execute(_PUT.format(part), (*key, packed))
         else:
-            tables.setdefault(part, {})[key] = row
-    for key, parts in objects.items():
-        _write_object(connection, key, parts)
-    for table, rows in tables.items():
-        _write_table(database, table, rows)
+            connection.execute(f"DELETE FROM {part} WHERE {_WHERE}", key)
+    of_columns: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for at, columns in objects.items():
+        of_columns.setdefault(tuple(sorted(columns)), []).append(dict(zip(KEY, at, strict=True)) | columns)
+    for alike in of_columns.values():
+        database[OBJECTS].upsert_all(alike, pk=KEY)
+    emptied = [at for at, columns in objects.items() if None in columns.values()]
+    connection.executemany(_REMOVE_EMPTY, emptied)
 
 
-def _write_object(connection: Connection, key: Where, parts: dict[str, Row | None]) -> None:
-    found = connection.execute(_FIND, key).fetchone()
-    identifier, *old = found or (None, *(None for _ in _COLUMNS))
-    new = list(old)
-    rests: dict[str, bytes | None] = {}
-    for part, row in parts.items():
-        if part == RECORD:
-            new[6] = row
-            continue
-        at = _FIRST_COLUMN[part]
-        if isinstance(row, Copy):
-            new[at : at + 3] = row.view, codec.pack(row.status), row.digest
-            if old[at + 2] != row.digest:
-                rests[part] = zlib.compress(row.rest, 1)
-        else:
-            new[at : at + 3] = None, None, None
-            rests[part] = None
-    if identifier is None:
-        if not any(new):
-            return
-        identifier = connection.execute(_INSERT, (*key, *new)).lastrowid
-    elif not any(new):
-        connection.execute("DELETE FROM objects WHERE id = ?", (identifier,))
-    elif new != old:
-        connection.execute(_UPDATE, (*new, identifier))
-    for part, rest in rests.items():
-        at = _rest_id(identifier, part)
-        if rest is None:
-            connection.execute("DELETE FROM rests WHERE id = ?", (at,))
-        else:
-            connection.execute("INSERT OR REPLACE INTO rests VALUES (?, ?)", (at, rest))
+def column(part: str) -> tuple[str, str]:
+    """The column that holds a part, and its table."""
+    return (part, OBJECTS) if part in COLUMNS else ("row", part)
 
 
-def _rest_id(identifier: int, part: str) -> int:
-    return 2 * identifier + (part == ROBOT)
-
-
-def _write_table(database: "Database", table: str, rows: dict[Where, str | None]) -> None:
-    gone = [key for key, row in rows.items() if row is None]
-    database.conn.executemany(f"DELETE FROM {table} WHERE {_WHERE}", gone)
-    kept = [dict(zip((*_KEY, "row"), (*key, codec.pack(row)), strict=True)) for key, row in rows.items() if row]
-    if kept:
-        database[table].upsert_all(kept, pk=_KEY)
-
-
-def _forget(connection: Connection, resource: str, *, keep_outbox: bool) -> None:
-    ids = "SELECT {} FROM objects WHERE resource = ?"
-    for expression in ("2 * id", "2 * id + 1"):
-        connection.execute(f"DELETE FROM rests WHERE id IN ({ids.format(expression)})", (resource,))
-    for table in ("objects", TOMBSTONES, CURSORS, *(() if keep_outbox else (OUTBOX,))):
-        connection.execute(f"DELETE FROM {table} WHERE resource = ?", (resource,))
-
-
-def read_copy(connection: Connection, place: Place) -> Copy | None:
-    """An object's body; None when there is none, or none that can be trusted."""
+def read_row(connection: Connection, place: Place) -> str | None:
+    """The sealed text at a place."""
     part, *key = place
-    row = connection.execute(
-        f"SELECT {part}, {part}_status, {part}_rest, id FROM objects WHERE {_WHERE}", key
-    ).fetchone()
-    if row is None or row[0] is None:
-        return None
-    rest = connection.execute("SELECT body FROM rests WHERE id = ?", (_rest_id(row[3], part),)).fetchone()
-    try:
-        body = zlib.decompress(rest[0])
-        if codec.rest_digest(body, place) != row[2]:
-            return None
-        return Copy(row[0], codec.unpack(row[1]), body, row[2])
-    except (TypeError, ValueError, zlib.error):
-        return None
+    name, table = column(part)
+    found = connection.execute(f"SELECT {name} FROM {table} WHERE {_WHERE}", key).fetchone()
+    return None if found is None or found[0] is None else codec.unpack(found[0])
 
 
 def read_meta(connection: Connection) -> tuple[dict[str, Any], list[str]]:
@@ -170,7 +119,7 @@ def read_meta(connection: Connection) -> tuple[dict[str, Any], list[str]]:
 
 def read_resources(connection: Connection) -> list[str]:
     """The kinds of which anything is stored."""
-    tables = ("objects", OUTBOX, TOMBSTONES, CURSORS)
+    tables = (OBJECTS, OUTBOX, TOMBSTONES, CURSORS)
     query = " UNION ".join(f"SELECT resource FROM {table}" for table in tables)
     return [resource for (resource,) in connection.execute(query)]
 
@@ -216,8 +165,8 @@ def _sealed(connection: Connection, resource: str) -> Iterator[tuple[Place, str]
             f"SELECT namespace, name, row FROM {table} WHERE resource = ?", (resource,)
         ):
             yield (table, resource, namespace, name), codec.unpack(row)
-    query = "SELECT namespace, name, cloud, robot, record FROM objects WHERE resource = ?"
-    for namespace, name, *parts in connection.execute(query, (resource,)):
-        for part, text in zip((CLOUD, ROBOT, RECORD), parts, strict=True):
-            if text is not None:
-                yield (part, resource, namespace, name), text
+    query = f"SELECT namespace, name, {', '.join(_SHORT)} FROM {OBJECTS} WHERE resource = ?"
+    for namespace, name, *packed in connection.execute(query, (resource,)):
+        for part, row in zip(_SHORT, packed, strict=True):
+            if row is not None:
+                yield (part, resource, namespace, name), codec.unpack(row)

@@ -7,8 +7,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 
-from crsyncer.adapters.store import codec
-from crsyncer.adapters.store.codec import CURSORS, META, OUTBOX, TOMBSTONES
+from crsyncer.adapters.store import codec, rows
 from crsyncer.adapters.store.statedir import Files
 
 APPLICATION_ID = 0x63727379
@@ -40,20 +39,18 @@ def first(connection: sqlite3.Connection) -> None:
     """Create the tables.
 
     What one status report changes (both views, both statuses, the record) shares a row and so a page; the rest of the
-    bodies, larger and quieter, lives in a table of its own. The other tables are small.
+    bodies, larger and quieter, lives in tables of its own. The other tables are small.
     """
+    columns = ", ".join(f"{part} BLOB" for part in rows.COLUMNS)
     for statement in (
-        """CREATE TABLE objects (
-            id INTEGER PRIMARY KEY, resource TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
-            cloud TEXT, cloud_status BLOB, cloud_rest BLOB,
-            robot TEXT, robot_status BLOB, robot_rest BLOB,
-            record TEXT, UNIQUE (resource, namespace, name))""",
-        "CREATE TABLE rests (id INTEGER PRIMARY KEY, body BLOB NOT NULL)",
+        f"""CREATE TABLE {rows.OBJECTS} (
+            id INTEGER PRIMARY KEY, resource TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL, {columns},
+            UNIQUE (resource, namespace, name))""",
         *(
             f"""CREATE TABLE {table} (
                 resource TEXT, namespace TEXT, name TEXT, row BLOB NOT NULL,
-                PRIMARY KEY (resource, namespace, name)) WITHOUT ROWID"""
-            for table in (OUTBOX, TOMBSTONES, CURSORS, META)
+                PRIMARY KEY (resource, namespace, name))"""
+            for table in rows.TABLES
         ),
     ):
         connection.execute(statement)

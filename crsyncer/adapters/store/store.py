@@ -100,22 +100,20 @@ class SqliteStore:
 
     async def body(self, side: Side, resource: str, key: Key) -> Json | None:
         """The newest stored copy, which the caller may change; None where there is none that can be read."""
-        place = (side.value, resource, key.namespace, key.name)
+        places = codec.object_places(side, resource, key)[1:]
         try:
-            copy = await self._committer.copy(place)
-            return None if copy is None else codec.load_body(copy.status, copy.rest, place)
+            return codec.load_body(await self._committer.read(places), places)
         except (sqlite3.Error, TypeError, ValueError) as error:
             _log.warning("cannot read the copy of %s %s on side %s: %s", resource, key, side, error)
             return None
 
     def put_copy(self, side: Side, resource: str, key: Key, view: View, body: Json) -> None:
         """Remember an object as seen on a side. The body is encoded at once, so the caller may change it later."""
-        place = (side.value, resource, key.namespace, key.name)
-        self._committer.put(place, codec.dump_copy(view, body, place))
+        self._committer.put(codec.dump_object(view, body, codec.object_places(side, resource, key)))
 
     def drop_copy(self, side: Side, resource: str, key: Key) -> None:
         """Forget an object."""
-        self._committer.put((side.value, resource, key.namespace, key.name), None)
+        self._committer.put(dict.fromkeys(codec.object_places(side, resource, key)))
 
     def put_cursor(self, side: Side, resource: str, namespace: str, cursor: Cursor | None) -> None:
         """Move a cursor, in the same transaction as everything put before; None forgets it."""
@@ -146,7 +144,7 @@ class SqliteStore:
         text = codec.dump(value)
         self._meta[name] = json.loads(text)
         place = (META, "", "", name)
-        self._committer.put(place, codec.seal(text, place))
+        self._committer.put({place: codec.seal(text, place)})
 
     async def durable(self) -> None:
         """Return when everything put so far is on disk, or when the store has reported that the disk refuses it."""
@@ -166,7 +164,7 @@ class SqliteStore:
         self.notes, self._rebuilt, self._meta = opened.notes, opened.rebuilt, opened.meta
 
     def _put(self, place: Place, value: Plain | None) -> None:
-        self._committer.put(place, None if value is None else codec.seal(codec.dump_fields(value), place))
+        self._committer.put({place: None if value is None else codec.seal(codec.dump_fields(value), place)})
 
     def _sample(self, seconds: float) -> None:
         if self.on_commit is not None:
