@@ -1,4 +1,4 @@
-"""`crsyncer explain`: why an object is, or isn't, on the other side."""
+"""`crsyncer explain`: why is, or isn't, this object on the other side?"""
 
 import json
 import time
@@ -9,16 +9,17 @@ from typing import Any
 import click
 
 from crsyncer.adapters.config import state_dir
-from crsyncer.cli.output import namespace_option, object_name, output_options, serialize, show
-from crsyncer.cli.shared import ask_agent_or_store, settings_options
+from crsyncer.cli.output import full_name, namespace_option, object_name, output_options, show
+from crsyncer.cli.shared import ask_agent_or_store, object_target, settings_options
 from crsyncer.cli.status import SAVED_STATUS_KEY
+from crsyncer.cli.yaml_text import yaml_text
 from crsyncer.console.explain import ObjectFacts, stored_policy
 from crsyncer.console.explain import explain as explained
 from crsyncer.console.report import HoldFacts
-from crsyncer.console.target import find_key, find_resource, split_target
+from crsyncer.console.target import find_key, find_resource
 from crsyncer.core.model import Found, Gap, Json, Key, Loaded, Record, Side
 from crsyncer.core.policy import Policy
-from crsyncer.core.text import duration, plain, unix
+from crsyncer.core.text import count, duration, plain, unix
 
 _MARKS = {True: "ok", False: "NO", None: ".."}
 _VALUE_WIDTH = 40
@@ -33,14 +34,14 @@ _MOST_DIFFERENCES = 20
 def explain(resource: str, name: str, namespace: str, output: str, **flags: Any) -> None:
     """Why is, or isn't, this object on the other side?
 
-    Says rule by rule what was decided, what both sides have, what differs and what is pending. Without a running
-    agent it says what the store knows. RESOURCE is a kind in any spelling that kubectl takes: goals.lab.example.com,
-    goals, goal or a short name, and RESOURCE/NAME will do. Without a namespace it is the one object of that name,
-    else the one in default. -o wide shows both objects, too.
+    Shows the decision rule by rule, both objects, their differences, and what is pending with the last error and the
+    next try. Without a running agent it shows the last state in the store.
+
+    RESOURCE is a kind as kubectl takes it: goals.lab.example.com, goals, goal or a short name; RESOURCE/NAME works
+    too. Without a namespace it means the only object of that name, else the object in default. -o wide also prints
+    both objects.
     """
-    resource, name = split_target(resource, name, namespace)
-    if not name:
-        raise click.UsageError("Missing argument '[NAMESPACE/]NAME'")
+    resource, name = object_target(resource, name, namespace)
     directory = state_dir(flags)
     request = {"command": "explain", "resource": resource, "name": name}
     content = ask_agent_or_store(directory, request, lambda: _stored(directory, resource, name))
@@ -51,15 +52,15 @@ def explain(resource: str, name: str, namespace: str, output: str, **flags: Any)
     def wide() -> str:
         blocks = [text()]
         for side in Side:
-            lines = serialize(content["objects"][side], "yaml").splitlines()
+            lines = yaml_text(content["objects"][side]).splitlines()
             blocks.append("\n".join([f"{side}:", *map(plain, lines)]))
         return "\n\n".join(blocks)
 
-    show(content, output, names=[f"{content['resource']}/{object_name(content)}"], text=text, wide=wide)
+    show(content, output, names=[full_name(content)], text=text, wide=wide)
 
 
 def _stored(directory: Path, resource: str, name: str) -> Json:
-    from crsyncer.adapters.store.offline import read_bodies, read_offline  # not needed while the agent answers
+    from crsyncer.adapters.store.offline import read_bodies, read_offline  # slow: imports SQLite
 
     state = read_offline(directory)
     saved = state.meta.get(SAVED_STATUS_KEY) or {"kinds": [], "robot": "", "holds": []}
@@ -78,7 +79,7 @@ def _stored(directory: Path, resource: str, name: str) -> Json:
             known=tuple(sorted(kinds)),
             policy=policy,
             running=False,
-            observations={side: _sight(loaded, side, key, policy) for side in Side},
+            observations={side: _last_seen(loaded, side, key, policy) for side in Side},
             bodies=read_bodies(directory, resource, key),
             record=loaded.records.get(key, Record()),
             pending=loaded.pending.get(key),
@@ -92,10 +93,10 @@ def _keys(loaded: Loaded) -> set[Key]:
     return {*loaded.views[Side.CLOUD], *loaded.views[Side.ROBOT], *loaded.pending, *loaded.tombstones}
 
 
-def _sight(loaded: Loaded, side: Side, key: Key, policy: Policy | None) -> Found:
-    """What was seen last. That nothing is stored says little, but for a recorded deletion."""
-    gone = policy is not None and side is policy.upstream and key in loaded.tombstones
-    return loaded.views[side].get(key) or (Gap.ABSENT if gone else Gap.UNSEEN)
+def _last_seen(loaded: Loaded, side: Side, key: Key, policy: Policy | None) -> Found:
+    """The stored observation. An object that is not stored is unseen, unless its deletion is recorded."""
+    deleted = policy is not None and side is policy.upstream and key in loaded.tombstones
+    return loaded.views[side].get(key) or (Gap.ABSENT if deleted else Gap.UNSEEN)
 
 
 def _hold(hold: Json) -> HoldFacts:
@@ -116,8 +117,8 @@ def render(content: Json, now: float) -> str:
         [f"{content['resource']} {object_name(content)}: {content['state']}: {content['summary']}"],
         [f"{side:<7}{_seen(content['objects'][side])}" for side in Side],
         [f"{_MARKS[step['ok']]}  {step['rule']:<5} {step['text']}" for step in content["steps"]],
-        [*_unlike(content["differences"])],
-        [*_waiting(content["pending"], now)],
+        [*_differences(content["differences"])],
+        [*_pending(content["pending"], now)],
     ]
     return "\n\n".join("\n".join(map(plain, block)) for block in blocks if block) + "\n"
 
@@ -125,11 +126,11 @@ def render(content: Json, now: float) -> str:
 def _seen(seen: Json) -> str:
     if seen["state"] != "seen":
         return str(seen["state"])
-    dying = f", being deleted, finalizers: {', '.join(seen['finalizers']) or 'none'}" if seen["terminating"] else ""
-    return f"uid {seen['uid']}, resourceVersion {seen['resourceVersion']}, generation {seen['generation']}{dying}"
+    deleted = f", being deleted, finalizers: {', '.join(seen['finalizers']) or 'none'}" if seen["terminating"] else ""
+    return f"uid {seen['uid']}, resourceVersion {seen['resourceVersion']}, generation {seen['generation']}{deleted}"
 
 
-def _unlike(differences: list[Json]) -> Iterator[str]:
+def _differences(differences: list[Json]) -> Iterator[str]:
     if differences:
         yield "DIFFERENCES"
     for found in differences[:_MOST_DIFFERENCES]:
@@ -144,15 +145,15 @@ def _value(value: Any) -> str:
     return text if len(text) <= _VALUE_WIDTH else f"{text[: _VALUE_WIDTH - 1]}…"
 
 
-def _waiting(pending: list[Json], now: float) -> Iterator[str]:
+def _pending(pending: list[Json], now: float) -> Iterator[str]:
     if pending:
         yield "PENDING"
     for row in pending:
         parts = [f"{row['what']} for the {row['to']}"]
         if row["dead"]:
-            parts.append("refused for good")
+            parts.append("rejected permanently")
         if row["since"]:
-            parts.append(f"waiting for {duration(now - unix(row['since']))}, tried {row['attempts']} times")
+            parts.append(f"waiting for {duration(now - unix(row['since']))}, tried {count(row['attempts'], 'time')}")
         if row["error"]:
             parts.append(f"last answer: {row['error']}")
         if row["nextTry"]:

@@ -1,4 +1,4 @@
-"""`crsyncer holds`: deletions and conflicts that wait for a decision."""
+"""`crsyncer holds`: deletions and conflicts that wait for your decision."""
 
 import time
 from typing import Any
@@ -12,6 +12,7 @@ from crsyncer.cli.status import read_status
 from crsyncer.console.screen import table
 from crsyncer.core.model import Json
 from crsyncer.core.text import count, duration, plain, unix
+from crsyncer.errors import SyncError
 
 SCHEMA = "crsyncer.holds/v1"
 _DEFAULT_NAMES = 5
@@ -31,7 +32,10 @@ def holds() -> None:
 @output_options
 def list_(output: str, **flags: Any) -> int:
     """Show what is held, since when, and what to do about it. Works without an agent."""
-    found = read_status(state_dir(flags))["holds"]
+    status = read_status(state_dir(flags))
+    found = status["holds"]
+    if not found and status["store"]["state"] == "unreadable":
+        raise SyncError("the store cannot be read, so it is not known what is held", hint=status["reasons"][-1]["hint"])
     content = {"schema": SCHEMA, "holds": found}
     names = [hold["id"] for hold in found]
     show(content, output, names=names, text=lambda: _list(found, _DEFAULT_NAMES), wide=lambda: _list(found, _MAX_NAMES))
@@ -65,7 +69,7 @@ def release(hold_id: str, yes: bool, output: str, **flags: Any) -> int:
     """Release a hold and carry out the deletions it blocks. Shows them and asks first.
 
     Without a terminal and without --yes it only shows what would be deleted. The id `cloud` or `robot` accepts that
-    this side was replaced by another cluster: it is listed again, and deletions that follow from its content are held.
+    this side is another cluster now: it is listed again, and deletions that follow from its content are held.
     """
     directory = state_dir(flags)
     planned = send_command(directory, command="release", id=hold_id, dryRun=True)

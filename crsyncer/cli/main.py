@@ -1,4 +1,4 @@
-"""The command line. A command's module is imported when it is used, so that `--help` is fast on a slow robot."""
+"""The command line. The module of a command is imported when it is used, so that `--help` is fast on a slow robot."""
 
 import importlib
 import io
@@ -12,17 +12,17 @@ from crsyncer.cli.shared import first_cause, report_error
 from crsyncer.errors import SyncError
 
 _COMMANDS = {
-    "run": ("crsyncer.cli.run:run", "The agent, in the foreground."),
+    "run": ("crsyncer.cli.run:run", "Run the agent in the foreground."),
     "status": ("crsyncer.cli.status:status", "Is my robot in sync, and if not, what do I do?"),
     "explain": ("crsyncer.cli.explain:explain", "Why is, or isn't, this object on the other side?"),
     "diff": ("crsyncer.cli.diff:diff", "What differs between the two clusters now."),
     "pending": ("crsyncer.cli.pending:pending", "Statuses that wait to be sent, and dead letters."),
     "holds": ("crsyncer.cli.holds:holds", "Deletions and conflicts that wait for your decision."),
     "resync": ("crsyncer.cli.resync:resync", "List both sides again and compare everything now."),
-    "doctor": ("crsyncer.cli.doctor:doctor", "Is everything set up, and if not, what has to be done?"),
+    "doctor": ("crsyncer.cli.doctor:doctor", "Is everything set up, and if not, what do I do?"),
     "cloud-manifests": (
         "crsyncer.cli.cloud_manifests:cloud_manifests",
-        "What to apply to the cloud so that a robot reaches its own objects only.",
+        "Print manifests that confine a robot to its own objects in the cloud.",
     ),
     "demo": ("crsyncer.cli.demo:demo", "See it work on two throw-away control planes on this machine."),
     "version": ("crsyncer.cli.version:version", "Print the version."),
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except (click.Abort, KeyboardInterrupt):
         return 130
-    except (click.ClickException, SyncError) as error:
+    except (click.ClickException, SyncError, OSError) as error:
         return report_error(error)
     except BaseExceptionGroup as group:
         return report_error(first_cause(group))

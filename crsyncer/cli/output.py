@@ -38,11 +38,9 @@ def object_name(row: Json) -> str:
     return f"{row['namespace']}/{row['name']}" if row["namespace"] else str(row["name"])
 
 
-def serialize(content: Json, output: str, *, indent: int | None = 2) -> str:
-    """A document as JSON, or as YAML where `output` says so; `indent` is that of JSON."""
-    if output == "yaml":
-        return yaml_text(content).rstrip("\n")
-    return json.dumps(content, indent=indent)
+def full_name(row: Json) -> str:
+    """An object as RESOURCE/NAMESPACE/NAME, or as RESOURCE/NAME where it has no namespace."""
+    return f"{row['resource']}/{object_name(row)}"
 
 
 def show(
@@ -52,11 +50,17 @@ def show(
     names: Iterable[str],
     text: Callable[[], str] = str,
     wide: Callable[[], str] | None = None,
+    stream: bool = False,
 ) -> None:
-    """Print a document in the chosen format. Without a `wide` text, `-o wide` is the same as `-o text`."""
+    """Print a document in the chosen format. Without a `wide` text, `-o wide` is the same as `-o text`.
+
+    With `stream` more documents follow: JSON is one line each, YAML documents are separated.
+    """
     match output:
-        case "json" | "yaml":
-            print(serialize(content, output))
+        case "json":
+            click.echo(json.dumps(content, indent=None if stream else 2))
+        case "yaml":
+            click.echo(("---\n" if stream else "") + yaml_text(content), nl=False)
         case "name":
             for name in names:
                 click.echo(plain(name))

@@ -9,8 +9,8 @@ import click
 
 from crsyncer.adapters.config import state_dir
 from crsyncer.adapters.store.statedir import DATABASE
-from crsyncer.cli.output import confirmed, namespace_option, object_name, output_options, show, yes_option
-from crsyncer.cli.shared import ask_agent_or_store, send_command, settings_options
+from crsyncer.cli.output import confirmed, full_name, namespace_option, object_name, output_options, show, yes_option
+from crsyncer.cli.shared import ask_agent_or_store, object_target, send_command, settings_options
 from crsyncer.console.report import object_fields, pending_status
 from crsyncer.console.screen import table
 from crsyncer.console.target import split_target
@@ -22,7 +22,7 @@ SCHEMA = "crsyncer.pending/v1"
 
 @click.group()
 def pending() -> None:
-    """Show the outbox: what waits for the other side, since when, and how often it was tried.
+    """Show the outbox: what waits for the other side, for how long, and how often it was tried.
 
     A dead letter is a write that the server rejected permanently. It is retried hourly, and when the object or its
     schema changes.
@@ -38,8 +38,7 @@ def list_(namespace: str, output: str, **flags: Any) -> int:
     content = ask_agent_or_store(directory, {"command": "pending"}, lambda: _read_stored_pending(directory))
     rows = sorted(content["pending"], key=lambda row: (row["since"] or "", row["resource"], row["name"]))
     rows = [row for row in rows if namespace in ("", row["namespace"])]
-    names = [f"{row['resource']}/{object_name(row)}" for row in rows]
-    show({"schema": SCHEMA, "pending": rows}, output, names=names, text=lambda: _list(rows))
+    show({"schema": SCHEMA, "pending": rows}, output, names=map(full_name, rows), text=lambda: _list(rows))
     return 0
 
 
@@ -60,9 +59,9 @@ def retry(resource: str, name: str, namespace: str, output: str, **flags: Any) -
     """Retry dead letters now: all, those of a kind, or everything that is pending of one object."""
     resource, name = split_target(resource, name, namespace)
     retried = send_command(state_dir(flags), command="retry", resource=resource, name=name)["revived"]
-    text = f"{count(len(retried), 'object')} retried; crsyncer pending list shows the result"
-    names = [f"{row['resource']}/{object_name(row)}" for row in retried]
+    text = f"retrying {count(len(retried), 'object')}; crsyncer pending list shows the result"
     content = {"schema": "crsyncer.retry/v1", "revived": retried}
+    names = map(full_name, retried)
     show(content, output, names=names, text=lambda: text if retried else "there are no dead letters")
 
 
@@ -77,9 +76,7 @@ def drop(resource: str, name: str, namespace: str, yes: bool, output: str, **fla
 
     Without a terminal and without --yes it only shows it. The object's next status is sent again.
     """
-    resource, name = split_target(resource, name, namespace)
-    if not name:
-        raise click.UsageError("Missing argument '[NAMESPACE/]NAME'")
+    resource, name = object_target(resource, name, namespace)
     directory = state_dir(flags)
     letter = send_command(directory, command="drop", resource=resource, name=name, confirmed=False)
     what = plain(f"{letter['resource']} {object_name(letter)}")
@@ -94,9 +91,8 @@ def drop(resource: str, name: str, namespace: str, yes: bool, output: str, **fla
         resource, name = letter["resource"], object_name(letter)
         letter = send_command(directory, command="drop", resource=resource, name=name, confirmed=True)
     if letter["dropped"] or output != "text":
-        names = [f"{letter['resource']}/{object_name(letter)}"]
         content = {"schema": "crsyncer.drop/v1", **letter}
-        show(content, output, names=names, text=lambda: f"dropped: the status of {what}")
+        show(content, output, names=[full_name(letter)], text=lambda: f"dropped: the status of {what}")
     return 0
 
 

@@ -9,7 +9,7 @@ from crsyncer.adapters.config import state_dir
 from crsyncer.cli.output import output_options, show
 from crsyncer.cli.shared import send_command, settings_options
 from crsyncer.core.model import Json
-from crsyncer.core.text import plain
+from crsyncer.core.text import count, plain
 
 _POLL_SECONDS = 0.2
 
@@ -18,9 +18,9 @@ _POLL_SECONDS = 0.2
 @click.argument("resource", required=False, default="")
 @output_options
 def resync(resource: str, output: str, **flags: Any) -> int:
-    """List both sides again and compare every object, statuses too: of all kinds, or of RESOURCE.
+    """List both sides again and compare every object with its status: of all kinds, or of RESOURCE.
 
-    Returns after all objects were compared and differences written. Exits 1 if a kind could not be compared.
+    Returns when all objects are compared and the differences are written. Exit code 1: a kind was not compared.
     """
     directory = state_dir(flags)
     content = send_command(directory, command="resync", resource=resource)
@@ -48,11 +48,11 @@ def _line(kind: Json) -> str:
     objects = kind["objects"]
     match kind["state"]:
         case "done":
-            text = f"compared {objects['cloud']} objects in the cloud with {objects['robot']} on the robot"
+            text = f"compared {count(objects['cloud'], 'object')} in the cloud with {objects['robot']} on the robot"
         case "failed":
             text = f"not compared: {kind['message']}"
         case "comparing":
-            text = f"comparing, {kind['left']} to go"
+            text = f"comparing, {count(kind['left'], 'object')} left" if kind["left"] else "writing differences"
         case _:
             text = "listing both sides"
     return plain(f"{kind['resource']}: {text}")

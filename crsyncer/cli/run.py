@@ -19,7 +19,7 @@ from crsyncer.errors import SyncError
 
 @click.command(params=settings_options())
 def run(**flags: Any) -> int:
-    """The agent, in the foreground.
+    """Run the agent in the foreground.
 
     The annotations of the robot's CRDs define what is synced. Precedence of settings: flag, environment variable,
     configuration file, default.

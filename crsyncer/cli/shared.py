@@ -10,9 +10,10 @@ import click
 
 from crsyncer.adapters.config import CONFIG, OPTIONS
 from crsyncer.adapters.control import ask
+from crsyncer.console.target import split_target
 from crsyncer.core.model import Json
 from crsyncer.core.text import plain
-from crsyncer.errors import ConfigError, Locked, SyncError, Unsure
+from crsyncer.errors import DISK_ERRORS, ConfigError, Locked, SyncError, Unsure
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Answer = TypeVar("Answer")
@@ -22,11 +23,19 @@ START_HINT = "systemctl start crsyncer (or crsyncer run)"
 
 
 def settings_options(*fields: str) -> list[click.Parameter]:
-    """`--config` and the options of these settings, all of them where none is named, for click's `params`.
+    """`--config` and the options of these settings, or of all settings, for click's `params`.
 
-    The command gets the values under the settings' names, as `config.load` wants them.
+    The command gets the values by the settings' names, as `config.load` takes them.
     """
     return [CONFIG, *(option for option in OPTIONS.values() if not fields or option.name in fields)]
+
+
+def object_target(resource: str, name: str, namespace: str) -> tuple[str, str]:
+    """RESOURCE and [NAMESPACE/]NAME of the one object that the arguments name. Raises UsageError without a name."""
+    resource, name = split_target(resource, name, namespace)
+    if not name:
+        raise click.UsageError("Missing argument '[NAMESPACE/]NAME'")
+    return resource, name
 
 
 def ask_agent_or_store(directory: Path, request: Json, fallback: Callable[[], Answer]) -> Json | Answer:
@@ -47,7 +56,7 @@ def ask_agent_or_store(directory: Path, request: Json, fallback: Callable[[], An
                 continue
             raise Unsure(
                 f"the agent (pid {error.pid or 'unknown'}) is running, but does not answer",
-                hint="it may still be starting; if this stays, see its log and restart it",
+                hint="it may still be starting; if this lasts, read its log and restart it",
             ) from None
 
 
@@ -61,7 +70,7 @@ def send_command(directory: Path, **request: Any) -> Json:
         lock.peek()  # raises Locked while an agent is starting
         lock.release()
         raise SyncError(
-            f"no agent is running on {directory}, and this needs one",
+            f"no agent is running on {directory}, and this command needs one",
             hint=f"{START_HINT}; is this the right --state-dir?",
         )
 
@@ -82,6 +91,8 @@ def report_error(error: BaseException) -> int:
         return _print_error(f"{error} ({error.hint})" if error.hint else str(error), code=2)
     if isinstance(error, SyncError):
         return _print_error(str(error), hint=error.hint)
+    if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+        return _print_error(str(error))  # often the disk that the output goes to
     raise error
 
 

@@ -1,8 +1,9 @@
-"""`crsyncer status`: is my robot in sync, and if not, what do I do."""
+"""`crsyncer status`: is my robot in sync, and if not, what do I do?"""
 
 import os
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import click
 from crsyncer import __version__
 from crsyncer.adapters.config import state_dir
 from crsyncer.adapters.store.statedir import DATABASE
-from crsyncer.cli.output import output_options, serialize
+from crsyncer.cli.output import output_options, show
 from crsyncer.cli.shared import ask_agent_or_store, settings_options
 from crsyncer.console.report import OutboxFacts, StoredFacts, StoredKind, StoreFacts, exit_code, stopped_document
 from crsyncer.console.screen import render
@@ -26,27 +27,27 @@ _COLOURS = {"healthy": "green", "degraded": "yellow", "offline": "cyan", "attent
 
 
 @click.command(params=settings_options("state_dir"))
-@click.option("-w", "--watch", is_flag=True, help="Look again every second until Ctrl-C; with --json one line a time.")
+@click.option("-w", "--watch", is_flag=True, help="Repeat every second until Ctrl-C; with --json one line each time.")
 @output_options
 def status(output: str, watch: bool, **flags: Any) -> int:
     """Is my robot in sync, and if not, what do I do?
 
     Asks the running agent; without one, reads its store.
 
-    Exit codes: 0 healthy, 10 degraded (it works, with a problem), 11 offline (the robot keeps working, nothing is
-    lost), 12 attention (your action is needed), 13 the agent is not running, 1 error, 2 usage.
+    Exit codes: 0 healthy, 10 degraded (it works, with a problem), 11 offline (the cloud cannot be reached, the robot
+    keeps working), 12 attention (your action is needed), 13 the agent is not running, 1 error, 2 usage.
     """
     directory = state_dir(flags)
     if not watch:
         content = read_status(directory)
-        _show(content, output, indent=2)
+        _show(content, output)
         return exit_code(content)
     try:
         while True:
             content = read_status(directory)
             if sys.stdout.isatty() and output in ("text", "wide"):
                 click.clear()
-            _show(content, output, indent=None)
+            _show(content, output, stream=True)
             time.sleep(1.0)
     except KeyboardInterrupt:
         return 0
@@ -62,18 +63,15 @@ def read_status(directory: Path) -> Json:
     return ask_agent_or_store(directory, STATUS_REQUEST, stored)
 
 
-def _show(content: Json, output: str, *, indent: int | None) -> None:
-    match output:
-        case "json" | "yaml":
-            separator = "---\n" if output == "yaml" and indent is None else ""
-            print(separator + serialize(content, output, indent=indent), flush=True)
-        case "name":
-            print("\n".join(kind["resource"] for kind in content["kinds"]), flush=True)
-        case _:
-            screen = render(content, time.time(), wide=output == "wide")
-            health_word, colon, rest = screen.partition(":")
-            # click removes the colour when the output is not a terminal.
-            click.echo(click.style(health_word, fg=_COLOURS[content["health"]], bold=True) + colon + rest)
+def _show(content: Json, output: str, *, stream: bool = False) -> None:
+    def screen(*, wide: bool) -> str:
+        health, colon, rest = render(content, time.time(), wide=wide).partition(":")
+        # click removes the colour when the output is not a terminal.
+        return click.style(health, fg=_COLOURS[content["health"]], bold=True) + colon + rest
+
+    names = [kind["resource"] for kind in content["kinds"]]
+    text, wide = partial(screen, wide=False), partial(screen, wide=True)
+    show(content, output, names=names, text=text, wide=wide, stream=stream)
 
 
 def _stored(directory: Path) -> tuple[Json | None, StoredFacts]:

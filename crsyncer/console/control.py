@@ -1,15 +1,16 @@
-"""What an operator may order of a running agent: a request from the control socket in, an answer out."""
+"""Answers the control commands of operators: a request from the control socket in, an answer out."""
 
 import asyncio
 import contextlib
 from collections.abc import Iterator
 
 from crsyncer.console.collect import group_facts, kind_facts
-from crsyncer.console.explain import ObjectFacts, Refused, explain
+from crsyncer.console.explain import ON, ObjectFacts, Refused, explain
+from crsyncer.console.reasons import hold_hint
 from crsyncer.console.report import kind_row, object_fields, pending_status, rejected_content
 from crsyncer.console.target import find_key, find_resource
 from crsyncer.core.model import Json, Key, Side
-from crsyncer.core.text import rfc3339
+from crsyncer.core.text import duration, rfc3339
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.deletion_holds import DELETION_HOLDS
 from crsyncer.engine.kind import Kind
@@ -21,19 +22,19 @@ from crsyncer.runtime.dispatcher import Job
 
 _CHANGES = ("hold", "release", "retry", "drop")
 _ENDS_WAITS = ("release", "retry", "resync")
-"""After these an operator looks at what happens: no back-off, nor the patience a server asked for, goes on (S9.1)."""
-_LIST = "crsyncer pending list shows what is"
+"""These commands end every wait for a server, also one that the server asked for (S9.1)."""
+_LIST = "crsyncer pending list shows all that is pending"
 _RESYNC_SECONDS = 600.0
 _LAST_WRITES_SECONDS = 10.0
 _POLL_SECONDS = 0.05
 _UNDER_WAY_SECONDS = 3.0
-"""Less than `crsyncer` waits for an answer."""
+"""Less than the time that `crsyncer` waits for an answer."""
 _RESYNCS = 16
 """How many resyncs are remembered: a client may stop asking before its resync is over."""
 
 
-_Resync = dict[str, str | None]
-"""A resync by kind, for clients that ask how far it is: None while it runs, "" when it is done, or why it failed."""
+_Resync = dict[str, tuple[str, str | None]]
+"""The progress of a resync by kind: its state (listing, comparing, done, failed) and a message."""
 
 
 class ControlCommands:
@@ -50,7 +51,7 @@ class ControlCommands:
         self._resyncs_begun = 0
 
     async def answer(self, request: Json) -> Json:
-        """Carry an order out, durably. Raises SyncError for what cannot be done, or is not known."""
+        """Carry a command out, durably. Raises SyncError where that is not possible."""
         given = {name: str(value) for name, value in request.items() if isinstance(value, str | int)}
         resource, name = given.get("resource", ""), given.get("name", "")
         match given.get("command"):
@@ -71,7 +72,8 @@ class ControlCommands:
             case "explain":
                 answer = await self._explain(resource, name)
             case unknown:
-                raise SyncError(f"the agent does not know the command {unknown!r}", hint="is it of another version?")
+                hint = "crsyncer version and crsyncer status show whether the agent has another version"
+                raise SyncError(f"the agent does not know the command {unknown!r}", hint=hint)
         if given["command"] in _ENDS_WAITS:
             for connection in self._connections.values():
                 connection.retry_now()
@@ -91,16 +93,16 @@ class ControlCommands:
         return {"id": group.id, "resource": group.resource, "reason": group.reason}
 
     def _release(self, hold_id: str, *, dry_run: bool) -> Json:
-        """Release a hold, or with `dry_run` only say what that means: the copies that will be deleted."""
+        """Release a hold, or with `dry_run` only name the copies that will be deleted."""
         if hold_id in list(Side):
             return self._accept(self._connections[Side(hold_id)], dry_run=dry_run)
         group = next((g for g in self._holds.groups() if g.id == hold_id), None)
         if group is None:
-            raise SyncError(f"there is no hold {hold_id}", hint="crsyncer holds list shows those there are")
+            raise SyncError(f"there is no hold {hold_id}", hint="crsyncer holds list shows all holds")
         if group.reason not in DELETION_HOLDS:
             raise SyncError(
                 f"{hold_id} ({group.reason}) cannot be released: {group.message}",
-                hint=f"it ends by itself: {group_facts(group).hint}",
+                hint=f"{group.hint or hold_hint(group.reason, group.id, group.resource)}; then the hold ends",
             )
         kind = self._running_kind(group.resource)
         answer = {
@@ -118,13 +120,13 @@ class ControlCommands:
     def _accept(self, connection: Connection, *, dry_run: bool) -> Json:
         if connection.state is not ConnectionState.IDENTITY_CHANGED:
             raise SyncError(
-                f"nothing of the {connection.name} is held: it is {connection.state}",
-                hint="crsyncer holds list shows what is",
+                f"the {connection.name} is not held: it is {connection.state}",
+                hint="crsyncer holds list shows all holds",
             )
         if not dry_run:
             for kind in self._running_kinds(""):
                 for informer in kind.on(Side(connection.name)):
-                    informer.state.rebuilt()  # first, so that no crash lets an accepted cluster pass for the one before
+                    informer.state.rebuilt()  # before the acceptance is stored: a crash between them is harmless
             connection.accept_identity()
         return {"id": connection.name, "resource": "", "reason": "IdentityChanged", "objects": 0, "names": []}
 
@@ -159,11 +161,11 @@ class ControlCommands:
         row = kind.cache.pending.get(key)
         if row is None and key in kind.reconciler.outcomes.refused:
             raise SyncError(
-                f"the {kind.policy.downstream} refuses the content of {key}, and that is nothing to be dropped",
-                hint=f"correct or delete the object in the {kind.policy.upstream}",
+                f"the {kind.policy.downstream} rejects the content of {key}, and only a status can be dropped",
+                hint=f"correct or delete the object {ON[kind.policy.upstream]}",
             )
         if row is None or not row.dead:
-            raise SyncError(f"{key} of {kind.policy.resource} is no dead letter", hint=_LIST)
+            raise SyncError(f"{key} of {kind.policy.resource} has no dead letter", hint=_LIST)
         if confirmed:
             kind.reconciler.outbox.drop(key)
             kind.reconciler.enqueue(key)
@@ -174,7 +176,7 @@ class ControlCommands:
 
     def _resync(self, resource: str) -> Json:
         kinds = self._running_kinds(resource)
-        run: _Resync = {kind.policy.resource: None for kind in kinds}
+        run: _Resync = {kind.policy.resource: ("listing", None) for kind in kinds}
         for kind in kinds:
             kind.spawn(self._run_resync(kind, run))
         self._resyncs_begun += 1
@@ -183,23 +185,25 @@ class ControlCommands:
         return self._progress(str(self._resyncs_begun))
 
     async def _run_resync(self, kind: Kind, run: _Resync) -> None:
-        result = "the kind has started over since, and is listed anew anyway"
-        work = self._compare(kind)
+        resource = kind.policy.resource
+        result: tuple[str, str | None] = ("failed", "the kind was restarted, so both sides are listed again anyway")
+        work = self._compare(kind, run)
         for connection in self._connections.values():
             work = connection.while_up(work)
         try:
             async with asyncio.timeout(_RESYNC_SECONDS):
                 await work
-            result = ""
+            result = ("done", None)
         except (SyncError, TimeoutError) as error:
-            result = str(error) or "it took too long"
+            result = ("failed", str(error) or f"not finished within {duration(_RESYNC_SECONDS)}")
         finally:
-            run[kind.policy.resource] = result
+            run[resource] = result
 
-    async def _compare(self, kind: Kind) -> None:
+    async def _compare(self, kind: Kind, run: _Resync) -> None:
         await kind.relist("resync", *Side)
+        run[kind.policy.resource] = ("comparing", None)
         kind.verify()
-        # What differs is also written by the time that it is done, unless other things keep the kind busy.
+        # Differences are also written before the resync is done, unless other changes keep the kind busy.
         patience = _LAST_WRITES_SECONDS
         while kind.reconciler.unverified or (patience > 0 and self._busy(kind)):
             await asyncio.sleep(_POLL_SECONDS)
@@ -211,18 +215,16 @@ class ControlCommands:
     def _progress(self, number: str) -> Json:
         run = self._resyncs.get(int(number)) if number.isdigit() else None
         if run is None:
-            raise SyncError("the agent has started over since: everything is listed anew anyway")
-        return {"resync": int(number), "kinds": [self._kind_progress(name, run[name]) for name in sorted(run)]}
+            raise SyncError("the agent was restarted, so it lists and compares everything anyway")
+        return {"resync": int(number), "kinds": [self._kind_progress(name, *run[name]) for name in sorted(run)]}
 
-    def _kind_progress(self, resource: str, result: str | None) -> Json:
+    def _kind_progress(self, resource: str, state: str, message: str | None) -> Json:
         row = self._kinds.rows.get(resource)
         kind = None if row is None else row.kind
         objects = {side.value: 0 if kind is None else len(kind.cache.views[side]) for side in Side}
-        content = {"resource": resource, "state": "listing", "message": None, "objects": objects, "left": None}
-        if result is not None:
-            return content | ({"state": "failed", "message": result} if result else {"state": "done", "left": 0})
-        left = 0 if kind is None else len(kind.reconciler.unverified)
-        return content | ({"state": "comparing", "left": left} if left else {})
+        unverified = 0 if kind is None else len(kind.reconciler.unverified)
+        left = {"comparing": unverified, "done": 0}.get(state)
+        return {"resource": resource, "state": state, "message": message, "objects": objects, "left": left}
 
     # Explain
 
@@ -257,7 +259,7 @@ class ControlCommands:
         )
         return explain(facts)
 
-    # What an order is about
+    # The kinds that a command names
 
     def _describe(self, row: KindEntry) -> Json:
         return kind_row(

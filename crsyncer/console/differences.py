@@ -1,4 +1,4 @@
-"""What differs in a pair of objects: of what crsyncer is responsible for, and nothing else."""
+"""Compares the two objects of a pair: only the fields that crsyncer syncs."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from crsyncer.core.project import (
     digest,
     key_of,
     labels,
+    map_generation,
     stamp_of,
     status_value,
     status_with,
@@ -20,72 +21,77 @@ from crsyncer.core.project import (
     whole_numbers,
 )
 
+Generations = tuple[tuple[int, int], ...]
+"""(downstream, upstream) generations with the same content."""
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A pair that does not agree. `shown` is what differs on each side, as an object; None: it is not there."""
+    """A pair that does not agree. `shown` is each side's object, reduced to synced fields; None: it does not exist."""
 
     key: Key
     shown: dict[Side, Json | None]
 
 
-def difference(upstream: Json | None, downstream: Json | None, policy: Policy) -> Difference | None:
-    """How a pair differs, from what both servers show of it, at least one of them; None where nothing does.
+def difference(
+    upstream: Json | None, downstream: Json | None, policy: Policy, *, generations: Generations | None = None
+) -> Difference | None:
+    """How the objects of a pair differ; None: they agree.
 
     upstream     downstream    differs
-    absent       ours          it should not be there: shown whole                    S5
+    absent       ours          the whole object: it must be deleted                   S5
     absent       not ours      nothing                                                S5.3
     terminating  absent        nothing
-    seen         absent        it should be there: shown whole                        S3.2
+    seen         absent        the whole object: it must be created                   S3.2
     seen         seen          content; labels and annotations that upstream owns     S3.1, S3.4
-                               the status that moves, once the copy has one           S4.3, S4.5
-                               the uid, where it is a copy of another object          S5.4
-                               a deletion that only one side knows of                 S5
+                               the synced status, once the copy has one               S4.3, S4.5
+                               the uid, if it is a copy of another object             S5.4
+                               a deletion that has begun on one side only             S5
 
-    Knows no records: what admission downstream made of our write shows as a difference, and an observedGeneration
-    that is mapped is left out.
+    A mapped observedGeneration is translated by the copy's `generations`, or left out where these are not known
+    (None). Changes that downstream's admission made to a copy are differences.
     """
     if upstream is None or downstream is None:
-        lone = upstream or downstream
-        if lone is None or not _counts_alone(
-            lone, policy, policy.upstream if downstream is None else policy.downstream
-        ):
-            return None
-        whole = _document(lone, policy, labels(lone), synced_annotations(lone))
-        side = policy.upstream if downstream is None else policy.downstream
-        return Difference(key_of(lone), {side: _with_status(whole, lone, policy), side.other: None})
+        return _lone(upstream, policy, policy.upstream) or _lone(downstream, policy, policy.downstream)
     stamp = stamp_of(downstream) or Stamp("")
     own = (labels(upstream), synced_annotations(upstream))
     copied = (
         _only(labels(downstream), {*own[0], *stamp.labels}),
         _only(synced_annotations(downstream), {*own[1], *stamp.annotations}),
     )
-    one, other = _document(upstream, policy, *own), _document(downstream, policy, *copied)
+    wanted, found = _document(upstream, policy, *own), _document(downstream, policy, *copied)
     uid = upstream["metadata"]["uid"]
     if stamp.upstream_uid == uid:
-        if status_value(downstream, policy) is not None:
-            one, other = _with_status(one, upstream, policy), _with_status(other, downstream, policy)
+        if downstream.get("status"):
+            statuses = _statuses(upstream, downstream, policy, generations)
+            wanted, found = (_with_status(*each, policy) for each in zip((wanted, found), statuses, strict=True))
     elif stamp.upstream_uid:
-        one["metadata"]["uid"], other["metadata"]["uid"] = uid, stamp.upstream_uid
-    dying = [raw["metadata"].get("deletionTimestamp") for raw in (upstream, downstream)]
-    if None in dying:
-        for document, time in zip((one, other), dying, strict=True):
+        wanted["metadata"]["uid"], found["metadata"]["uid"] = uid, stamp.upstream_uid
+    deletions = [raw["metadata"].get("deletionTimestamp") for raw in (upstream, downstream)]
+    if None in deletions:
+        for document, time in zip((wanted, found), deletions, strict=True):
             if time is not None:
                 document["metadata"]["deletionTimestamp"] = time
-    if digest(one) == digest(other):
+    if digest(wanted) == digest(found):
         return None
-    shown = {policy.upstream: whole_numbers(one), policy.downstream: whole_numbers(other)}
+    shown = {policy.upstream: whole_numbers(wanted), policy.downstream: whole_numbers(found)}
     return Difference(key_of(upstream), shown)
 
 
-def _counts_alone(lone: Json, policy: Policy, side: Side) -> bool:
+def _lone(raw: Json | None, policy: Policy, side: Side) -> Difference | None:
+    if raw is None:
+        return None
     if side is policy.upstream:
-        return lone["metadata"].get("deletionTimestamp") is None
-    return may_delete(view_of(lone, policy, side), policy)
+        differs = raw["metadata"].get("deletionTimestamp") is None
+    else:
+        differs = may_delete(view_of(raw, policy, side), policy)
+    whole = _document(raw, policy, labels(raw), synced_annotations(raw))
+    shown = {side: _with_status(whole, status_value(raw, policy), policy), side.other: None}
+    return Difference(key_of(raw), shown) if differs else None
 
 
 def _document(raw: Json, policy: Policy, labels: dict[str, str], annotations: dict[str, str]) -> Json:
-    """An object without its status and everything that is its own server's."""
+    """The object without its status and without fields that its own server sets."""
     metadata: Json = {name: raw["metadata"][name] for name in ("namespace", "name") if name in raw["metadata"]}
     for name, texts in (("labels", labels), ("annotations", annotations)):
         if texts:
@@ -93,10 +99,21 @@ def _document(raw: Json, policy: Policy, labels: dict[str, str], annotations: di
     return {"apiVersion": policy.api_version, "kind": policy.kind, "metadata": metadata, **content_of(raw)}
 
 
-def _with_status(document: Json, raw: Json, policy: Policy) -> Json:
-    value: Any = status_value(raw, policy)
-    if policy.map_generation and policy.subtree is None and isinstance(value, dict):
-        value = {k: v for k, v in value.items() if k != "observedGeneration"}
+def _statuses(upstream: Json, downstream: Json, policy: Policy, generations: Generations | None) -> tuple[Any, Any]:
+    """The synced part of both statuses, with comparable values of `observedGeneration` (S4.7)."""
+    statuses = status_value(upstream, policy), status_value(downstream, policy)
+    if not policy.map_generation or policy.subtree is not None:
+        return statuses
+    if generations is not None:
+        return statuses[0], map_generation(statuses[1], generations)
+    first, second = (
+        {k: v for k, v in value.items() if k != "observedGeneration"} if isinstance(value, dict) else value
+        for value in statuses
+    )
+    return first, second
+
+
+def _with_status(document: Json, value: Any, policy: Policy) -> Json:
     status = status_with({}, policy, value) if value is not None else None
     return document if status is None else {**document, "status": status}
 

@@ -1,15 +1,16 @@
-"""Why an object is, or is not, on the other side: rule by rule, from what is known of it."""
+"""Explains rule by rule why an object is, or is not, on the other side."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from crsyncer.console.differences import difference
 from crsyncer.console.reasons import hold_hint
 from crsyncer.console.report import HoldFacts, pending_status, rejected_content
 from crsyncer.core.actions import NOTHING, Create, Delete, Hold, HoldReason, Plan, Seed, Until, Update, Wait, Why
 from crsyncer.core.model import Found, Gap, Json, Key, Pending, Record, Side, Tombstone, View
 from crsyncer.core.policy import ROBOT_LABEL, SPEC_SOURCE, Policy, Version
-from crsyncer.core.project import compose_copy, map_generation, status_value, unlike
+from crsyncer.core.project import leaf_differences
 from crsyncer.core.text import rfc3339
 
 SCHEMA = "crsyncer.explain/v1"
@@ -20,12 +21,12 @@ _HOLD_RULES = {
     HoldReason.ODD_STATUS: "S4.5",
 }
 _WHY = {
-    Why.CHANGED: ("S3.2", "has changed upstream"),
-    Why.DRIFT: ("S3.5", "was changed downstream"),
-    Why.ADOPT: ("S5.4", "was not made by this agent, and is adopted"),
-    Why.GONE: ("S5", "is to be deleted: upstream does not have the object"),
-    Why.TERMINATING: ("S5", "is to be deleted: its upstream object is being deleted"),
-    Why.REPLACED: ("S5.4", "is to be deleted and made anew: its upstream object was re-created"),
+    Why.CHANGED: ("S3.2", "must be updated: the object changed upstream"),
+    Why.DRIFT: ("S3.5", "must be reverted: it was changed downstream"),
+    Why.ADOPT: ("S5.4", "must be adopted: this agent did not create it"),
+    Why.GONE: ("S5", "must be deleted: upstream does not have the object"),
+    Why.TERMINATING: ("S5", "must be deleted: the upstream object is being deleted"),
+    Why.REPLACED: ("S5.4", "must be deleted and created again: the upstream object was re-created"),
 }
 _UNTIL = {
     Until.UPSTREAM_LISTED: "S5.4",
@@ -33,12 +34,13 @@ _UNTIL = {
     Until.STATUS_SENT: "S5.2",
     Until.STATUS_SHOWN: "S4.4",
 }
-_ON = {Side.CLOUD: "in the cloud", Side.ROBOT: "on the robot"}
+ON = {Side.CLOUD: "in the cloud", Side.ROBOT: "on the robot"}
+"""A side, as a sentence has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """What was answered when something could not be done. Times are Unix time, in seconds."""
+    """The server's answer to content that it rejected. `next_try` is Unix time, in seconds."""
 
     message: str = ""
     next_try: float | None = None
@@ -46,7 +48,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class ObjectFacts:
-    """Everything that is known of one object. `kind` is the kind's row in the status document."""
+    """All facts about one object. `kind` is the kind's row in the status document."""
 
     resource: str
     key: Key
@@ -55,9 +57,9 @@ class ObjectFacts:
     known: tuple[str, ...] = ()
     """The kinds that are annotated."""
     policy: Policy | None = None
-    """None: the kind cannot be synced, for `kind` says why."""
+    """None: the kind cannot be synced; `kind` has the reason."""
     namespaces: tuple[str, ...] = ()
-    """Those that the agent is restricted to; empty: none."""
+    """The namespaces that the agent is restricted to; empty: not restricted."""
     running: bool = True
     """Whether an agent runs; without one, nothing is planned."""
     connections: Mapping[Side, str] = field(default_factory=dict)
@@ -70,7 +72,7 @@ class ObjectFacts:
     tombstone: Tombstone | None = None
     holds: tuple[HoldFacts, ...] = ()
     content: Refused = Refused()
-    """What downstream answered to the copy, if it refuses it."""
+    """Downstream's answer to the copy, if it rejects the copy."""
     next_status: float | None = None
 
 
@@ -118,7 +120,7 @@ def _hint(hold: HoldFacts) -> str:
 
 
 def stored_policy(kind: Json, robot: str) -> Policy | None:
-    """The policy as far as a row of the status document tells it; None when the kind cannot be synced."""
+    """The policy, as far as a row of the status document has it; None when the kind cannot be synced."""
     if kind["version"] is None or kind["state"] in ("misconfigured", "version-mismatch"):
         return None
     plural, _, group = kind["resource"].partition(".")
@@ -146,63 +148,69 @@ def _steps(facts: ObjectFacts) -> Iterator[_Step]:
         rule = _KIND_RULES.get(kind["state"])
         yield _Step(rule or "S1", False if rule else None, f"the kind is {kind['state']}: {kind['message']}")
         return
-    owners = f"spec and lifecycle come from the {policy.upstream}, status from the {policy.downstream}"
+    owners = f"the {policy.upstream} owns spec and lifecycle, the {policy.downstream} owns the status"
     yield _Step("S1.2", True, owners)
     if kind["state"] in _KIND_RULES:
         yield _Step(_KIND_RULES[kind["state"]], False, f"the kind is {kind['state']}: {kind['message']}")
     else:
-        yield _Step("S1.5", True, f"version {policy.version} is spoken with both sides")
+        yield _Step("S1.5", True, f"both sides serve version {policy.version}")
     if not facts.running:
-        yield _Step("S7.1", None, "the agent is not running: nothing is done, and this is what its store knows")
+        yield _Step("S7.1", None, "the agent is not running: nothing is written; this is the last state in its store")
     for side in Side:
         if facts.running and facts.connections[side] != "connected":
-            yield _Step("S7.1", None, f"the {side} is {facts.connections[side]}: what it was last seen to be counts")
+            yield _Step("S7.1", None, f"the {side} is {facts.connections[side]}: its last known state is used")
     if facts.namespaces and policy.namespaced and facts.key.namespace not in facts.namespaces:
-        yield _Step("S1.7", False, f"of namespaced kinds only {', '.join(facts.namespaces)} is synced (--namespace)")
+        yield _Step(
+            "S1.7", False, f"the agent syncs namespaced kinds only in {', '.join(facts.namespaces)} (--namespace)"
+        )
     yield from _of_filter(facts, policy)
     yield from _of_observations(facts, policy)
     yield from _of_content(facts, policy)
     for hold in facts.holds:
         rule = _HOLD_RULES.get(HoldReason(hold.reason), "S5.5")
-        yield _Step(rule, False, f"held ({hold.reason}, {hold.id}): {hold.message}; {_hint(hold)}")
+        yield _Step(rule, False, f"{hold.reason} ({hold.id}): {hold.message}; {_hint(hold)}")
     yield from _of_status(facts, policy)
 
 
 def _of_filter(facts: ObjectFacts, policy: Policy) -> Iterator[_Step]:
     if not policy.filtered:
-        yield _Step("S2.1", True, f"every object of the kind {_ON[policy.upstream]} is synced")
-    elif isinstance(facts.observations[policy.upstream], View):
-        yield _Step("S2.1", True, f"it is labelled {ROBOT_LABEL}={policy.robot}")
-    else:
-        text = f"only objects labelled {ROBOT_LABEL}={policy.robot} are seen; without that label it is not synced"
-        yield _Step("S2.2", None if facts.observations[policy.upstream] is Gap.UNSEEN else False, text)
+        yield _Step("S2.1", True, f"every object of the kind {ON[policy.upstream]} is synced")
+        return
+    wanted = f"labelled {ROBOT_LABEL}={policy.robot}"
+    match facts.observations[policy.upstream]:
+        case View():
+            yield _Step("S2.1", True, f"the object is {wanted}")
+        case Gap.UNSEEN:
+            yield _Step("S2.2", None, f"only an object {wanted} is synced")
+        case _ if facts.tombstone is None and facts.observations[policy.downstream] is Gap.ABSENT:
+            text = f"no such object {ON[policy.upstream]} is {wanted}; without this label it is not synced"
+            yield _Step("S2.2", False, text)
 
 
 def _of_observations(facts: ObjectFacts, policy: Policy) -> Iterator[_Step]:
     for side in (policy.upstream, policy.downstream):
         observation = facts.observations[side]
         if isinstance(observation, View):
-            dying = ", and is being deleted there" if observation.terminating else ""
-            yield _Step("S2", True, f"it was seen {_ON[side]}{dying}")
+            terminating = ", and is being deleted there" if observation.terminating else ""
+            yield _Step("S2", True, f"it exists {ON[side]}{terminating}")
         elif observation is Gap.UNSEEN:
-            text = f"whether the {side} has it is not known, and nothing is done on the strength of that"
-            yield _Step("S7.1", None, text)
+            yield _Step("S7.1", None, f"it is not known whether the {side} has it; nothing is deleted because of that")
         elif side is policy.upstream and facts.tombstone is not None:
-            yield _Step("S7.1", True, f"the {side} has deleted it; that was recorded {rfc3339(facts.tombstone.since)}")
+            yield _Step("S7.1", True, f"it was deleted {ON[side]}; recorded at {rfc3339(facts.tombstone.since)}")
         else:
-            yield _Step("S2", True, f"the {side} does not have it: a complete list says so")
+            yield _Step("S2", True, f"it does not exist {ON[side]}, as a complete list shows")
 
 
 def _of_content(facts: ObjectFacts, policy: Policy) -> Iterator[_Step]:
     if facts.content.message:
-        text = f"the {policy.downstream} refuses the copy: {facts.content.message}"
+        text = f"the {policy.downstream} rejects the copy: {facts.content.message}"
         yield _Step("S3.6", False, text)
     up, down = facts.observations[policy.upstream], facts.observations[policy.downstream]
     match facts.plan.content:
         case Create():
-            yield _Step("S3.2", None, f"the copy is to be created {_ON[policy.downstream]}")
+            yield _Step("S3.2", None, f"the copy must be created {ON[policy.downstream]}")
         case Seed():
-            yield _Step("S4.4", None, "the copy is to be given upstream's status, once")
+            yield _Step("S4.4", None, "the new copy must be given upstream's status, once")
         case Update(why=why) | Delete(why=why):
             rule, text = _WHY[why]
             yield _Step(rule, None, f"the copy {text}")
@@ -215,47 +223,53 @@ def _of_content(facts: ObjectFacts, policy: Policy) -> Iterator[_Step]:
             yield _agreement(facts, policy, down)
         case None if isinstance(down, View) and up is Gap.ABSENT:
             if down.terminating:
-                yield _Step("S5.1", None, "the copy is being deleted; its finalizers have to be done first")
+                yield _finalizing(facts, policy)
             elif facts.running:
-                yield _Step("S5.3", True, "the object is not ours to delete, so it stays")
+                yield _Step("S5.3", True, "crsyncer does not own the object, so it is not deleted")
             else:
-                yield _Step("S5", None, "what becomes of the copy is decided when the agent runs")
+                yield _Step("S5", None, "the agent decides about the copy when it runs")
         case None if isinstance(up, View) and up.terminating and down is Gap.ABSENT:
-            yield _Step("S5", True, "its upstream object is being deleted, so no copy is made")
+            yield _Step("S5", True, "the upstream object is being deleted, so no copy is created")
+
+
+def _finalizing(facts: ObjectFacts, policy: Policy) -> _Step:
+    names = ", ".join(_finalizers(facts, policy.downstream)) or "not known"
+    return _Step("S5.1", None, f"the copy is being deleted and waits for its finalizers: {names}")
 
 
 def _agreement(facts: ObjectFacts, policy: Policy, down: View) -> _Step:
     if down.terminating:
-        return _Step("S5.1", None, "the copy is being deleted; its finalizers have to be done first")
+        return _finalizing(facts, policy)
     paths = [path for path, _, _ in _differences(facts, policy) if not path.startswith("status")]
     if not paths:
-        return _Step("S3.2", True, "the content of both agrees")
+        return _Step("S3.2", True, "both sides have the same content")
     where = ", ".join(paths[:5])
     if not facts.running:
         return _Step("S3.2", None, f"the content differs in {where}")
-    return _Step("S3.5", True, f"the content differs in {where}, by what admission made of it or as drift that is kept")
+    why = "the server changed it at admission, or the CRD says drift: keep"
+    return _Step("S3.5", True, f"the content differs in {where}: {why}")
 
 
 def _of_status(facts: ObjectFacts, policy: Policy) -> Iterator[_Step]:
     row, down, up = facts.pending, facts.observations[policy.downstream], facts.observations[policy.upstream]
     if row is not None and row.dead:
-        yield _Step("S10", False, f"the {policy.upstream} refuses the status for good: {row.error}")
+        yield _Step("S10", False, f"the {policy.upstream} rejects the status permanently: {row.error}")
     elif row is not None:
-        answered = f": {row.error}" if row.error else ""
-        yield _Step("S6.3", None, f"the status waits for the {policy.upstream}{answered}")
+        answer = f"; last answer: {row.error}" if row.error else ""
+        yield _Step("S6.3", None, f"the status waits to be sent to the {policy.upstream}{answer}")
     elif isinstance(facts.plan.status, Hold):
         if not facts.holds:
             yield _Step("S4.5", False, f"{facts.plan.status.message}; {facts.plan.status.hint}")
     elif isinstance(down, View) and isinstance(up, View):
         if down.stamp is None or down.stamp.upstream_uid != up.uid:
-            yield _Step("S5.4", None, "no status moves before the copy is one of this very upstream object")
+            yield _Step("S5.4", None, "no status is sent until the copy belongs to this upstream object")
         elif not down.status:
             yield _Step("S4.3", True, "the copy has no status to send")
         elif facts.record.sent != down.status:
-            yield _Step("S4.1", None, "the newest status is still to be sent")
+            yield _Step("S4.1", None, "the newest status has not been sent yet")
         elif any(path.startswith("status") for path, _, _ in _differences(facts, policy)):
-            text = f"the {policy.upstream} shows another status, by its schema or another writer; or ours was given up"
-            yield _Step("S4.8", True, text)
+            why = "its schema or another writer changed it, or the newest status was dropped"
+            yield _Step("S4.8", True, f"the {policy.upstream} has another status: {why}")
         else:
             yield _Step("S4.1", True, f"the {policy.upstream} has acknowledged the newest status")
 
@@ -270,7 +284,7 @@ def _verdict(facts: ObjectFacts, steps: list[_Step]) -> tuple[str, str]:
         return state, wrong[0].text
     waiting = [step for step in steps if step.ok is None]
     if waiting:
-        # What is to be done says more than why it has not been done yet.
+        # The last step is the most specific one.
         return "waiting", waiting[-1].text
     if not any(isinstance(observation, View) for observation in facts.observations.values()):
         return "absent", "neither side has it"
@@ -281,31 +295,28 @@ def _object(facts: ObjectFacts, side: Side) -> Json:
     observation = facts.observations[side]
     if not isinstance(observation, View):
         return {"state": observation.value}
-    body = facts.bodies.get(side)
     return {
         "state": "seen",
         "uid": observation.uid,
         "resourceVersion": observation.resource_version,
         "generation": observation.generation,
         "terminating": observation.terminating,
-        "finalizers": (body or {"metadata": {}})["metadata"].get("finalizers") or [],
-        "object": body,
+        "finalizers": _finalizers(facts, side),
+        "object": facts.bodies.get(side),
     }
 
 
+def _finalizers(facts: ObjectFacts, side: Side) -> list[str]:
+    return facts.bodies.get(side, {"metadata": {}})["metadata"].get("finalizers") or []
+
+
 def _differences(facts: ObjectFacts, policy: Policy) -> list[tuple[str, Any, Any]]:
-    """What is not as upstream wants it, and the status where it is not as downstream has it."""
+    """The fields that differ: path, upstream's value, downstream's value."""
     up, down = facts.bodies.get(policy.upstream), facts.bodies.get(policy.downstream)
-    view = facts.observations[policy.upstream]
-    if up is None or down is None or not isinstance(view, View):
+    if up is None or down is None or not isinstance(facts.observations[policy.upstream], View):
         return []
-    found = unlike(compose_copy(up, view, policy, downstream=down), down)
-    shown, value = status_value(up, policy), status_value(down, policy)
-    if policy.map_generation and policy.subtree is None:
-        value = map_generation(value, facts.record.generations)
-    if shown != value:
-        found.append(("status" if policy.subtree is None else f"status.{policy.subtree}", shown, value))
-    return found
+    found = difference(up, down, policy, generations=facts.record.generations)
+    return [] if found is None else leaf_differences(found.shown[policy.upstream], found.shown[policy.downstream])
 
 
 def _pending(facts: ObjectFacts) -> Iterator[Json]:

@@ -39,11 +39,12 @@ _PRIORITY = (
 )
 """The order of reasons with the same health; codes that are not listed come last."""
 _STUCK_AFTER_SECONDS = 120.0
+_FINALIZERS_AFTER_SECONDS = 600.0
 """Work that is pending for longer than this while both sides are connected is reported."""
 _MAX_CLOCK_SKEW_SECONDS = 60
 """API servers accept tokens with a skew of one minute (go-jose's DefaultLeeway); a Date header has whole seconds."""
 _GOOD_STORE_STATES = ("ok", "rebuilt", "missing")
-"""Store states that need no action; a rebuilt store only cost a relist."""
+"""Store states that need no action; a rebuilt store cost only a relist."""
 
 _Reason = tuple[str, str, str, str]
 """The health it means, code, message, hint."""
@@ -52,62 +53,66 @@ _STUCK = {
     "spec": (
         "Stuck",
         "a spec is pending",
-        "crsyncer explain shows what is still to be done, the agent's log what was answered",
+        "crsyncer diff names the object, crsyncer explain the pending step; the server's answer is in the agent's log",
     ),
     "deletion": (
         "Stuck",
         "a deletion has not been verified",
-        "may upstream be listed? The agent's log says what was answered",
+        "check that the agent's account may list the kind upstream; the server's answer is in the agent's log",
     ),
-    "list": ("Stuck", "a list or watch fails", "the agent's log says what was answered"),
+    "finalizers": (
+        "Stuck",
+        "a copy that is being deleted waits for its finalizers",
+        "the finalizer's controller must remove it; crsyncer diff names the object, crsyncer explain the finalizer",
+    ),
+    "list": ("Stuck", "a list or watch fails", "the server's answer is in the agent's log"),
     "status": (
         "Backlog",
-        "a status waits though both sides answer",
-        "crsyncer pending list says what each was answered",
+        "a status waits to be sent",
+        "crsyncer pending list shows the server's answer for each",
     ),
 }
 
 _HOLDS = {
     "MassDeletion": (
         "{count} of {resource} held: too many deletions at once",
-        "if they were meant: crsyncer holds release {id}; if not: put the objects back, and the hold ends",
+        "if intended: crsyncer holds release {id}; if not: restore the objects, and the hold ends",
     ),
     "Manual": (
-        "{resource}: every deletion is held by hand ({count} so far)",
-        "to let them happen again: crsyncer holds release {id}",
+        "{resource}: an operator holds every deletion ({count} so far)",
+        "to allow deletions again: crsyncer holds release {id}",
     ),
     "Restored": (
-        "{count} of {resource} held: the other side has gone back to an older state",
-        "put back what the restored side lost; to delete the copies after all: crsyncer holds release {id}",
+        "{count} of {resource} held: the upstream cluster was restored to an older state",
+        "restore the lost objects upstream, and the hold ends; to delete the copies: crsyncer holds release {id}",
     ),
     "KindMissing": (
-        "{count} of {resource} held: the kind itself has vanished upstream",
-        "put the CRD and its objects back, and the hold ends; to delete the copies after all:"
-        " crsyncer holds release {id}",
+        "{count} of {resource} held: the CRD was removed upstream",
+        "restore the CRD and its objects, and the hold ends; to delete the copies: crsyncer holds release {id}",
     ),
     "NameTaken": (
-        "{resource}: a name is taken by an object that is not a copy of ours",
+        "{resource}: a name is taken by an object that crsyncer did not create",
         "rename or delete the object that has the name; crsyncer holds list names it",
     ),
     "Contested": (
-        "{resource}: somebody else keeps changing what upstream owns",
-        "find the other writer and stop it (crsyncer explain {resource} NAME shows what differs), or annotate the CRD"
+        "{resource}: another writer keeps changing fields that upstream owns",
+        "find the other writer and stop it (crsyncer explain {resource} NAME shows the fields), or annotate the CRD"
         " with drift: keep",
     ),
     "StatusNotAnObject": (
         "{resource}: a status that is not an object is not sent",
-        "fix the controller that writes it; crsyncer holds list names the object",
+        "correct the controller that writes it; crsyncer holds list names the object",
     ),
     "IdentityChanged": (
         "the {id} is another cluster than before",
-        "if the cluster was rebuilt on purpose: crsyncer holds release {id}; if not: correct the kubeconfig",
+        "if the cluster was replaced on purpose: crsyncer holds release {id}; if not: correct the kubeconfig",
     ),
 }
 
 _KINDS = {
     "misconfigured": (
         "Misconfigured",
-        "its annotations cannot be followed",
+        "its annotations are invalid",
         "correct the annotations of the CRD on the robot; until then the kind is not synced",
     ),
     "version-mismatch": (
@@ -118,12 +123,12 @@ _KINDS = {
     "forbidden": (
         "Forbidden",
         "the agent's account may not use it",
-        "grant the account list and watch, and the writes of its side; it is tried again by itself",
+        "grant the account list and watch, and the writes on this side (crsyncer doctor names them); the agent retries",
     ),
     "kind-missing": (
         "KindMissing",
         "a side does not serve it",
-        "install the CRD on the side that lacks it; nothing was deleted, and it is tried again",
+        "install the CRD on the side that lacks it; nothing is deleted because of this, and the agent retries",
     ),
 }
 
@@ -160,8 +165,8 @@ def with_health(
     """
     found = [*_kind_reasons(content), *_hold_reasons(content), *_other_reasons(content, config_error, store_message)]
     for side in unverified:
-        message = f"the certificate of the {side}'s server is not verified: anybody may pose as it"
-        hint = "put the CA into the kubeconfig, and leave --insecure-skip-tls-verify out"
+        message = f"the certificate of the {side}'s server is not verified: anybody can impersonate the server"
+        hint = "add the CA to the kubeconfig and remove --insecure-skip-tls-verify"
         found.append(("degraded", "TlsNotVerified", message, hint))
     if twin is not None:
         found.append(_duplicate_reason(content, twin))
@@ -183,29 +188,34 @@ def with_health(
 def _duplicate_reason(content: Json, twin: Twin) -> _Reason:
     what = f"{twin.name} wrote {twin.resource} {twin.key} in the cloud at {rfc3339(twin.time)}"
     hint = (
-        "a disk image may have been cloned, or an old robot may still run: stop it, or give it its own --robot-name,"
-        " account and state directory; this ends 10 minutes after its last write"
+        "a disk image was cloned, or an old robot still runs: stop it, or give it its own --robot-name, account and"
+        " state directory; this message ends 10 minutes after its last write"
     )
-    return "attention", "DuplicateInstance", f"another agent acts as {content['robot'] or 'this robot'}: {what}", hint
+    return (
+        "attention",
+        "DuplicateInstance",
+        f"a second agent uses the name of {content['robot'] or 'this robot'}: {what}",
+        hint,
+    )
 
 
 def _stopped_reason(content: Json) -> _Reason:
     hint = (
         f"no agent has used {content['store']['path']} yet: is this the right --state-dir?"
         if content["store"]["state"] == "missing"
-        else "systemctl start crsyncer (or crsyncer run); its log says why it ended"
+        else "systemctl start crsyncer (or crsyncer run); its log shows why it ended"
     )
     return "attention", "AgentStopped", "the agent is not running: nothing is synced until it is started", hint
 
 
 def _clock_reasons(content: Json) -> Iterator[_Reason]:
-    hint = "set this machine's clock (timedatectl status says whether it follows a time server)"
+    hint = "set this machine's clock (timedatectl status shows whether it follows a time server)"
     for side in Side:
         known = content["sides"][side]
         if known["state"] != "connected":
             if known["error"] == NOT_YET_VALID:
-                message = f"this machine's clock is behind: by it the {side}'s certificate is not valid yet"
-                yield "degraded", "ClockSuspect", message, f"{hint}; the connection is tried again by itself"
+                message = f"this machine's clock is behind: the {side}'s certificate is not valid yet by this clock"
+                yield "degraded", "ClockSuspect", message, f"{hint}; the agent retries the connection"
                 return
             continue
         offset = known["clockOffsetSeconds"] or 0
@@ -228,26 +238,27 @@ def _connection_reasons(content: Json, now: float) -> Iterator[_Reason]:
                     else f"has never answered, for {duration(now - unix(known['since']))}"
                 )
                 if side is Side.CLOUD:
-                    way = known["hint"] or "it goes on when the network is back"
-                    hint = f"nothing is lost, and it is tried again by itself; {way}"
+                    way = known["hint"] or "check the network if it should be up"
+                    kept = "nothing is lost, " if content["store"]["state"] in _GOOD_STORE_STATES else ""
+                    hint = f"{kept}the agent retries; {way}"
                     yield "offline", "CloudOffline", f"the cloud {silent}; the robot keeps working offline", hint
                 else:
                     way = known["hint"] or "is the robot's API server up?"
-                    hint = f"{way} (systemctl status k3s); it is tried again by itself"
+                    hint = f"{way} (systemctl status k3s); the agent retries"
                     yield "degraded", "RobotOffline", f"the robot's own API server {silent}", hint
             case "unauthorized":
                 yield (
                     "attention",
                     "CloudUnauthorized" if side is Side.CLOUD else "RobotUnauthorized",
-                    f"the {side}'s API server refuses the agent's credential{error}",
-                    f"renew the credential in the {side}'s kubeconfig; it is read again by itself",
+                    f"the {side}'s API server rejects the agent's credential{error}",
+                    f"renew the credential in the {side}'s kubeconfig; the agent reads it again and retries",
                 )
             case "identity-changed":
                 hints = [hold["hint"] for hold in content["holds"] if hold["id"] == side]
                 yield (
                     "attention",
                     "IdentityChanged",
-                    f"the {side} at {known['server']} is another cluster than before: nothing is exchanged with it",
+                    f"the {side} at {known['server']} is another cluster than before: nothing is synced with it",
                     hints[0] if hints else hold_hint("IdentityChanged", side),
                 )
 
@@ -256,7 +267,7 @@ def _kind_reasons(content: Json) -> Iterator[_Reason]:
     for kind in content["kinds"]:
         if kind["state"] in _KINDS:
             code, message, hint = _KINDS[kind["state"]]
-            # A missing kind heals when it comes back; deletions that were held for it wait for a human.
+            # A missing kind recovers when it is served again; its held deletions wait for an operator.
             health = "degraded" if code == "KindMissing" and not kind["held"] else "attention"
             yield health, code, f"{kind['resource']}: {kind['message'] or message}", hint
         elif kind["state"] == "held" and not any(hold["resource"] == kind["resource"] for hold in content["holds"]):
@@ -279,23 +290,24 @@ def _other_reasons(content: Json, config_error: str | None, store_message: str |
         yield (
             "attention",
             "DeadLetters",
-            f"{count(dead, 'write')} refused for good: tried again hourly, and at the next change",
-            "crsyncer pending list says which and why; correct the object or the schema, then: crsyncer pending retry",
+            f"{count(dead, 'write')} rejected permanently; retried hourly and at the next change",
+            "crsyncer pending list shows each with the reason; correct the object or the schema, then: crsyncer pending"
+            " retry",
         )
     if config_error is not None:
         yield (
             "attention",
             "ConfigRejected",
             f"the new configuration was rejected, the previous one is still used: {config_error}",
-            "correct it; it is read again when it changes",
+            "correct it; the agent reads the file again when it changes",
         )
     store = content["store"]
     why = f": {store_message}" if store_message else ""
     if store["state"] == "unreadable":
-        hint = "look as the agent's user, or as root; a broken store is set aside when the agent starts"
+        hint = "run this as the agent's user, or as root; at its start the agent replaces a broken store"
         yield "degraded", "StateDegraded", f"the store cannot be read{why}", hint
     elif store["state"] not in _GOOD_STORE_STATES:
-        hint = f"is the disk of {store['path']} full, read-only or broken? Syncing goes on from memory"
+        hint = f"is the disk of {store['path']} full, read-only or broken? The agent syncs on from memory"
         yield "degraded", "StateDegraded", f"the store is {store['state']}{why}", hint
 
 
@@ -313,10 +325,10 @@ def _startup_reasons(content: Json, ready: bool) -> Iterator[_Reason]:
             message = (
                 f"{kind['resource']}: the watch on one side is not running: {kind['message'] or 'no reason given'}"
             )
-            yield "degraded", "NotWatched", message, "it is tried again by itself; if it stays, see the agent's log"
+            yield "degraded", "NotWatched", message, "the agent retries; if this stays, see its log"
         elif kind["state"] in ("listing", "waiting") and unlisted:
             message = f"{kind['resource']}: {kind['message'] or 'not listed on both sides yet'}"
-            yield "degraded", "NotListed", message, "wait a moment; if it stays, see the agent's log"
+            yield "degraded", "NotListed", message, "wait a moment; if this stays, see the agent's log"
 
 
 def _stuck_reasons(content: Json, now: float, pending_seconds: Mapping[str, Mapping[str, float]]) -> Iterator[_Reason]:
@@ -326,7 +338,8 @@ def _stuck_reasons(content: Json, now: float, pending_seconds: Mapping[str, Mapp
     connected = min(now - unix(content["sides"][side]["since"]) for side in Side)
     for resource in [kind["resource"] for kind in content["kinds"] if kind["state"] not in _KINDS]:
         for what, seconds in pending_seconds.get(resource, {}).items():
-            if min(seconds, connected) > _STUCK_AFTER_SECONDS:
+            limit = _FINALIZERS_AFTER_SECONDS if what == "finalizers" else _STUCK_AFTER_SECONDS
+            if min(seconds, connected) > limit:
                 code, message, hint = _STUCK[what]
                 since = f"for {duration(seconds)}, since {rfc3339(now - seconds)}"
                 yield "degraded", code, f"{resource}: {message} {since}", hint

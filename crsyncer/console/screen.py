@@ -10,6 +10,7 @@ WIDTH = 100
 _MOST_KINDS = 20
 _MOST_REASONS = 6
 _MOST_HOLDS = 6
+_NOTHING = "nothing waits"
 _PER_SIDE_FIELDS = ("cursor", "relists", "resumes")
 """Fields of a kind with a value per side, shown as CLOUD/ROBOT."""
 
@@ -41,11 +42,12 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def headline(content: Json) -> str:
     """The verdict in one sentence, its first word in capitals; also what `systemctl status` shows."""
-    reasons, outbox = content["reasons"], content["outbox"]
-    depth = outbox["depth"]
-    waiting = f"{count(depth, 'status')} {'waits' if depth == 1 else 'wait'}" if depth else "nothing waits"
+    reasons, kinds = content["reasons"], content["kinds"]
+    waiting = _waiting(content)
     if content["agent"]["state"] == "stopped":
-        return f"STOPPED: the agent is not running, so nothing is synced; {waiting} in its store."
+        known = {"missing": "it has no store yet", "unreadable": "its store cannot be read"}
+        rest = known.get(content["store"]["state"]) or f"{waiting} in its store"
+        return f"STOPPED: the agent is not running, so nothing is synced; {rest}."
     first = reasons[0]["message"] if reasons else ""
     more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
     match content["health"]:
@@ -55,13 +57,20 @@ def headline(content: Json) -> str:
             return f"DEGRADED: {first}{more}."
         case "offline":
             return f"OFFLINE: {first}, {waiting}, nothing is lost."
-    if not content["kinds"]:
-        return "HEALTHY: both sides answer, but no CRD on the robot is annotated to be synced."
-    objects = sum(kind["objects"][Side.ROBOT] or 0 for kind in content["kinds"])
+    if not kinds:
+        return "HEALTHY: both sides are connected, but no CRD on the robot is annotated, so nothing is synced."
+    objects = sum(kind["objects"][Side.ROBOT] or 0 for kind in kinds)
+    state = "is in sync" if waiting == _NOTHING else "is syncing"
     return (
-        f"HEALTHY: {content['robot'] or 'this robot'} is in sync with the cloud:"
-        f" {count(len(content['kinds']), 'kind')}, {count(objects, 'object')}; {waiting}."
+        f"HEALTHY: {content['robot'] or 'this robot'} {state} with the cloud:"
+        f" {count(len(kinds), 'kind')}, {count(objects, 'object')}; {waiting}."
     )
+
+
+def _waiting(content: Json) -> str:
+    specs, statuses = sum(kind["pending"]["spec"] for kind in content["kinds"]), content["outbox"]["depth"]
+    parts = [count(number, thing) for number, thing in ((specs, "spec"), (statuses, "status")) if number]
+    return f"{' and '.join(parts)} {'waits' if specs + statuses == 1 else 'wait'}" if parts else _NOTHING
 
 
 def _sides(content: Json, now: float) -> Iterator[str]:
@@ -160,7 +169,8 @@ def _since(time: str, now: float) -> str:
 
 
 def _wrapped(text: str, indent: str = "") -> list[str]:
-    return wrap(plain(text), WIDTH, subsequent_indent=indent, max_lines=4, placeholder=" …")
+    # Names with hyphens stay whole, so that they can be copied.
+    return wrap(plain(text), WIDTH, subsequent_indent=indent, max_lines=4, placeholder=" …", break_on_hyphens=False)
 
 
 def _cut(text: str, width: int = WIDTH) -> str:

@@ -6,7 +6,7 @@ Digests are of meaning, not of text: key order and number spelling do not count 
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from crsyncer.core.model import Json, Key, Side, Stamp, View
@@ -241,24 +241,19 @@ def _three_way(theirs: dict[str, str], upstream: dict[str, str], owned: Iterable
 
 def differences(wanted: Json, found: Json) -> list[str]:
     """The paths at which an object is not as wanted: of content, labels and synced annotations."""
-    return [path for path, _, _ in unlike(wanted, found)]
-
-
-def unlike(wanted: Json, found: Json) -> list[tuple[str, Any, Any]]:
-    """The same, with what is wanted there and what is found."""
 
     def content(raw: Json) -> Json:
         return content_of(raw) | {"metadata": {"labels": labels(raw), "annotations": synced_annotations(raw)}}
 
-    return list(_differences("", content(wanted), content(found)))
+    return [path for path, _, _ in leaf_differences(content(wanted), content(found))]
 
 
-def _differences(path: str, one: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
+def leaf_differences(one: Any, other: Any, path: str = "") -> list[tuple[str, Any, Any]]:
+    """The fields in which two values differ: the path, and the value of each."""
     if isinstance(one, dict) and isinstance(other, dict):
-        for key in sorted(one.keys() | other.keys()):
-            yield from _differences(f"{path}.{key}", one.get(key), other.get(key))
-    elif digest(one) != digest(other):
-        yield path.removeprefix("."), one, other
+        keys = sorted(one.keys() | other.keys())
+        return [leaf for key in keys for leaf in leaf_differences(one.get(key), other.get(key), f"{path}.{key}")]
+    return [] if digest(one) == digest(other) else [(path.removeprefix("."), one, other)]
 
 
 def map_generation(value: Any, generations: tuple[tuple[int, int], ...]) -> Any:

@@ -189,7 +189,7 @@ class Kind:
         self._missing_kind.replaced()
 
     def pending_ages(self, now: float) -> dict[str, float]:
-        """For how many seconds the oldest of each sort of work has waited: spec, status, deletion, list; 0: none waits.
+        """For how many seconds the oldest spec, status, deletion, finalizer and list has waited; 0: none waits.
 
         `now` is event loop time, in seconds. What is held or refused for good waits for a human, and is not counted.
         """
@@ -204,12 +204,18 @@ class Kind:
             for key in self._deletion_holds.waiting()
             if key not in held and key in copies and not copies[key].terminating
         )
+        finalizing = (
+            tombstone.since
+            for key, tombstone in self.cache.tombstones.items()
+            if key in copies and copies[key].terminating
+        )
         statuses = (row.since for row in self.cache.pending.values() if not row.dead)
         lists = (since for each in self.informers if (since := each.listwatch.unwatched) is not None)
         return {
             "spec": 0.0 if spec is None else now - spec,
             "status": unix - min(statuses, default=unix),
             "deletion": unix - min(deletions, default=unix),
+            "finalizers": unix - min(finalizing, default=unix),
             "list": now - min(lists, default=now),
         }
 

@@ -111,6 +111,7 @@ def test_S4_5_only_the_subtree_of_a_status_differs():
     subtree = policy(subtree="robot")
     assert statuses({"cloud": 1, "robot": {"x": 1}}, {"cloud": 2, "robot": {"x": 1}}, subtree) == ()
     assert statuses({"cloud": 1}, {"robot": {"x": 1}}, subtree) == (None, {"robot": {"x": 1}})
+    assert statuses({"robot": {"x": 1}}, {"cloud": 1}, subtree) == ({"robot": {"x": 1}}, None)
 
 
 def test_S4_7_a_mapped_generation_is_no_difference():

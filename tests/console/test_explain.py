@@ -78,6 +78,10 @@ STATES: dict[str, tuple[ObjectFacts, str, str, dict[str, bool | None]]] = {
         replace(AGREED, kind=kind_row(kind(state="kind-missing", message="gone"))),
         "not-synced", "gone", {"S1.6": False},
     ),
+    "labelled, deleted upstream, waits for a finalizer": (
+        labelled(up=Gap.ABSENT, down=replace(DOWN_VIEW, terminating=True), tombstone=Tombstone("u-1", NOW)),
+        "waiting", "waits for its finalizers: not known", {"S5.1": None},
+    ),
     "no agent": (replace(AGREED, running=False, connections={}), "waiting", "not running", {"S7.1": None}),
     "no link": (
         replace(AGREED, connections={CLOUD: "offline", ROBOT: "connected"}),
@@ -85,7 +89,7 @@ STATES: dict[str, tuple[ObjectFacts, str, str, dict[str, bool | None]]] = {
     ),
     "labelled": (labelled(), "in-sync", "nothing to do", {"S2.1": True}),
     "not labelled": (labelled(up=Gap.ABSENT, down=Gap.ABSENT), "not-synced", "robot-name=robot-1", {"S2.2": False}),
-    "who knows": (labelled(up=Gap.UNSEEN, down=Gap.UNSEEN), "waiting", "the robot has it is not known", {"S2.2": None}),
+    "who knows": (labelled(up=Gap.UNSEEN, down=Gap.UNSEEN), "waiting", "whether the robot has it", {"S2.2": None}),
     "neither has it": (seen(Gap.ABSENT, Gap.ABSENT), "absent", "neither side", {"S2": True}),
     "a recorded deletion": (
         seen(Gap.ABSENT, Gap.ABSENT, tombstone=Tombstone("u-1", NOW)), "absent", "neither", {"S7.1": True},
@@ -93,7 +97,7 @@ STATES: dict[str, tuple[ObjectFacts, str, str, dict[str, bool | None]]] = {
     "to be created": (seen(down=Gap.ABSENT, plan=content(Create())), "waiting", "created on the robot", {"S3.2": None}),
     "refused": (
         seen(down=Gap.ABSENT, plan=content(Create()), content=Refused("x is wrong", NOW + 60)),
-        "refused", "refuses the copy: x is wrong", {"S3.6": False},
+        "refused", "rejects the copy: x is wrong", {"S3.6": False},
     ),
     "owed a status": (seen(plan=content(Seed("c-1", "10"))), "waiting", "upstream's status, once", {"S4.4": None}),
     "changed": (seen(plan=content(Update("c-1", "10", Why.CHANGED))), "waiting", "changed upstream", {"S3.2": None}),
@@ -102,20 +106,20 @@ STATES: dict[str, tuple[ObjectFacts, str, str, dict[str, bool | None]]] = {
     ),
     "held": (
         seen(Gap.ABSENT, plan=content(Delete("c-1", Why.GONE)), holds=(HELD,)),
-        "held", "held (MassDeletion, h1): many vanished; look", {"S5.5": False},
+        "held", "MassDeletion (h1): many vanished; look", {"S5.5": False},
     ),
     "taken": (seen(plan=content(TAKEN)), "held", "the name is taken; rename it", {"S5.3": False}),
     "taken, and known to be": (
         seen(plan=content(TAKEN), holds=(replace(HELD, reason="NameTaken"),)),
-        "held", "(NameTaken, h1)", {"S5.3": False},
+        "held", "NameTaken (h1)", {"S5.3": False},
     ),
     "an orphan that stays": (seen(Gap.ABSENT), "in-sync", "nothing to do", {"S5.3": True}),
     "an orphan, of which nobody decides now": (
-        seen(Gap.ABSENT, running=False, connections={}), "waiting", "when the agent runs", {"S5": None},
+        seen(Gap.ABSENT, running=False, connections={}), "waiting", "when it runs", {"S5": None},
     ),
     "not of these namespaces": (
         seen(Gap.UNSEEN, Gap.UNSEEN, namespaces=("one", "two")),
-        "not-synced", "only one, two is synced", {"S1.7": False},
+        "not-synced", "only in one, two", {"S1.7": False},
     ),
     "of this namespace": (seen(namespaces=("one", "default")), "in-sync", "nothing to do", {}),
     "waits for finalizers": (
@@ -123,20 +127,20 @@ STATES: dict[str, tuple[ObjectFacts, str, str, dict[str, bool | None]]] = {
     ),
     "the copy is dying": (seen(down=replace(DOWN_VIEW, terminating=True)), "waiting", "finalizers", {"S5.1": None}),
     "upstream is dying": (seen(replace(UP_VIEW, terminating=True), Gap.ABSENT), "in-sync", "nothing", {"S5": True}),
-    "upstream unseen": (seen(Gap.UNSEEN), "waiting", "the cloud has it is not known", {"S7.1": None}),
-    "status waits": (seen(pending=WAITING), "waiting", "the status waits for the cloud", {"S6.3": None}),
-    "status was refused once": (seen(pending=replace(WAITING, error="no")), "waiting", "cloud: no", {"S6.3": None}),
+    "upstream unseen": (seen(Gap.UNSEEN), "waiting", "not known whether the cloud has it", {"S7.1": None}),
+    "status waits": (seen(pending=WAITING), "waiting", "waits to be sent to the cloud", {"S6.3": None}),
+    "status was refused once": (seen(pending=replace(WAITING, error="no")), "waiting", "answer: no", {"S6.3": None}),
     "status is dead": (
         seen(pending=replace(WAITING, error="no", dead=True)),
-        "refused", "refuses the status for good: no", {"S10": False},
+        "refused", "rejects the status permanently: no", {"S10": False},
     ),
     "status is odd": (seen(plan=Plan(status=ODD)), "held", "not an object; mend it", {"S4.5": False}),
     "status is odd, and known to be": (
         seen(plan=Plan(status=ODD), holds=(replace(HELD, reason="StatusNotAnObject"),)), "held", "h1", {"S4.5": False},
     ),
-    "no stamp": (seen(down=replace(DOWN_VIEW, stamp=None)), "waiting", "no status moves", {"S5.4": None}),
+    "no stamp": (seen(down=replace(DOWN_VIEW, stamp=None)), "waiting", "no status is sent", {"S5.4": None}),
     "no status": (seen(down=replace(DOWN_VIEW, status="")), "in-sync", "nothing to do", {"S4.3": True}),
-    "a new status": (seen(record=Record()), "waiting", "still to be sent", {"S4.1": None}),
+    "a new status": (seen(record=Record()), "waiting", "not been sent yet", {"S4.1": None}),
     "upstream shows another status": (
         replace(AGREED, bodies={CLOUD: {**UP, "status": {}}, ROBOT: DOWN}),
         "in-sync", "nothing to do", {"S4.8": True},
@@ -173,7 +177,7 @@ def test_both_versions_are_shown_with_what_differs():
     assert found["differences"] == [
         {"path": "spec.long", "cloud": "y" * 90, "robot": None},
         {"path": "spec.x", "cloud": 2, "robot": 1},
-        {"path": "status", "cloud": {"phase": "A"}, "robot": {"phase": "B"}},
+        {"path": "status.phase", "cloud": "A", "robot": "B"},
     ]
     text = render(found, NOW)
     assert "spec.x: cloud 2, robot 1" in text
@@ -195,15 +199,15 @@ def test_a_status_differs_where_it_is_ours_and_not_by_what_is_neither_sent_nor_a
         return [each["path"] for each in explain(replace(AGREED, **changes))["differences"]]
 
     neighbours = {CLOUD: {**UP, "status": {"robot": 1, "cloud": 1}}, ROBOT: {**DOWN, "status": {"robot": 1}}}
-    assert paths(bodies=neighbours) == ["status"]
+    assert paths(bodies=neighbours) == ["status.cloud"]
     assert paths(bodies=neighbours, policy=policy(subtree="robot")) == []
-    assert paths(bodies=neighbours, policy=policy(subtree="cloud")) == ["status.cloud"]
+    assert paths(bodies=neighbours, policy=policy(subtree="cloud")) == ["status"]
     observed = {
         CLOUD: {**UP, "status": {"observedGeneration": 7}},
         ROBOT: {**DOWN, "status": {"observedGeneration": 2}},
     }
     known = Record(upstream_uid="u-1", sent=DOWN_VIEW.status, generations=((2, 7),))
-    assert paths(bodies=observed, record=known) == ["status"]
+    assert paths(bodies=observed, record=known) == ["status.observedGeneration"]
     assert paths(bodies=observed, record=known, policy=policy(map_generation=True)) == []
 
 
@@ -223,9 +227,9 @@ def test_the_text_shows_what_is_pending_and_where_the_object_is():
     lines = render(explain(facts), NOW).splitlines()
     assert "cloud  uid u-1, resourceVersion 1, generation 1" in lines
     assert "robot  uid c-1, resourceVersion 10, generation 1, being deleted, finalizers: none" in lines
-    assert "content for the robot; refused for good; last answer: wrong; next try in 1 min" in lines
+    assert "content for the robot; rejected permanently; last answer: wrong; next try in 1 min" in lines
     assert (
-        "status for the cloud; refused for good; waiting for 1 min 30 s, tried 3 times; last answer: no ;"
+        "status for the cloud; rejected permanently; waiting for 1 min 30 s, tried 3 times; last answer: no ;"
         " next try in 12 s"
     ) in lines
     assert "cloud  absent" in render(explain(seen(Gap.ABSENT)), NOW)

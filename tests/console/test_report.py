@@ -129,12 +129,16 @@ REASONS = {
         facts(kinds=(kind(state="waiting", message="answered 500"),)),
     ),
     "backlog": (
-        "degraded", "Backlog", f"{GOALS}: a status waits though both sides answer for 15 min, since 2026",
+        "degraded", "Backlog", f"{GOALS}: a status waits to be sent for 15 min, since 2026",
         facts(kinds=(kind(pending_seconds={"status": 900.0, "spec": 60.0}),)),
     ),
     "stuck": (
         "degraded", "Stuck", f"{GOALS}: a deletion has not been verified for 7 min, since 2026-11-21T07:53:00Z",
         facts(kinds=(kind(pending_seconds={"deletion": 420.0}),)),
+    ),
+    "a copy that cannot be deleted": (
+        "degraded", "Stuck", f"{GOALS}: a copy that is being deleted waits for its finalizers for 15 min",
+        facts(kinds=(kind(pending_seconds={"finalizers": 900.0}),)),
     ),
 }  # fmt: skip
 
@@ -169,6 +173,7 @@ QUIET = {
         outbox=OutboxFacts(40, NOW - 9000),
         kinds=(kind(pending_seconds={"status": 9000.0}),),
     ),
+    "a finalizer that has some work to do": facts(kinds=(kind(pending_seconds={"finalizers": 500.0}),)),
     "work that is young": facts(kinds=(kind(pending_seconds={"spec": 100.0, "status": 100.0, "list": 0.0}),)),
 }
 
@@ -198,6 +203,17 @@ def test_a_certificate_that_is_not_valid_yet_is_a_matter_of_the_clock():
 def test_a_human_is_called_also_when_the_cloud_is_away():
     content = document(facts(cloud=side("offline"), holds=(hold(),)), NOW)
     assert (content["health"], codes(content)) == ("attention", ["MassDeletion", "CloudOffline"])
+
+
+def test_that_nothing_is_lost_is_promised_only_while_the_disk_takes_it():
+    cloud = side("offline")
+    promised, refused = (
+        document(facts(cloud=cloud, store=StoreFacts("/s", 1, 1, state)), NOW)["reasons"][-1]
+        for state in ("ok", "degraded")
+    )
+    assert (promised["code"], refused["code"]) == ("CloudOffline", "CloudOffline")
+    assert "nothing is lost" in promised["hint"]
+    assert "nothing is lost" not in refused["hint"]
 
 
 def test_what_follows_from_a_lost_cloud_is_not_said_again():

@@ -47,7 +47,9 @@ def test_lists_need_no_agent_and_no_state(tmp_path, command, said):
     assert not (tmp_path / "never").exists()
 
 
-@pytest.mark.parametrize("arguments", [["explain", "goals.lab.example.com", "a"], ["pending", "list"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments", [["explain", "goals.lab.example.com", "a"], ["pending", "list"], ["holds", "list"]], ids=" ".join
+)
 def test_a_store_that_cannot_be_read_is_an_error_with_a_hint(tmp_path, arguments):
     (tmp_path / "state.db").write_bytes(b"nonsense" * 1000)
     done = run(*arguments, "--state-dir", tmp_path)

@@ -1,12 +1,14 @@
 """-o text, json, yaml, wide and name, on what commands say where no agent runs."""
 
 import json
+import subprocess
 
 import pytest
 import yaml
 
 import crsyncer
 from crsyncer.cli.output import confirmed
+from tests.delivery.command_line import CLI, environment
 from tests.delivery.command_line import crsyncer as run
 
 LISTS = [["status"], ["pending", "list"], ["holds", "list"], ["version"]]
@@ -32,7 +34,33 @@ def test_wide_says_at_least_what_text_says(tmp_path, arguments):
 
 def test_name_prints_names_alone(tmp_path):
     assert run("version", "-o", "name").stdout == f"{crsyncer.__version__}\n"
-    assert run("holds", "list", "-o", "name", CRSYNCER_STATE_DIR=str(tmp_path)).stdout == ""
+    for arguments in (["status"], ["holds", "list"], ["pending", "list"]):
+        assert run(*arguments, "-o", "name", CRSYNCER_STATE_DIR=str(tmp_path)).stdout == ""
+
+
+def test_an_output_that_cannot_be_written_is_one_line(tmp_path):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*CLI, "status", "--state-dir", tmp_path], stdout=full, stderr=subprocess.PIPE, text=True, env=environment()
+        )
+    assert done.returncode == 1
+    assert done.stderr == "crsyncer: [Errno 28] No space left on device\n"
+
+
+def test_a_reader_that_goes_away_ends_a_watch_without_a_word(tmp_path):
+    with subprocess.Popen(
+        [*CLI, "status", "--watch", "--state-dir", tmp_path],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    ) as watching:
+        assert watching.stdout is not None
+        assert watching.stderr is not None
+        assert watching.stdout.readline().startswith("STOPPED")
+        watching.stdout.close()
+        assert watching.wait(60) == 1
+        assert watching.stderr.read() == ""
 
 
 def test_a_wrong_format_is_answered_with_those_there_are(tmp_path):

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from crsyncer.console.report import OutboxFacts, StoredFacts, StoreFacts, document, stopped_document
-from crsyncer.console.screen import WIDTH, render
+from crsyncer.console.screen import WIDTH, headline, render
 from crsyncer.core.model import Side
 from crsyncer.core.text import count, duration, rfc3339
 from tests.console.report_kit import NOW, STORED, facts, hold, kind, side
@@ -38,7 +38,7 @@ goals.lab.example.com  cloud  waiting              12     12       20     0
 
 WHAT TO DO
 1. the cloud has not answered for 4 min 12 s; the robot keeps working offline
-   -> nothing is lost, and it is tried again by itself; it goes on when the network is back
+   -> nothing is lost, the agent retries; check the network if it should be up
 """
 ATTENTION_SCREEN = """\
 ATTENTION: action needed: 215 deletions of goals.lab.example.com held: too many deletions at once
@@ -59,10 +59,10 @@ h1  MassDeletion: 215 objects of goals.lab.example.com, for 5 min
 
 WHAT TO DO
 1. 215 deletions of goals.lab.example.com held: too many deletions at once
-   -> if they were meant: crsyncer holds release h1; if not: put the objects back, and the hold ends
-2. 1 write refused for good: tried again hourly, and at the next change
-   -> crsyncer pending list says which and why; correct the object or the schema, then: crsyncer
-      pending retry
+   -> if intended: crsyncer holds release h1; if not: restore the objects, and the hold ends
+2. 1 write rejected permanently; retried hourly and at the next change
+   -> crsyncer pending list shows each with the reason; correct the object or the schema, then:
+      crsyncer pending retry
 """
 STOPPED_SCREEN = """\
 STOPPED: the agent is not running, so nothing is synced; 3 statuses wait in its store.
@@ -78,7 +78,7 @@ goals.lab.example.com  cloud  waiting               9      8        3     0
 
 WHAT TO DO
 1. the agent is not running: nothing is synced until it is started
-   -> systemctl start crsyncer (or crsyncer run); its log says why it ended
+   -> systemctl start crsyncer (or crsyncer run); its log shows why it ended
 """
 
 
@@ -110,13 +110,31 @@ def test_the_screen_of_a_stopped_agent():
 def test_the_screen_of_a_state_directory_that_was_never_used():
     stored = StoredFacts(StoreFacts("/state/state.db", state="missing"))
     screen = render(stopped_document(None, stored, NOW, version="9"), NOW)
-    assert screen.startswith("STOPPED: the agent is not running, so nothing is synced; nothing waits in its store.\n")
+    assert screen.startswith("STOPPED: the agent is not running, so nothing is synced; it has no store yet.\n")
     assert "is this the right --state-dir?" in screen
 
 
 def test_the_screen_of_an_agent_with_nothing_to_sync():
     screen = render(document(facts(kinds=(), robot=side("connected"), version="9"), NOW), NOW)
-    assert screen.startswith("HEALTHY: both sides answer, but no CRD on the robot is annotated to be synced.\n")
+    assert screen.startswith("HEALTHY: both sides are connected, but no CRD on the robot is annotated, so nothing")
+
+
+def test_the_screen_of_a_stopped_agent_says_nothing_of_a_store_that_cannot_be_read():
+    stored = StoredFacts(StoreFacts("/state/state.db", state="unreadable"))
+    assert headline(stopped_document(None, stored, NOW, version="9")).endswith("; its store cannot be read.")
+
+
+def test_a_robot_with_work_under_way_is_not_said_to_be_in_sync():
+    given = facts(kinds=(kind(pending_spec=2),), outbox=OutboxFacts(1, NOW))
+    assert headline(document(given, NOW)) == (
+        "HEALTHY: robot-1 is syncing with the cloud: 1 kind, 12 objects; 2 specs and 1 status wait."
+    )
+
+
+def test_a_name_with_hyphens_stays_whole():
+    name = f"{'a-' * 15}b.example.com"
+    screen = render(document(facts(holds=(hold("Contested", resource=name),)), NOW), NOW)
+    assert all(name in line or "a-a" not in line for line in screen.splitlines())
 
 
 def test_a_degraded_agent_says_so_first():

@@ -98,4 +98,4 @@ def test_S1_1_a_resync_that_its_kind_has_not_lived_to_see_says_so(world: World) 
     world.pass_time(10)
     answer = world.clock.run(world.life.commands.answer({"command": "progress", "resync": begun["resync"]}))
     assert [kind["state"] for kind in answer["kinds"]] == ["failed"]
-    assert "started over" in answer["kinds"][0]["message"]
+    assert "was restarted" in answer["kinds"][0]["message"]

@@ -64,3 +64,19 @@ def test_S9_5_a_held_deletion_and_a_refused_copy_wait_for_somebody_and_are_not_s
     world.cloud.delete("a")
     world.pass_time(600)
     assert set(reasons(world)) == {"Manual", "DeadLetters"}
+
+
+def test_S5_1_a_deletion_that_a_finalizer_blocks_for_long_is_reported(world: World) -> None:
+    world.robot.finalize("a", "lab.example.com/wait")
+    world.settle()
+    world.cloud.delete("a")
+    world.pass_time(500)
+    assert (world.status()["health"], copy(world, "a")["metadata"]["finalizers"]) == (
+        "healthy",
+        ["lab.example.com/wait"],
+    )
+    world.pass_time(200)
+    assert "finalizers" in reasons(world)["Stuck"]
+    world.robot.finalize("a")
+    world.pass_time(30)
+    assert (world.status()["health"], reasons(world)) == ("healthy", {})
