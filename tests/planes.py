@@ -10,15 +10,15 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+from crsyncer.adapters.retries import until
 from crsyncer.sandbox.plane import Plane
-from crsyncer.sandbox.process import poll
 
 
 def pause(plane: Plane, component: str = "apiserver") -> None:
     """SIGSTOP: connections stay open, the kernel accepts new ones, nobody answers. Every thread has stopped then."""
     pid = plane.pids()[component]
     os.kill(pid, signal.SIGSTOP)
-    poll(lambda: _is_stopped(pid), seconds=5)
+    until(lambda: _is_stopped(pid), seconds=5)
 
 
 def resume(plane: Plane, component: str = "apiserver") -> None:

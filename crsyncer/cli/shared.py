@@ -1,7 +1,6 @@
 """Shared by several commands: common options, requests to the agent, and error output."""
 
 import sys
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -44,20 +43,21 @@ def ask_agent_or_store(directory: Path, request: Json, fallback: Callable[[], An
     `fallback` raises Locked while an agent that is starting, or stuck, has the directory but no socket. Raises Unsure
     when that lasts.
     """
-    deadline = time.monotonic() + _START_TIMEOUT_SECONDS
-    while True:
-        if content := ask(directory, request):
-            return content
-        try:
-            return fallback()
-        except Locked as error:
-            if time.monotonic() < deadline:
-                time.sleep(0.1)
-                continue
-            raise Unsure(
-                f"the agent (pid {error.pid or 'unknown'}) is running, but does not answer",
-                hint="it may still be starting; if this lasts, read its log and restart it",
-            ) from None
+    if content := ask(directory, request):
+        return content
+    from crsyncer.adapters.retries import retried  # slow: imports asyncio
+
+    @retried(Locked, seconds=_START_TIMEOUT_SECONDS, interval=0.1)
+    def ask_again() -> Json | Answer:
+        return ask(directory, request) or fallback()
+
+    try:
+        return ask_again()
+    except Locked as error:
+        raise Unsure(
+            f"the agent (pid {error.pid or 'unknown'}) is running, but does not answer",
+            hint="it may still be starting; if this lasts, read its log and restart it",
+        ) from None
 
 
 def send_command(directory: Path, **request: Any) -> Json:

@@ -1,3 +1,3 @@
-"""Throw-away control planes for demo, tests and benchmarks: real API servers, and a link that fails on command.
-The agent never imports it; nothing here may need more than Python, aiohttp and what it builds for itself.
+"""Throw-away control planes for demo, tests and benchmarks: real API servers, and a link that can be cut.
+The agent never imports it. Fault instruments that only tests use do not belong here.
 """

@@ -1,4 +1,4 @@
-"""The agent as a process of its own, as demo, tests and benchmarks run it."""
+"""Runs the agent as a process of its own, for the demo, tests and benchmarks."""
 
 import asyncio
 import json
@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from crsyncer.adapters.control import ask
+from crsyncer.adapters.retries import until_async
 from crsyncer.errors import SyncError
 from crsyncer.sandbox.process import spawn
 
 _PATIENCE_SECONDS = 60.0
 _STOP_SECONDS = 30.0
-_POLL_SECONDS = 0.05
 
 
 class AgentProcess:
@@ -77,15 +77,15 @@ class AgentProcess:
             await self.until(lambda status: status["agent"]["state"] == "running")
 
     async def stop(self) -> int:
-        """Stop it as systemd would (SIGTERM); the exit code."""
+        """Stop it as systemd does (SIGTERM), and return the exit code."""
         return await self._end(signal.SIGTERM)
 
     async def kill(self) -> None:
-        """SIGKILL: as a power cut would, but for what the kernel still writes."""
+        """Kill it (SIGKILL)."""
         await self._end(signal.SIGKILL)
 
     async def status(self) -> dict[str, Any]:
-        """What `crsyncer status --json` says."""
+        """The document that `crsyncer status --json` prints."""
         document: dict[str, Any] = json.loads((await self.crsyncer("status", "--json"))[1])
         return document
 
@@ -101,7 +101,7 @@ class AgentProcess:
         return process.returncode or 0, out.decode(), error.decode()
 
     async def ask(self) -> dict[str, Any] | None:
-        """The status document straight from the socket; None when nobody answers."""
+        """The status document from the control socket; None without an answer."""
         try:
             return await asyncio.to_thread(ask, self.state_dir, {"command": "status"})
         except SyncError:
@@ -111,17 +111,19 @@ class AgentProcess:
         self, good: Callable[[dict[str, Any]], bool], *, seconds: float = _PATIENCE_SECONDS
     ) -> dict[str, Any]:
         """Poll the status until it is good. Raises SyncError with the last one, or when the process has ended."""
-        deadline = asyncio.get_running_loop().time() + seconds
         last: dict[str, Any] | None = None
-        while True:
+
+        async def look() -> tuple[bool, bool]:
+            nonlocal last
             last = await self.ask() or last
-            if last is not None and good(last):
-                return last
-            if not self.running:
-                raise SyncError(f"the agent has ended:\n{self.tail()}")
-            if asyncio.get_running_loop().time() > deadline:
-                raise SyncError(f"the agent's status is not as expected after {seconds} s: {last}\n{self.tail()}")
-            await asyncio.sleep(_POLL_SECONDS)
+            return last is not None and good(last), self.running
+
+        is_good, is_running = await until_async(look, lambda seen: seen[0] or not seen[1], seconds=seconds)
+        if is_good and last is not None:
+            return last
+        if not is_running:
+            raise SyncError(f"the agent has ended:\n{self.tail()}")
+        raise SyncError(f"the agent's status is not as expected after {seconds} s: {last}\n{self.tail()}")
 
     def tail(self, lines: int = 25) -> str:
         """The end of its log."""

@@ -14,13 +14,13 @@ import platform
 import sys
 import tarfile
 import tempfile
-import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from crsyncer.adapters.retries import until
 from crsyncer.errors import SyncError
 from crsyncer.sandbox import golang
 from crsyncer.sandbox.golang import KUBERNETES, Progress
@@ -43,6 +43,7 @@ ARCHIVE_SHA512 = {
 }
 _ARCHIVED = (*REQUIRED, "kubectl")
 _CONNECT_TIMEOUT = 5.0  # seconds; many networks drop the packets instead of refusing
+_WAITING_EVERY = 15.0  # seconds between two lines of progress
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
 
@@ -58,10 +59,10 @@ class Binaries:
     kube_apiserver: Path
     etcd: Path
     kine: Path | None
-    """None: no Go could be had to build it, so the robot's plane runs on etcd like the cloud's."""
+    """None: there is no Go to build it, so the robot's plane runs on etcd as the cloud's does."""
 
     def kubectl(self, *, progress: Progress = say) -> Path:
-        """kubectl, for people; built when it is asked for first and did not come with the others.
+        """kubectl, for users; built at its first use if the download did not contain it.
 
         Raises SyncError.
         """
@@ -77,7 +78,7 @@ class Binaries:
 
 
 def cache_directory() -> Path:
-    """Everything of ours that can be made again, `$XDG_CACHE_HOME/crsyncer`."""
+    """The directory of files that can be made again, `$XDG_CACHE_HOME/crsyncer`."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "crsyncer"
 
 
@@ -88,10 +89,10 @@ def find(
     download: Callable[[Path, Progress], bool] | None = None,
     build: Builder | None = None,
 ) -> Binaries:
-    """The control plane's programs, made when there are none; `progress` hears what takes long.
+    """The control plane's programs, downloaded or built if needed; `progress` is called with lines about slow steps.
 
-    Two processes that need them at the same time make them once. Raises SyncError with the way out. `cache`,
-    `download` and `build` are for tests.
+    Two processes that need them at the same time build them once. Raises SyncError. `cache`, `download` and `build`
+    are for tests.
     """
     root = _root(cache)
     assets = os.environ.get("KUBEBUILDER_ASSETS")
@@ -156,7 +157,7 @@ def _kine(found: Path, root: Path) -> Path | None:
 
 
 def _download(target: Path, progress: Progress) -> bool:
-    """Fetch the official archive into the directory `target`; False, after a line that says why, when it cannot."""
+    """Download the official archive into the directory `target`; False, after a line with the reason, if that fails."""
     system, machine = platform.system().lower(), _MACHINES.get(platform.machine(), platform.machine())
     digest = ARCHIVE_SHA512.get(f"{system}-{machine}")
     if digest is None:
@@ -173,7 +174,7 @@ def _download(target: Path, progress: Progress) -> bool:
                     seen.update(chunk)
                     file.write(chunk)
         except (OSError, http.client.HTTPException) as error:
-            progress(f"control planes: the official archive cannot be had ({getattr(error, 'reason', error)})")
+            progress(f"control planes: the official archive cannot be downloaded ({getattr(error, 'reason', error)})")
             return False
         if seen.hexdigest() != digest:
             progress("control planes: the official archive has another digest than expected, not used")
@@ -196,14 +197,16 @@ def _download(target: Path, progress: Progress) -> bool:
 @contextmanager
 def _locked(path: Path, progress: Progress) -> Iterator[None]:
     with path.open("w") as file:
-        waiting = 0
-        while True:
+
+        def take() -> bool:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
             except BlockingIOError:
-                if waiting % 150 == 0:
-                    progress("control planes: another process is making them, waiting")
-                waiting += 1
-                time.sleep(0.1)
+                return False
+            return True
+
+        taken = take()
+        while not taken:
+            progress("control planes: another process builds them, waiting")
+            taken = until(take, seconds=_WAITING_EVERY)
         yield

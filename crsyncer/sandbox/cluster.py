@@ -1,4 +1,4 @@
-"""The objects of one API server, by the official client: what a person with kubectl would do in the demo."""
+"""Reads and writes the objects of one API server by the official client, as a user with kubectl does."""
 
 import asyncio
 from pathlib import Path
@@ -10,20 +10,19 @@ from kubernetes.aio.config import new_client_from_config
 from kubernetes.aio.dynamic import DynamicClient
 from kubernetes.aio.dynamic.exceptions import NotFoundError, TooManyRequestsError
 
+from crsyncer.adapters.retries import retried, until_async
 from crsyncer.sandbox.resource import CRD, Resource
 
 Json = dict[str, Any]
 
 _PATIENCE = 60.0  # seconds
-_POLL = 0.05
 
 
 class Cluster:
     """One API server, as the user of a kubeconfig. An async context manager.
 
-    Kinds are given and not discovered: discovery asks a dozen requests and keeps the answers in a shared file. Verbs
-    raise kubernetes' ApiException, and wait while the server answers 429: it does after a start and after a CRD's
-    change.
+    Kinds are given and not discovered: discovery sends a dozen requests and keeps the answers in a shared file. The
+    verbs raise kubernetes' ApiException; a 429, the answer right after a start or a CRD's change, is retried.
     """
 
     def __init__(self, kubeconfig: Path) -> None:
@@ -41,11 +40,11 @@ class Cluster:
             await self._api.close()
 
     async def version(self) -> str:
-        """Of the API server, such as "v1.36.3"."""
+        """The API server's version, such as "v1.36.3"."""
         return str((await self._send("GET", "/version"))["gitVersion"])
 
     async def create(self, resource: Resource, obj: Json) -> Json:
-        """POST; returns what the server made of it."""
+        """POST; returns the object as the server stores it."""
         path = resource.path(namespace=obj["metadata"].get("namespace"))
         return await self._send("POST", path, body=obj)
 
@@ -72,26 +71,22 @@ class Cluster:
     async def add_crd(self, crd: Json) -> None:
         """Create a CRD, and return when its kind is served."""
         await self.create(CRD, crd)
-        async with asyncio.timeout(_PATIENCE):
-            while not await self.serves(Resource.of_crd(crd)):  # noqa: ASYNC110 - nothing tells us but the server
-                await asyncio.sleep(_POLL)
+        if not await until_async(lambda: self.serves(Resource.of_crd(crd)), seconds=_PATIENCE):
+            raise TimeoutError(f"{crd['metadata']['name']} is not served after {_PATIENCE:.0f} s")
 
     async def serves(self, resource: Resource) -> bool:
-        """Does it answer lists of a kind?"""
+        """Whether the server serves a kind."""
         try:
             await self._send("GET", resource.path(), query_params=[("limit", "1")])
         except NotFoundError:
             return False
         return True
 
+    @retried(TooManyRequestsError, seconds=_PATIENCE)
     async def _send(self, method: str, path: str, **options: Any) -> Json:
         async with asyncio.timeout(_PATIENCE):
-            while True:
-                try:
-                    reply = await DynamicClient(self._api).request(method, path, serialize=False, **options)
-                    return dict(await reply.json())
-                except TooManyRequestsError:
-                    await asyncio.sleep(_POLL)
+            reply = await DynamicClient(self._api).request(method, path, serialize=False, **options)
+            return dict(await reply.json())
 
 
 def _path(resource: Resource, obj: Json, subresource: str = "") -> str:

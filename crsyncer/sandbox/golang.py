@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from crsyncer.adapters.retries import until
 from crsyncer.errors import SyncError
-from crsyncer.sandbox.process import poll, spawn
+from crsyncer.sandbox.process import spawn
 
 Progress = Callable[[str], None]
 
@@ -69,13 +70,13 @@ def discard_private(root: Path) -> None:
 def _run(argv: list[str], *, log: Path, env: dict[str, str], say: Callable[[int, float], None]) -> int | None:
     """Run Go, and return how many packages it named; None where it failed. A Ctrl-C or a killed parent ends it too.
 
-    `say` hears now and then how many packages there are, and the seconds.
+    `say` is called now and then with the number of packages and the seconds.
     """
     log.unlink(missing_ok=True)
     started = time.monotonic()
     process = spawn(argv, log=log, cwd=SOURCES, env=env)
     try:
-        while not poll(lambda: not process.alive(), seconds=_EVERY):
+        while not until(lambda: not process.alive(), seconds=_EVERY):
             say(_packages(log), time.monotonic() - started)
     finally:
         process.stop(graceful=False)
@@ -91,7 +92,7 @@ def _packages(log: Path) -> int:
 
 
 def _environment(go: str, private: Path | None) -> dict[str, str]:
-    """What is set for the person's other Go work must not change this build; proxies and caches stay theirs."""
+    """The user's Go settings, without those that would change this build; proxies and caches are kept."""
     environment = dict(os.environ) | {"GOFLAGS": "", "GOWORK": "off"}
     if _version(go) < _MODULE_GO:
         environment["GOTOOLCHAIN"] = "auto"

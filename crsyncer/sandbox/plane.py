@@ -11,11 +11,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from crsyncer.adapters.retries import until
 from crsyncer.errors import SyncError
 from crsyncer.sandbox.datastore import Datastore
 from crsyncer.sandbox.kubeconfig import write_kubeconfig
 from crsyncer.sandbox.ports import free_ports
-from crsyncer.sandbox.process import Process, poll, spawn
+from crsyncer.sandbox.process import Process, spawn
 
 COMPONENTS = ("apiserver", "store")
 _START_LIMIT = 90.0  # seconds; 3 to 5 on two idle cores
@@ -33,8 +34,8 @@ class Settings:
 class Plane:
     """An API server and its datastore in a directory of their own.
 
-    Every method returns when what it says is done, and raises SyncError with the end of the program's log when it
-    cannot be. Not for several threads at a time.
+    Every method returns when its work is done, and raises SyncError with the end of the program's log when it fails.
+    Not for several threads at a time.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class Plane:
         self.wait_ready()
 
     def launch(self) -> None:
-        """The first half of `start`: the programs run, but may not be ready. So two planes can start together."""
+        """Start the programs without waiting until they are ready, so that two planes can start together."""
         for component in ("store", "apiserver"):
             running = self._processes.get(component)
             if running is None or not running.alive():
@@ -81,11 +82,11 @@ class Plane:
                 self._wait(lambda: self.datastore.ready(self.data, self.store_port), "store")
 
     def wait_ready(self) -> None:
-        """The second half of `start`."""
+        """Wait until the plane is ready."""
         self._wait(lambda: self._get("/readyz") == 200 and self._get("/api/v1/namespaces/default") == 200, "apiserver")
 
     def healthy(self) -> bool:
-        """Does it run and say that it is ready?"""
+        """Whether it runs and is ready."""
         return self._alive("apiserver", "store") and self._get("/readyz") == 200
 
     def stop(self, *components: str, graceful: bool = True) -> None:
@@ -125,7 +126,7 @@ class Plane:
         return {component: process.pid for component, process in self._processes.items() if process.alive()}
 
     def adopt(self, pids: dict[str, int]) -> None:
-        """Take over processes that another process of ours started; those that are gone are forgotten."""
+        """Take over the processes that another process of ours started and that still run."""
         for component, pid in pids.items():
             process = Process(pid=pid, home=self.data, log=self._log(component))
             if component in COMPONENTS and process.alive():
@@ -182,7 +183,7 @@ class Plane:
     def _wait(self, condition: Callable[[], bool], component: str) -> None:
         started = time.monotonic()
         needed = COMPONENTS[COMPONENTS.index(component) :]  # the API server cannot become ready without its store
-        in_time = poll(lambda: not self._alive(*needed) or condition(), seconds=_START_LIMIT)
+        in_time = until(lambda: not self._alive(*needed) or condition(), seconds=_START_LIMIT)
         if in_time and self._alive(*needed):
             return
         culprit = next((each for each in needed if not self._alive(each)), component)

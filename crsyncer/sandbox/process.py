@@ -1,4 +1,4 @@
-"""Child processes that never outlive their parent, or on purpose do.
+"""Child processes, which end with their parent unless they are detached.
 
 Two traps are handled here. A killed parent leaves its children running, so each child asks the kernel for a signal on
 its parent's death. And that signal comes when the *thread* that forked dies, so one thread that lives as long as the
@@ -9,16 +9,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from crsyncer.adapters.retries import until
 from crsyncer.errors import SyncError
 
-_POLL = 0.02  # seconds
 _forking_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="fork")
 
 # Runs between fork and exec, in an interpreter of its own: code in a forked child of a threaded process can deadlock.
@@ -34,7 +33,7 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 @dataclass(slots=True)
 class Process:
-    """A started program, perhaps by an earlier process of ours that left its number in a file."""
+    """A program that runs; another process of ours may have started it."""
 
     pid: int
     home: Path
@@ -43,7 +42,7 @@ class Process:
     popen: subprocess.Popen[bytes] | None = None
 
     def alive(self) -> bool:
-        """Is it still running? A zombie is not."""
+        """Whether it runs. A zombie does not."""
         if self.popen is not None:
             return self.popen.poll() is None
         try:
@@ -53,24 +52,24 @@ class Process:
             return False
 
     def exit_code(self) -> int | None:
-        """How it ended; None while it runs or when another process started it."""
+        """The exit code; None while it runs, or when another process started it."""
         return self.popen.poll() if self.popen is not None else None
 
     def signal(self, number: int) -> None:
-        """Send a signal; nothing happens when it is gone already."""
+        """Send a signal, unless the process has ended."""
         if self.alive():
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
     def stop(self, *, graceful: bool = True, patience: float = 10.0) -> None:
-        """End it and return when it is gone: SIGTERM, after `patience` seconds or at once SIGKILL."""
+        """End the process and return when it has ended: SIGTERM, then SIGKILL after `patience` seconds or at once."""
         if graceful:
             self.signal(signal.SIGCONT)
             self.signal(signal.SIGTERM)
-            if poll(lambda: not self.alive(), seconds=patience):
+            if until(lambda: not self.alive(), seconds=patience):
                 return
         self.signal(signal.SIGKILL)
-        if not poll(lambda: not self.alive(), seconds=patience):
+        if not until(lambda: not self.alive(), seconds=patience):
             raise SyncError(f"process {self.pid} of {self.home} survives SIGKILL")
 
     def tail(self, lines: int = 12) -> str:
@@ -79,16 +78,6 @@ class Process:
             return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
         except OSError:
             return ""
-
-
-def poll(condition: Callable[[], bool], *, seconds: float) -> bool:
-    """Wait until the condition holds; False when it did not within `seconds`."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(_POLL)
-    return True
 
 
 def spawn(
@@ -101,8 +90,7 @@ def spawn(
 ) -> Process:
     """Start a program, its output appended to `log`, out of reach of the terminal's Ctrl-C.
 
-    It dies with this process unless `detached`. `argv[0]` is an absolute path. Raises SyncError when it is not
-    there.
+    It ends with this process unless `detached`. `argv[0]` is an absolute path. Raises SyncError when it does not exist.
     """
     command = list(argv)
     if not detached:

@@ -1,6 +1,5 @@
 """Tells a story in numbered steps, and checks each one: what was expected, and what is really there."""
 
-import asyncio
 import textwrap
 import time
 from collections.abc import Awaitable, Callable
@@ -9,12 +8,13 @@ from dataclasses import dataclass
 import aiohttp
 from kubernetes.aio.client import ApiException
 
+from crsyncer.adapters.retries import until_async
+from crsyncer.core.text import plain
 from crsyncer.errors import SyncError
 
 WIDTH = 100
 _PATIENCE = 45.0
 """Seconds until a step that does not hold is given up: a lost link is tried again after a while, not at once."""
-_POLL = 0.05
 _GREEN, _RED, _BOLD, _PLAIN = "\x1b[32m", "\x1b[31m", "\x1b[1m", "\x1b[0m"
 
 
@@ -56,7 +56,7 @@ class Story:
 
     def says(self, who: str, what: str) -> None:
         """Somebody does or shows something."""
-        for line in _wrapped(f"      {who:<9} {_plain(what)}"):
+        for line in _wrapped(f"      {who:<9} {plain(what)}"):
             self._write(line)
 
     def quotes(self, text: str) -> None:
@@ -71,12 +71,12 @@ class Story:
         """
         self.says("expected", what)
         began = time.monotonic()
-        while True:
-            seen = [await look() for look in looks]
-            waited = time.monotonic() - began
-            if all(each.holds for each in seen) or waited >= seconds:
-                break
-            await asyncio.sleep(_POLL)
+
+        async def look_at_all() -> list[Seen]:
+            return [await look() for look in looks]
+
+        seen = await until_async(look_at_all, lambda seen: all(each.holds for each in seen), seconds=seconds)
+        waited = time.monotonic() - began
         for each in seen:
             self.says(each.who, each.what if each.holds else f"NOT SO: {each.what}")
         if not all(each.holds for each in seen):
@@ -115,7 +115,3 @@ def tell(story: Story, plot: Callable[[], None]) -> int:
 
 def _wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, WIDTH, subsequent_indent=" " * 16, max_lines=3, placeholder=" …")
-
-
-def _plain(text: str) -> str:
-    return "".join(character if character.isprintable() else " " for character in text)

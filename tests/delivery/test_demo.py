@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from crsyncer.adapters.retries import until
 from crsyncer.errors import SyncError
-from crsyncer.sandbox.process import poll
 from crsyncer.sandbox.story import WIDTH, Seen, Story, tell
 from crsyncer.sandbox.story_kinds import OWN, load, sample
 
@@ -95,7 +95,7 @@ def test_a_kept_demo_runs_on_until_it_is_stopped(tmp_path):
         stopped = subprocess.run(stop, shell=True, capture_output=True, text=True, timeout=180, env=os.environ | cache)
     assert stopped.stdout == "down\n"
     assert list((tmp_path / "crsyncer" / "demo").iterdir()) == []
-    assert poll(lambda: processes(tmp_path) == [], seconds=30), processes(tmp_path)
+    assert until(lambda: processes(tmp_path) == [], seconds=30), processes(tmp_path)
 
 
 def test_an_interrupted_demo_leaves_nothing_behind(tmp_path):
@@ -108,7 +108,7 @@ def test_an_interrupted_demo_leaves_nothing_behind(tmp_path):
     telling.communicate(timeout=120)
     assert telling.returncode == 130
     assert list(tmp_path.glob("crsyncer-sandbox-*")) == []
-    assert poll(lambda: processes(tmp_path) == [], seconds=30), processes(tmp_path)
+    assert until(lambda: processes(tmp_path) == [], seconds=30), processes(tmp_path)
 
 
 def processes(folder: Path) -> list[str]:

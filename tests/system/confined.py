@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from crsyncer.adapters.retries import until
 from crsyncer.core.confinement import Plan, Profile, confinable, manifests
 from crsyncer.core.project import ROBOT
 from crsyncer.sandbox.plane import Plane
-from crsyncer.sandbox.process import poll
 from crsyncer.sandbox.resource import CRD, Resource
 from tests.system.bed import LABEL, SECONDS, crd
 
@@ -185,7 +185,7 @@ class Confined:
             )
             return wrong.status == 422
 
-        assert poll(settled, seconds=SECONDS)
+        assert until(settled, seconds=SECONDS)
 
     def _probe(self, plural: str) -> Answer:
         namespace = "" if KINDS[plural]["spec"]["scope"] == "Cluster" else SHARED

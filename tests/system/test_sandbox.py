@@ -16,6 +16,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from crsyncer.adapters.retries import until
 from crsyncer.cli.main import main
 from crsyncer.cli.sandbox import sandbox as command
 from crsyncer.errors import SyncError
@@ -212,12 +213,12 @@ def test_nothing_is_left_of_a_parent_that_was_killed(tmp_path):
     parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=tmp_path)
     assert parent.stdout is not None
     children = [process.Process(int(parent.stdout.readline()), tmp_path, tmp_path / "log") for _ in "ab"]
-    assert process.poll(lambda: all(_runs(child, "sleep") for child in children), seconds=30)
+    assert until(lambda: all(_runs(child, "sleep") for child in children), seconds=30)
     os.kill(children[1].pid, signal.SIGSTOP)
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    assert process.poll(lambda: not any(child.alive() for child in children), seconds=30)
+    assert until(lambda: not any(child.alive() for child in children), seconds=30)
 
 
 def test_the_commands_start_find_and_stop_a_detached_sandbox(tmp_path, capsys):
