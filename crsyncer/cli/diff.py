@@ -32,23 +32,24 @@ _TROUBLE = 2
 def diff(resource: str, output: str, **flags: Any) -> int:
     """What differs between the two clusters now, as a unified diff: of all kinds, or of RESOURCE.
 
-    Reads both clusters itself, needs no agent and changes nothing. --- is the cloud, +++ the robot, /dev/null a side
-    that lacks the object. Shown is only what crsyncer is responsible for: content, with the labels and annotations
-    that upstream owns, and the status, once the copy has one. What just changes may show, and so does what the
-    downstream server made of a copy. Without a robot's name in the settings it is that of the agent of --state-dir.
+    Reads both clusters itself, needs no agent and changes nothing. --- is the cloud, +++ the robot; /dev/null means
+    that this side lacks the object. Compares only what crsyncer syncs: content, the labels and annotations that
+    upstream owns, and the status once the copy has one. A change that is being synced shows as a difference, and so
+    does a field that the downstream server changed at admission. The robot's name is that of the settings, else that
+    of the agent of --state-dir.
 
-    Exit codes, as of kubectl diff: 0 nothing differs, 1 something does, 2 usage, or not all could be compared.
+    Exit codes, as of kubectl diff: 0 no difference, 1 differences, 2 usage, or not everything could be compared.
     """
     settings = load(flags, os.environ)
     # As `crsyncer run` does, for objects that are nested as deeply as API servers take them.
     sys.setrecursionlimit(50_000)
 
-    import asyncio  # the clusters cost half a second, and `--help` and wrong flags shall not wait for them
+    import asyncio  # slow; `--help` and usage errors must stay fast
 
     try:
         found = asyncio.run(_compare(settings, robot_name(settings), resource))
     except (SyncError, BaseExceptionGroup) as error:
-        # Not 1, which says that both sides were compared.
+        # Not 1, which means that both sides were compared.
         report_error(first_cause(error) if isinstance(error, BaseExceptionGroup) else error)
         return _TROUBLE
     differing = [f"{kind.resource}/{each.key}" for kind in found for each in kind.differences]
@@ -59,7 +60,7 @@ def diff(resource: str, output: str, **flags: Any) -> int:
         if kind.trouble is not None:
             report_error(SyncError(f"{kind.resource}: {kind.trouble}", hint=kind.trouble.hint))
     if not found and output in ("text", "wide"):
-        click.echo("no CRD on the robot is annotated to be synced", err=True)
+        click.echo("no CRD on the robot is annotated, so nothing is synced", err=True)
     if any(kind.trouble is not None for kind in found):
         return _TROUBLE
     return 1 if any(kind.differences for kind in found) else 0
@@ -96,8 +97,11 @@ async def _compare(settings: Settings, robot: str, resource: str) -> "list[Compa
         if resource:
             chosen = find_resource(resource, {name: policy.aliases for name, policy in policies.items()})
             if chosen not in policies:
-                known = ", ".join(policies) or "there is none"
-                raise SyncError(f"{resource} is no kind that the robot's CRDs ask for", hint=f"those are: {known}")
+                known = ", ".join(policies) or "none"
+                raise SyncError(
+                    f"{resource} is not synced: no CRD of that name on the robot is annotated",
+                    hint=f"synced are: {known}",
+                )
             policies = {chosen: policies[chosen]}
         # One kind after the other, so that memory holds the lists of one only.
         return [await compare(policy, asks, namespaces=settings.namespaces) for policy in policies.values()]

@@ -1,4 +1,4 @@
-"""`crsyncer doctor`: is everything set up, and if not, what has to be done?"""
+"""`crsyncer doctor`: is everything set up, and if not, what do I do?"""
 
 import os
 import time
@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from crsyncer.adapters.config import OPTIONS, Settings, load, read_config
 from crsyncer.cli.clusters import CLUSTER_SETTINGS, logins, robot_name
 from crsyncer.cli.output import output_options, show
-from crsyncer.cli.shared import ask_agent_or_store, settings_options
+from crsyncer.cli.shared import START_HINT, ask_agent_or_store, settings_options
 from crsyncer.cli.status import STATUS_REQUEST
 from crsyncer.console.doctor_report import Check, Mark, document, exit_code, judge_agent, judge_disk, judge_store
 from crsyncer.console.screen import WIDTH
@@ -24,32 +24,32 @@ from crsyncer.core.text import count, plain
 from crsyncer.errors import SyncError, Unsure
 
 _ALL_SECONDS = 14.0
-_NOBODY_KNOWS = 0
-"""The process of an agent that does not say it."""
+_UNKNOWN_PID = 0
+"""An agent runs, but does not answer."""
 _COLOURS = {Mark.OK: "green", Mark.WARN: "yellow", Mark.FAIL: "red", Mark.UNKNOWN: "cyan"}
 
 
 @click.command(params=settings_options(*CLUSTER_SETTINGS))
 @output_options
 def doctor(output: str, **flags: Any) -> int:
-    """Is everything set up, and if not, what has to be done?
+    """Is everything set up, and if not, what do I do?
 
     Checks configuration, logins, both API servers, certificates and tokens (14 days before they end), clocks,
-    permissions by access reviews, the CRDs on both sides and their annotations, disk and store. With a running agent
-    or without; changes nothing; takes at most some 15 seconds. Use the settings, and the user, that the agent has.
-    `unknown` is what could not be checked, and says nothing against the set-up.
+    permissions by access reviews, the CRDs on both sides and their annotations, disk and store. Works with a running
+    agent or without, changes nothing, and takes at most 15 seconds or so. Run it as the agent's user, with the agent's
+    settings. A check that could not be made is `unknown`; it does not count against the set-up.
 
-    Exit codes: 12 attention (something fails), else 13 the agent is not running, else 10 degraded (a warning, or what
-    is retried by itself), 11 offline (the cloud does not answer, all else is well), 0 healthy; 1 error, 2 usage.
+    Exit codes: 12 attention (a check fails), else 13 the agent is not running, else 10 degraded (a warning, or a
+    failure that the agent retries), 11 offline (only the cloud does not answer), 0 healthy; 1 error, 2 usage.
     """
     settings = load(flags, os.environ)
     own = [_config(settings, click.get_current_context())]
     began = time.monotonic()
     local, pid = _local(settings.state_dir)
-    # An agent that hangs is not waited for a second time.
-    robot = settings.robot_name if pid == _NOBODY_KNOWS else robot_name(settings)
+    # An agent that hangs is not asked a second time.
+    robot = settings.robot_name if pid == _UNKNOWN_PID else robot_name(settings)
 
-    import asyncio  # the clusters cost half a second, and `--help` and wrong flags shall not wait for them
+    import asyncio  # slow; `--help` and usage errors must stay fast
 
     sides = asyncio.run(_sides(settings, robot, seconds=_ALL_SECONDS - (time.monotonic() - began)))
     content = document([*own, *sides, *local], pid=pid)
@@ -68,19 +68,19 @@ async def _sides(settings: Settings, robot: str, *, seconds: float) -> list[Chec
 
 
 def _config(settings: Settings, context: click.Context) -> Check:
-    """That the configuration is right, and where each setting that somebody gave comes from."""
+    """The check that names the origin of every setting that is not a default; the configuration is valid."""
     in_file = read_config(settings.config_file)
     given = []
     for key, option in OPTIONS.items():
         match context.get_parameter_source(str(option.name)):
             case ParameterSource.COMMANDLINE:
-                given.append(f"{key} by {option.opts[0]}")
+                given.append(f"{key} from {option.opts[0]}")
             case ParameterSource.ENVIRONMENT:
-                given.append(f"{key} by {next(filter(os.environ.get, option.envvar or ()))}")
+                given.append(f"{key} from {next(filter(os.environ.get, option.envvar or ()))}")
             case _ if key in in_file:
-                given.append(f"{key} by {in_file[key][1].removesuffix(f': {key}')}")
-    file = f"{settings.config_file} is right; " if settings.config_file else ""
-    return Check("config", Mark.OK, f"{file}{', '.join(given)}; all else by default")
+                given.append(f"{key} from {in_file[key][1].removesuffix(f': {key}')}")
+    file = f"{settings.config_file} is valid; " if settings.config_file else ""
+    return Check("config", Mark.OK, f"{file}{', '.join(given)}; defaults for the rest")
 
 
 def _local(directory: Path) -> tuple[list[Check], int | None]:
@@ -92,16 +92,15 @@ def _local(directory: Path) -> tuple[list[Check], int | None]:
         found = ask_agent_or_store(directory, STATUS_REQUEST, lambda: look_at_store(directory))
     except SyncError as error:
         mark = Mark.FAIL if isinstance(error, Unsure) else Mark.UNKNOWN
-        return [disk, Check("agent", mark, str(error), error.hint)], _NOBODY_KNOWS
+        return [disk, Check("agent", mark, str(error), error.hint)], _UNKNOWN_PID
     if isinstance(found, StoreFindings):
-        hint = "systemctl start crsyncer (or crsyncer run)"
-        stopped = Check("agent", Mark.WARN, "not running, so nothing is synced", hint, health="healthy")
+        stopped = Check("agent", Mark.WARN, "not running, so nothing is synced", START_HINT, health="healthy")
         return [disk, judge_store(found), stopped], None
     return [disk, *judge_agent(found)], found["agent"]["pid"]
 
 
 def render(content: Json) -> Iterator[str]:
-    """The report as lines; the first says what to think of it."""
+    """The report as lines, the verdict first."""
     yield click.style(_verdict(content), bold=True)
     yield ""
     for check in content["checks"]:
@@ -109,13 +108,15 @@ def render(content: Json) -> Iterator[str]:
         head = f"{mark:<8}{check['side'] or '':<6} {check['name']:<19}"
         about = f"{check['resource']}: " if check["resource"] else ""
         indent = " " * len(head)
-        text = wrap(plain(f"{about}{check['message']}"), WIDTH, initial_indent=head, subsequent_indent=indent)
+        text = _wrapped(f"{about}{check['message']}", head, indent)
         yield click.style(text[0][: len(mark)], fg=_COLOURS[mark]) + text[0][len(mark) :]
         yield from text[1:]
         if check["hint"] and mark is not Mark.OK:
-            yield from wrap(
-                plain(f"-> {check['hint']}"), WIDTH, initial_indent=indent, subsequent_indent=f"{indent}   "
-            )
+            yield from _wrapped(f"-> {check['hint']}", indent, f"{indent}   ")
+
+
+def _wrapped(text: str, first: str, rest: str) -> list[str]:
+    return wrap(plain(text), WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
 
 
 def _verdict(content: Json) -> str:
@@ -127,4 +128,5 @@ def _verdict(content: Json) -> str:
     rest = ", ".join(parts) or "all ok"
     ready = content["health"] == "healthy" and content["agent"]["state"] == "stopped"
     verdict = "READY: the agent can be started" if ready else content["health"].upper()
-    return f"{verdict}: {count(len(states), 'check')}, {rest}."
+    doubt = ", as far as could be checked" if ready and unknown else ""
+    return f"{verdict}{doubt}: {count(len(states), 'check')}, {rest}."

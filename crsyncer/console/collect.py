@@ -1,4 +1,4 @@
-"""What `status` shows, gathered from where it is known (interface: crsyncer.status/v1)."""
+"""Collects the facts of the status report from the running agent."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -34,7 +34,7 @@ def side_facts(connection: Connection) -> SideFacts:
 
 
 def outbox_facts(rows: Mapping[str, KindEntry]) -> OutboxFacts:
-    """All that waits for upstream, and all that was refused for good."""
+    """The statuses that wait for upstream, and all dead letters."""
     kinds = [row.kind for row in rows.values() if row.kind is not None]
     waiting = [pending for kind in kinds for pending in kind.cache.pending.values()]
     return OutboxFacts(
@@ -45,7 +45,7 @@ def outbox_facts(rows: Mapping[str, KindEntry]) -> OutboxFacts:
 
 
 def hold_facts(holds: Holds, connections: Mapping[Side, Connection]) -> list[HoldFacts]:
-    """All that waits for a human."""
+    """All holds."""
     facts = [group_facts(group) for group in holds.groups()]
     for side, connection in connections.items():
         if connection.state is ConnectionState.IDENTITY_CHANGED:
@@ -105,7 +105,7 @@ def _with_counts(facts: KindFacts, kind: Kind, dispatchers: Mapping[Side, Dispat
         facts.cursor[side] = ",".join(versions) or None
         facts.relists[side] = sum(r.state.relists for r in watches)
         facts.resumes[side] = sum(r.state.resumes for r in watches)
-    # What was refused for good waits for somebody, and is counted as that.
+    # Content that was rejected permanently is a dead letter, and counted as that.
     waiting = dispatchers[kind.policy.downstream].waiting(
         kind.policy.resource, CONTENT, but=kind.reconciler.outcomes.refused
     )
@@ -124,7 +124,7 @@ def _state(row: KindEntry, connections: Mapping[Side, Connection], *, deletions_
     if Phase.MISSING in by_phase:
         return "kind-missing", by_phase[Phase.MISSING]
     if row.kind.kind_missing:
-        return "kind-missing", f"the {row.policy.upstream} does not serve the kind any more, or is about to delete it"
+        return "kind-missing", f"the {row.policy.upstream} no longer serves the kind, or is deleting its CRD"
     if Phase.FORBIDDEN in by_phase:
         return "forbidden", by_phase[Phase.FORBIDDEN]
     if row.kind.reconciler.outcomes.denied:

@@ -1,4 +1,4 @@
-"""Compares a kind's objects on both sides once, page by page, without an agent."""
+"""Compares the objects of a kind on both sides once, page by page, without an agent."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -17,18 +17,18 @@ from crsyncer.errors import NotAllowed, Refused, SyncError
 
 @dataclass(slots=True)
 class Comparison:
-    """What was found of one kind."""
+    """The result for one kind."""
 
     resource: str
     version: str = ""
     objects: dict[Side, int] = field(default_factory=lambda: dict.fromkeys(Side, 0))
     differences: list[Difference] = field(default_factory=list)
     trouble: SyncError | None = None
-    """Why the kind could not be compared, or not wholly."""
+    """The reason why the kind could not be compared completely."""
 
 
 async def compare(policy: Policy, asks: Mapping[Side, Ask], *, namespaces: Sequence[str]) -> Comparison:
-    """Compare one kind; what is wrong with it alone is its `trouble`. `asks` sends requests to a side."""
+    """Compare one kind; an error of this kind alone becomes its `trouble`. `asks` sends requests to a side."""
     found = Comparison(policy.resource)
     if policy.problem:
         found.trouble = SyncError(policy.problem, hint=kind_hint("misconfigured"))
@@ -65,15 +65,15 @@ async def _read(kinds: "_Pairs", side: Side, ask: Ask, *, namespace: str) -> Non
         message = f"the {side} does not serve it ({error})"
         raise SyncError(message, hint=kind_hint("kind-missing")) from None
     except NotAllowed as error:
-        raise SyncError(f"the {side} does not let us list it ({error})", hint=kind_hint("forbidden")) from None
+        raise SyncError(f"the {side} forbids to list it ({error})", hint=kind_hint("forbidden")) from None
     except SyncError as error:
-        raise SyncError(f"the {side} did not show all of it: {error}", hint=error.hint or "try it again") from None
+        raise SyncError(f"the list of the {side} is incomplete: {error}", hint=error.hint or "try again") from None
 
 
 class _Pairs:
-    """Brings the two lists together as they come: what agrees is forgotten at once, so memory holds what does not.
+    """Joins two lists while they arrive. Pairs that agree are dropped at once, so memory holds only the differences.
 
-    Both servers list in the order of the keys, so of two sides that agree little waits for its counterpart.
+    Both servers list in the order of the keys, so few objects wait for their counterpart.
     """
 
     def __init__(self, policy: Policy, found: Comparison) -> None:
@@ -82,7 +82,7 @@ class _Pairs:
         self._alone: dict[Side, dict[Key, Json]] = {side: {} for side in Side}
 
     def take(self, side: Side, raw: Json, namespace: str) -> None:
-        """An object that a list shows; those that the agent would not touch do not count."""
+        """Take one object of a list. An object that the agent would not sync is ignored."""
         raw.setdefault("apiVersion", self.policy.api_version)
         raw.setdefault("kind", self.policy.kind)
         if objection(raw, self.policy, namespace):
@@ -97,7 +97,7 @@ class _Pairs:
             self._judge({side: raw, side.other: other})
 
     def finish(self) -> None:
-        """Both lists are complete: what is alone now, is."""
+        """Judge the objects without a counterpart, when both lists are complete."""
         for side, alone in self._alone.items():
             for raw in alone.values():
                 self._judge({side: raw})

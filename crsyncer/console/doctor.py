@@ -1,4 +1,4 @@
-"""Asks both sides everything that the doctor wants to know, at the same time and within a deadline."""
+"""Collects the facts about both sides for `crsyncer doctor`, at the same time and within a deadline."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -44,7 +44,7 @@ class Visit(Protocol):
         ...
 
     async def certificate(self) -> Term | None:
-        """The certificate that the server shows; None where it cannot be seen. Raises Unsure."""
+        """The server's certificate; None where it cannot be read. Raises Unsure."""
         ...
 
     async def request(self, call: Call) -> Reply:
@@ -62,7 +62,7 @@ Enter = Callable[[], Awaitable[Visit]]
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What both sides' checks are about. `clock` is Unix time, in seconds."""
+    """The subject of both sides' checks. `clock` is Unix time, in seconds."""
 
     robot: str
     namespaces: Sequence[str]
@@ -70,13 +70,13 @@ class Subject:
     crds: "asyncio.Future[list[Json] | None]" = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
-    """The robot's: its half reads them, the cloud's waits for them; None: they could not be read."""
+    """The robot's CRDs: the robot's checks read them, the cloud's wait for them; None: they could not be read."""
 
 
 async def examine(doors: Mapping[Side, Enter], subject: Subject, *, seconds: float) -> list[Check]:
-    """Every check of both sides, the cloud's first; a side that is dead or slow takes nothing from the other.
+    """Every check of both sides, the cloud's first; a side that is slow or offline does not delay the other.
 
-    Changes nothing anywhere. What is not answered within `seconds` is not waited for.
+    Changes nothing. Ends within `seconds`; checks without an answer by then are left out.
     """
     deadline = asyncio.get_running_loop().time() + seconds
     checks: dict[Side, list[Check]] = {side: [] for side in Side}
@@ -97,7 +97,7 @@ async def _examine_side(side: Side, enter: Enter, subject: Subject, *, checks: l
                         await tour.kinds()
     except TimeoutError:
         hint = "the side is slow: try again"
-        checks.append(Check("time", Mark.UNKNOWN, "not everything was answered in time", hint, side))
+        checks.append(Check("time", Mark.UNKNOWN, "some checks had no answer in time", hint, side))
     finally:
         if side is Side.ROBOT and not subject.crds.done():
             subject.crds.set_result(None)
@@ -114,20 +114,20 @@ async def _login(side: Side, enter: Enter, checks: list[Check]) -> Visit | None:
         add(Mark.FAIL, str(error), error.hint)
         return None
     except TimeoutError:
-        add(Mark.FAIL, f"its exec plug-in or auth-provider gave nothing within {_LOGIN_SECONDS:g} s", "run it by hand")
+        add(Mark.FAIL, f"its exec plug-in or auth-provider had no result within {_LOGIN_SECONDS:g} s", "run it by hand")
         return None
     papers = visit.papers
     if papers.verified:
         add(Mark.OK, f"{papers.server}, by {papers.means}")
     else:
-        message = f"{papers.server}, by {papers.means}: anybody may pose as the server"
-        add(Mark.WARN, message, "put the CA into the kubeconfig, and leave --insecure-skip-tls-verify out")
+        message = f"{papers.server}, by {papers.means}: anybody can impersonate the server"
+        add(Mark.WARN, message, "add the CA to the kubeconfig and remove --insecure-skip-tls-verify")
     checks.extend(judge_exposed(file, side) for file in papers.exposed)
     return visit
 
 
 class _Tour:
-    """The questions to one side that lets us in, and what came of them in `checks`."""
+    """Asks one side, whose login is loaded, and adds the results to `checks`."""
 
     def __init__(self, side: Side, visit: Visit, subject: Subject, *, checks: list[Check]) -> None:
         self._side = side
@@ -139,7 +139,7 @@ class _Tour:
         self._checks.append(Check(name, state, message, hint, self._side, health=health))
 
     async def server(self) -> bool:
-        """Whether it answers; with the dates of all certificates, which may be why it does not."""
+        """Whether the server answers; also checks the dates of all certificates, a usual cause of failure."""
         certificate: Term | BaseException | None = None
         answer: Reply | BaseException
         before = self._subject.clock()
@@ -158,20 +158,20 @@ class _Tour:
                 self._add("server", Mark.FAIL, str(answer), answer.hint)
                 return False
             case SyncError():
-                # The connection may be down for hours, and the agent waits for it: that is no mistake in the set-up.
+                # A connection may be down for hours, and the agent waits for it: this is no fault of the set-up.
                 health = "offline" if self._side is Side.CLOUD else "degraded"
                 self._add("server", Mark.FAIL, f"does not answer: {answer}", answer.hint, health=health)
                 return False
             case BaseException():
                 raise answer
         version = answer.body.get("gitVersion") if answer.status == 200 else None
-        said = f"Kubernetes {version}" if version else f"answers, though its version only with {answer.status}"
-        self._add("server", Mark.OK, said)
+        message = f"Kubernetes {version}" if version else f"answers; its version is not readable ({answer.status})"
+        self._add("server", Mark.OK, message)
         self._checks.append(judge_clock(_ahead(answer, (before + now) / 2), self._side))
         return True
 
     async def kinds(self) -> None:
-        """The CRDs and their annotations on the robot; what each kind needs on this side."""
+        """Check the annotations of the robot's CRDs, and each kind on this side."""
         try:
             if self._side is Side.ROBOT:
                 self._subject.crds.set_result(await lister.crds(self._ask))
@@ -180,7 +180,9 @@ class _Tour:
             self._add("annotations", Mark.FAIL, f"the CRDs cannot be listed: {error}", error.hint)
             return
         if crds is None:
-            self._add("kind", Mark.UNKNOWN, "which kinds are synced is said by the robot's CRDs", "see the robot")
+            self._add(
+                "kind", Mark.UNKNOWN, "the kinds are not known without the robot's CRDs", "see the robot's checks"
+            )
             return
         policies = [policy for crd in crds if (policy := read_policy(crd, self._subject.robot)) and not policy.problem]
         work = [self._kind(policy) for policy in policies]
@@ -197,13 +199,13 @@ class _Tour:
                 return [disagreement(policy, terms.state, terms.message)]
             scoped = next(iter(self._subject.namespaces), "") if terms.namespaced else ""
             reply = await self._ask(object_calls.revision(terms, scoped))
-            while reply.status == 429:  # a CRD has just been changed, say: that means wait, not gone (S9.1)
+            while reply.status == 429:  # such as right after a CRD has changed: wait (S9.1)
                 await asyncio.sleep(reply.retry_after or 1.0)
                 reply = await self._ask(object_calls.revision(terms, scoped))
         except SyncError as error:
             return [Check("kind", Mark.UNKNOWN, str(error), error.hint or "try again", self._side, policy.resource)]
-        said = str(reply.body.get("message") or reply.text)[:200]
-        kind = judge_kind(terms, self._side, status=reply.status, said=said)
+        message = str(reply.body.get("message") or reply.text)[:200]
+        kind = judge_kind(terms, self._side, status=reply.status, message=message)
         if reply.status == 404:
             return [kind]
         return [kind, *await self._access(needs(terms, self._side), resource=policy.resource)]
@@ -213,7 +215,7 @@ class _Tour:
         return [judge_access(dict(zip(needed, answers, strict=True)), self._side, resource=resource)]
 
     async def _allowed(self, need: Need) -> bool | None:
-        """Whether one of the acts is allowed wherever it has to be; None where nobody says."""
+        """Whether one of the acts is allowed wherever it is needed; None: not known."""
         answers: list[bool | None] = []
         for act in need.acts:
             places = self._subject.namespaces or ("",)
@@ -240,9 +242,11 @@ async def _within(work: Coroutine[Any, Any, Result]) -> Result:
         async with asyncio.timeout(_ANSWER_SECONDS):
             return await work
     except TimeoutError:
-        raise Unsure(f"no answer within {_ANSWER_SECONDS:g} s", hint="packets vanish on the way, or DNS does") from None
+        raise Unsure(
+            f"no answer within {_ANSWER_SECONDS:g} s", hint="packets or DNS answers are lost on the way"
+        ) from None
 
 
 def _ahead(reply: Reply, now: float) -> float | None:
-    """By how many seconds we are ahead of the server, whose Date header has whole ones."""
+    """The seconds by which this clock is ahead of the server's, whose Date header has whole seconds."""
     return None if reply.date is None else now - (reply.date + 0.5)

@@ -1,8 +1,9 @@
-"""The judgement over a set-up: what was found of it, into checks, each with what to do where it is not ok."""
+"""Judges the facts about a set-up: each becomes a check with a hint where it is not ok."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 from crsyncer.console.reasons import kind_hint, worst
 from crsyncer.console.report import EXIT_CODES, STOPPED
@@ -25,11 +26,11 @@ from crsyncer.core.text import duration, rfc3339
 
 SCHEMA = "crsyncer.doctor/v1"
 SOON = 14 * 86400.0
-"""Seconds before its end at which what has to be renewed by hand becomes a warning."""
+"""Seconds before the end of a credential that is renewed by hand: from then on it is a warning."""
 LATE = 60.0
 """Seconds that two clocks may differ: API servers allow tokens as much (go-jose's DefaultLeeway, one minute)."""
 LITTLE, TOO_LITTLE = 128 << 20, 16 << 20
-"""Bytes free: what is little, and what is too little for a store of 10,000 objects and its log."""
+"""Free bytes: a warning, and a failure. A store of 10,000 objects and its log need more."""
 NETWORK_DISKS = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "fuse.glusterfs"})
 """File systems without the shared memory that SQLite's write-ahead log needs (sqlite.org/wal.html)."""
 MEMORY_DISKS = frozenset({"tmpfs", "ramfs"})
@@ -37,7 +38,7 @@ _ANNOTATIONS = (SPEC_SOURCE, FILTER, SUBTREE, OBSERVED_GENERATION, DRIFT, ORPHAN
 
 
 class Mark(StrEnum):
-    """How a check ended. UNKNOWN: it could not be made, which says nothing against the set-up."""
+    """The result of a check. UNKNOWN: it could not be made; this does not count against the set-up."""
 
     OK = "ok"
     WARN = "warn"
@@ -50,7 +51,7 @@ _HEALTHS = {Mark.OK: "healthy", Mark.UNKNOWN: "healthy", Mark.WARN: "degraded", 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line of the doctor's report. `health` is what it means for the whole; empty: what its mark means."""
+    """One line of the doctor's report. `health` is its effect on the whole; empty: the effect of its mark."""
 
     name: str
     state: Mark
@@ -62,47 +63,46 @@ class Check:
 
 
 _RENEW = {
-    "ca": "put the CA's successor into certificate-authority-data of the kubeconfig",
-    "server-certificate": "renew the API server's certificate (k3s renews its own when it is restarted)",
-    "client-certificate": "renew the client certificate in the kubeconfig (k3s renews its own when it is restarted)",
-    "token": "make a new token and put it where the kubeconfig has the old one; it is read again by itself",
+    "ca": "add the next CA to certificate-authority-data of the kubeconfig",
+    "server-certificate": "renew the API server's certificate (k3s renews it at a restart)",
+    "client-certificate": "renew the client certificate in the kubeconfig (k3s renews it at a restart)",
+    "token": "create a new token and replace the old one in the kubeconfig; the agent reads it again",
 }
 
 
 def judge_term(term: Term, side: Side, now: float) -> Check:
     """Whether a certificate or token is valid, and for how long; `now` is Unix time."""
-
-    def check(state: Mark, message: str, hint: str = "") -> Check:
-        return Check(term.name, state, message, hint, side)
-
+    check = partial(Check, term.name, side=side)
     if term.starts is not None and term.starts > now:
         return check(Mark.FAIL, f"not valid before {rfc3339(term.starts)}", "is this machine's clock right?")
     if term.objection and (term.ends is None or term.ends > now):
         return check(Mark.FAIL, term.objection, term.remedy)
     if term.ends is None:
-        return check(Mark.OK, "does not say when it ends")
+        return check(Mark.OK, "has no end date")
     until, left = rfc3339(term.ends), term.ends - now
     if left <= 0:
-        return check(Mark.FAIL, f"has expired {duration(-left)} ago, at {until}", _RENEW[term.name])
+        return check(Mark.FAIL, f"expired {duration(-left)} ago, at {until}", _RENEW[term.name])
     if term.renewed:
-        return check(Mark.OK, f"valid until {until}, and renewed by itself")
+        return check(Mark.OK, f"valid until {until}, renewed automatically")
     mark, hint = (Mark.WARN, _RENEW[term.name]) if left < SOON else (Mark.OK, "")
     return check(mark, f"valid for {duration(left)}, until {until}", hint)
 
 
 def judge_clock(ahead: float | None, side: Side) -> Check:
-    """By how many seconds this machine's clock is ahead of a server's; None: the server did not say."""
+    """Whether this machine's clock is right; `ahead` of the server's by so many seconds; None: not known."""
+    check = partial(Check, "clock", side=side)
     if ahead is None:
-        return Check("clock", Mark.UNKNOWN, "the server does not tell the time", side=side)
+        return check(Mark.UNKNOWN, "the server's answer has no date")
     if abs(ahead) <= LATE:
-        return Check("clock", Mark.OK, f"as the server's, to within {max(1, round(abs(ahead)))} s", side=side)
+        return check(Mark.OK, f"within {max(1, round(abs(ahead)))} s of the server's clock")
     message = f"this machine's clock is {duration(abs(ahead))} {'ahead of' if ahead > 0 else 'behind'} the server's"
-    hint = "set the clock, or let NTP do it (timedatectl): certificates and tokens are valid by it"
-    return Check("clock", Mark.WARN, message, hint, side)
+    return check(
+        Mark.WARN, message, "set the clock or enable NTP (timedatectl): a wrong clock rejects valid credentials"
+    )
 
 
 def judge_annotations(crds: Sequence[Json], robot: str) -> list[Check]:
-    """Whether each CRD on the robot asks for something that can be followed (S1)."""
+    """Whether the annotations of each CRD on the robot are valid (S1)."""
     found = [check for crd in crds for check in _judge_crd(crd, robot)]
     if found:
         return found
@@ -111,11 +111,8 @@ def judge_annotations(crds: Sequence[Json], robot: str) -> list[Check]:
 
 
 def _judge_crd(crd: Json, robot: str) -> Iterator[Check]:
-    name, annotations = crd["metadata"]["name"], crd["metadata"].get("annotations") or {}
-
-    def check(state: Mark, message: str, hint: str = "") -> Check:
-        return Check("annotations", state, message, hint, Side.ROBOT, name)
-
+    annotations = crd["metadata"].get("annotations") or {}
+    check = partial(Check, "annotations", side=Side.ROBOT, resource=crd["metadata"]["name"])
     unknown = sorted(key for key in annotations if key.startswith((SYNCER, OURS)) and key not in _ANNOTATIONS)
     policy = read_policy(crd, robot)
     if policy is not None and policy.problem:
@@ -123,33 +120,31 @@ def _judge_crd(crd: Json, robot: str) -> Iterator[Check]:
     elif policy is not None:
         yield check(Mark.OK, _asked(policy))
     elif unknown or any(key in annotations for key in _ANNOTATIONS):
-        yield check(Mark.WARN, f"not synced: it has annotations of ours, but no {SPEC_SOURCE}", f"add {SPEC_SOURCE}")
+        yield check(Mark.WARN, f"not synced: the annotation {SPEC_SOURCE} is missing", f"add {SPEC_SOURCE}")
     if unknown:
-        yield check(Mark.WARN, f"nobody reads {', '.join(unknown)}", f"a slip? There are {', '.join(_ANNOTATIONS)}")
+        message = f"unknown and ignored: {', '.join(unknown)}"
+        yield check(Mark.WARN, message, f"correct the name; known are {', '.join(_ANNOTATIONS)}")
 
 
 def _asked(policy: Policy) -> str:
-    filtered = f", of robot {policy.robot} only" if policy.filtered else ""
-    subtree = f", of the status only {policy.subtree}" if policy.subtree is not None else ""
+    filtered = f", only objects of robot {policy.robot}" if policy.filtered else ""
+    subtree = f", only status.{policy.subtree}" if policy.subtree is not None else ""
     return f"spec from the {policy.upstream}, status from the {policy.downstream}{filtered}{subtree}"
 
 
-def judge_kind(policy: Policy, side: Side, *, status: int, said: str) -> Check:
-    """Whether a side lists a kind: `status` answered a list of at most one object, with the words `said`."""
-
-    def check(state: Mark, message: str, hint: str = "", health: str = "") -> Check:
-        return Check("kind", state, message, hint, side, policy.resource, health)
-
+def judge_kind(policy: Policy, side: Side, *, status: int, message: str) -> Check:
+    """Whether a side lists a kind: the HTTP status and the message of a list of at most one object."""
+    check = partial(Check, "kind", side=side, resource=policy.resource)
     if status == 200:
         scope = "namespaced" if policy.namespaced else "cluster-scoped"
         endpoint = "with" if policy.status_endpoint[side] else "without"
         return check(Mark.OK, f"served in {policy.version}, {scope}, {endpoint} the status subresource")
     if status == 404:
-        # It heals when it comes back, and nothing is deleted.
-        return check(Mark.FAIL, f"{policy.version} is not served", kind_hint("kind-missing"), "degraded")
+        # The agent recovers by itself when the kind is served again, and deletes nothing.
+        return check(Mark.FAIL, f"{policy.version} is not served", kind_hint("kind-missing"), health="degraded")
     if status == 403:
-        return check(Mark.FAIL, f"may not be listed ({said})", kind_hint("forbidden"))
-    return check(Mark.UNKNOWN, f"the list answered {status} ({said})", "try again")
+        return check(Mark.FAIL, f"may not be listed ({message})", kind_hint("forbidden"))
+    return check(Mark.UNKNOWN, f"the list answered {status} ({message})", "try again")
 
 
 def disagreement(policy: Policy, state: str, message: str) -> Check:
@@ -158,33 +153,30 @@ def disagreement(policy: Policy, state: str, message: str) -> Check:
 
 
 def judge_access(found: Mapping[Need, bool | None], side: Side, *, resource: str = "") -> Check:
-    """What access reviews said of each need; None: they were refused, or did not come."""
-
-    def check(state: Mark, message: str, hint: str = "") -> Check:
-        return Check("permissions", state, message, hint, side, resource)
-
+    """Whether the account has every permission; None: the access review had no answer."""
+    check = partial(Check, "permissions", side=side, resource=resource)
     missing = [need for need, allowed in found.items() if allowed is False]
     grave = [need for need in missing if not need.unless]
     if grave:
         return check(Mark.FAIL, f"may not {told(missing)}", "grant it to the account in this kubeconfig's context")
     if missing:
         message = f"may not {told(missing)}: {'; '.join(need.unless for need in missing)}"
-        return check(Mark.WARN, message, "grant it, or live with that")
+        return check(Mark.WARN, message, "grant it, or accept that")
     if None in found.values():
         asked = told([need for need, allowed in found.items() if allowed is None])
-        hint = "a gateway may refuse access reviews; then only trying tells: crsyncer status, once the agent runs"
+        hint = "a gateway may reject access reviews; crsyncer status shows missing permissions once the agent runs"
         return check(Mark.UNKNOWN, f"no access review of {asked}", hint)
     return check(Mark.OK, f"may {told([*found])}")
 
 
 def judge_exposed(file: str, side: Side) -> Check:
-    """A file of a login that others may read or write."""
-    message = f"{file} may be read or written by others: who has it can do what the agent may"
+    """A warning about a credential file that other users may read or write."""
+    message = f"other users may read or write {file}, and with it act as the agent"
     return Check("kubeconfig", Mark.WARN, message, "chmod 600, and make the agent's user its owner", side)
 
 
 def judge_disk(facts: DiskFacts) -> Check:
-    """Whether the state can live where it should."""
+    """Whether the state directory's disk is usable."""
     where = f"{facts.path} ({facts.kind or 'unknown file system'}, {facts.free >> 20:,} MiB free)"
 
     def check(state: Mark, message: str, hint: str = "") -> Check:
@@ -196,49 +188,51 @@ def judge_disk(facts: DiskFacts) -> Check:
         return check(Mark.FAIL, ": not writable", "check its owner and mode, and whether it is mounted read-only")
     if facts.free < TOO_LITTLE:
         return check(
-            Mark.FAIL, ": full, or nearly", "make room: without it, what waits for the cloud is lost at a stop"
+            Mark.FAIL, ": full, or nearly", "free some space: else the statuses that wait are lost when the agent stops"
         )
     if facts.kind in NETWORK_DISKS:
         return check(Mark.FAIL, ": SQLite needs a local file system", "choose a --state-dir on a disk of this machine")
     if facts.kind in MEMORY_DISKS:
-        return check(Mark.WARN, ": lost at a reboot, with the statuses that wait", "choose a --state-dir on a disk")
+        return check(
+            Mark.WARN, ": in memory, so waiting statuses are lost at a reboot", "choose a --state-dir on a disk"
+        )
     if facts.free < LITTLE:
-        return check(Mark.WARN, ": little room", "make room before the disk is full")
+        return check(Mark.WARN, ": little space", "free some space before the disk is full")
     if facts.writable is None:
-        return check(Mark.UNKNOWN, ": it belongs to another user", "run this as the agent's user")
+        return check(Mark.UNKNOWN, ": its owner is another user", "run this as the agent's user")
     return check(Mark.OK, "")
 
 
 _STORES = {
-    "missing": (Mark.OK, "{path}: not there yet, the agent makes it", ""),
-    "ok": (Mark.OK, "{path}: sound, schema {schema}, {kib:,} KiB", ""),
-    "older": (Mark.OK, "{path}: schema {schema}, the agent migrates it when it starts", ""),
+    "missing": (Mark.OK, "{path}: does not exist yet; the agent creates it", ""),
+    "ok": (Mark.OK, "{path}: ok, schema {schema}, {kib:,} KiB", ""),
+    "older": (Mark.OK, "{path}: schema {schema}; the agent migrates it when it starts", ""),
     "broken": (
         Mark.WARN,
         "{path}: unusable ({message})",
-        "the agent sets it aside, salvages what waits for the cloud and lists anew; is the disk failing?",
+        "at its start the agent moves it aside, recovers waiting statuses and lists everything; check the disk",
     ),
     "unreadable": (Mark.UNKNOWN, "{path}: {message}", "run this as the agent's user, or as root"),
 }
 
 
 def judge_store(found: StoreFindings) -> Check:
-    """Whether the store that the next agent will find is sound."""
+    """Whether the store of an agent that does not run is usable."""
     mark, message, hint = _STORES[found.state]
     text = message.format(path=found.path, schema=found.schema, kib=found.bytes >> 10, message=found.message)
     return Check("store", mark, text, hint)
 
 
 def judge_agent(status: Json) -> list[Check]:
-    """What a running agent says of itself and its store, which nobody else may open."""
+    """The health of a running agent and its store, from its status document."""
     store, health = status["store"], status["health"]
     sound = store["state"] in ("ok", "rebuilt")
     text = (
         f"{store['path']}: {store['state']}, {store['bytes'] >> 10:,} KiB, in use by process {status['agent']['pid']}"
     )
-    says = "; ".join(reason["message"] for reason in status["reasons"])
+    reasons = "; ".join(reason["message"] for reason in status["reasons"])
     mark = {"healthy": Mark.OK, "attention": Mark.FAIL}.get(health, Mark.WARN)
-    running = f"running, process {status['agent']['pid']}, says {health}{f': {says}' if says else ''}"
+    running = f"running, process {status['agent']['pid']}, {health}{f': {reasons}' if reasons else ''}"
     return [
         Check("store", Mark.OK if sound else Mark.WARN, text, "" if sound else "is the disk full, or read-only?"),
         Check("agent", mark, running, "" if mark is Mark.OK else "crsyncer status", health=health),
@@ -246,9 +240,9 @@ def judge_agent(status: Json) -> list[Check]:
 
 
 def document(checks: Sequence[Check], *, pid: int | None) -> Json:
-    """The report, schema `crsyncer.doctor/v1`. `pid` is the running agent's, 0 where it cannot be told; None: none.
+    """The report, schema `crsyncer.doctor/v1`. `pid` is that of the running agent, 0: not known; None: none runs.
 
-    `health` is of the set-up: that no agent runs yet says nothing against it.
+    `health` is that of the set-up: an agent that does not run yet does not count against it.
     """
     return {
         "schema": SCHEMA,
@@ -269,7 +263,7 @@ def document(checks: Sequence[Check], *, pid: int | None) -> Json:
 
 
 def exit_code(content: Json) -> int:
-    """What `crsyncer doctor` ends with: first what keeps an agent from working, then that none runs, then the rest."""
+    """The exit code of `crsyncer doctor`: first that an agent cannot work, then that none runs, then the rest."""
     if content["health"] != "attention" and content["agent"]["state"] == "stopped":
         return STOPPED
     return EXIT_CODES[content["health"]]

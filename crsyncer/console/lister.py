@@ -1,4 +1,4 @@
-"""Lists once what the agent keeps listed and watched, for commands that look at the clusters themselves."""
+"""Lists the objects of a cluster once, for commands that read the clusters without the agent."""
 
 from collections.abc import AsyncIterator
 
@@ -26,12 +26,12 @@ async def objects(ask: Ask, collection: Collection, *, page: int = FIRST) -> Asy
             continue
         if reply.status == 410:
             raise Unsure(
-                "the list went stale between two pages", hint="the connection is slow, or the cluster busy: try again"
+                "the list expired between two pages", hint="the connection is slow, or the cluster busy: try again"
             )
         if (error := judge(reply.status, reply.body, text=reply.text)) is not None:
             raise error
         if not listed_at(reply.body):
-            raise Unsure("a list was asked for, and the answer is none", hint="what answers at this address?")
+            raise Unsure("the answer to a list request is not a list", hint="check which server is at this address")
         items = reply.body["items"] or []
         limit.arrived(len(items), reply.size, 0.0)
         for raw in items:
@@ -42,7 +42,7 @@ async def objects(ask: Ask, collection: Collection, *, page: int = FIRST) -> Asy
 
 
 async def crds(ask: Ask) -> list[Json]:
-    """The robot's CRDs that are there to stay, by name and without their schemas; raises SyncError."""
+    """The CRDs that are not being deleted, by name and without their schemas; raises SyncError."""
     found = []
     async for raw in objects(ask, calls.CRD_COLLECTION, page=calls.CRD_PAGE):
         if "deletionTimestamp" not in raw["metadata"]:
@@ -53,12 +53,12 @@ async def crds(ask: Ask) -> list[Json]:
 
 
 async def annotated(ask: Ask, robot: str) -> list[Policy]:
-    """The kinds that the robot's CRDs ask for, wrongly annotated ones too; raises SyncError."""
+    """The kinds of the annotated CRDs, also of wrongly annotated ones; raises SyncError."""
     return [policy for crd in await crds(ask) if (policy := read_policy(crd, robot)) is not None]
 
 
 async def knock(ask: Ask) -> Reply:
-    """The answer of a side that answers to us; raises the SyncError that says what is wrong. A 403 is an answer."""
+    """The answer to a first small request; raises SyncError where the side cannot be used. A 403 is an answer."""
     reply = await ask(calls.VERSION)
     error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
     if reply.status == 401:

@@ -1,4 +1,4 @@
-"""The status document: what the agent knows about itself, judged and put into the words of `crsyncer.status/v1`."""
+"""Builds the status document (schema `crsyncer.status/v1`) from the agent's facts."""
 
 from dataclasses import dataclass, field
 
@@ -40,7 +40,7 @@ class SideFacts:
     reconnects: int = 0
     error: str | None = None
     hint: str = ""
-    """What to do about the error, as far as it tells."""
+    """What to do about the error, if the error has a hint."""
     clock_offset: float | None = None
     """By how many seconds the side's clock is ahead of this machine's; None: not known."""
 
@@ -59,14 +59,14 @@ class KindFacts:
     subtree: str | None = None
     message: str | None = None
     objects: dict[Side, int | None] = field(default_factory=_unlisted)
-    """How many are known on a side; None: it was never listed."""
+    """The number of objects on a side; None: it was never listed."""
     cursor: dict[Side, str | None] = field(default_factory=_no_cursors)
     relists: dict[Side, int] = field(default_factory=_zeros)
     resumes: dict[Side, int] = field(default_factory=_zeros)
     pending_spec: int = 0
     pending_status: int = 0
     pending_seconds: dict[str, float] = field(default_factory=dict)
-    """For how many seconds the oldest spec, status, deletion (until it is verified) and list have waited; 0: none."""
+    """For how many seconds the oldest spec, status, unverified deletion, finalizer and list have waited; 0: none."""
     held: int = 0
     aliases: tuple[str, ...] = ()
     """Its singular, kind and short names."""
@@ -74,7 +74,7 @@ class KindFacts:
 
 @dataclass(frozen=True, slots=True)
 class HoldFacts:
-    """Something that waits for a human. `reason` is the code: MassDeletion, Restored, NameTaken, Contested, ..."""
+    """One hold. `reason` is its code: MassDeletion, Restored, NameTaken, Contested, ..."""
 
     id: str
     resource: str
@@ -89,7 +89,7 @@ class HoldFacts:
 
 @dataclass(frozen=True, slots=True)
 class StoreFacts:
-    """The state on disk: ok, rebuilt (at start), degraded (the disk refuses: `message` says why).
+    """The state of the store: ok, rebuilt (at start), degraded (the disk fails, with `message`).
 
     For an agent that does not run also missing and unreadable.
     """
@@ -103,7 +103,7 @@ class StoreFacts:
 
 @dataclass(frozen=True, slots=True)
 class OutboxFacts:
-    """What waits for the cloud. `oldest` is the Unix time at which the oldest row became dirty."""
+    """The statuses that wait. `oldest` is the Unix time at which the oldest one began to wait."""
 
     depth: int = 0
     oldest: float | None = None
@@ -112,7 +112,7 @@ class OutboxFacts:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Everything a running agent knows about itself."""
+    """All facts about a running agent."""
 
     version: str
     robot: str
@@ -130,14 +130,14 @@ class Facts:
     twin: Twin | None = None
     """Another agent with this one's identity."""
     config_error: str | None = None
-    """Why the newest configuration was not taken over; None when it was."""
+    """Why the newest configuration is not used; None: it is used."""
     unverified: tuple[Side, ...] = ()
-    """The sides whose server's certificate is not verified, as somebody wished."""
+    """The sides whose server's certificate is not verified, by the setting insecureSkipTlsVerify."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredKind:
-    """What a store of an agent that does not run says about a kind."""
+    """The facts about a kind in the store of an agent that does not run."""
 
     objects: dict[Side, int | None]
     cursor: dict[Side, str | None]
@@ -146,7 +146,7 @@ class StoredKind:
 
 @dataclass(frozen=True, slots=True)
 class StoredFacts:
-    """What a store of an agent that does not run says."""
+    """The facts in the store of an agent that does not run."""
 
     store: StoreFacts
     outbox: OutboxFacts = OutboxFacts()
@@ -184,15 +184,15 @@ def document(facts: Facts, now: float) -> Json:
 
 
 def stopped_document(saved: Json | None, stored: StoredFacts, now: float, *, version: str) -> Json:
-    """The status document where no agent runs: the last one it saved, brought up to date from its store.
+    """The status document of an agent that does not run: the last one it saved, updated from its store.
 
-    What only a running agent can know (is the connection up?) is not repeated from the past.
+    Facts that only a running agent has, such as the state of a connection, are not repeated.
     """
     old = saved if saved and saved.get("schema") == SCHEMA else {}
     unknown = "unknown since the agent stopped"
     old_sides, old_kinds = old.get("sides", {}), {kind["resource"]: kind for kind in old.get("kinds", [])}
     kinds = []
-    # The store keeps what it knows of kinds that are not synced any more.
+    # The store also has kinds that are no longer synced.
     owing = {resource for resource, known in stored.kinds.items() if known.pending_status or not old}
     for resource in sorted(old_kinds.keys() | owing):
         kind = old_kinds.get(resource) or kind_row(KindFacts(resource, None, "Namespaced", "cloud", "waiting"))
@@ -228,7 +228,7 @@ def stopped_document(saved: Json | None, stored: StoredFacts, now: float, *, ver
 
 
 def exit_code(content: Json) -> int:
-    """What `crsyncer status` ends with for a document."""
+    """The exit code of `crsyncer status` for a document."""
     return STOPPED if content["agent"]["state"] == "stopped" else EXIT_CODES[content["health"]]
 
 

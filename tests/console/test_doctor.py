@@ -36,11 +36,11 @@ KIND = policy()
 @pytest.mark.parametrize(
     ("starts", "ends", "renewed", "mark", "said"),
     [
-        (None, None, False, Mark.OK, "does not say"),
+        (None, None, False, Mark.OK, "no end date"),
         (NOW - DAY, NOW + 15 * DAY, False, Mark.OK, "valid for 15 d, until 2026-12-06T08:00:00Z"),
         (None, NOW + 13 * DAY, False, Mark.WARN, "valid for 13 d"),
-        (None, NOW + 60, True, Mark.OK, "renewed by itself"),
-        (None, NOW - 60, True, Mark.FAIL, "has expired 1 min ago"),
+        (None, NOW + 60, True, Mark.OK, "renewed automatically"),
+        (None, NOW - 60, True, Mark.FAIL, "expired 1 min ago"),
         (NOW + 60, NOW + DAY, False, Mark.FAIL, "not valid before 2026-11-21T08:01:00Z"),
     ],
 )
@@ -52,7 +52,9 @@ def test_what_ends_is_told_two_weeks_before(name, starts, ends, renewed, mark, s
     assert bool(check.hint) is (mark is not Mark.OK)
 
 
-@pytest.mark.parametrize(("ends", "said"), [(None, "not ours"), (NOW + DAY, "not ours"), (NOW - DAY, "has expired")])
+@pytest.mark.parametrize(
+    ("ends", "said"), [(None, "not ours"), (NOW + DAY, "not ours"), (NOW - DAY, "expired 1 d ago")]
+)
 def test_a_certificate_that_is_not_trusted_says_why_and_its_end_first(ends, said):
     check = judge_term(Term("server-certificate", None, ends, objection="not ours", remedy="look"), Side.CLOUD, NOW)
     assert check.state is Mark.FAIL
@@ -62,7 +64,7 @@ def test_a_certificate_that_is_not_trusted_says_why_and_its_end_first(ends, said
 @pytest.mark.parametrize(
     ("ahead", "mark", "said"),
     [
-        (None, Mark.UNKNOWN, "does not tell"),
+        (None, Mark.UNKNOWN, "has no date"),
         (0.2, Mark.OK, "within 1 s"),
         (-59.0, Mark.OK, "within 59 s"),
         (61.0, Mark.WARN, "1 min 1 s ahead of"),
@@ -85,7 +87,7 @@ def test_annotations_that_can_be_followed_are_said_in_words():
     assert annotated(source="cloud") == [(Mark.OK, "spec from the cloud, status from the robot")]
     [(mark, said)] = annotated(source="robot", filter="true", subtree="robot")
     assert mark is Mark.OK
-    assert said == "spec from the robot, status from the cloud, of robot robot-1 only, of the status only robot"
+    assert said == "spec from the robot, status from the cloud, only objects of robot robot-1, only status.robot"
 
 
 def test_annotations_that_cannot_be_followed_or_that_nobody_reads_are_found():
@@ -93,11 +95,11 @@ def test_annotations_that_cannot_be_followed_or_that_nobody_reads_are_found():
     assert (mark, SPEC_SOURCE in said) == (Mark.FAIL, True)
     [(mark, _), (slip, said)] = annotated(source="cloud", slip="x")
     assert (mark, slip) == (Mark.OK, Mark.WARN)
-    assert f"nobody reads {SYNCER}slip" in said
+    assert f"unknown and ignored: {SYNCER}slip" in said
     assert [mark for mark, _ in annotated(slip="x")] == [Mark.WARN, Mark.WARN]
     [(mark, said)] = annotated(drift="keep")
     assert mark is Mark.WARN
-    assert f"no {SPEC_SOURCE}" in said
+    assert f"the annotation {SPEC_SOURCE} is missing" in said
 
 
 def test_without_any_annotation_nothing_is_synced():
@@ -111,13 +113,13 @@ def test_without_any_annotation_nothing_is_synced():
     [(200, Mark.OK, ""), (404, Mark.FAIL, "degraded"), (403, Mark.FAIL, ""), (500, Mark.UNKNOWN, "")],
 )
 def test_a_kind_is_judged_by_whether_it_can_be_listed(status, mark, health):
-    check = judge_kind(KIND, Side.CLOUD, status=status, said="words")
+    check = judge_kind(KIND, Side.CLOUD, status=status, message="words")
     assert (check.state, check.health, check.resource) == (mark, health, KIND.resource)
 
 
 def test_a_kind_is_described_as_it_is_served():
     cluster = policy(namespaced=False, status=False)
-    said = [judge_kind(kind, Side.ROBOT, status=200, said="").message for kind in (KIND, cluster)]
+    said = [judge_kind(kind, Side.ROBOT, status=200, message="").message for kind in (KIND, cluster)]
     assert said == [
         "served in v1, namespaced, with the status subresource",
         "served in v1, cluster-scoped, without the status subresource",
@@ -155,7 +157,7 @@ def test_permissions_are_judged_by_the_worst_that_is_missing():
         ({"free": 1 << 20}, Mark.FAIL, "full"),
         ({"kind": "nfs4"}, Mark.FAIL, "local file system"),
         ({"kind": "tmpfs"}, Mark.WARN, "reboot"),
-        ({"free": 100 << 20}, Mark.WARN, "little room"),
+        ({"free": 100 << 20}, Mark.WARN, "little space"),
         ({"writable": None}, Mark.UNKNOWN, "another user"),
     ],
 )

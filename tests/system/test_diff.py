@@ -122,7 +122,7 @@ async def test_kinds_that_cannot_be_compared_do_not_hide_those_that_can(bed: Bed
     bed.cloud.link.inject("/tasks", status=403, body={"message": "no tasks for you"})
     out, error = await diff(bed, code=2)
     assert "-  x: 2" in out.splitlines()
-    assert f"crsyncer: tasks.{bed.group}: the cloud does not let us list it (no tasks for you)" in error
+    assert f"crsyncer: tasks.{bed.group}: the cloud forbids to list it (no tasks for you)" in error
     assert "hint: grant the account list" in error
     assert (await diff(bed, bed.resource, code=1))[1] == ""
     _, error = await diff(bed, "unknown", code=2)

@@ -53,7 +53,7 @@ async def test_a_sound_set_up_is_told_check_by_check_with_an_agent_and_before_it
     [agent] = checks(content, "agent")
     assert "crsyncer run" in agent["hint"]
     [store] = checks(content, "store")
-    assert "not there yet" in store["message"]
+    assert "does not exist yet" in store["message"]
     # It writes nothing, here and there.
     assert sorted(bed.directory.rglob("*")) == before
     assert all(
@@ -227,7 +227,7 @@ async def test_plug_ins_are_asked_and_their_failure_is_told(make_bed: MakeBed):
 async def test_a_store_that_is_broken_or_open_to_others_is_told(bed: Bed):
     await bed.agent.stop()
     _, content = await doctor(bed)
-    assert "sound" in checks(content, "store")[0]["message"]
+    assert "ok, schema" in checks(content, "store")[0]["message"]
     (bed.agent.state_dir / "state.db").chmod(0o644)
     code, content = await doctor(bed)
     [disk] = checks(content, "disk")
@@ -238,7 +238,7 @@ async def test_a_store_that_is_broken_or_open_to_others_is_told(bed: Bed):
         extra.unlink()
     _, content = await doctor(bed)
     [store] = checks(content, "store")
-    assert (store["state"], "sets it aside" in store["hint"]) == ("warn", True)
+    assert (store["state"], "moves it aside" in store["hint"]) == ("warn", True)
 
 
 @pytest.mark.nightly("to be shown by the model")
@@ -261,6 +261,6 @@ async def test_the_settings_are_told_with_where_they_come_from(make_bed: MakeBed
     config.write_text("log:\n  level: debug\n")
     _, content = await doctor(bed, "--config", str(config))
     [check] = checks(content, "config")
-    assert f"{config} is right" in check["message"]
-    assert f"log.level by {config}:2" in check["message"]
-    assert "robotName by --robot-name" in check["message"]
+    assert f"{config} is valid" in check["message"]
+    assert f"log.level from {config}:2" in check["message"]
+    assert "robotName from --robot-name" in check["message"]
