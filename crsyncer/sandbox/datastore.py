@@ -1,4 +1,4 @@
-"""What a plane keeps its objects in: etcd, or kine with SQLite, which is what k3s runs on a robot."""
+"""Describes the datastore of a plane: etcd, or kine with SQLite, the datastore of k3s."""
 
 import json
 import urllib.request
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Datastore:
-    """How one kind of datastore is started, and asked whether it is ready. The data are files in one directory."""
+    """How a datastore is started, and whether it is ready. The data are files in one directory."""
 
     name: str
     argv: Callable[[Path, int], list[str]]
@@ -20,8 +20,8 @@ class Datastore:
 def etcd(program: Path) -> Datastore:
     """etcd on loopback, without TLS and without fsync.
 
-    A throw-away plane needs no protection from power cuts, and fsync is what makes small disks slow. A killed etcd
-    loses nothing: what it wrote is in the kernel's memory.
+    A throw-away plane needs no protection from power cuts, and fsync makes small disks slow. A killed etcd loses
+    nothing: its writes are in the kernel's memory.
     """
 
     def argv(data: Path, port: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Ports that stay ours, also while nobody listens on them."""
+"""Reserves ports, also while nobody listens on them."""
 
 import os
 import random

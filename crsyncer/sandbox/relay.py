@@ -1,4 +1,4 @@
-"""The demo's link to the cloud: a TCP relay that can be cut."""
+"""Relays TCP connections to a plane: the demo's link to the cloud, which can be cut."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""Both planes: the cloud on etcd, the robot on kine, which is what k3s runs."""
+"""Starts and stops both planes: the cloud on etcd, the robot on kine, the datastore of k3s."""
 
 import json
 import os
@@ -74,7 +74,7 @@ class Sandbox:
 
     @classmethod
     def attach(cls, directory: Path) -> "Sandbox | None":
-        """The sandbox that runs in a directory, None when there is none. Looks only: builds and starts nothing."""
+        """The sandbox that runs in a directory, or None. Builds and starts nothing."""
         try:
             state = json.loads((directory / _STATE).read_text())
         except (OSError, ValueError):
@@ -98,7 +98,7 @@ class Sandbox:
         return self.directory / f"{name}.kubeconfig"
 
     def add_process(self, process: Process) -> None:
-        """Let `down` end one more process, and remove its directory, which is inside ours."""
+        """Let `down` also end this process and remove its directory, which is inside the sandbox's."""
         self._others.append(process)
         self._save()
 

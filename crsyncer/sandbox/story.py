@@ -1,4 +1,4 @@
-"""Tells a story in numbered steps, and checks each one: what was expected, and what is really there."""
+"""Writes a story in numbered steps and checks each one: what is expected, and what the servers show."""
 
 import textwrap
 import time
@@ -14,17 +14,17 @@ from crsyncer.errors import SyncError
 
 WIDTH = 100
 _PATIENCE = 45.0
-"""Seconds until a step that does not hold is given up: a lost link is tried again after a while, not at once."""
+"""Seconds until a step fails: after a cut the agent retries the link after a while, not at once."""
 _GREEN, _RED, _BOLD, _PLAIN = "\x1b[32m", "\x1b[31m", "\x1b[1m", "\x1b[0m"
 
 
 class Untrue(Exception):
-    """A step does not hold."""
+    """A step failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One look at the world: who shows what, and is it as expected?"""
+    """One observation: who shows what, and whether it is as expected."""
 
     who: str
     what: str
@@ -55,7 +55,7 @@ class Story:
         self._write(self._painted(f"[{self.elapsed:5.1f} s] {self.steps}. {title}", _BOLD))
 
     def says(self, who: str, what: str) -> None:
-        """Somebody does or shows something."""
+        """Write a line about a side, the agent or a command."""
         for line in _wrapped(f"      {who:<9} {plain(what)}"):
             self._write(line)
 
@@ -65,9 +65,9 @@ class Story:
             self._write(line)
 
     async def expect(self, what: str, *looks: Look, seconds: float = _PATIENCE) -> None:
-        """Say what is expected, look until every look holds, and say what they saw last.
+        """Write what is expected, repeat every look until all hold, and write the last observations.
 
-        Raises Untrue when that is not so within `seconds`; 0: it must be so now.
+        Raises Untrue when they do not all hold within `seconds`; 0: they must hold now.
         """
         self.says("expected", what)
         began = time.monotonic()
@@ -78,32 +78,32 @@ class Story:
         seen = await until_async(look_at_all, lambda seen: all(each.holds for each in seen), seconds=seconds)
         waited = time.monotonic() - began
         for each in seen:
-            self.says(each.who, each.what if each.holds else f"NOT SO: {each.what}")
+            self.says(each.who, each.what if each.holds else f"WRONG: {each.what}")
         if not all(each.holds for each in seen):
             raise Untrue(f"{what} (waited {waited:.0f} s)")
         self._write(f"      {self._painted('ok', _GREEN)}        after {waited:.1f} s")
 
     def fails(self, error: BaseException) -> None:
-        """The last lines of a story that went wrong."""
+        """Write the last lines after a failed step."""
         self._write("")
-        verdict = self._painted("NOT AS TOLD", _RED)
-        self._write(f"{verdict}: step {self.steps} does not hold, after {self.elapsed:.0f} s")
+        verdict = self._painted("FAILED", _RED)
+        self._write(f"{verdict}: step {self.steps}, after {self.elapsed:.0f} s")
         for line in str(error).splitlines() or [type(error).__name__]:
             self.says("", line)
         if hint := getattr(error, "hint", ""):
             self.says("hint", hint)
 
     def ends(self) -> None:
-        """The last line of a story that held."""
+        """Write the last line after the last step."""
         self._write("")
-        self._write(f"{self._painted('AS TOLD', _GREEN)}: all {self.steps} steps hold, after {self.elapsed:.0f} s")
+        self._write(f"{self._painted('PASSED', _GREEN)}: all {self.steps} steps, after {self.elapsed:.0f} s")
 
     def _painted(self, text: str, colour: str) -> str:
         return f"{colour}{text}{_PLAIN}" if self._colour else text
 
 
 def tell(story: Story, plot: Callable[[], None]) -> int:
-    """Run a plot to its end, or to the first step that does not hold; the exit code: 0, or 1."""
+    """Run a plot up to its end or the first failed step, and return the exit code: 0, or 1."""
     try:
         plot()
     except (Untrue, SyncError, ApiException, aiohttp.ClientError, TimeoutError, OSError) as error:

@@ -41,10 +41,10 @@ class AgentOptions:
 
 
 def play(story: Story, *, crds: Path | None = None, keep: bool = False, options: AgentOptions = AgentOptions()) -> int:
-    """Play the demo, and return its exit code: 1 when a step does not hold.
+    """Play the demo, and return its exit code: 1 when a step fails.
 
-    With `keep` everything runs on afterwards, also when a step did not hold. Raises SyncError where it cannot
-    begin, and KeyboardInterrupt as it came; nothing is left running then.
+    With `keep` everything is left running, also after a failed step. Raises SyncError where the demo cannot begin, and
+    passes KeyboardInterrupt on; nothing is left running then.
     """
     kinds = load(crds or OWN, ROBOT)
     directory = _kept_directory() if keep else None
@@ -113,7 +113,7 @@ def _kept_directory() -> Path:
 
 
 async def _leave(story: Story, sandbox: Sandbox, kinds: list[Kind], options: AgentOptions) -> None:
-    """Start the agent again without the link, which ends with this process, and print what to try."""
+    """Start the agent again without the link, which ends with this process, and print commands to try."""
     agent = AgentProcess(
         _home(sandbox),
         cloud_kubeconfig=sandbox.kubeconfig("cloud"),
@@ -134,7 +134,7 @@ async def _leave(story: Story, sandbox: Sandbox, kinds: list[Kind], options: Age
     change = shlex.quote(json.dumps(kind.content(3)))
     story.quotes(
         f"""
-Left running, the agent (pid {agent.pid}) now without the link that was cut:
+Everything is left running; the agent (pid {agent.pid}) is now connected without the link:
   cloud  {sandbox.kubeconfig("cloud")}
   robot  {sandbox.kubeconfig("robot")}
 

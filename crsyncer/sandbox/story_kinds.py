@@ -1,4 +1,4 @@
-"""The kinds that a story is told with: CRDs from a folder, and objects of them that their schemas accept."""
+"""Reads the demo's kinds: CRDs from a folder, and objects that their schemas accept."""
 
 import base64
 from collections.abc import Iterable, Mapping
@@ -21,13 +21,13 @@ _NOT_CONTENT = ("apiVersion", "kind", "metadata", "status")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One annotated CRD, and what its objects say in each round of the story, from 1 on."""
+    """One annotated CRD, and the content of its objects in each round of the story, from 1 on."""
 
     crd: Json
     resource: Resource
     policy: Policy
     examples: tuple[Json, ...] = ()
-    """Objects that came with the CRD; without any, objects are made up from the schema."""
+    """Objects that came with the CRD; without any, objects are generated from the schema."""
 
     @property
     def name(self) -> str:
@@ -36,17 +36,17 @@ class Kind:
 
     @property
     def subresource(self) -> bool:
-        """Is the status written at /status?"""
+        """Whether the status is written at /status."""
         return "status" in (self._version.get("subresources") or {})
 
     def object(self, number: int, spec: int) -> Json:
-        """The story's object of this number, as it is made upstream."""
+        """The story's object of this number, as it is created upstream."""
         labels = {ROBOT_LABEL: self.policy.robot} if self.policy.filtered else None
         name = f"{self.resource.kind.lower()}-{number}"
         return self.resource.object(name, labels=labels, **self.content(spec))
 
     def content(self, number: int) -> Json:
-        """Everything that its owner says in a round: `spec`, usually."""
+        """The content of an object in a round: usually its `spec`."""
         if self.examples:
             return content(self.examples[min(number, len(self.examples)) - 1])
         schema = self._schema
@@ -65,7 +65,7 @@ class Kind:
             schema = {"x-kubernetes-preserve-unknown-fields": True}
             if not self._schema.get("x-kubernetes-preserve-unknown-fields"):
                 return None
-        # It stands for a generation of the object's, which a made-up number is not.
+        # observedGeneration must be a real generation of the object, so it is not generated.
         kept = {key: value for key, value in schema.get("properties", {}).items() if key != "observedGeneration"}
         subtree = self.policy.subtree
         if subtree is None:
@@ -74,7 +74,7 @@ class Kind:
         return {subtree: sample(kept.get(subtree, {}), number, subtree)}
 
     def synced(self, status: Json | None) -> Any:
-        """The part of a status that moves."""
+        """The part of a status that is synced."""
         subtree = self.policy.subtree
         return status if subtree is None else (status or {}).get(subtree)
 
@@ -89,7 +89,7 @@ class Kind:
 
 
 def content(obj: Mapping[str, Any]) -> Json:
-    """What an object's owner says in it."""
+    """The content of an object, without status and metadata."""
     return {key: value for key, value in obj.items() if key not in _NOT_CONTENT}
 
 

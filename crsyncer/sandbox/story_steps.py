@@ -1,4 +1,4 @@
-"""The steps of the demo, for any set of kinds."""
+"""Runs the steps of the demo, for any set of kinds."""
 
 import asyncio
 import json
@@ -37,13 +37,16 @@ class Steps:
         """Run every step, up to the first that does not hold. Raises Untrue."""
         await self._planes()
         for title, step in (
-            ("The same CRDs are applied to both; those on the robot say what is synced", self._apply),
+            (
+                "The same CRDs are applied to both sides; the robot's annotations define the sync",
+                self._apply,
+            ),
             ("The agent starts on the robot, with a link to the cloud", self._start),
-            ("What is made on one side appears on the other", self._make),
-            ("Who works on a copy reports its status", self._first_report),
+            ("Objects that are created on one side appear on the other", self._make),
+            ("A controller beside the copy reports a status", self._first_report),
             ("The link is cut", self._cut),
-            ("Both sides go on without each other", self._go_on),
-            ("Somebody deletes copies on the robot, which is still offline", self._delete_copies),
+            ("Both sides keep working without the link", self._go_on),
+            ("Somebody deletes copies on the robot, still offline", self._delete_copies),
             ("The agent is killed (SIGKILL)", self._kill),
             ("The agent starts again, still offline", self._start_offline),
             ("The link is back", self._restore),
@@ -89,7 +92,7 @@ class Steps:
             if kind not in self._reporting:
                 self._story.says("note", f"{kind.name} have no status: their schema keeps none")
         await self._story.expect(
-            "the same status where the object was made",
+            "the original has the same status",
             *(partial(self._original_has, kind, 1) for kind in self._reporting),
         )
         await self._agent_says("healthy, nothing waits", lambda status: _in_sync(status, len(self._kinds)))
@@ -110,7 +113,7 @@ class Steps:
             self._story.says(kind.policy.upstream, f"deletes {_named(kind, 2)}")
         await self._report(2)
         await self._story.expect(
-            f"nothing crosses, nothing is lost: in the outbox {self._waiting}, copies as they were",
+            f"nothing is synced, nothing is lost: {self._waiting} in the outbox, the copies are unchanged",
             self._waits,
             *(partial(self._copy_has, kind, number, 1) for kind in self._kinds for number in (1, 2)),
             *(partial(self._original_has, kind, 1) for kind in self._reporting),
@@ -118,7 +121,7 @@ class Steps:
 
     async def _delete_copies(self) -> None:
         if not self._on_robot:
-            self._story.says("note", "no kind here has copies on the robot")
+            self._story.says("note", "no kind has copies on the robot")
             return
         robot = self._clusters[Side.ROBOT]
         old = {}
@@ -137,21 +140,24 @@ class Steps:
             return Seen(Side.ROBOT, f"{_shown(kind, found)}, uid {uid[:8]}…", same and uid != old[kind.name])
 
         await self._story.expect(
-            "new copies, from what the agent remembers of the cloud", *(partial(look, kind) for kind in self._on_robot)
+            "the agent creates the copies again, from the last known state of the cloud",
+            *(partial(look, kind) for kind in self._on_robot),
         )
         await self._report(3, kinds=self._on_robot)
-        await self._story.expect("of each object only the newest report waits", self._waits)
+        await self._story.expect("only the newest status of each object waits", self._waits)
 
     async def _kill(self) -> None:
         await self._agent.kill()
-        self._story.says("agent", "is dead, without a chance to say goodbye")
+        self._story.says("agent", "is killed, without a clean stop")
         await self._status(13)
 
     async def _start_offline(self) -> None:
         await self._agent.start()
         self._story.says("agent", f"crsyncer run, process {self._agent.pid}")
-        await self._agent_says("it knows that it is offline", lambda status: status["health"] == "offline")
-        await self._story.expect("the reports have survived", self._waits)
+        await self._agent_says(
+            "the agent reports that the cloud is offline", lambda status: status["health"] == "offline"
+        )
+        await self._story.expect("the waiting statuses have survived", self._waits)
         await self._status(11)
 
     async def _restore(self) -> None:
@@ -164,7 +170,7 @@ class Steps:
             return Seen(side, f"{'still has' if found else 'has no'} {_named(kind, 2)}", found is None)
 
         await self._story.expect(
-            "both sides agree: the last spec, the last report, and what was deleted is gone",
+            "both sides agree: the last spec, the last status, and deleted objects are gone",
             *(partial(self._copy_has, kind, 1, 2) for kind in self._kinds),
             *(partial(self._original_has, kind, 3 if kind in self._on_robot else 2) for kind in self._reporting),
             *(partial(gone, kind) for kind in self._kinds),
@@ -175,7 +181,7 @@ class Steps:
     # Parts of steps
 
     async def _report(self, number: int, *, kinds: list[Kind] | None = None) -> None:
-        """A controller writes the status of each first copy."""
+        """Write the status of each first copy, as its controller does."""
         for kind in self._reporting:
             if kinds is not None and kind not in kinds:
                 continue
@@ -202,7 +208,7 @@ class Steps:
     async def _waits(self) -> Seen:
         status = await self._agent.ask()
         depth = status["outbox"]["depth"] if status else None
-        return Seen("agent", f"in the outbox: {depth}", depth == self._waiting)
+        return Seen("agent", f"{depth} in the outbox", depth == self._waiting)
 
     async def _agent_says(self, what: str, good: Callable[[Json], bool]) -> None:
         async def look() -> Seen:
@@ -216,7 +222,7 @@ class Steps:
         await self._story.expect(what, look)
 
     async def _status(self, code: int) -> None:
-        """Show what an operator sees, and check its exit code."""
+        """Show the output of `crsyncer status`, and check its exit code."""
         screen = ""
 
         async def look() -> Seen:
