@@ -15,7 +15,7 @@ from crsyncer.cli.status import SAVED_STATUS_KEY
 from crsyncer.cli.yaml_text import yaml_text
 from crsyncer.console.explain import ObjectFacts, stored_policy
 from crsyncer.console.explain import explain as explained
-from crsyncer.console.report import HoldFacts
+from crsyncer.console.report import pending_status
 from crsyncer.console.target import find_key, find_resource
 from crsyncer.core.model import Found, Gap, Json, Key, Loaded, Record, Side
 from crsyncer.core.policy import Policy
@@ -71,6 +71,7 @@ def _stored(directory: Path, resource: str, name: str) -> Json:
     namespaced = policy is None or policy.namespaced
     loaded = state.kinds.get(resource, Loaded())
     key = find_key(name, _keys(loaded), namespaced=namespaced)
+    waiting = loaded.pending.get(key)
     return explained(
         ObjectFacts(
             resource,
@@ -82,9 +83,9 @@ def _stored(directory: Path, resource: str, name: str) -> Json:
             observations={side: _last_seen(loaded, side, key, policy) for side in Side},
             bodies=read_bodies(directory, resource, key),
             record=loaded.records.get(key, Record()),
-            pending=loaded.pending.get(key),
+            pending=(pending_status(waiting, policy.upstream),) if policy and waiting else (),
             tombstone=loaded.tombstones.get(key),
-            holds=tuple(_hold(h) for h in saved["holds"] if h["resource"] == resource and str(key) in h["names"]),
+            holds=tuple(h for h in saved["holds"] if h["resource"] == resource and str(key) in h["names"]),
         )
     )
 
@@ -97,18 +98,6 @@ def _last_seen(loaded: Loaded, side: Side, key: Key, policy: Policy | None) -> F
     """The stored observation. An object that is not stored is unseen, unless its deletion is recorded."""
     deleted = policy is not None and side is policy.upstream and key in loaded.tombstones
     return loaded.views[side].get(key) or (Gap.ABSENT if deleted else Gap.UNSEEN)
-
-
-def _hold(hold: Json) -> HoldFacts:
-    return HoldFacts(
-        hold["id"],
-        hold["resource"],
-        hold["reason"],
-        hold["objects"],
-        unix(hold["since"]),
-        hold["hint"],
-        hold["message"],
-    )
 
 
 def render(content: Json, now: float) -> str:

@@ -5,9 +5,8 @@ import contextlib
 from collections.abc import Iterator
 
 from crsyncer.console.collect import group_facts, kind_facts
-from crsyncer.console.explain import ON, ObjectFacts, Refused, explain
-from crsyncer.console.reasons import hold_hint
-from crsyncer.console.report import kind_row, object_fields, pending_status, rejected_content
+from crsyncer.console.explain import ON, ObjectFacts, explain
+from crsyncer.console.report import hold_row, kind_row, object_fields, pending_status, rejected_content
 from crsyncer.console.target import find_key, find_resource
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.text import duration, rfc3339
@@ -102,7 +101,7 @@ class ControlCommands:
         if group.reason not in DELETION_HOLDS:
             raise SyncError(
                 f"{hold_id} ({group.reason}) cannot be released: {group.message}",
-                hint=f"{group.hint or hold_hint(group.reason, group.id, group.resource)}; then the hold ends",
+                hint=f"{hold_row(group_facts(group))['hint']}; then the hold ends",
             )
         kind = self._running_kind(group.resource)
         answer = {
@@ -134,14 +133,16 @@ class ControlCommands:
 
     def _pending(self) -> Iterator[Json]:
         for kind in self._running_kinds(""):
-            policy = kind.policy
-            for key, row in kind.cache.pending.items():
-                next_try = self._next_try(kind, STATUS, key)
-                yield object_fields(policy.resource, key) | pending_status(row, policy.upstream, next_try=next_try)
-            for key, refusal in kind.reconciler.outcomes.refused.items():
-                next_try = self._next_try(kind, CONTENT, key)
-                rejected = rejected_content(refusal.message, policy.downstream, next_try=next_try)
-                yield object_fields(policy.resource, key) | rejected
+            for key in dict.fromkeys((*kind.cache.pending, *kind.reconciler.outcomes.refused)):
+                fields = object_fields(kind.policy.resource, key)
+                yield from (fields | row for row in self._pending_of(kind, key))
+
+    def _pending_of(self, kind: Kind, key: Key) -> Iterator[Json]:
+        policy, row = kind.policy, kind.cache.pending.get(key)
+        if row is not None:
+            yield pending_status(row, policy.upstream, next_try=self._next_try(kind, STATUS, key))
+        if refusal := kind.reconciler.outcomes.refused.get(key):
+            yield rejected_content(refusal.message, policy.downstream, next_try=self._next_try(kind, CONTENT, key))
 
     def _retry(self, resource: str, name: str) -> Json:
         revived = []
@@ -239,7 +240,6 @@ class ControlCommands:
         kind, cache = row.kind, row.kind.cache
         key = find_key(name, cache.known_keys(), namespaced=kind.policy.namespaced)
         bodies = {side: await self._store.body(side, resource, key) for side in Side}
-        refusal = kind.reconciler.outcomes.refused.get(key)
         facts = ObjectFacts(
             resource,
             key,
@@ -251,11 +251,9 @@ class ControlCommands:
             bodies={side: body for side, body in bodies.items() if body is not None},
             plan=kind.reconciler.plan(key),
             record=cache.record(key),
-            pending=cache.pending.get(key),
+            pending=tuple(self._pending_of(kind, key)),
             tombstone=cache.tombstones.get(key),
-            holds=tuple(group_facts(group) for group in self._holds.groups(resource) if key in group.keys),
-            content=Refused(refusal.message, self._next_try(kind, CONTENT, key)) if refusal is not None else Refused(),
-            next_status=self._next_try(kind, STATUS, key),
+            holds=tuple(hold_row(group_facts(group)) for group in self._holds.groups(resource) if key in group.keys),
         )
         return explain(facts)
 
@@ -285,7 +283,7 @@ class ControlCommands:
             )
         if row.kind is None:
             state = row.trouble.state if row.trouble is not None else "starting"
-            raise SyncError(f"{resource} is not synced at the moment: {state}", hint="crsyncer status says why")
+            raise SyncError(f"{resource} is not synced at the moment: {state}", hint="crsyncer status shows the reason")
         return row.kind
 
     def _running_kinds(self, resource: str) -> list[Kind]:

@@ -5,10 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crsyncer.console.differences import difference
-from crsyncer.console.reasons import hold_hint
-from crsyncer.console.report import HoldFacts, pending_status, rejected_content
 from crsyncer.core.actions import NOTHING, Create, Delete, Hold, HoldReason, Plan, Seed, Until, Update, Wait, Why
-from crsyncer.core.model import Found, Gap, Json, Key, Pending, Record, Side, Tombstone, View
+from crsyncer.core.model import Found, Gap, Json, Key, Record, Side, Tombstone, View
 from crsyncer.core.policy import ROBOT_LABEL, SPEC_SOURCE, Policy, Version
 from crsyncer.core.project import leaf_differences
 from crsyncer.core.text import rfc3339
@@ -39,14 +37,6 @@ ON = {Side.CLOUD: "in the cloud", Side.ROBOT: "on the robot"}
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """The server's answer to content that it rejected. `next_try` is Unix time, in seconds."""
-
-    message: str = ""
-    next_try: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ObjectFacts:
     """All facts about one object. `kind` is the kind's row in the status document."""
 
@@ -68,12 +58,11 @@ class ObjectFacts:
     bodies: Mapping[Side, Json] = field(default_factory=dict)
     plan: Plan = NOTHING
     record: Record = field(default_factory=Record)
-    pending: Pending | None = None
+    pending: tuple[Json, ...] = ()
+    """Its rows of `crsyncer pending list`: a status that waits, content that is rejected."""
     tombstone: Tombstone | None = None
-    holds: tuple[HoldFacts, ...] = ()
-    content: Refused = Refused()
-    """Downstream's answer to the copy, if it rejects the copy."""
-    next_status: float | None = None
+    holds: tuple[Json, ...] = ()
+    """Its holds, rows of the status document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,16 +96,9 @@ def explain(facts: ObjectFacts) -> Json:
         if policy is not None
         else [],
         "steps": [{"rule": step.rule, "ok": step.ok, "text": step.text} for step in steps],
-        "pending": list(_pending(facts)),
-        "holds": [
-            {"id": h.id, "reason": h.reason, "since": rfc3339(h.since), "message": h.message, "hint": _hint(h)}
-            for h in facts.holds
-        ],
+        "pending": list(facts.pending),
+        "holds": [{name: hold[name] for name in ("id", "reason", "since", "message", "hint")} for hold in facts.holds],
     }
-
-
-def _hint(hold: HoldFacts) -> str:
-    return hold.hint or hold_hint(hold.reason, hold.id, hold.resource)
 
 
 def stored_policy(kind: Json, robot: str) -> Policy | None:
@@ -167,8 +149,8 @@ def _steps(facts: ObjectFacts) -> Iterator[_Step]:
     yield from _of_observations(facts, policy)
     yield from _of_content(facts, policy)
     for hold in facts.holds:
-        rule = _HOLD_RULES.get(HoldReason(hold.reason), "S5.5")
-        yield _Step(rule, False, f"{hold.reason} ({hold.id}): {hold.message}; {_hint(hold)}")
+        rule = _HOLD_RULES.get(HoldReason(hold["reason"]), "S5.5")
+        yield _Step(rule, False, f"{hold['reason']} ({hold['id']}): {hold['message']}; {hold['hint']}")
     yield from _of_status(facts, policy)
 
 
@@ -202,9 +184,8 @@ def _of_observations(facts: ObjectFacts, policy: Policy) -> Iterator[_Step]:
 
 
 def _of_content(facts: ObjectFacts, policy: Policy) -> Iterator[_Step]:
-    if facts.content.message:
-        text = f"the {policy.downstream} rejects the copy: {facts.content.message}"
-        yield _Step("S3.6", False, text)
+    if row := _pending(facts, "content"):
+        yield _Step("S3.6", False, f"the {policy.downstream} rejects the copy: {row['error']}")
     up, down = facts.observations[policy.upstream], facts.observations[policy.downstream]
     match facts.plan.content:
         case Create():
@@ -251,11 +232,15 @@ def _agreement(facts: ObjectFacts, policy: Policy, down: View) -> _Step:
 
 
 def _of_status(facts: ObjectFacts, policy: Policy) -> Iterator[_Step]:
-    row, down, up = facts.pending, facts.observations[policy.downstream], facts.observations[policy.upstream]
-    if row is not None and row.dead:
-        yield _Step("S10", False, f"the {policy.upstream} rejects the status permanently: {row.error}")
+    row, down, up = (
+        _pending(facts, "status"),
+        facts.observations[policy.downstream],
+        facts.observations[policy.upstream],
+    )
+    if row is not None and row["dead"]:
+        yield _Step("S10", False, f"the {policy.upstream} rejects the status permanently: {row['error']}")
     elif row is not None:
-        answer = f"; last answer: {row.error}" if row.error else ""
+        answer = f"; last answer: {row['error']}" if row["error"] else ""
         yield _Step("S6.3", None, f"the status waits to be sent to the {policy.upstream}{answer}")
     elif isinstance(facts.plan.status, Hold):
         if not facts.holds:
@@ -319,11 +304,5 @@ def _differences(facts: ObjectFacts, policy: Policy) -> list[tuple[str, Any, Any
     return [] if found is None else leaf_differences(found.shown[policy.upstream], found.shown[policy.downstream])
 
 
-def _pending(facts: ObjectFacts) -> Iterator[Json]:
-    policy, row = facts.policy, facts.pending
-    if policy is None:
-        return
-    if facts.content.message:
-        yield rejected_content(facts.content.message, policy.downstream, next_try=facts.content.next_try)
-    if row is not None:
-        yield pending_status(row, policy.upstream, next_try=facts.next_status)
+def _pending(facts: ObjectFacts, what: str) -> Json | None:
+    return next((row for row in facts.pending if row["what"] == what), None)

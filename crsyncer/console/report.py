@@ -167,7 +167,7 @@ def document(facts: Facts, now: float) -> Json:
         "sides": {side.value: _side(facts.sides[side]) for side in Side},
         "kinds": [kind_row(kind) for kind in sorted(facts.kinds, key=lambda kind: kind.resource)],
         "outbox": _outbox(facts.outbox, now),
-        "holds": [_hold(hold) for hold in facts.holds],
+        "holds": [hold_row(hold) for hold in facts.holds],
         "writes": _writes(facts.writes),
         "store": _store(facts.store),
     }
@@ -271,7 +271,8 @@ def kind_row(facts: KindFacts) -> Json:
     }
 
 
-def _hold(facts: HoldFacts) -> Json:
+def hold_row(facts: HoldFacts) -> Json:
+    """A hold's row in the document."""
     return {
         "id": facts.id,
         "resource": facts.resource,

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from crsyncer.cli.explain import render
-from crsyncer.console.explain import ObjectFacts, Refused, explain, stored_policy
-from crsyncer.console.report import HoldFacts, kind_row
+from crsyncer.console.explain import ObjectFacts, explain, stored_policy
+from crsyncer.console.report import HoldFacts, hold_row, kind_row, pending_status, rejected_content
 from crsyncer.core.actions import (
     NOTHING,
     Create,
@@ -54,6 +54,14 @@ def seen(up=UP_VIEW, down=DOWN_VIEW, plan=NOTHING, **changes) -> ObjectFacts:
     return replace(AGREED, observations=sights, bodies=bodies, plan=plan, **changes)
 
 
+def waiting(*, next_try: float | None = None, **changes) -> dict:
+    return pending_status(replace(WAITING, **changes), CLOUD, next_try=next_try)
+
+
+def rejected(message: str) -> dict:
+    return rejected_content(message, ROBOT, next_try=NOW + 60)
+
+
 def labelled(**changes) -> ObjectFacts:
     return seen(policy=policy(filtered=True), **changes)
 
@@ -96,7 +104,7 @@ STATES: dict[str, tuple[ObjectFacts, str, str, dict[str, bool | None]]] = {
     ),
     "to be created": (seen(down=Gap.ABSENT, plan=content(Create())), "waiting", "created on the robot", {"S3.2": None}),
     "refused": (
-        seen(down=Gap.ABSENT, plan=content(Create()), content=Refused("x is wrong", NOW + 60)),
+        seen(down=Gap.ABSENT, plan=content(Create()), pending=(rejected("x is wrong"),)),
         "refused", "rejects the copy: x is wrong", {"S3.6": False},
     ),
     "owed a status": (seen(plan=content(Seed("c-1", "10"))), "waiting", "upstream's status, once", {"S4.4": None}),
@@ -105,12 +113,12 @@ STATES: dict[str, tuple[ObjectFacts, str, str, dict[str, bool | None]]] = {
         seen(Gap.ABSENT, plan=content(Delete("c-1", Why.GONE))), "waiting", "upstream does not", {"S5": None},
     ),
     "held": (
-        seen(Gap.ABSENT, plan=content(Delete("c-1", Why.GONE)), holds=(HELD,)),
+        seen(Gap.ABSENT, plan=content(Delete("c-1", Why.GONE)), holds=(hold_row(HELD),)),
         "held", "MassDeletion (h1): many vanished; look", {"S5.5": False},
     ),
     "taken": (seen(plan=content(TAKEN)), "held", "the name is taken; rename it", {"S5.3": False}),
     "taken, and known to be": (
-        seen(plan=content(TAKEN), holds=(replace(HELD, reason="NameTaken"),)),
+        seen(plan=content(TAKEN), holds=(hold_row(replace(HELD, reason="NameTaken")),)),
         "held", "NameTaken (h1)", {"S5.3": False},
     ),
     "an orphan that stays": (seen(Gap.ABSENT), "in-sync", "nothing to do", {"S5.3": True}),
@@ -128,15 +136,16 @@ STATES: dict[str, tuple[ObjectFacts, str, str, dict[str, bool | None]]] = {
     "the copy is dying": (seen(down=replace(DOWN_VIEW, terminating=True)), "waiting", "finalizers", {"S5.1": None}),
     "upstream is dying": (seen(replace(UP_VIEW, terminating=True), Gap.ABSENT), "in-sync", "nothing", {"S5": True}),
     "upstream unseen": (seen(Gap.UNSEEN), "waiting", "not known whether the cloud has it", {"S7.1": None}),
-    "status waits": (seen(pending=WAITING), "waiting", "waits to be sent to the cloud", {"S6.3": None}),
-    "status was refused once": (seen(pending=replace(WAITING, error="no")), "waiting", "answer: no", {"S6.3": None}),
+    "status waits": (seen(pending=(waiting(),)), "waiting", "waits to be sent to the cloud", {"S6.3": None}),
+    "status was refused once": (seen(pending=(waiting(error="no"),)), "waiting", "answer: no", {"S6.3": None}),
     "status is dead": (
-        seen(pending=replace(WAITING, error="no", dead=True)),
+        seen(pending=(waiting(error="no", dead=True),)),
         "refused", "rejects the status permanently: no", {"S10": False},
     ),
     "status is odd": (seen(plan=Plan(status=ODD)), "held", "not an object; mend it", {"S4.5": False}),
     "status is odd, and known to be": (
-        seen(plan=Plan(status=ODD), holds=(replace(HELD, reason="StatusNotAnObject"),)), "held", "h1", {"S4.5": False},
+        seen(plan=Plan(status=ODD), holds=(hold_row(replace(HELD, reason="StatusNotAnObject")),)),
+        "held", "h1", {"S4.5": False},
     ),
     "no stamp": (seen(down=replace(DOWN_VIEW, stamp=None)), "waiting", "no status is sent", {"S5.4": None}),
     "no status": (seen(down=replace(DOWN_VIEW, status="")), "in-sync", "nothing to do", {"S4.3": True}),
@@ -220,9 +229,7 @@ def test_a_screen_is_not_filled_with_differences():
 def test_the_text_shows_what_is_pending_and_where_the_object_is():
     facts = seen(
         down=replace(DOWN_VIEW, terminating=True),
-        pending=replace(WAITING, error="no\x1b", dead=True),
-        content=Refused("wrong", NOW + 60),
-        next_status=NOW + 12,
+        pending=(rejected("wrong"), waiting(next_try=NOW + 12, error="no\x1b", dead=True)),
     )
     lines = render(explain(facts), NOW).splitlines()
     assert "cloud  uid u-1, resourceVersion 1, generation 1" in lines
@@ -233,13 +240,13 @@ def test_the_text_shows_what_is_pending_and_where_the_object_is():
         " next try in 12 s"
     ) in lines
     assert "cloud  absent" in render(explain(seen(Gap.ABSENT)), NOW)
-    bare = render(explain(replace(AGREED, key=Key("", "a"), pending=WAITING)), NOW)
+    bare = render(explain(replace(AGREED, key=Key("", "a"), pending=(waiting(),))), NOW)
     assert bare.startswith(f"{GOALS} a: waiting")
     assert "status for the cloud; waiting for 1 min 30 s, tried 3 times\n" in bare
 
 
 def test_holds_are_shown_with_their_ids():
-    (hold,) = explain(seen(holds=(HELD,)))["holds"]
+    (hold,) = explain(seen(holds=(hold_row(HELD),)))["holds"]
     assert (hold["id"], hold["reason"], hold["hint"]) == ("h1", "MassDeletion", "look")
 
 
