@@ -1,4 +1,4 @@
-"""The robot agent, put together: builds the adapters, starts the engine, and is the one file that knows everyone."""
+"""The robot agent, put together: builds the adapters and starts the engine. The one file that imports every room."""
 
 import asyncio
 import contextlib
@@ -47,7 +47,7 @@ _STUCK_SECONDS = 30.0
 _BOOT = "boot"
 """Under which name the store keeps the last boot id that could be read."""
 _NUMBER = "number"
-"""Under which name the store keeps what tells it from other stores."""
+"""Under which name the store keeps a number that no other store has."""
 
 
 class Agent:
@@ -80,10 +80,11 @@ class Agent:
     async def run(self) -> int:
         """Serve until SIGTERM or SIGINT; the exit code. Raises ConfigError, Locked or StoreError if it cannot start."""
         await self._try(self._settings)  # before anything is touched
-        self._store = await SqliteStore.open(self._settings.state_dir, on_trouble=self._trouble)
+        self._store = await SqliteStore.open(
+            self._settings.state_dir, on_trouble=self._trouble, on_commit=self._metrics.commit
+        )
         self._boot_id = read_boot_id(self._settings.boot_id_file)
         self._name = self._distinct_name()
-        self._store.on_commit = self._metrics.commit
         for note in self._store.notes:
             log.warning("store: %s", note)
         loop = asyncio.get_running_loop()
@@ -105,8 +106,8 @@ class Agent:
         try:
             await asyncio.wait([main, stopping], return_when=asyncio.FIRST_COMPLETED)
             if stopping.done():
-                self._save()  # while there is still something to be told of
-                self._systemd.tell(STOPPING="1")
+                self._save()  # while there is still a status
+                self._systemd.notify(STOPPING="1")
             main.cancel()
             await asyncio.wait([main], timeout=_STOP_SECONDS)
             if not main.cancelled() and main.done() and (error := main.exception()) is not None:
@@ -135,7 +136,7 @@ class Agent:
                     self._settings, proven = proven, None
                     continue
                 proven = self._settings
-                self._systemd.tell(READY="1")  # it serves; systemd must not wait for an API server
+                self._systemd.notify(READY="1")  # it serves; systemd must not wait for an API server
                 with contextlib.suppress(_Rebuild):
                     await self._loops(engine)
 
@@ -229,12 +230,12 @@ class Agent:
 
     def _reread(self) -> None:
         log.info("SIGHUP: configuration and credentials are read again")
-        self._systemd.tell(RELOADING="1")
+        self._systemd.notify(RELOADING="1")
         self._take(reload.attempt(self._load))
-        self._systemd.tell(READY="1")
+        self._systemd.notify(READY="1")
 
     def _take(self, outcome: Settings | ConfigError) -> None:
-        """Go on with new settings, or with the old ones and say why. What was read before does not count any more."""
+        """Go on with new settings, or with the old ones and log why. What was read before does not count any more."""
         self._wanted = self._settings
         if isinstance(outcome, ConfigError):
             self._refuse(str(outcome))
@@ -333,9 +334,9 @@ class Agent:
         for beat in count():
             self._progress = (Progress("the event loop", time.monotonic(), _STUCK_SECONDS), *progress(engine))
             if self._systemd.listens and self._live() is None:  # else systemd ends this agent and starts another
-                self._systemd.tell(WATCHDOG="1")
+                self._systemd.notify(WATCHDOG="1")
                 if beat % _STATUS_BEATS == 0:  # `_save` shows what changes; this is for the durations in it
-                    self._systemd.tell(STATUS=headline(self._document(engine)))
+                    self._systemd.notify(STATUS=headline(self._document(engine)))
             if self._store.trouble != self._store_trouble:
                 self._trouble(self._store.trouble)
             states = [connection.state for connection in engine.connections.values()]
@@ -356,7 +357,7 @@ class Agent:
         if self._engine is None:
             return
         content = self._document(self._engine)
-        self._systemd.tell(STATUS=headline(content))
+        self._systemd.notify(STATUS=headline(content))
         if not self._engine.kinds.begun:  # of its kinds the run before knew more
             before = self._store.get_meta("status") or {}
             content |= {part: before[part] for part in ("kinds", "holds") if part in before}
@@ -389,7 +390,7 @@ def _engine(settings: Settings) -> Settings:
 
 
 def _first(error: BaseException) -> BaseException:
-    """The first of a group of errors, which the command line can say in a line."""
+    """The first of a group of errors, for a message of one line."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

@@ -14,5 +14,5 @@ def read_boot_id(path: Path) -> str:
     try:
         return read_bytes(path, _LONGEST).decode(errors="replace").strip()
     except OSError as error:
-        _log.warning("cannot tell whether the robot has booted: %s", error)
+        _log.warning("cannot read the boot id, so a boot goes unnoticed: %s", error)
         return ""

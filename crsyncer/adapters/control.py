@@ -1,7 +1,7 @@
 """The Unix socket by which the CLI asks a running agent: one line of JSON each way.
 
-It is in the state directory, where file modes say who may ask. Where its disk refuses to take it, it is in the
-kernel's own name space (unix(7), abstract), which has no owners: there each end asks the kernel who the other one is.
+It is in the state directory, where file modes decide who may connect. Where its disk refuses to take it, it is in
+the abstract name space (unix(7)), which has no owners: there each end asks the kernel for the other's uid.
 """
 
 import contextlib
@@ -50,45 +50,42 @@ async def serve(
         try:
             return _line(await handler(_request(line)))
         except SyncError as error:
-            return _line(_failure(str(error), error.hint))
+            return _failure(str(error), error.hint)
         except Exception:
             # A question must not be able to end the agent.
             _log.exception("a question on the control socket could not be answered")
-            return _line(_failure("the agent failed to answer", "its log says why"))
+            return _failure("the agent failed to answer", "its log says why")
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            async with asyncio.timeout(patience):
-                line = await reader.readuntil(b"\n")
-        except asyncio.LimitOverrunError:
-            reply = _line(_failure(f"the request is longer than {LARGEST_REQUEST} bytes"))
-        else:
-            reply = await answer(line)
-        writer.write(reply)
-        async with asyncio.timeout(patience):
-            await writer.drain()
-
-    async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # A client that goes away or never asks is no trouble of ours.
         with contextlib.closing(writer), contextlib.suppress(OSError, EOFError, TimeoutError):
             if open_to_all and _peer(writer.get_extra_info("socket")) not in (0, os.geteuid()):
-                writer.write(_line(_failure("you may not speak to the agent", _WHO)))
+                writer.write(_failure("you may not use the agent's control socket", _WHO))
                 return
-            await converse(reader, writer)
+            try:
+                async with asyncio.timeout(patience):
+                    line = await reader.readuntil(b"\n")
+            except asyncio.LimitOverrunError:
+                reply = _failure(f"the request is longer than {LARGEST_REQUEST} bytes")
+            else:
+                reply = await answer(line)
+            writer.write(reply)
+            async with asyncio.timeout(patience):
+                await writer.drain()
 
-    def come(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(tasks) >= MOST_CLIENTS:
-            writer.write(_line(_failure("the agent answers too many clients already", "ask again in a moment")))
+            writer.write(_failure("the agent answers too many clients already", "ask again in a moment"))
             writer.close()
             return
-        task = group.create_task(meet(reader, writer))
+        task = group.create_task(converse(reader, writer))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
     with _bound(state_dir / NAME) as listener:
         open_to_all = isinstance(listener.getsockname(), bytes)
         async with asyncio.TaskGroup() as group:
-            server = await asyncio.start_unix_server(come, sock=listener, limit=LARGEST_REQUEST)
+            server = await asyncio.start_unix_server(accept, sock=listener, limit=LARGEST_REQUEST)
             try:
                 yield
             finally:
@@ -100,7 +97,7 @@ async def serve(
 def ask(state_dir: Path, request: Json, *, timeout: float = 5.0) -> Json | None:
     """Put one request to the agent of a state directory; None when no agent is running there.
 
-    Raises Unsure when it does not answer within `timeout` seconds, SyncError when it says no or may not be asked.
+    Raises Unsure when it does not answer within `timeout` seconds, SyncError when it refuses or may not be asked.
     """
     try:
         with socket.socket(socket.AF_UNIX) as client:
@@ -114,7 +111,7 @@ def ask(state_dir: Path, request: Json, *, timeout: float = 5.0) -> Json | None:
         return None
     except PermissionError:
         raise SyncError(
-            f"you may not speak to the agent through {state_dir / NAME}",
+            f"you may not use the agent's control socket {state_dir / NAME}",
             hint=_WHO,
         ) from None
     except (TimeoutError, BlockingIOError):
@@ -122,7 +119,7 @@ def ask(state_dir: Path, request: Json, *, timeout: float = 5.0) -> Json | None:
             f"the agent did not answer within {timeout:g} s", hint="it is running but stuck or overloaded: see its log"
         ) from None
     except (OSError, ValueError, RecursionError) as error:
-        raise Unsure(f"the agent broke off the conversation ({error})", hint="ask again; see its log") from None
+        raise Unsure(f"the agent closed the connection ({error})", hint="ask again; see its log") from None
     if failure := answer.get("error"):
         raise SyncError(str(failure.get("message")), hint=str(failure.get("hint") or ""))
     return answer
@@ -147,7 +144,7 @@ def nameless(state_dir: Path) -> bytes:
 
 
 def _peer(connection: socket.socket) -> int:
-    """The user at the other end: who connected, or who listened."""
+    """The uid of the other end, be it client or server."""
     packed = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     return int(_CREDENTIALS.unpack(packed)[1])
 
@@ -189,8 +186,8 @@ def _line(content: Json) -> bytes:
     return json.dumps(content, separators=(",", ":")).encode() + b"\n"
 
 
-def _failure(message: str, hint: str = "") -> Json:
-    return {"error": {"message": message, "hint": hint}}
+def _failure(message: str, hint: str = "") -> bytes:
+    return _line({"error": {"message": message, "hint": hint}})
 
 
 @contextlib.contextmanager
@@ -229,7 +226,7 @@ def _bind_without_a_file(listener: socket.socket, path: Path) -> None:
     try:
         listener.bind(nameless(path.parent))
     except OSError as error:
-        # Whoever has taken the name may keep operators from asking, but not the robot from syncing.
+        # Another process that took the name keeps operators from asking, but not the robot from syncing.
         _log.error("crsyncer status cannot ask this agent: %s cannot be made, nor done without (%s)", path, error)
         listener.bind("")  # a name of the kernel's choice
 

@@ -42,9 +42,9 @@ def read_bytes(path: Path, most: int = -1) -> bytes:
 
 
 def read_yaml(path: Path) -> Any:
-    """A YAML file as a tree of nodes, which know their lines; None where it is empty. Raises ConfigError.
+    """A YAML file as a tree of nodes with line numbers; None where it is empty. Raises ConfigError.
 
-    At most 50 levels: whoever composes YAML does so recursively. PyYAML's C part ends the process at 200,000 levels,
+    At most 50 levels, because composing YAML is recursive. PyYAML's C part ends the process at 200,000 levels,
     its Python part takes minutes for 5,000. Reading events, as is done first, is neither recursive nor slow.
     """
     import yaml  # not at the top: `--help` shall not wait for it

@@ -1,4 +1,4 @@
-"""What Prometheus is told. Counters are counted here; the state is taken from the status document at each scrape."""
+"""The metrics for Prometheus. Counters are kept here; gauges are set from the status document at each scrape."""
 
 from collections import Counter as Tally
 from datetime import datetime
@@ -25,7 +25,7 @@ class Metrics:
     """Every `crsyncer_*` metric, in a registry of its own (ports.Observer). Every label has few values."""
 
     def __init__(self) -> None:
-        # The `_created` series would double the number of series, for a time that nobody asked for.
+        # The `_created` series would double the number of series, and its times are not used.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = CollectorRegistry()
         self.done: dict[Side, Tally[str]] = {side: Tally() for side in Side}
@@ -35,7 +35,7 @@ class Metrics:
         )
         self._bytes = self._make(Counter, "transfer_bytes", "Bytes on the wire, TLS included.", "side direction")
         self._reconnects = self._make(Counter, "reconnects", "Times that a lost side came back.", "side reason")
-        self._informer_set = self._make(Counter, "relists", "Lists of a kind.", "side resource reason")
+        self._relists = self._make(Counter, "relists", "Lists of a kind.", "side resource reason")
         self._resumes = self._make(Counter, "resumes", "Watches resumed from the stored position.", "side resource")
         self._events = self._make(Counter, "events", "Watch events.", "side resource type")
         self._writes = self._make(Counter, "writes", "Writes to objects.", "side resource verb result")
@@ -85,7 +85,7 @@ class Metrics:
 
     def relist(self, side: str, resource: str, reason: str) -> None:
         """A kind was listed in full."""
-        self._informer_set.labels(side, resource, reason).inc()
+        self._relists.labels(side, resource, reason).inc()
 
     def resume(self, side: str, resource: str) -> None:
         """A watch went on from the stored position."""
@@ -121,7 +121,7 @@ class Metrics:
                 self._last_ok.labels(side).set(datetime.fromisoformat(known["lastOk"]).timestamp())
             self._clock.labels(side).set(known["clockOffsetSeconds"] or 0)
             for kind in document["kinds"]:
-                self._resumes.labels(side, kind["resource"])  # 0 says more than nothing
+                self._resumes.labels(side, kind["resource"])  # a counter that exists from the start
         self._depth.set(document["outbox"]["depth"])
         self._oldest.set(document["outbox"]["oldestSeconds"] or 0)
         self._dead.set(document["outbox"]["deadLetters"])

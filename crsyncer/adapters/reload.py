@@ -35,7 +35,7 @@ async def reloads(
     """What `load` makes of the files, each time that the content of one of them has changed.
 
     `files` is asked again after each change, for a new configuration may name others. Both times are in seconds:
-    changes closer together than `debounce` count as one, and whatever the kernel did not tell (a network file system,
+    changes closer together than `debounce` count as one, and whatever inotify does not report (a network file system,
     a directory that was replaced, no inotify watches left) is noticed after `poll`.
     """
     known = _prints(files(), {})
@@ -76,7 +76,7 @@ async def _hints(folders: Iterable[Path], debounce: float, poll: float) -> Async
 def _prints(files: Iterable[Path], known: dict[Path, bytes]) -> dict[Path, bytes]:
     """The content of each file as a digest; empty where it cannot be read.
 
-    That we have no file descriptor left says nothing about a file: it is as it was known.
+    Where no file descriptor is left, the known digest stands: that is no change of the file.
     """
     prints = {}
     for path in files:

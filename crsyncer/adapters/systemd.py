@@ -1,4 +1,4 @@
-"""Tells systemd how the agent is, where systemd asks for it."""
+"""Notifies systemd of the agent's state, where systemd asks for it."""
 
 import socket
 from collections.abc import MutableMapping
@@ -9,18 +9,18 @@ _MOST_CHARACTERS = 1000
 
 
 class ServiceManager:
-    """The socket of sd_notify(3). Where there is none, such as in a shell or a pod, nothing is told.
+    """The socket of sd_notify(3). Where there is none, such as in a shell or a pod, nothing is sent.
 
-    `environment` loses NOTIFY_SOCKET: a login plug-in that the agent starts does not speak for the agent.
+    `environment` loses NOTIFY_SOCKET: a login plug-in must not notify in the agent's name.
     """
 
     def __init__(self, environment: MutableMapping[str, str]) -> None:
         address = environment.pop("NOTIFY_SOCKET", "")
         self.listens = bool(address)
-        """Whether systemd wants to be told."""
+        """Whether systemd expects notifications."""
         self._address = "\0" + address[1:] if address.startswith("@") else address
 
-    def tell(self, **fields: str) -> None:
+    def notify(self, **fields: str) -> None:
         """Send fields such as READY="1" or STATUS="...". Never waits and never fails: systemd may not read them."""
         if not self.listens:
             return

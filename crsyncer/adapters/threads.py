@@ -1,4 +1,4 @@
-"""Work that a thread does for somebody who waits elsewhere."""
+"""Work done in one thread and awaited in another."""
 
 import threading
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """Health and metrics over HTTP, for probes and Prometheus, from a thread and an event loop of their own.
 
-So `/livez` answers also when the agent's event loop is stuck, and says so.
+So `/livez` also answers, with a 503, when the agent's event loop is stuck.
 """
 
 import asyncio
@@ -30,9 +30,9 @@ async def serve(
     """Serve `/livez`, `/readyz` and `/metrics` while the context is open, and yield the address it is on.
 
     `live` and `ready` return None when all is well, else why not, which becomes a 503. `live` is called in another
-    thread; `ready` and `metrics` in this event loop, and where that does not answer the answer is a 503, too. Nothing
-    here changes anything or says more than counts and names, for whoever reaches the port may read it. Raises
-    ConfigError where the address cannot be listened on.
+    thread; `ready` and `metrics` in this event loop, with a 503 when the loop does not answer in time. The port needs
+    no login, so nothing here changes anything or shows more than counts and names. Raises ConfigError where the
+    address cannot be listened on.
     """
     home = asyncio.get_running_loop()
     opened: Future[tuple[tuple[str, int], Callable[[], object]]] = Future()

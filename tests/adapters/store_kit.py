@@ -163,13 +163,13 @@ class Measured:
 
 async def measure(directory: Path, *, objects: int, changes: int, clock: Callable[[], float]) -> Measured:
     """Store objects on both sides, change statuses all over them in groups of 30 per commit, and load them again."""
-    store = await SqliteStore.open(directory)
+    seconds: list[float] = []
+    store = await SqliteStore.open(directory, on_commit=seconds.append)
     for number in range(objects):
         report_status(store, number, 1)
         await asyncio.sleep(0)
     await store.durable()
-    seconds: list[float] = []
-    store.on_commit = seconds.append
+    seconds.clear()
     before = _io()
     for change in range(changes):
         report_status(store, change * 7919 % objects, change + 2)

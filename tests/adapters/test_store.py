@@ -132,9 +132,9 @@ async def test_a_body_that_is_damaged_on_disk_is_none_and_heals_with_the_next_ev
     await store.close()
 
 
-async def test_what_is_put_is_on_disk_in_a_quarter_second_without_being_asked(store):
+async def test_what_is_put_is_on_disk_in_a_quarter_second_without_being_asked(tmp_path):
     seconds: list[float] = []
-    store.on_commit = seconds.append
+    store = await SqliteStore.open(tmp_path / "state", on_commit=seconds.append)
     for version in range(100):
         report_status(store, 1, version)
     begin = time.monotonic()
@@ -143,6 +143,7 @@ async def test_what_is_put_is_on_disk_in_a_quarter_second_without_being_asked(st
         await asyncio.sleep(0.005)
     await store.durable()
     assert 1 <= store.commits == len(seconds) < 10  # in groups
+    await store.close()
 
 
 async def test_of_several_rows_for_an_object_the_newest_is_kept_and_an_early_ack_leaves_none(store):

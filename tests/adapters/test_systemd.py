@@ -46,23 +46,23 @@ def manager(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Manager]
 
 
 def test_nothing_is_told_where_nobody_asks():
-    ServiceManager({}).tell(READY="1")
+    ServiceManager({}).notify(READY="1")
 
 
 def test_a_manager_that_is_gone_or_reads_nothing_holds_nothing_up(tmp_path):
     gone = ServiceManager({"NOTIFY_SOCKET": str(tmp_path / "nothing")})
-    gone.tell(READY="1")
+    gone.notify(READY="1")
     full = Manager(str(tmp_path / "full"))
     teller = ServiceManager(full.environment)
     for _ in range(10_000):
-        teller.tell(WATCHDOG="1")
+        teller.notify(WATCHDOG="1")
     assert full.receive() == "WATCHDOG=1"
     full.close()
 
 
 def test_a_status_is_one_line_and_no_longer_than_systemd_takes(manager):
     teller = ServiceManager(manager.environment)
-    teller.tell(READY="1", STATUS="refused:\nREADY=0\r\n" + "\N{SNOWMAN}" * 5000)
+    teller.notify(READY="1", STATUS="refused:\nREADY=0\r\n" + "\N{SNOWMAN}" * 5000)
     ready, status = manager.receive().split("\n")
     assert ready == "READY=1"
     assert status.startswith("STATUS=refused: READY=0 \N{SNOWMAN}")

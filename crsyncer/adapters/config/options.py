@@ -178,4 +178,4 @@ OPTIONS = dict((
         otherwise="/proc/sys/kernel/random/boot_id", type=_boot_id_file,
     ),
 ))  # fmt: skip
-"""By key. An option's name is a field of Settings; what nobody gave is None, or () where it is repeatable."""
+"""By key. An option's name is a field of Settings; a missing value is None, or () for a repeatable option."""

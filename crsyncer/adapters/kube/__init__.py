@@ -1,4 +1,4 @@
-"""The API server: HTTP, TLS, credentials and bytes. Knows nothing of syncing, and no other room may know any of this.
+"""The API server: HTTP, TLS, credentials and bytes. No code about syncing is here, and none of this is elsewhere.
 
 `client` sends requests, `stream` reads watches, `transport` makes sockets and names their failures, `tls` is what its
 name says, `credentials` makes the login of a kubeconfig and keeps it fresh, `names` and `proxy` find the way to the

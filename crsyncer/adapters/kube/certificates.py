@@ -11,7 +11,7 @@ _PEM = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re
 _VERSION, _UTC_TIME = 0xA0, 0x17
 
 Span = tuple[float | None, float | None]
-"""The beginning and the end, in Unix time; None: it does not say."""
+"""The beginning and the end, in Unix time; None: unknown."""
 
 
 def spans(pem: str) -> list[Span]:

@@ -63,10 +63,10 @@ class KubeCluster:
         name: str = "crsyncer",
         observe: Callable[[Exchange], None] | None = None,
     ) -> None:
-        """Check the kubeconfig's form; nobody is asked yet. Raises ConfigError, in one line without secrets.
+        """Check the kubeconfig's form; nothing is sent yet. Raises ConfigError, in one line without secrets.
 
-        `insecure`, and no kubeconfig: see `Credentials`. `name` is the client's: API servers note on an object who
-        wrote what of it.
+        `insecure`, and no kubeconfig: see `Credentials`. `name` is the client's, which API servers
+        record in managedFields.
         """
         self.credentials = Credentials(kubeconfig, context=context, insecure=insecure)
         login = self.credentials.login
@@ -130,7 +130,7 @@ class KubeCluster:
 
     async def close(self) -> None:
         """Close every connection; open streams end in Unsure."""
-        # One by one, since the session drops their connections without waking whoever waits for a line.
+        # One by one, since the session drops their connections without waking a reader that waits for a line.
         for response in list(self._watches):
             response.close()
         await self._session.close()
@@ -223,7 +223,7 @@ def _body(call: Call) -> bytes | None:
     try:
         return _encode(call.body).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        # Half a surrogate pair or a number beyond a double, say: the other side let it in, JSON cannot carry it.
+        # Half a surrogate pair or a number beyond a double, say: the other server took it, but JSON cannot carry it.
         message = f"the object cannot be written as JSON ({type(error).__name__})"
         raise Never(message, hint="some string or number in it is malformed") from None
 
@@ -231,7 +231,7 @@ def _body(call: Call) -> bytes | None:
 async def _reply(response: aiohttp.ClientResponse, *, call: Call, progress: Callable[[], None] | None = None) -> Reply:
     """Read a whole answer; raises aiohttp's errors, TooLarge, and Unsure for a 2xx without an object.
 
-    What answers may be anything, and nobody else looks whether an object has the shape of one.
+    The answer may be anything, and no other code checks the shape of an object.
     """
     is_good = 200 <= response.status < 300
     data = bytearray()
@@ -280,7 +280,7 @@ def _retry_after(response: aiohttp.ClientResponse) -> float | None:
 
 
 def _date(response: aiohttp.ClientResponse) -> float | None:
-    """When the server says that it answered, in Unix time."""
+    """The time of the answer by the server's clock, in Unix time."""
     return _seconds(response.headers.get("Date", ""))
 
 

@@ -39,7 +39,7 @@ _Stamp = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """How to reach one API server and who we are there."""
+    """How to reach one API server, and the credentials for it."""
 
     config: Kubeconfig
     identity: Identity
@@ -51,7 +51,7 @@ class Login:
     authorization: Secret | None = None
     """The value of the Authorization header."""
     expires: float | None = None
-    """Unix time at which the plug-in's answer ends; None: never, or it did not say."""
+    """Unix time at which the plug-in's answer ends; None: never, or unknown."""
     trouble: ConfigError | None = None
     """Why no request can be sent: neither the plug-in nor the token file has ever given a credential."""
 
@@ -68,7 +68,7 @@ class Credentials:
     def __init__(self, path: Path | None, *, context: str = "", insecure: bool = False) -> None:
         """Check the form of a kubeconfig; raises ConfigError. `current` asks its plug-in.
 
-        Without a path it is the account of the pod. `insecure`: take a kubeconfig that wants no verification of the
+        Without a path it is the account of the pod. `insecure`: take a kubeconfig that turns off verification of the
         server's certificate.
         """
         self.generation = 0
@@ -185,7 +185,7 @@ def _named(config: Kubeconfig, error: ConfigError) -> ConfigError:
 
 
 def _login(config: Kubeconfig, old: Login | None) -> Login:
-    """The login of a kubeconfig without what its plug-in says; raises ConfigError."""
+    """The login of a kubeconfig without its plug-in's answer; raises ConfigError."""
     user, trouble = config.user, None
     certificate, key = (_pem(config, user, field) for field in ("client-certificate", "client-key"))
     if bool(certificate) != bool(key):
@@ -277,7 +277,7 @@ async def _ask(login: Login, old: Login) -> Login:
         if given["certificate"] and given["key"]:
             identity = replace(identity, certificate=given["certificate"], key=Secret(given["key"]))
         login = replace(login, identity=identity, tls=_tls(identity, old), expires=given["expires"])
-        if config.path("tokenFile") is not None:  # it wins over what the plug-in says, as for kubectl
+        if config.path("tokenFile") is not None:  # it wins over the plug-in's answer, as for kubectl
             return login
         authorization = _bearer(given["authorization"].removeprefix("Bearer ")) if given["authorization"] else None
         return replace(login, authorization=authorization, trouble=None)

@@ -1,4 +1,4 @@
-"""Looks names up, in threads that nobody waits for: the event loop's own keep a process from ending while DNS hangs.
+"""Resolves host names in daemon threads: the event loop's own keep a process from ending while DNS hangs.
 
 That took 20 s when it was measured; aiohttp's resolver uses the same threads.
 """

@@ -25,7 +25,7 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whom we trust and who we are, as far as TLS is concerned. Certificates and key are PEM."""
+    """The trust anchors and the client certificate. Certificates and key are PEM."""
 
     ca: str
     """Empty: the machine's roots."""
@@ -94,10 +94,10 @@ class ResumingContext(ssl.SSLContext):
     """A client's TLS context that offers the newest session of a host name to the next connection there.
 
     A handshake then takes 2.2 KB less of the link (measured with a plane's certificate; more where a chain is sent),
-    and a signature less of the server. Whoever takes a session up has the keys of the server that was verified when
-    it began; one that does not know it is verified anew. Sessions end with the context, so with the credentials.
+    and a signature less of the server. A server that resumes a session has the keys of the one that was verified when
+    it began; for any other server there is a full handshake. Sessions end with the context, so with the credentials.
 
-    A subclass, because asyncio knows no sessions, but asks the context itself for each connection.
+    A subclass, because asyncio has no sessions, but asks the context itself for each connection.
     """
 
     def __init__(self, _protocol: int) -> None:  # which __new__ has taken care of
@@ -114,7 +114,7 @@ class ResumingContext(ssl.SSLContext):
     ) -> ssl.SSLObject:
         """A TLS connection to be."""
         past = self._pasts.setdefault(str(server_hostname), _Past())
-        # A ticket comes after the handshake, with the first answer: it is looked for when somebody has use for it.
+        # A ticket comes after the handshake, with the first answer: it is looked for when the next connection begins.
         found = past.newest.session if past.newest is not None and past.newest.version() is not None else None
         if found is not None and found.has_ticket:
             past.session, past.offers = found, 0

@@ -124,7 +124,7 @@ def unsure(error: BaseException, *, seconds: float) -> Unsure:
 def _explain(error: BaseException, *, seconds: float) -> tuple[str, str]:
     cause: BaseException | None = error
     while cause is not None:
-        # aiohttp's wrappers claim to be SSL errors too, but only the cause inside them knows what happened.
+        # aiohttp's wrappers are SSL errors too, but only the cause inside them is specific.
         if isinstance(cause, ssl.SSLCertVerificationError) and hasattr(cause, "verify_code"):
             unknown = (
                 "the server's certificate is not signed by a CA that the kubeconfig trusts",

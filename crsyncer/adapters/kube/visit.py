@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from crsyncer.adapters.kube.certificates import Span, span, spans, token_span
+from crsyncer.adapters.kube.certificates import span, spans, token_span
 from crsyncer.adapters.kube.client import KubeCluster
 from crsyncer.adapters.kube.credentials import Login
 from crsyncer.adapters.kube.names import Resolver
@@ -76,7 +76,7 @@ class KubeVisit:
             return Term("server-certificate", *found, objection=str(why), remedy=why.hint)
         except OSError:
             pass  # whatever it is, it is not about the certificate, and the requests will meet it too
-        return _term("server-certificate", found)
+        return Term("server-certificate", *found)
 
     async def _handshake(self, context: ssl.SSLContext) -> bytes:
         """The server's certificate, as DER; raises OSError."""
@@ -103,18 +103,15 @@ def _papers(login: Login) -> Papers:
     if identity.ca:
         # Any certificate of a bundle will do, so the one that lasts longest counts.
         longest = max(spans(identity.ca), key=lambda found: found[1] or 0.0, default=(None, None))
-        terms.append(_term("ca", longest))
+        terms.append(Term("ca", *longest))
     if identity.certificate:
-        terms.append(_term("client-certificate", *spans(identity.certificate)[:1], renewed=login.helper is not None))
+        found = next(iter(spans(identity.certificate)), (None, None))
+        terms.append(Term("client-certificate", *found, renewed=login.helper is not None))
     scheme, _, token = (login.authorization.text if login.authorization else "").partition(" ")
-    if scheme == "Bearer" and (found := token_span(token)) is not None:
+    if scheme == "Bearer" and (lifetime := token_span(token)) is not None:
         renewed = login.helper is not None or config.path("tokenFile") is not None
-        terms.append(_term("token", found, renewed=renewed))
+        terms.append(Term("token", *lifetime, renewed=renewed))
     return Papers(config.server, _means(login), identity.verify, tuple(terms), _exposed(config))
-
-
-def _term(name: str, found: Span = (None, None), *, renewed: bool = False) -> Term:
-    return Term(name, found[0], found[1], renewed)
 
 
 def _means(login: Login) -> str:

@@ -1,3 +1,3 @@
-"""The state directory: everything that knows SQLite, its files and their faults, and nobody else does. What must be
-read while no agent runs (`offline`, `statedir`, `codec`) brings no library; who wants the store asks `store` for it.
+"""The state directory: all code that depends on SQLite, its files and their faults. The modules that read it while
+no agent runs (`offline`, `statedir`, `schema`, `rows`, `codec`) import no library; `store` is the agent's store.
 """

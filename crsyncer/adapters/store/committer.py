@@ -142,7 +142,7 @@ class Committer:
         with self._wake:
             self._closing = True
             self._wake.notify()
-        if self._thread.ident is not None:  # else the agent is told to stop before the thread begins
+        if self._thread.ident is not None:  # else the agent is stopped before the thread begins
             await asyncio.to_thread(self._thread.join, LAST_SECONDS)
         return not self._thread.is_alive()
 
@@ -155,7 +155,7 @@ class Committer:
             self._wake.notify()
 
     def _in_memory(self, place: Place) -> tuple[bool, str | None]:
-        """Whether memory knows what is at a place, and what."""
+        """Whether the row at a place is in memory, and the row."""
         for batch in (self._buffer, self._flying):
             if batch.covers(place):
                 return True, batch.rows.get(place)

@@ -2,7 +2,6 @@
 """Opening the database, whatever state its files and its disk are in (S6.5). Runs in the store's thread."""
 
 import os
-import re
 import sqlite3
 from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
@@ -92,7 +91,7 @@ def _open(files: Files, version: int) -> Opened:
     connection = sqlite3.connect(files.main, timeout=_PATIENCE_SECONDS)
     connection.text_factory = codec.tolerant
     try:
-        # Nobody else may write, and the WAL's index stays in memory instead of in a -shm file.
+        # No other process may write, and the WAL's index stays in memory instead of in a -shm file.
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         _configure(connection, new=not version)
         schema.migrate(connection)
@@ -157,9 +156,9 @@ def _rebuild(files: Files, why: Unusable, readers: ExitStack) -> Opened:
     aside = _set_aside(files)
     readers.close()  # now that the WAL has another name
     new.rename(files)
-    for old in _broken(files)[:-_KEEP_BROKEN]:
+    for number in _numbers(files)[:-_KEEP_BROKEN]:
         with suppress(OSError):
-            old.remove()
+            _aside(files, number).remove()
     opened = _open(files, len(schema.STEPS))
     opened.rebuilt = True
     opened.notes.append(f"the database could not be used ({why}); it is now {aside.main.name}")
@@ -187,25 +186,19 @@ def _new(files: Files) -> Files:
 
 def _set_aside(files: Files) -> Files:
     """Rename the set, after a number: a clock may have gone back since the last one."""
-    broken = _broken(files)
-    aside = Files(files.main.with_name(f"{files.main.name}.broken-{_number(broken[-1]) + 1 if broken else 1}"))
+    aside = _aside(files, max(_numbers(files), default=0) + 1)
     files.rename(aside)
     return aside
 
 
-def _broken(files: Files) -> list[Files]:
-    """The sets that were set aside, oldest first. Some are kept for a post mortem."""
-    found = files.main.parent.glob(f"{files.main.name}.broken-*")
-    names = {re.sub("-(wal|shm|journal)$", "", path.name) for path in found}
-    return sorted(
-        (Files(files.main.with_name(name)) for name in names), key=lambda broken: (_number(broken), broken.main)
-    )
+def _aside(files: Files, number: int) -> Files:
+    return Files(files.main.with_name(f"{files.main.name}.broken-{number}"))
 
 
-def _number(broken: Files) -> int:
-    """0 for a set that an older version named after the time."""
-    text = broken.main.name.rpartition("-")[2]
-    return int(text) if text.isdigit() else 0
+def _numbers(files: Files) -> list[int]:
+    """Of the sets that were set aside, oldest first. Some are kept for a post mortem."""
+    names = (path.name.removeprefix(f"{files.main.name}.broken-") for path in files.main.parent.iterdir())
+    return sorted({int(number) for name in names if (number := name.partition("-")[0]).isdecimal()})
 
 
 def _salvage(files: Files, database: Database, readers: ExitStack) -> dict[str, int]:
@@ -215,7 +208,7 @@ def _salvage(files: Files, database: Database, readers: ExitStack) -> dict[str, 
     """
     batch = rows.Batch()
     for part in (OUTBOX, RECORD, TOMBSTONES, META):
-        # From both ends: a broken page in the middle stops a scan, not the one that comes the other way.
+        # From both ends: a broken page in the middle stops a scan, but not the one from the other end.
         for order in ("ASC", "DESC"):
             with suppress(sqlite3.Error, UnicodeError):
                 _collect(readers.enter_context(closing(schema.connect(files))), part, order, batch)
@@ -331,7 +324,7 @@ def _in_memory() -> Database:
 
 
 def _is_of_disk(error: StoreError, files: Files) -> bool:
-    """Whether it is the disk that refuses. SQLite does not say why it may not open a file, so that is tried."""
+    """Whether it is the disk that refuses. SQLite does not report why it cannot open a file, so that is tried."""
     cause = error.__cause__
     if not isinstance(cause, sqlite3.Error):
         return refuses(cause)

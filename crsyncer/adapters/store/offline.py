@@ -1,4 +1,4 @@
-"""What commands can say of the state and its disk while no agent runs. Writes nothing, and imports nothing slow."""
+"""Reads the state and its disk for commands while no agent runs. Writes nothing, and imports nothing slow."""
 
 import os
 import sqlite3
@@ -123,16 +123,16 @@ def _objection(directory: Path, me: int) -> tuple[str, str]:
         return str(error), error.hint
     if not wide:
         return "", ""
-    mode = stat.S_IMODE(wide[0].stat().st_mode)
-    right = "700" if wide[0] == directory else "600"
+    path, right = next(iter(wide.items()))
+    mode = stat.S_IMODE(path.stat().st_mode)
     return (
-        f"{wide[0]} may be read by others (mode {mode:04o})",
-        f"chmod {right} {wide[0]}; the agent does so when it starts",
+        f"{path} may be read by others (mode {mode:04o})",
+        f"chmod {right:o} {path}; the agent does so when it starts",
     )
 
 
 def _file_system(path: Path) -> str:
-    """The type of the file system that a path is on; empty where the kernel does not tell (proc(5), mounts)."""
+    """The type of the file system that a path is on; empty where it cannot be read (proc(5), mounts)."""
     try:
         lines = _MOUNTS.read_text(errors="surrogateescape").splitlines()
     except OSError:

@@ -12,7 +12,7 @@ from crsyncer.adapters.store import codec
 from crsyncer.adapters.store.codec import CURSORS, META, OUTBOX, RECORD, RESTS, STATUSES, TOMBSTONES, VIEWS, Place
 from crsyncer.core.model import Cursor, Key, Loaded, Pending, Side, Tombstone
 
-if TYPE_CHECKING:  # the library is slow to import, and who only reads needs nothing of it
+if TYPE_CHECKING:  # slow to import, and reading does not need it
     from sqlite_utils import Database
 
 KEY = ("resource", "namespace", "name")

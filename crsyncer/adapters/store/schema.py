@@ -28,7 +28,7 @@ _CIRCUMSTANCES = {
 
 
 class Unusable(Exception):
-    """The file is not a database of ours that we can go on with; `ours` says whether to look for rows in it."""
+    """The file is not a sound database of ours; `ours`: it may hold rows worth saving."""
 
     def __init__(self, message: str, *, ours: bool) -> None:
         super().__init__(message)
@@ -77,11 +77,11 @@ def pragma(connection: sqlite3.Connection, name: str) -> int:
 
 
 def connect(files: Files) -> sqlite3.Connection:
-    """A database as a connection that writes nothing, not even where it might; whoever asks keeps others away.
+    """A database as a connection that writes nothing, not even where it might; the caller keeps others away.
 
-    Without locks SQLite reads what a killed agent has left in the WAL, too, without an index beside it: for that it has
-    to be told of the exclusive use before it reads (sqlite.org/wal.html#noshm). Where there is no WAL, it would want
-    to make one, if it did not know that nothing changes.
+    Without locks SQLite reads what a killed agent has left in the WAL, too, without an index beside it: the
+    exclusive mode must be set before the first read (sqlite.org/wal.html#noshm). Where there is no WAL, `immutable`
+    keeps it from making one.
     """
     how = "mode=ro&vfs=unix-none" if files.wal.exists() else "immutable=1"
     connection = sqlite3.connect(f"{files.main.absolute().as_uri()}?{how}", uri=True)
@@ -117,7 +117,7 @@ def _checked(connection: sqlite3.Connection) -> int:
     found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
     if found != "ok":
         raise Unusable(found.replace("\n", " "), ours=True)
-    # SQLite believes what its table of tables says, flipped bits included; tables that are not ours do not matter.
+    # SQLite does not check its table of tables for flipped bits; tables that are not ours do not matter.
     tables = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name"
     with closing(sqlite3.connect(":memory:")) as fresh:
         migrate(fresh, schema)

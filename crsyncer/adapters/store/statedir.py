@@ -1,4 +1,4 @@
-"""The state directory: its files, whose they are, and who uses it. Standard library only, for the CLI reads it too."""
+"""The state directory: its files, their owner, and the lock. Standard library only, for the CLI reads it too."""
 
 import errno
 import fcntl
@@ -44,7 +44,7 @@ class Files:
         return sum(found.st_size for found in self._stats().values())
 
     def mark(self) -> Mark:
-        """What tells these files from others and from changed ones; empty where there are none. Raises OSError."""
+        """What identifies these files and their content; empty where there are none. Raises OSError."""
         stats = {file: found for file, found in self._stats().items() if file in (self.main, self.wal)}
         return tuple((file.name, at.st_ino, at.st_size, at.st_mtime_ns) for file, at in stats.items() if at.st_size)
 
@@ -98,7 +98,7 @@ class Lock:
                 raise
             self._take(self._open_existing(), fcntl.LOCK_EX)
             return
-        # On a full disk the lock still locks, it only does not say by whom.
+        # On a full disk the lock works, but holds no pid.
         with suppress(OSError):
             os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
@@ -180,26 +180,27 @@ def prepare(directory: Path) -> Files:
             raise StoreError(
                 f"cannot create {directory}: {error.strerror}", hint="create it, or choose another --state-dir"
             ) from error
-    for path in check(directory, user=os.geteuid()):
+    for path, mode in check(directory, user=os.geteuid()).items():
         try:
-            path.chmod(0o700 if path == directory else 0o600)
+            path.chmod(mode)
         except OSError as error:
             if not refuses(error):
                 raise StoreError(
                     f"{path} may be read by others, and that cannot be changed: {error.strerror}",
-                    hint=f"chmod {'700' if path == directory else '600'} {path}",
+                    hint=f"chmod {mode:o} {path}",
                 ) from error
     return Files(directory / DATABASE)
 
 
-def check(directory: Path, *, user: int) -> list[Path]:
-    """Which of the directory and its files others may read; changes nothing.
+def check(directory: Path, *, user: int) -> dict[Path, int]:
+    """Which of the directory and its files others may read, and the mode that each should have; changes nothing.
 
     Raises StoreError for what is no file of the user with this uid. The directory itself may be root's: that of a
     volume always is, and root may do everything anyway. A directory that is not the agent's alone keeps its mode, and
     is refused where others may write to it.
     """
-    wide, aside = [], []
+    wide: dict[Path, int] = {}
+    aside: list[Path] = []
     with suppress(OSError):
         aside = list(directory.glob(f"{DATABASE}.*"))
     for path in (directory, directory / LOCK, *Files(directory / DATABASE).every, *aside):
@@ -230,7 +231,7 @@ def check(directory: Path, *, user: int) -> list[Path]:
                 )
             continue
         if found.st_mode & 0o077:
-            wide.append(path)
+            wide[path] = 0o700 if path == directory else 0o600
     return wide
 
 

@@ -1,5 +1,5 @@
-"""The state on disk: SQLite behind a buffer (S6). This file speaks the model's words; the thread that owns the disk
-is in `committer`, what a row looks like in `codec` and `rows`, what a broken file or disk meets in `database`.
+"""The state on disk: SQLite behind a buffer (S6). The thread that owns the disk is in `committer`, the format of rows
+in `codec` and `rows`, and the handling of broken files and disks in `database`.
 """
 
 import asyncio
@@ -26,8 +26,12 @@ _LOCK_SECONDS = 0.5
 _log = logging.getLogger(__name__)
 
 
+def _ignore(_: object) -> None:
+    """The default callback."""
+
+
 class SqliteStore:
-    """Implements ports.Store. Made by `open`; whoever does not `close` it loses the last 250 ms.
+    """Implements ports.Store. Made by `open`; without `close` the last 250 ms are lost.
 
     `on_trouble` is called in the event loop with what is wrong when the disk refuses, and with None when it has
     taken everything again. `on_commit` is called in the store's thread with the seconds that a commit took.
@@ -35,19 +39,26 @@ class SqliteStore:
 
     schema = len(STEPS)
 
-    def __init__(self, files: Files, lock: Lock, on_trouble: Callable[[str | None], None] | None) -> None:
+    def __init__(
+        self, files: Files, lock: Lock, on_trouble: Callable[[str | None], None], on_commit: Callable[[float], None]
+    ) -> None:
         """`open` makes stores."""
         self.path = files.main
         self.notes: list[str] = []
         """What happened when it was opened, and what turned out to be damaged since."""
-        self.on_commit: Callable[[float], None] | None = None
         self._lock = lock
         self._rebuilt = False
         self._meta: dict[str, Any] = {}
-        self._committer = Committer(files, on_trouble=on_trouble or _ignore, on_commit=self._sample)
+        self._committer = Committer(files, on_trouble=on_trouble, on_commit=on_commit)
 
     @classmethod
-    async def open(cls, directory: Path, *, on_trouble: Callable[[str | None], None] | None = None) -> Self:
+    async def open(
+        cls,
+        directory: Path,
+        *,
+        on_trouble: Callable[[str | None], None] = _ignore,
+        on_commit: Callable[[float], None] = _ignore,
+    ) -> Self:
         """Take the state directory and load the database, rebuilding it where it cannot be used; see `notes`.
 
         Where the disk refuses to be written, what can be read is loaded and the rest kept in memory; see `trouble`.
@@ -55,7 +66,7 @@ class SqliteStore:
         """
         files = prepare(directory)
         lock = await _acquired(Lock(directory))
-        store = cls(files, lock, on_trouble)
+        store = cls(files, lock, on_trouble, on_commit)
         try:
             store._begin(await store._committer.start(lambda: open_or_freeze(files, lock)))
         except BaseException:
@@ -165,14 +176,6 @@ class SqliteStore:
 
     def _put(self, place: Place, value: Plain | None) -> None:
         self._committer.put({place: None if value is None else codec.seal(codec.dump_fields(value), place)})
-
-    def _sample(self, seconds: float) -> None:
-        if self.on_commit is not None:
-            self.on_commit(seconds)
-
-
-def _ignore(_trouble: str | None) -> None:
-    """Nobody wants to be told: `trouble` says the same."""
 
 
 async def _acquired(lock: Lock) -> Lock:
