@@ -13,7 +13,7 @@ from aiohttp import web
 from crsyncer.core.calls import JSON, Call
 from tests.model.api_server import ApiServer
 from tests.model.storage import Storage
-from tests.model.watches import GONE, Watch, open_watch
+from tests.model.watches import Watch, gone, open_watch, too_old
 
 _KEPT_CHANGES = 2_000
 """How many changes a watch may be behind, as with a real server's ring."""
@@ -57,7 +57,7 @@ class Served:
         await response.prepare(request)
         watch = open_watch(self.server, address, request.query)
         if watch is None:
-            await response.write(GONE + b"\n")
+            await response.write(gone(too_old(self.server, address, request.query)) + b"\n")
             return response
         self.watches.append(watch)
         try:

@@ -17,7 +17,7 @@ from crsyncer.errors import TooLarge, Unsure
 from crsyncer.ports import Reply
 from tests.model.api_server import NOT_SERVED, ApiServer
 from tests.model.journal import Journal
-from tests.model.watches import EXPIRED, GONE, Watch, open_watch
+from tests.model.watches import Watch, gone, open_watch, too_old
 from tests.model.weather import Fate, Weather
 
 _BOOKMARK_SECONDS = 60.0
@@ -175,11 +175,15 @@ class Connection:
         watch = open_watch(self._api, address, query)
         if watch is None and self._weather.gone_as_status:
             noted.answer(410, _now())
-            yield WatchStream.refused(Reply(410, EXPIRED))
+            yield WatchStream.refused(Reply(410, too_old(self._api, address, query)))
             return
         noted.answer(200, _now())
         seconds = float(query.get("timeoutSeconds", "300"))
-        lines = _each(GONE) if watch is None else self._lines(watch, read_timeout, seconds)
+        lines = (
+            _each(gone(too_old(self._api, address, query)))
+            if watch is None
+            else self._lines(watch, read_timeout, seconds)
+        )
         stream = WatchStream(200, None, lines)
         self.watched[call.path] += 1
         try:

@@ -1,8 +1,13 @@
 """Deliberate defects against the rules of section S8: restores, rebuilds, the wrong cluster."""
 
 from crsyncer.console.control import ControlCommands
+from crsyncer.core import identity
+from crsyncer.engine.cache import Cache
+from crsyncer.engine.restores import Restores
 from crsyncer.runtime.collection_state import CollectionState
+from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.listwatch import ListWatch
+from crsyncer.runtime.resume_check import ResumeCheck
 from tests.model.mutant import Mutant
 
 MUTANTS = (
@@ -26,5 +31,96 @@ MUTANTS = (
         "informer.state.rebuilt()",
         "pass",
         noticed_by="S5_5c_an_accepted",
+    ),
+    Mutant(
+        "any CRD proves that the cluster is the same",
+        identity.same_cluster,
+        "if common := crds(known) & crds(found):",
+        "if common := crds({}):",
+        noticed_by="S8_1_where_kube",
+    ),
+    Mutant(
+        "a CRD that was seen to be missing tells of another cluster",
+        Connection.forget_crd_uid,
+        "if evidence in self._known:",
+        "if False:",
+        noticed_by="S8_1_a_crd",
+    ),
+    Mutant(
+        "one CRD of another uid makes another cluster",
+        identity.same_cluster,
+        "return any(",
+        "return all(",
+        noticed_by="S8_1_one",
+    ),
+    Mutant(
+        "weaker evidence replaces stronger",
+        identity.merged,
+        "{**known, **found}",
+        "dict(found)",
+        noticed_by="S8_1_a_right",
+    ),
+    Mutant(
+        "a server without namespaces is the cluster that it was",
+        Connection._read_evidence,
+        "elif reply.status == 404 and reply.body and KUBE_SYSTEM in self._known:",
+        "elif False:",
+        noticed_by="S8_1_a_server",
+    ),
+    Mutant(
+        "a server that repeats nothing has the same history",
+        ResumeCheck.ask,
+        "Replay(History.OTHER)",
+        "Replay(History.SAME)",
+        noticed_by="S8_2_a_kind_that",
+    ),
+    Mutant(
+        "a quiet kind is listed at every reconnect",
+        ResumeCheck.accepts,
+        "return bool(window) and window in",
+        "return False and window in",
+        noticed_by="S8_2_S9_2",
+    ),
+    Mutant(
+        "what upstream lost is not compared",
+        Restores.freshness_changed,
+        "self._reconciler.unverified |= set(self._cache.views[self._policy.downstream])",
+        "pass",
+        noticed_by="S8_3_a_restored_cloud_gets_lost",
+    ),
+    Mutant(
+        "a copy that went back in time took its status away",
+        Cache.saw,
+        "(known.uid != view.uid or newer(former, view.resource_version))",
+        "known.uid != view.uid",
+        noticed_by="S8_3_a_restored_cloud_gets_the_robots",
+    ),
+    Mutant(
+        "a hold that holds nothing stays",
+        Restores.end,
+        "self._deletion_holds.release(HoldReason.RESTORED, set())",
+        "pass",
+        noticed_by="S8_3_a_restore_that",
+    ),
+    Mutant(
+        "a hold outlives what it held",
+        Restores.settled,
+        "self.end(settled=key)",
+        "pass",
+        noticed_by="S8_3_a_hold",
+    ),
+    Mutant(
+        "a boot is nothing to speak of",
+        CollectionState.rebooted,
+        "return True",
+        "return False",
+        noticed_by="S8_4_an_ordinary",
+    ),
+    Mutant(
+        "a boot is a restore",
+        Restores.begin,
+        "if how is Rewind.REBUILT or (how is Rewind.RESTORED and side is self._policy.upstream):",
+        "if True:",
+        noticed_by="S8_4_an_ordinary",
     ),
 )

@@ -1,13 +1,20 @@
 """Scenes in the made-up world, and what there is to be seen in them."""
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from crsyncer.core.model import Json
+from crsyncer.core.calls import Call
+from crsyncer.core.model import Json, Side
+from crsyncer.ports import Reply
+from tests.model.answers import INTERNAL_ERROR
 from tests.model.check import Checker, specs
-from tests.model.plane import Plane
+from tests.model.journal import Request
+from tests.model.plane import GROUP, Plane
+from tests.model.weather import Fate, Rule
 from tests.model.world import World
+from tests.system.bed import crd
 
 SOURCES = ("cloud", "robot")
 """Where specs come from."""
@@ -82,3 +89,48 @@ def state(world: World, plural: str = "goals") -> str:
     """What `status` calls a kind's state; "" where it has no row."""
     found = row(world, plural)
     return "" if found is None else str(found["state"])
+
+
+def redefine(world: World, *names: str) -> None:
+    """The CRD is deleted, and its objects with it, and both made anew: the CRD, and objects of these names."""
+    world.cloud.delete_kind()
+    assert world.cloud.sweep()
+    world.cloud.apply(crd(GROUP))
+    for name in names:
+        world.cloud.create(name, spec={"x": 2})
+
+
+@contextmanager
+def out_of_sight(world: World, how: str) -> Iterator[None]:
+    """What happens inside, the agent does not see."""
+    if how == "cut":
+        world.cut("cloud")
+        world.pass_time(60)
+        yield
+        world.mend("cloud")
+    else:
+        world.crash()
+        yield
+        world.start()
+
+
+def holds(world: World) -> list[tuple[str, int]]:
+    """What is held: reason, and how many objects."""
+    return [(hold["reason"], hold["objects"]) for hold in world.status()["holds"]]
+
+
+def full_lists(world: World, side: str, since: float = 0.0, *, kind: str = "goals") -> list[Request]:
+    """The lists of a kind; one of at most one object only asks for the revision."""
+    found = world.journal.asked(side, verb="list", kind=kind, since=since)
+    return [request for request in found if request.query.get("limit") != "1"]
+
+
+def refuse_lists(world: World, fate: Fate | Reply = INTERNAL_ERROR) -> Rule:
+    """The cloud does not list goals any more, until the rule is removed."""
+
+    def matches(call: Call) -> bool:
+        return call.verb == "list" and call.path.endswith("/goals") and dict(call.query).get("limit") != "1"
+
+    rule = Rule(matches, fate, math.inf)
+    world.weather[Side.CLOUD].rules.append(rule)
+    return rule

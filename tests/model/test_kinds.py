@@ -1,14 +1,11 @@
 """Hazards of whole kinds: a CRD that is deleted or made anew takes its objects along, and nobody may have meant it."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 
 from crsyncer.core.model import Side
 from crsyncer.ports import Reply
 from tests.model.plane import GROUP
-from tests.model.scene import copy, scene, synced
+from tests.model.scene import copy, holds, out_of_sight, redefine, scene, synced
 from tests.model.world import World
 from tests.system.bed import crd
 
@@ -38,34 +35,6 @@ def test_S5_5_a_kind_that_is_being_deleted_when_it_is_met_and_made_anew_costs_no
         world.pass_time(3600)
         assert len(world.robot.objects()) == objects
         assert holds(world) == [("KindMissing", objects)]
-
-
-def redefine(world: World, *names: str) -> None:
-    """The CRD is deleted, and its objects with it, and both made anew: the CRD, and objects of these names."""
-    world.cloud.delete_kind()
-    assert world.cloud.sweep()
-    world.cloud.apply(crd(GROUP))
-    for name in names:
-        world.cloud.create(name, spec={"x": 2})
-
-
-@contextmanager
-def out_of_sight(world: World, how: str) -> Iterator[None]:
-    """What happens inside, the agent does not see."""
-    if how == "cut":
-        world.cut("cloud")
-        world.pass_time(60)
-        yield
-        world.mend("cloud")
-    else:
-        world.crash()
-        yield
-        world.start()
-
-
-def holds(world: World) -> list[tuple[str, int]]:
-    """What is held: reason, and how many objects."""
-    return [(hold["reason"], hold["objects"]) for hold in world.status()["holds"]]
 
 
 @pytest.mark.parametrize("compacted", [False, True])

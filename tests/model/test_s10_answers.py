@@ -5,9 +5,17 @@ import math
 import pytest
 
 from crsyncer.ports import Reply
-from tests.model.answers import FORBIDDEN, GARBAGE, INTERNAL_ERROR, invalid, too_many
+from tests.model.answers import (
+    FORBIDDEN,
+    GARBAGE,
+    INTERNAL_ERROR,
+    UNAUTHORIZED,
+    UNAVAILABLE,
+    invalid,
+    too_many,
+)
 from tests.model.journal import Request
-from tests.model.scene import copy, original
+from tests.model.scene import copy, original, state
 from tests.model.weather import Fate
 from tests.model.world import World
 
@@ -34,6 +42,7 @@ def test_S10_what_did_not_happen_is_decided_anew_within_seconds(world: World, re
     assert world.status()["outbox"]["deadLetters"] == 0
 
 
+@pytest.mark.fault_30
 @pytest.mark.parametrize(
     "reply", [Reply(400, {"message": "bad"}), Reply(413, {}), invalid()], ids=["400", "413", "422"]
 )
@@ -76,6 +85,7 @@ def test_S10_a_request_that_is_too_large_again_and_again_is_a_dead_letter_and_on
     assert 2 <= len(status_writes(world, since)) <= 6
 
 
+@pytest.mark.fault_31
 def test_S10_a_storm_of_500_for_ten_minutes_buries_nothing_and_is_backed_off_from(world: World) -> None:
     names = [f"g{number}" for number in range(20)]
     for name in names:
@@ -135,6 +145,7 @@ def test_S10_a_200_that_does_not_show_the_object_is_no_acknowledgement(world: Wo
     assert world.status()["outbox"] == {"depth": 0, "oldestSeconds": None, "deadLetters": 0}
 
 
+@pytest.mark.fault_34
 def test_S10_a_storm_of_429_is_answered_no_faster_than_it_asks(world: World) -> None:
     names = [f"g{number}" for number in range(10)]
     for name in names:
@@ -150,3 +161,77 @@ def test_S10_a_storm_of_429_is_answered_no_faster_than_it_asks(world: World) -> 
     assert 5 <= len(rounds) <= 11
     world.settle()
     assert [original(world, name)["status"] for name in names] == [{"phase": "DONE"}] * 10
+
+
+@pytest.mark.fault_30
+def test_S10_a_conflict_over_an_object_that_does_not_change_is_a_dead_letter_and_ends_with_it(world: World) -> None:
+    world.cloud.create("b", spec={"x": 1})
+    world.settle()
+    world.inject("cloud", CONFLICT, verb="patch", part="/goals/a", times=math.inf)
+    since = world.clock.now
+    for name in "ab":
+        world.robot.set_status(name, {"phase": "DONE"})
+    world.pass_time(1800.0)
+    assert original(world, "b")["status"] == {"phase": "DONE"}
+    assert (world.status()["outbox"]["deadLetters"], world.status()["health"]) == (1, "attention")
+    assert 2 <= len(world.journal.asked("cloud", verb="status", part="/a/", since=since)) <= 6
+    world.cloud.delete("a")
+    world.settle()
+    assert (world.status()["outbox"]["deadLetters"], world.status()["health"]) == (0, "healthy")
+
+
+def test_S10_a_credential_that_is_refused_once_is_read_again_and_used_at_once(world: World) -> None:
+    world.inject("cloud", UNAUTHORIZED, verb="patch", times=1)
+    world.robot.set_status("a", {"phase": "DONE"})
+    world.pass_time(8.0)
+    assert (original(world)["status"], world.status()["health"]) == ({"phase": "DONE"}, "healthy")
+
+
+def test_S10_403_for_one_object_is_reported_for_as_long_as_it_lasts_whoever_else_succeeds(world: World) -> None:
+    world.cloud.create("b", spec={"x": 1})
+    world.settle()
+    world.inject("cloud", FORBIDDEN, part="/goals/a/status", times=math.inf)
+    for name in "ab":
+        world.robot.set_status(name, {"n": 1})
+    for number in range(20):
+        world.pass_time(30.0)
+        world.robot.set_status("b", {"n": 2 + number})
+        assert (state(world), [reason["code"] for reason in world.status()["reasons"]]) == ("forbidden", ["Forbidden"])
+    world.cloud.delete("a")
+    world.pass_time(90.0)
+    assert (state(world), world.status()["health"]) == ("syncing", "healthy")
+
+
+def test_S10_a_delete_that_finds_nothing_is_done(world: World) -> None:
+    world.inject("robot", NOT_FOUND, verb="delete", part="/goals/a")
+    world.cloud.delete("a")
+    world.pass_time(1.0)
+    assert len(world.journal.asked("robot", verb="delete", kind="goals")) == 1
+    world.robot.delete("a")
+    world.settle()
+    assert (world.robot.objects(), world.status()["health"]) == ({}, "healthy")
+
+
+def test_S10_a_server_that_answers_503_to_everything_is_offline_and_nothing_is_lost(world: World) -> None:
+    world.inject("cloud", UNAVAILABLE, times=math.inf)
+    world.cloud.restart()
+    world.pass_time(60.0)
+    world.robot.set_status("a", {"phase": "DONE"})
+    world.pass_time(600.0)
+    status = world.status()
+    assert (status["health"], status["outbox"]["depth"], status["outbox"]["deadLetters"]) == ("offline", 1, 0)
+    world.mend("cloud")
+    world.settle()
+    assert original(world)["status"] == {"phase": "DONE"}
+    assert set(world.robot.objects()) == {"a"}
+
+
+@pytest.mark.parametrize("body", [Reply(200, {}), Reply(200, {"metadata": []}), GARBAGE], ids=["{}", "odd", "html"])
+def test_S10_a_copy_whose_writing_is_answered_without_it_is_looked_at_again(world: World, body: Reply) -> None:
+    for verb in ("create", "update"):
+        world.inject("robot", body, verb=verb, part="/goals", times=2)
+    world.cloud.create("b", spec={"x": 1})
+    world.cloud.set("a", spec={"x": 2})
+    world.pass_time(60.0)
+    assert [copy(world, name)["spec"] for name in "ab"] == [{"x": 2}, {"x": 1}]
+    assert world.status()["health"] == "healthy"

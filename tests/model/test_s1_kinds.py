@@ -152,6 +152,7 @@ def test_S1_6_a_kind_that_the_cloud_does_not_serve_waits_without_harm_and_starts
         assert (state(world), copy(world)["spec"]) == ("syncing", {"x": 1})
 
 
+@pytest.mark.fault_36
 @pytest.mark.parametrize("side", list(Side))
 @pytest.mark.parametrize(("reply", "called"), [(NOT_SERVED, "kind-missing"), (FORBIDDEN, "forbidden")])
 @pytest.mark.parametrize("running", [True, False])

@@ -113,7 +113,6 @@ def test_S2_2_a_filtered_object_without_our_label_is_not_synced(source: str) -> 
 
 
 @BOTH
-@pytest.mark.fault_27
 def test_S2_2_an_object_that_loses_or_changes_its_label_is_deleted_downstream_and_comes_back_with_it(
     source: str,
 ) -> None:
@@ -140,6 +139,29 @@ def test_S2_2_an_object_that_loses_or_changes_its_label_is_deleted_downstream_an
         world.settle()
         assert down.objects()["changes"]["spec"] == {"x": 2}
         assert set(up.objects()) == {"stays", "loses", "changes", "meanwhile"}
+
+
+@pytest.mark.fault_27
+def test_S2_2_an_object_given_to_another_robot_and_back_is_gone_silent_and_there_again() -> None:
+    with scene(goals={"filtered": "true"}) as world:
+        world.cloud.create("a", spec={"x": 1}, labels=MINE)
+        world.start()
+        world.settle()
+        world.robot.set_status("a", {"phase": "MINE"})
+        world.settle()
+        since = world.clock.now
+        world.cloud.label("a", robot="robot-2")
+        world.settle()
+        world.cloud.set_status("a", {"phase": "THEIRS"})
+        world.pass_time(600)
+        assert (world.robot.objects(), world.journal.asked("cloud", verb="status", since=since)) == ({}, [])
+        world.cloud.label("a", robot="robot-1")
+        world.settle()
+        # It starts with what the other robot has reported, as after a change of hardware (S4.4).
+        assert world.robot.objects()["a"]["status"] == {"phase": "THEIRS"}
+        world.robot.set_status("a", {"phase": "MINE AGAIN"})
+        world.settle()
+        assert world.cloud.objects()["a"]["status"] == {"phase": "MINE AGAIN"}
 
 
 def test_S2_3_local_objects_of_a_filtered_kind_are_never_touched() -> None:

@@ -10,7 +10,7 @@ from crsyncer.core.model import Json, Side
 from tests.model.answers import FORBIDDEN, INTERNAL_ERROR
 from tests.model.plane import GROUP
 from tests.model.scene import changes, copy, original, restart, scene
-from tests.model.test_s4_status import copied, generation, observed, sent
+from tests.model.statuses import copied, generation, observed, sent
 from tests.model.weather import Fate
 from tests.model.world import World
 from tests.system.bed import crd

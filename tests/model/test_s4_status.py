@@ -5,31 +5,18 @@ from typing import Any
 import pytest
 
 from crsyncer.core.calls import JSON_PATCH, PARTIAL
-from crsyncer.core.model import Json, Side
+from crsyncer.core.model import Side
 from crsyncer.core.policy import OURS
 from tests.model.answers import FORBIDDEN
-from tests.model.journal import Request
 from tests.model.life import AgentSettings
 from tests.model.plane import GROUP
 from tests.model.scene import SOURCES, copy, original, restart, roles, scene, settle
+from tests.model.statuses import copied, generation, observed, sent
 from tests.model.world import World
 from tests.system.bed import crd
 
 BOTH = pytest.mark.parametrize("source", SOURCES)
 SHAPES = pytest.mark.parametrize("subresource", [True, False], ids=["subresource", "main"])
-
-
-def sent(world: World, source: str = "cloud", *, since: float = 0.0) -> list[Request]:
-    """The writes of statuses upstream."""
-    return [r for r in world.journal.asked(source, kind="goals", since=since) if r.call.method in ("PATCH", "PUT")]
-
-
-def copied(world: World, source: str = "cloud", **fields: Any) -> None:
-    """The agent runs, and has made the copy of a."""
-    up, _ = roles(world, source)
-    world.start()
-    up.create("a", spec={"x": 1}, **fields)
-    world.settle()
 
 
 @BOTH
@@ -272,20 +259,6 @@ def test_S4_6_status_works_without_the_subresource_on_either_side(
         assert ("status" in made) is not (robot_has if source == "cloud" else cloud_has)
 
 
-def observed(world: World, value: Any) -> Any:
-    """What upstream shows when downstream's controller reports this observedGeneration."""
-    note = world.clock.now
-    world.robot.set_status("a", {"observedGeneration": value, "note": note})
-    world.settle()
-    assert original(world)["status"]["note"] == note
-    return original(world)["status"]["observedGeneration"]
-
-
-def generation(obj: Json) -> int:
-    """An object's generation."""
-    return int(obj["metadata"]["generation"])
-
-
 @pytest.mark.parametrize("value", [7, "7", 1.5, True, None, [1]])
 def test_S4_7_it_is_copied_verbatim_by_default_and_what_is_no_integer_always(value: Any) -> None:
     for keywords in ({}, {} if type(value) is int else {"observed_generation": "map"}):
@@ -330,6 +303,7 @@ def test_S4_8_a_status_written_upstream_stands_until_downstream_changes(source: 
         assert (up.objects()["a"]["status"], len(sent(world, source))) == ({"n": 2}, 2)
 
 
+@pytest.mark.fault_29
 def test_S4_8_the_audit_overrules_who_wrote_the_status_upstream_and_keeps_the_neighbours() -> None:
     with scene(goals={"subtree": "robot"}) as world:
         copied(world)

@@ -1,7 +1,12 @@
 """S5 on virtual time: every row of the table, who is asked before a deletion, and how often; to the last request."""
 
+import math
+
 import pytest
 
+from crsyncer.core.model import Side
+from crsyncer.ports import Reply
+from tests.model.answers import GARBAGE
 from tests.model.check import UPSTREAM_UID
 from tests.model.plane import GROUP
 from tests.model.scene import copy, original, scene, synced
@@ -198,3 +203,90 @@ def test_S5_5b_a_mass_deletion_that_somebody_means_is_carried_out_whole_and_hold
         asked = world.journal.asked("cloud", part=f"/apis/{GROUP}/v1")
         discovery = [request for request in asked if request.call.path == f"/apis/{GROUP}/v1"]
         assert 1 <= len(discovery) <= 2 + (count if how == "one by one" else count // 3), "a batch is asked for"
+
+
+@pytest.mark.parametrize("everything", [False, True], ids=["the kind", "everything"])
+@pytest.mark.parametrize(
+    "reply", [GARBAGE, Reply(200, {}), Reply(200, {"items": []}), Reply(302, {})], ids=["html", "{}", "no list", "302"]
+)
+def test_S5_a_200_that_is_no_list_deletes_nothing(reply: Reply, everything: bool) -> None:
+    with synced() as world:
+        if everything:
+            world.inject("cloud", reply, times=math.inf)
+        else:
+            for verb in ("list", "watch"):
+                world.inject("cloud", reply, verb=verb, part="/goals", times=math.inf)
+        world.cut("cloud")
+        world.pass_time(5)
+        world.weather[Side.CLOUD].cut = False
+        world.signals[Side.CLOUD].ring()
+        world.pass_time(600)
+        assert set(world.robot.objects()) == {"a"}
+        assert world.status()["health"] != "healthy"
+        world.mend("cloud")
+        world.cloud.set("a", spec={"x": 2})
+        world.settle()
+        assert (copy(world)["spec"], world.status()["holds"]) == ({"x": 2}, [])
+
+
+def test_S5_2_the_last_unsent_status_goes_up_before_the_copy_comes_back() -> None:
+    for seed in range(6):
+        with synced(seed) as world:
+            world.weather[Side.CLOUD].latency = 2.0
+            before = len(world.writes)
+            world.robot.set_status("a", {"phase": "LAST_WORDS"})
+            world.robot.delete("a")
+            world.settle()
+            assert [write.verb for write in world.writes[before:]] == ["status", "create", "status"], (
+                "the third is seed"
+            )
+            assert copy(world)["status"] == original(world)["status"] == {"phase": "LAST_WORDS"}
+
+
+def test_S5_2_S4_4_a_copy_deleted_in_an_outage_comes_back_with_the_status_that_is_still_owed(world: World) -> None:
+    world.cut("cloud")
+    world.robot.set_status("a", {"phase": "DONE"})
+    world.pass_time(30)
+    old = copy(world)["metadata"]["uid"]
+    world.robot.delete("a")
+    world.pass_time(30)
+    assert (copy(world)["metadata"]["uid"] != old, copy(world)["status"]) == (True, {"phase": "DONE"})
+    since = world.clock.now
+    world.mend("cloud")
+    world.settle()
+    assert original(world)["status"] == {"phase": "DONE"}
+    assert len(world.journal.asked("cloud", verb="status", since=since)) == 1
+
+
+@pytest.mark.fault_25
+@pytest.mark.parametrize("how", ["running", "stopped", "killed"])
+def test_S5_4_what_an_outage_left_in_the_outbox_is_not_for_the_successor(world: World, how: str) -> None:
+    world.cut("cloud")
+    world.robot.set_status("a", {"phase": "OLD"})
+    world.pass_time(30)
+    world.cloud.delete("a")
+    world.cloud.create("a", spec={"x": 2})
+    if how != "running":
+        (world.stop if how == "stopped" else world.crash)()
+        world.start()
+    world.mend("cloud")
+    world.settle()
+    assert (copy(world)["spec"], "status" in copy(world), "status" in original(world)) == ({"x": 2}, False, False)
+    assert world.status()["outbox"]["depth"] == 0
+
+
+def test_S5_3_orphans_keep_deletes_only_copies_that_carry_our_annotation_also_without_the_database() -> None:
+    with scene(goals={"orphans": "keep"}) as world:
+        world.start()
+        for name in "ab":
+            world.cloud.create(name, spec={"x": 1})
+        world.robot.create("by-hand", spec={"x": 1})
+        world.settle()
+        world.cloud.delete("a")
+        world.settle()
+        world.stop()
+        world.lose_database()
+        world.cloud.delete("b")
+        world.start()
+        world.pass_time(600)
+        assert set(world.robot.objects()) == {"by-hand"}

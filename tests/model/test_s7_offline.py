@@ -3,6 +3,8 @@
 import sys
 from types import FrameType
 
+import pytest
+
 from crsyncer.core.model import Side
 from crsyncer.ports import Reply
 from tests.model.scene import changes, copy, original, scene, synced
@@ -70,6 +72,7 @@ def probes(world: World, side: str, since: float) -> int:
     return len(world.journal.asked(side, since=since))
 
 
+@pytest.mark.fault_06
 def test_S7_3_two_days_with_both_sides_absent_are_one_question_a_minute_and_side() -> None:
     with scene() as world:
         for side in ("cloud", "robot"):

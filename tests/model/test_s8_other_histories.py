@@ -1,14 +1,9 @@
 """S8: a cluster that was restored or built anew is noticed though what would tell of it first is gone."""
 
 from crsyncer.core.model import Side
-from tests.model.scene import copy, scene
+from tests.model.scene import copy, holds, scene
 from tests.model.world import World
 from tests.system.bed import LABEL, ROBOT, SYNCER
-
-
-def held(world: World) -> list[tuple[str, int]]:
-    """The holds that `status` shows."""
-    return [(hold["reason"], hold["objects"]) for hold in world.status()["holds"]]
 
 
 def test_S5_5c_an_accepted_cluster_costs_no_copy_though_the_agent_was_killed_before_a_list_gave_it_a_cursor(
@@ -29,7 +24,7 @@ def test_S5_5c_an_accepted_cluster_costs_no_copy_though_the_agent_was_killed_bef
     world.order("release", id="cloud")
     world.pass_time(300)
     assert set(world.robot.objects()) == {"a", "b"}
-    assert held(world) == [("Restored", 2)]
+    assert holds(world) == [("Restored", 2)]
 
 
 def test_S8_3_a_cluster_that_takes_the_place_of_another_between_a_list_and_its_watch_is_another() -> None:
@@ -57,7 +52,7 @@ def test_S8_3_an_object_that_a_restore_brought_back_tells_of_it_when_nothing_els
     world.start()
     world.pass_time(300)
     assert set(world.robot.objects()) == {"a", "b"}
-    assert held(world) == [("Restored", 1)]
+    assert holds(world) == [("Restored", 1)]
 
 
 def test_S8_3_another_object_in_the_very_version_of_a_known_one_tells_of_a_restore(world: World) -> None:
@@ -74,7 +69,7 @@ def test_S8_3_another_object_in_the_very_version_of_a_known_one_tells_of_a_resto
     world.start()
     world.pass_time(300)
     assert copy(world)["metadata"]["uid"] == uid
-    assert held(world) == [("Restored", 1)]
+    assert holds(world) == [("Restored", 1)]
 
 
 def test_S8_2_a_server_that_forgot_the_way_and_shows_what_is_known_was_not_restored(world: World) -> None:
@@ -86,4 +81,4 @@ def test_S8_2_a_server_that_forgot_the_way_and_shows_what_is_known_was_not_resto
     world.cloud.delete("b")
     world.settle()
     assert set(world.robot.objects()) == {"a"}
-    assert held(world) == []
+    assert holds(world) == []

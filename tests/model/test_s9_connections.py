@@ -6,18 +6,11 @@ import math
 import pytest
 
 from tests.model.answers import EXPIRED, INTERNAL_ERROR, UNAVAILABLE, too_many
-from tests.model.journal import Request
-from tests.model.scene import changes, copy, original, scene, synced
+from tests.model.scene import changes, copy, full_lists, original, scene, synced
 from tests.model.weather import Fate
 from tests.model.world import World
 
 SIDES = pytest.mark.parametrize("side", ["cloud", "robot"])
-
-
-def full_lists(world: World, side: str, since: float, *, kind: str = "goals") -> list[Request]:
-    """The lists of a kind; one of at most one object only asks for the revision."""
-    found = world.journal.asked(side, verb="list", kind=kind, since=since)
-    return [request for request in found if request.query.get("limit") != "1"]
 
 
 def travels(world: World, number: int, *, kind: str = "goals", seconds: float = 5.0) -> None:
@@ -46,6 +39,7 @@ def test_S9_1_while_a_side_is_down_one_question_at_a_time_is_asked_for_all_kinds
         assert all(later.sent - first.sent <= 10.0 for first, later in itertools.pairwise(asked))
 
 
+@pytest.mark.fault_14
 @SIDES
 def test_S9_1_storage_that_is_initialized_is_waited_for_and_takes_nothing_away(side: str) -> None:
     with synced() as world:

@@ -8,14 +8,6 @@ from crsyncer.core.model import Json
 from tests.model.api_server import Address, ApiServer, selected, within
 from tests.model.storage import Change
 
-EXPIRED = {
-    "kind": "Status",
-    "status": "Failure",
-    "code": 410,
-    "reason": "Expired",
-    "message": "too old resource version",
-}
-
 
 @dataclass(slots=True)
 class Watch:
@@ -84,5 +76,12 @@ def _line(kind: str, obj: Json) -> bytes:
     return json.dumps({"type": kind, "object": obj}).encode()
 
 
-GONE = _line("ERROR", EXPIRED)
-"""How a watch that begins too long ago ends, inside a 200."""
+def too_old(server: ApiServer, address: Address, query: Mapping[str, str]) -> Json:
+    """What a watch that begins too long ago is answered; it names the oldest version that is remembered (measured)."""
+    message = f"too old resource version: {query.get('resourceVersion') or 0} ({server.oldest(address.kind)})"
+    return {"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": message}
+
+
+def gone(status: Json) -> bytes:
+    """How a watch ends with this answer, inside a 200."""
+    return _line("ERROR", status)

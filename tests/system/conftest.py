@@ -13,10 +13,8 @@ from crsyncer.sandbox.resource import Resource
 from tests.api import Api
 from tests.link.link import Link
 from tests.system.bed import ROBOT, Bed, SideBed, crd
-from tests.system.kinds import account, account_name, forbid_discovery, rules
 
 MakeBed = Callable[..., Awaitable[Bed]]
-MakeLooker = Callable[[str], Awaitable[Bed]]
 
 
 @pytest.fixture
@@ -82,20 +80,3 @@ async def make_bed(
 async def bed(make_bed: MakeBed) -> Bed:
     """The usual bed: an unfiltered, namespaced kind with the status subresource, spec from the cloud, agent running."""
     return await make_bed()
-
-
-@pytest.fixture
-def make_looker(make_bed: MakeBed, cloud_api: Api, group: str) -> MakeLooker:
-    """Make a bed whose agent may see so much of the cloud: `RIGHTS`."""
-
-    async def make(rights: str) -> Bed:
-        if rights == "everything":
-            return await make_bed()
-        token = await account(cloud_api, account_name(group), rules(group, "patch"))
-        bed = await make_bed(cloud_token=token, start=False)
-        if rights == "no discovery":
-            forbid_discovery(bed)
-        await bed.start()
-        return bed
-
-    return make

@@ -5,7 +5,6 @@ import secrets
 from dataclasses import replace
 from typing import Any
 
-from crsyncer.core import calls
 from crsyncer.sandbox.resource import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CRD, Resource
 from tests.api import Api
 from tests.link.link import Link
@@ -119,9 +118,3 @@ def rules(group: str, *status_verbs: str) -> list[dict[str, Any]]:
         {"apiGroups": [group], "resources": ["goals", "tasks"], "verbs": ["list", "watch"]},
         {"apiGroups": [group], "resources": ["goals/status", "tasks/status"], "verbs": list(status_verbs)},
     ]
-
-
-def forbid_discovery(bed: Bed) -> None:
-    """Neither discovery nor the CRD tell of the kind in the cloud."""
-    for path in (rf"^/apis/{bed.group}(/v1)?$", f"^{calls.CRDS}/"):
-        bed.cloud.link.inject(path, status=403, body={"kind": "Status", "code": 403})

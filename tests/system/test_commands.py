@@ -4,11 +4,9 @@ import asyncio
 import time
 from typing import Any
 
-import pytest
-
 from crsyncer.core.text import unix
 from tests.system.asked import full_list
-from tests.system.bed import LABEL, ROBOT, Bed, SideBed, eventually
+from tests.system.bed import Bed, SideBed, eventually
 from tests.system.commands import ask, one_hold, run, until_held
 from tests.system.conftest import MakeBed
 
@@ -118,20 +116,6 @@ async def test_S5_5_a_human_holds_back_the_deletions_of_a_kind_and_lets_them_go(
     await bed.robot.gone("c")
 
 
-@pytest.mark.nightly("to be shown by the model")
-async def test_S5_5_who_releases_by_hand_leaves_the_rest_to_the_brake(bed: Bed):
-    names = [f"g{number:02}" for number in range(8)]
-    await copied(bed, *names)
-    await run(bed, "holds", "add", bed.resource)
-    bed.cloud.link.inject("/goals", status=500, when=full_list)
-    await asyncio.gather(*(bed.cloud.delete(name) for name in names))
-    await until_held(bed, 8)
-    await run(bed, "holds", "release", (await one_hold(bed))["id"], "--yes")
-    status = await bed.agent.until(lambda status: "MassDeletion" in [hold["reason"] for hold in status["holds"]])
-    assert [hold["reason"] for hold in status["holds"]] == ["MassDeletion"]
-    assert await bed.robot.names()
-
-
 async def test_S8_3_another_cluster_is_accepted_by_hand_and_still_deletes_nothing_by_itself(bed: Bed):
     await copied(bed, "a", "b")
     metadata = {"name": "kube-system", "uid": "11111111-2222-3333-4444-555555555555", "resourceVersion": "5"}
@@ -163,20 +147,6 @@ async def test_S8_3_another_cluster_is_accepted_by_hand_and_still_deletes_nothin
     await run(bed, "holds", "release", restored["id"], "--yes")
     await bed.robot.gone("a")
     await bed.robot.shows("b", spec={"x": 2})
-
-
-@pytest.mark.nightly("to be shown by the model")
-async def test_S5_3_a_taken_name_is_shown_and_cannot_be_released(make_bed: MakeBed):
-    bed = await make_bed(filtered="true")
-    await bed.robot.create("a", spec={"x": 7})
-    await bed.cloud.create("a", spec={"x": 1}, labels={LABEL: ROBOT})
-    hold = await one_hold(bed)
-    assert (hold["reason"], hold["names"]) == ("NameTaken", ["default/a"])
-    assert "default/a" in await run(bed, "holds", "list")
-    assert "cannot be released" in await run(bed, "holds", "release", hold["id"], code=1)
-    explained = await ask(bed, "explain", bed.resource, "a")
-    assert (explained["state"], explained["holds"][0]["id"]) == ("held", hold["id"])
-    assert (await bed.robot.get("a"))["spec"] == {"x": 7}
 
 
 # The outbox
@@ -242,25 +212,6 @@ async def test_S10_a_dead_letter_is_listed_tried_again_and_given_up(make_bed: Ma
     assert await run(bed, "pending", "retry", bed.resource) == "there are no dead letters\n"
 
 
-@pytest.mark.nightly("to be shown by the model")
-async def test_S3_6_a_refused_copy_is_a_dead_letter_that_can_be_tried_again_but_not_dropped(bed: Bed):
-    refusal = {"kind": "Status", "code": 422, "message": "x is too large", "details": {"causes": [{"field": "x"}]}}
-    bed.robot.link.inject("/goals", method="POST", status=422, body=refusal)
-    await bed.cloud.create("a", spec={"x": 1})
-    await bed.agent.until(lambda status: status["outbox"]["deadLetters"] == 1)
-    (row,) = (await ask(bed, "pending", "list"))["pending"]
-    assert (row["what"], row["to"], row["error"]) == ("content", "robot", "x is too large")
-    explained = await ask(bed, "explain", bed.resource, "a")
-    assert (explained["state"], explained["objects"]["robot"]) == ("refused", {"state": "absent"})
-    assert explained["pending"][0]["nextTry"] is not None
-    assert "x is too large" in await run(bed, "explain", bed.resource, "a")
-    assert "only a status can be dropped" in await run(bed, "pending", "drop", bed.resource, "a", "--yes", code=1)
-    bed.robot.link.heal()
-    await run(bed, "pending", "retry", bed.resource, "a")
-    await bed.robot.shows("a", spec={"x": 1})
-    await bed.agent.until(lambda status: status["health"] == "healthy")
-
-
 # Resync
 
 
@@ -281,16 +232,6 @@ async def test_S4_8_a_resync_lists_both_sides_and_makes_the_robots_status_win_ag
     assert (kind["resource"], kind["state"], kind["left"]) == (bed.resource, "done", 0)
     await bed.cloud.patch("b", {"spec": {"x": 2}})
     await bed.robot.shows("b", spec={"x": 2})
-
-
-@pytest.mark.nightly("to be shown by the model")
-async def test_a_resync_without_a_side_says_so(bed: Bed):
-    await copied(bed, "a")
-    bed.cloud.link.cut()
-    await bed.until_side("cloud", "offline")
-    assert "the cloud is offline" in await run(bed, "resync", code=1)
-    assert "is not synced" in await run(bed, "resync", "maps.lab.example.com", code=1)
-    assert await bed.robot.names() == {"a"}
 
 
 # Explain
@@ -322,16 +263,6 @@ async def test_explain_says_that_both_sides_agree_and_where_they_do_not(bed: Bed
     text = await run(bed, "explain", bed.resource, "default/a")
     assert "spec.x: cloud 2, robot 1" in text
     assert "the robot is offline" in text
-
-
-@pytest.mark.nightly("to be shown by the model")
-async def test_S2_2_explain_says_why_an_unlabelled_object_is_not_synced(make_bed: MakeBed):
-    bed = await make_bed(filtered="true")
-    await bed.cloud.create("a", spec={"x": 1})
-    explained = await ask(bed, "explain", bed.resource, "a")
-    assert explained["state"] == "not-synced"
-    assert f"{LABEL}={ROBOT}" in explained["summary"]
-    assert "S2.2" in [step["rule"] for step in explained["steps"]]
 
 
 async def test_S1_2_explain_says_which_kinds_are_synced_and_which_are_misconfigured(make_bed: MakeBed):

@@ -7,11 +7,7 @@ from typing import Any
 
 from crsyncer.sandbox.resource import CRD
 from tests.system.bed import Bed, crd
-from tests.system.roles import roles
 from tests.system.state_dir import quiet
-
-RIGHTS = ("everything", "list and watch", "no discovery")
-"""How much of the cloud an agent may see. An account that may list and watch knows of discovery, as everybody."""
 
 
 @contextlib.asynccontextmanager
@@ -28,11 +24,10 @@ async def out_of_sight(bed: Bed, how: str) -> AsyncIterator[None]:
         bed.cloud.link.restore()
 
 
-async def delete_crd(bed: Bed, source: str = "cloud") -> None:
-    """Delete the kind upstream, and wait until its objects and it are gone."""
-    up, _ = roles(bed, source)
-    await up.api.delete(CRD.object(bed.resource))
-    await up.api.until_gone(CRD.object(bed.resource))
+async def delete_crd(bed: Bed) -> None:
+    """Delete the kind in the cloud, and wait until its objects and it are gone."""
+    await bed.cloud.api.delete(CRD.object(bed.resource))
+    await bed.cloud.api.until_gone(CRD.object(bed.resource))
 
 
 async def all_held(bed: Bed, count: int, *, state: str = "kind-missing", seconds: float = 60.0) -> dict[str, Any]:

@@ -1,0 +1,161 @@
+"""Deliberate defects in what S5 promises: deletions and holds; noticed by tests named after the rules."""
+
+from crsyncer.console.control import ControlCommands
+from crsyncer.core import calls, decide, kind_served, watch
+from crsyncer.engine.deletion_check import DeletionCheck
+from crsyncer.engine.deletion_holds import DeletionHolds
+from crsyncer.engine.kind import Kind
+from crsyncer.engine.missing_kind import MissingKind
+from crsyncer.engine.served_check import ServedCheck
+from tests.model.mutant import Mutant
+
+MUTANTS = (
+    Mutant(
+        "that a kind is missing is found out anew after a restart",
+        DeletionHolds.__init__,
+        "known = store.get_meta(self._name) or {}",
+        "known = {}",
+        noticed_by="S5_5a_a_kind_that_is_deleted_is",
+    ),
+    Mutant(
+        "a kind that loses the verb create is alive",
+        kind_served.served_in_discovery,
+        'same and "create" in (resource.get("verbs") or [])',
+        "same",
+        noticed_by="S5_5a_a_kind_that_is_only",
+    ),
+    Mutant(
+        "what is released of a missing kind is still there, as far as is known",
+        DeletionHolds.release,
+        "vanished = self.vanished and reason is KIND_MISSING.reason",
+        "vanished = False",
+        noticed_by="S5_5a_what_is_held",
+    ),
+    Mutant(
+        "nobody is at stake when a kind is missing",
+        MissingKind._at_stake,
+        "view.stamp is not None and gone.content is not None",
+        "False",
+        noticed_by="S5_5a_a_kind_deleted_on_the_robot",
+    ),
+    Mutant(
+        "who may not read a CRD asks for it for every batch",
+        ServedCheck._ask_crd,
+        "self._readable = alive is not None",
+        "self._readable = True",
+        noticed_by="S5_5b_where_crds",
+    ),
+    Mutant("a CRD is read whole", calls.crd, "accept=PARTIAL", "accept=JSON", noticed_by="S5_5a_whether"),
+    Mutant(
+        "a deletion that discovery does not vouch for is an ordinary one",
+        DeletionCheck._verify,
+        "alive is not Served.YES or is_mass(size, copies)",
+        "is_mass(size, copies)",
+        noticed_by="S5_5a_where_discovery_is_forbidden_one",
+    ),
+    Mutant(
+        "the second look is at once",
+        DeletionCheck._look_again,
+        "await asyncio.sleep(_SECOND_LOOK_SECONDS)",
+        "pass",
+        noticed_by="S5_5a_where_discovery_is_forbidden_the_last",
+    ),
+    Mutant(
+        "a link that is cut is a refusal to list",
+        DeletionCheck._look_again,
+        "await self._connection.while_up(self._connection.wait_probed(since=asyncio.get_running_loop().time()))",
+        "pass",
+        noticed_by="S5_5b_a_mass_deletion_whose",
+    ),
+    Mutant(
+        "what cannot be listed is gone",
+        DeletionCheck._look_again,
+        "return self._hold(batch, MASS_DELETION)",
+        "return self._let_pass(batch)",
+        noticed_by="S5_5b_a_mass_deletion_that_nobody",
+    ),
+    Mutant(
+        "what is held is found out anew after a restart",
+        DeletionHolds.__init__,
+        "if hold is not None:",
+        "if False:",
+        noticed_by="S5_5b_what_is_held",
+    ),
+    Mutant(
+        "what comes back stays held",
+        DeletionHolds.unhold,
+        "reason is not kept and not",
+        "False and not",
+        noticed_by="S5_5b_objects_that",
+    ),
+    Mutant(
+        "a release is forgotten by a restart, or without the cloud",
+        DeletionHolds.release,
+        'held="", checked=True',
+        'held="", checked=False',
+        noticed_by="S5_5b_what_is_released",
+    ),
+    Mutant(
+        "what upstream deletes is there until it is gone",
+        Kind._present,
+        "view is not None and not view.terminating",
+        "view is not None",
+        noticed_by="S5_5b_a_mass_of",
+    ),
+    Mutant(
+        "who releases by hand releases everything",
+        DeletionHolds.release,
+        "if reason is HoldReason.MANUAL:",
+        "if False:",
+        noticed_by="S5_5_who",
+    ),
+    Mutant(
+        "any 200 is a list",
+        watch.listed_at,
+        'return version if "items" in body and isinstance(version, str) else ""',
+        'return str(version or "1")',
+        noticed_by="S5_a_200",
+    ),
+    Mutant(
+        "a copy is made again before its last status has gone up",
+        decide._before_create,
+        "if reachable and first and not pending.dead:",
+        "if False:",
+        noticed_by="S5_2_the_last",
+    ),
+    Mutant(
+        "a status that still waits is no seed",
+        decide._owed_status,
+        "waiting = pending is not None and",
+        "waiting = False and",
+        noticed_by="S5_2_S4_4",
+    ),
+    Mutant(
+        "an orphan that is to be kept is deleted",
+        decide.may_delete,
+        "or not policy.keep_orphans",
+        "or True",
+        noticed_by="S5_3_orphans",
+    ),
+    Mutant(
+        "a copy is an orphan like any other",
+        decide.may_delete,
+        "downstream.stamp is not None or not policy.keep_orphans",
+        "not policy.keep_orphans",
+        noticed_by="S5_3_orphans",
+    ),
+    Mutant(
+        "a taken name can be released",
+        ControlCommands._release,
+        "if group.reason not in DELETION_HOLDS:",
+        "if False:",
+        noticed_by="S5_3_a_taken",
+    ),
+    Mutant(
+        "a copy that downstream refuses can be dropped",
+        ControlCommands._drop,
+        "if row is None and key in kind.reconciler.outcomes.refused:",
+        "if False:",
+        noticed_by="S3_6_a_refused_copy_can",
+    ),
+)

@@ -1,0 +1,64 @@
+"""What operators order, on virtual time: what is said of an object, and what cannot be done."""
+
+import pytest
+
+from crsyncer.errors import SyncError
+from tests.model.answers import invalid
+from tests.model.scene import copy, scene
+from tests.model.world import World
+from tests.system.bed import LABEL, ROBOT
+
+
+def test_S5_3_a_taken_name_is_shown_and_cannot_be_released() -> None:
+    with scene(goals={"filtered": "true"}) as world:
+        world.robot.create("a", spec={"x": 7})
+        world.cloud.create("a", spec={"x": 1}, labels={LABEL: ROBOT})
+        world.start()
+        world.pass_time(60)
+        (hold,) = world.status()["holds"]
+        assert (hold["reason"], hold["names"]) == ("NameTaken", ["default/a"])
+        with pytest.raises(SyncError, match="cannot be released"):
+            world.order("release", id=hold["id"])
+        explained = world.order("explain", resource="goals", name="a")
+        assert (explained["state"], explained["holds"][0]["id"]) == ("held", hold["id"])
+        assert copy(world)["spec"] == {"x": 7}
+
+
+def test_S3_6_a_refused_copy_can_be_tried_again_but_not_dropped(world: World) -> None:
+    world.inject("robot", invalid(), verb="create", part="/goals", times=1_000_000)
+    world.cloud.create("b", spec={"x": 1})
+    world.settle()
+    (row,) = world.order("pending")["pending"]
+    assert (row["what"], row["to"], row["name"]) == ("content", "robot", "b")
+    explained = world.order("explain", resource="goals", name="b")
+    assert (explained["state"], explained["objects"]["robot"]) == ("refused", {"state": "absent"})
+    assert explained["pending"][0]["nextTry"] is not None
+    with pytest.raises(SyncError, match="nothing to be dropped"):
+        world.order("drop", resource="goals", name="b", confirmed=True)
+    world.mend("robot")
+    world.order("retry", resource="goals", name="b")
+    world.pass_time(2)
+    assert (copy(world, "b")["spec"], world.status()["health"]) == ({"x": 1}, "healthy")
+
+
+def test_S2_2_explain_gives_the_reason_why_an_unlabelled_object_is_not_synced() -> None:
+    with scene(goals={"filtered": "true"}) as world:
+        world.cloud.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        explained = world.order("explain", resource="goals", name="a")
+        assert explained["state"] == "not-synced"
+        assert f"{LABEL}={ROBOT}" in explained["summary"]
+        assert "S2.2" in [step["rule"] for step in explained["steps"]]
+
+
+def test_a_resync_without_a_side_says_so(world: World) -> None:
+    world.cut("cloud")
+    world.pass_time(30)
+    begun = world.order("resync")
+    world.pass_time(1)
+    (kind,) = world.order("progress", resync=begun["resync"])["kinds"]
+    assert (kind["state"], "the cloud is offline" in kind["message"]) == ("failed", True)
+    with pytest.raises(SyncError, match="is not synced"):
+        world.order("resync", resource="maps.lab.example.com")
+    assert set(world.robot.objects()) == {"a"}

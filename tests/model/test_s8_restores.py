@@ -1,0 +1,245 @@
+"""S8.3 and S8.4 on virtual time: what is done when a cluster went back in time, to the last request."""
+
+import pytest
+
+from tests.model.scene import (
+    SOURCES,
+    changes,
+    copy,
+    full_lists,
+    holds,
+    original,
+    refuse_lists,
+    restart,
+    roles,
+    scene,
+    synced,
+)
+from tests.model.weather import Fate
+from tests.model.world import World
+
+
+@pytest.mark.fault_19
+@pytest.mark.parametrize("overtaken_by", [-1, 40])
+@pytest.mark.parametrize("running", [True, False], ids=["running", "stopped"])
+def test_S8_3_a_restored_cloud_gets_lost_statuses_again_within_90_s_and_costs_no_copy(
+    running: bool, overtaken_by: int
+) -> None:
+    with scene() as world:
+        world.start()
+        for name in "abd":
+            world.cloud.create(name, spec={"x": 1})
+        world.settle()
+        world.robot.set_status("a", {"phase": "RUNNING"})
+        world.settle()
+        backup = world.cloud.snapshot()
+        world.cloud.create("later", spec={"x": 1})
+        for number in range(2, 50):
+            world.cloud.set("b", spec={"x": number})
+        for name in "ab":
+            world.robot.set_status(name, {"phase": "DONE"})
+        world.cloud.delete("d")
+        world.settle()
+        if not running:
+            world.stop()
+        world.cloud.restore(backup, overtaken_by=overtaken_by)
+        if not running:
+            world.start()
+        world.pass_time(90)
+        assert [original(world, name)["status"] for name in "ab"] == [{"phase": "DONE"}] * 2
+        assert (copy(world, "b")["spec"], set(world.robot.objects())) == ({"x": 1}, {"a", "b", "d", "later"})
+        assert holds(world) == [("Restored", 1)]
+        before = world.status()["holds"][0]["id"]
+        restart(world, kill=True)
+        assert (holds(world), world.status()["holds"][0]["id"]) == ([("Restored", 1)], before)
+        # Another object: its copy would be replaced, so that is held too. What is new is copied.
+        world.cloud.create("later", spec={"x": 3})
+        world.cloud.create("new", spec={"x": 1})
+        world.pass_time(60)
+        assert (copy(world, "later")["spec"], "new" in world.robot.objects()) == ({"x": 1}, True)
+
+
+@pytest.mark.parametrize("running", [True, False], ids=["running", "stopped"])
+def test_S8_3_a_restored_cloud_gets_the_robots_own_objects_again(running: bool) -> None:
+    """There the cloud is downstream: it holds nothing back, and copies are made again."""
+    with World(kinds={"goals": {"source": "robot"}}) as world:
+        world.start()
+        for name in ("a", "b", "dropped"):
+            world.robot.create(name, spec={"x": 1})
+        world.settle()
+        world.cloud.set_status("a", {"phase": "RUNNING"})
+        world.settle()
+        backup = world.cloud.snapshot()
+        world.robot.set("a", spec={"x": 2})
+        world.robot.create("made", spec={"x": 1})
+        world.robot.delete("dropped")
+        world.settle()
+        for name in ("made", "b"):
+            world.cloud.set_status(name, {"phase": "DONE"})
+        world.settle()
+        if not running:
+            world.stop()
+        world.cloud.restore(backup)
+        if not running:
+            world.start()
+        world.pass_time(120)
+        found = world.cloud.objects()
+        assert set(found) == {"a", "b", "made"}
+        assert (found["a"]["spec"], found["a"]["status"]) == ({"x": 2}, {"phase": "RUNNING"})
+        assert (found["made"]["spec"], found["made"]["status"]) == ({"x": 1}, {"phase": "DONE"})
+        # The copy that had no status at the time of the backup takes none away.
+        assert world.robot.objects()["b"]["status"] == {"phase": "DONE"}
+        assert (holds(world), world.status()["health"]) == ([], "healthy")
+
+
+def test_S8_3_a_restore_that_cost_no_copy_leaves_no_hold_behind(world: World) -> None:
+    world.cloud.create("b", spec={"x": 1})
+    world.settle()
+    backup = world.cloud.snapshot()
+    for number in range(2, 32):
+        world.cloud.set("a", spec={"x": number})
+    world.settle()
+    world.cloud.restore(backup)
+    world.pass_time(120)
+    assert (copy(world)["spec"], holds(world)) == ({"x": 1}, [])
+    world.cloud.delete("b")
+    world.settle()
+    assert (set(world.robot.objects()), world.status()["health"]) == ({"a"}, "healthy")
+
+
+@pytest.mark.parametrize("kill", [False, True], ids=["running", "killed"])
+def test_S8_3_a_hold_ends_when_nothing_is_left_to_hold(world: World, kill: bool) -> None:
+    world.cloud.create("b", spec={"x": 1})
+    world.settle()
+    backup = world.cloud.snapshot()
+    for name in ("lost", "too"):
+        world.cloud.create(name, spec={"x": 1})
+    world.settle()
+    world.cloud.restore(backup)
+    world.pass_time(120)
+    assert holds(world) == [("Restored", 2)]
+    if kill:
+        restart(world, kill=True)
+        assert holds(world) == [("Restored", 2)]
+    world.robot.delete("lost")  # somebody decides one by one
+    world.settle()
+    assert holds(world) == [("Restored", 1)]
+    world.cloud.delete("b")  # meanwhile every deletion waits (S5.5c)
+    world.settle()
+    assert holds(world) == [("Restored", 2)]
+    assert world.journal.asked(verb="delete", kind="goals") == []
+    for name in ("too", "b"):
+        world.robot.delete(name)
+        world.settle()
+    assert holds(world) == []
+    world.cloud.delete("a")
+    world.settle()
+    assert (world.robot.objects(), world.status()["health"]) == ({}, "healthy")
+
+
+def test_S8_3_a_crash_before_a_restored_cloud_was_listed_makes_nothing_look_newer_than_it() -> None:
+    for seed in range(12):
+        with synced(seed) as world:
+            backup = world.cloud.snapshot()
+            world.cloud.create("later", spec={"x": 1})
+            for number in (2, 3, 4):
+                world.cloud.set("a", spec={"x": number})
+            world.settle()
+            world.stop()
+            world.cloud.restore(backup)
+            refuse_lists(world, Fate.LOST)
+            world.start()
+            world.pass_time(seed)
+            world.crash()
+            world.mend("cloud")
+            world.start()
+            world.pass_time(120)
+            assert (copy(world)["spec"], holds(world)) == ({"x": 1}, [("Restored", 1)]), seed
+            assert set(world.robot.objects()) == {"a", "later"}
+
+
+@pytest.mark.fault_04
+@pytest.mark.parametrize("passed", [True, False], ids=["passed", "behind"])
+def test_S8_4_what_the_robots_cluster_lost_is_applied_again(passed: bool) -> None:
+    """Behind: its revision tells. Passed: only the boot does, for by now the revision is beyond what was known."""
+    with World() as world:
+        world.start()
+        for name in ("a", "b", "c", "d", "quiet"):
+            world.cloud.create(name, spec={"x": 1})
+        world.settle()
+        for name in "abcd":
+            world.robot.set_status(name, {"phase": "RUNNING"})
+        world.settle()
+        backup = world.robot.snapshot()
+        world.cloud.set("a", spec={"x": 2})
+        world.cloud.delete("b")
+        world.cloud.create("later", spec={"x": 1})
+        world.settle()
+        for name in ("c", "later", "quiet"):
+            world.robot.set_status(name, {"phase": "DONE"})
+        world.settle()
+        world.stop()
+        world.robot.restore(backup, overtaken_by=40 if passed else -1)
+        world.boots += 1
+        world.start()
+        world.pass_time(120)
+        assert set(world.robot.objects()) == set(world.cloud.objects()) == {"a", "c", "d", "quiet", "later"}
+        assert copy(world)["spec"] == {"x": 2}
+        # A copy that is made again goes on where it was, and that another has no status yet blanks nothing.
+        assert copy(world, "later")["status"] == {"phase": "DONE"}
+        assert original(world, "quiet")["status"] == {"phase": "DONE"}
+        assert original(world, "c")["status"] == {"phase": "RUNNING"}, "its controller goes on from there"
+        assert (holds(world), world.status()["health"]) == ([], "healthy")
+
+
+def test_S8_2_S8_4_a_restored_robot_that_has_overtaken_the_cursor_is_noticed_without_a_boot(world: World) -> None:
+    for name in ("b", "c", "gone"):
+        world.cloud.create(name, spec={"x": 1})
+    world.settle()
+    backup = world.robot.snapshot()
+    for number in range(2, 52):
+        world.cloud.set("b", spec={"x": number})
+    world.cloud.create("later", spec={"x": 1})
+    world.cloud.delete("gone")
+    world.settle()
+    world.cut("robot")
+    world.pass_time(5)
+    world.robot.restore(backup, overtaken_by=40)
+    world.robot.set("c", spec={"x": 7})
+    world.robot.set_status("c", {"phase": "MEANWHILE"})
+    world.mend("robot")
+    world.pass_time(120)
+    assert original(world, "c")["status"] == {"phase": "MEANWHILE"}
+    assert {name: each["spec"]["x"] for name, each in world.robot.objects().items()} == {
+        "a": 1,
+        "b": 51,
+        "c": 1,
+        "later": 1,
+    }
+    assert holds(world) == []
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_S8_4_an_ordinary_boot_lists_the_robot_and_changes_nothing_and_holds_no_deletion(source: str) -> None:
+    with scene(goals={"source": source}) as world:
+        up, down = roles(world, source)
+        world.start()
+        for name in "ab":
+            up.create(name, spec={"x": 1})
+        world.settle()
+        for name in "ab":
+            down.set_status(name, {"phase": "RUNNING"})
+        world.settle()
+        world.stop()
+        since, before = world.clock.now, changes(world)
+        world.boots += 1
+        world.start()
+        world.settle()
+        assert changes(world) == before
+        assert [len(full_lists(world, side, since)) for side in ("cloud", "robot")] == [0, 1]
+        world.stop()
+        up.delete("a")
+        world.boots += 1
+        world.start()
+        world.settle()
+        assert (set(down.objects()), holds(world)) == ({"b"}, [])
