@@ -207,6 +207,8 @@ class Connection:
                 continue
             if self._weather.cut or watch.epoch != self._api.storage.epoch:
                 raise Unsure("the watch was cut")
+            if self._weather.closes:
+                return
             for happened, told in list(watch.lines()):
                 line = told
                 if self._weather.ends > 0:

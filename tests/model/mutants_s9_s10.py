@@ -1,9 +1,13 @@
 """Deliberate defects in what S9 and S10 promise: connections and answers; noticed by tests named after the rules."""
 
 from crsyncer.core import answers
+from crsyncer.core.queue import WorkQueue
 from crsyncer.engine import writer
 from crsyncer.engine.outcomes import Outcomes
 from crsyncer.engine.writer import Writer
+from crsyncer.runtime.collection_state import CollectionState
+from crsyncer.runtime.connection import Connection
+from crsyncer.runtime.paged_list import PagedList
 from tests.model.mutant import Mutant
 
 MUTANTS = (
@@ -34,5 +38,47 @@ MUTANTS = (
         "shown(reply.body)",
         "pass",
         noticed_by="S10_a_copy",
+    ),
+    Mutant(
+        "a relist fetches everything",
+        CollectionState.comparable,
+        "self.count() if self._comparable else 0",
+        "0",
+        noticed_by="S9_4_a_relist_asks",
+    ),
+    Mutant(
+        "whole objects are not what was asked for",
+        PagedList._by_digest,
+        "if whole:",
+        "if False:",
+        noticed_by="S9_4_a_gateway",
+    ),
+    Mutant(
+        "a probe knows no patience",
+        Connection._ask,
+        "max(self._patience, granted(reply.retry_after) if self._answered else 0.0)",
+        "0.0",
+        noticed_by="S9_1_a_probe",
+    ),
+    Mutant(
+        "whoever asks for patience is down",
+        Connection._try,
+        "if self.up.is_set() and (busy or slow):",
+        "if False:",
+        noticed_by="S9_1_a_side",
+    ),
+    Mutant(
+        "the first that came is always the next",
+        WorkQueue.pop,
+        "reversed(equals) if newest and len(equals) > _MANY else iter(equals)",
+        "iter(equals)",
+        noticed_by="S9_5_a_change",
+    ),
+    Mutant(
+        "a kind waits for all that came before it",
+        WorkQueue.pop,
+        "(min(keys), self._turns.get(lane, _NEVER), lane)",
+        "(min(keys), (0, False), lane)",
+        noticed_by="S9_5_a_change",
     ),
 )

@@ -134,3 +134,15 @@ def refuse_lists(world: World, fate: Fate | Reply = INTERNAL_ERROR) -> Rule:
     rule = Rule(matches, fate, math.inf)
     world.weather[Side.CLOUD].rules.append(rule)
     return rule
+
+
+def travels(world: World, number: int, *, kind: str = "goals", seconds: float = 5.0) -> None:
+    """A spec and a status of b reach the other side in so many seconds."""
+    if world.cloud.get("b", kind=kind) is None:
+        world.cloud.create("b", kind=kind, spec={"x": 0})
+        world.pass_time(seconds)
+    world.cloud.set("b", kind=kind, spec={"x": number})
+    world.robot.set_status("b", {"n": number}, kind=kind)
+    world.pass_time(seconds)
+    assert world.robot.objects(kind)["b"]["spec"] == {"x": number}
+    assert world.cloud.objects(kind)["b"]["status"] == {"n": number}

@@ -33,7 +33,7 @@ def test_S3_6_a_refused_copy_can_be_tried_again_but_not_dropped(world: World) ->
     explained = world.order("explain", resource="goals", name="b")
     assert (explained["state"], explained["objects"]["robot"]) == ("refused", {"state": "absent"})
     assert explained["pending"][0]["nextTry"] is not None
-    with pytest.raises(SyncError, match="nothing to be dropped"):
+    with pytest.raises(SyncError, match="only a status can be dropped"):
         world.order("drop", resource="goals", name="b", confirmed=True)
     world.mend("robot")
     world.order("retry", resource="goals", name="b")

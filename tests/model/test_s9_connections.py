@@ -6,23 +6,10 @@ import math
 import pytest
 
 from tests.model.answers import EXPIRED, INTERNAL_ERROR, UNAVAILABLE, too_many
-from tests.model.scene import changes, copy, full_lists, original, scene, synced
+from tests.model.scene import changes, copy, full_lists, original, scene, synced, travels
 from tests.model.weather import Fate
-from tests.model.world import World
 
 SIDES = pytest.mark.parametrize("side", ["cloud", "robot"])
-
-
-def travels(world: World, number: int, *, kind: str = "goals", seconds: float = 5.0) -> None:
-    """A spec and a status of b reach the other side in so many seconds."""
-    if world.cloud.get("b", kind=kind) is None:
-        world.cloud.create("b", kind=kind, spec={"x": 0})
-        world.pass_time(seconds)
-    world.cloud.set("b", kind=kind, spec={"x": number})
-    world.robot.set_status("b", {"n": number}, kind=kind)
-    world.pass_time(seconds)
-    assert world.robot.objects(kind)["b"]["spec"] == {"x": number}
-    assert world.cloud.objects(kind)["b"]["status"] == {"n": number}
 
 
 @SIDES

@@ -59,6 +59,8 @@ class Weather:
     """How many of the next watch events are delivered twice."""
     ends: int = 0
     """How many of the next watch events come after a clean end of the watch instead."""
+    closes: bool = False
+    """Watches end cleanly as soon as they have begun."""
     garbage: int = 0
     """How many of the next watch events come as something that is no JSON."""
     gone_as_status: bool = False
@@ -87,7 +89,7 @@ class Weather:
 
     def clear(self) -> None:
         """Fine weather from now on."""
-        self.cut = self.silent = self.gone_as_status = False
+        self.cut = self.silent = self.gone_as_status = self.closes = False
         self.lag, self.closing = 0.0, 0.0
         self.repeats, self.ends, self.garbage = 0, 0, 0
         self.bytes_per_second = None

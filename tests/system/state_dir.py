@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from crsyncer.adapters.store.offline import OfflineState, read_offline
-from crsyncer.core.model import Key
 from crsyncer.errors import StoreError
 from tests.system.asked import lists
 from tests.system.bed import Bed, eventually, writes
@@ -28,20 +27,6 @@ async def quiet(bed: Bed) -> None:
         return _tells_all(written, await bed.agent.ask())
 
     await eventually(check, what="the store is at rest")
-
-
-async def passed(bed: Bed, *names: str) -> None:
-    """Wait until it is on disk that upstream has deleted these objects, and that nothing is to be said against that."""
-    keys = [Key("default", name) for name in names]
-
-    def read(directory: Path) -> bool:
-        tombstones = read_offline(directory).kinds[bed.resource].tombstones
-        return all(key in tombstones and tombstones[key].checked for key in keys)
-
-    async def check() -> bool:
-        return bool(_copy(bed, read))
-
-    await eventually(check, what=f"the deletion of {names} is recorded, and may be carried out")
 
 
 def _copy(bed: Bed, read: Callable[[Path], T]) -> T | None:

@@ -32,7 +32,6 @@ async def copied(bed: Bed, *names: str, **fields: Any) -> None:
     await bed.settled()
 
 
-@pytest.mark.nightly("to be shown by the model")
 async def test_what_is_in_sync_does_not_differ_whatever_the_servers_made_of_it(bed: Bed):
     await copied(bed, "a", "b", spec={"x": 1.0, "big": 2**53 + 1}, labels={"l": "1"}, annotations={"note": "ü\x1b[2J"})
     await bed.robot.set_status("a", {"phase": "RUNNING"})
@@ -80,21 +79,6 @@ async def test_what_differs_is_a_unified_diff_of_what_crsyncer_is_responsible_fo
     assert manifest["kind"] == bed.cloud.resource.kind
 
 
-@pytest.mark.nightly("to be shown by the model")
-async def test_a_kind_from_the_robot_is_shown_the_same_way_round(make_bed: MakeBed):
-    bed = await make_bed(source="robot")
-    await bed.robot.create("a", spec={"x": 1})
-    await bed.cloud.shows("a", spec={"x": 1})
-    await bed.cloud.create("others", spec={"x": 1})
-    await bed.settled()
-    assert await diff(bed, code=0) == ("", "")
-    await bed.agent.stop()
-    await bed.robot.patch("a", {"spec": {"x": 2}})
-    await bed.cloud.set_status("a", {"phase": "SEEN"})
-    out, _ = await diff(bed, code=1)
-    assert {"-  x: 1", "+  x: 2", "-status:", "-  phase: SEEN"} <= set(out.splitlines())
-
-
 async def test_S2_1_it_lists_with_the_agents_selector_and_gets_nothing_by_name_in_the_cloud(make_bed: MakeBed):
     bed = await make_bed(filtered="true")
     await copied(bed, "mine", labels={LABEL: ROBOT})
@@ -113,7 +97,6 @@ async def test_S2_1_it_lists_with_the_agents_selector_and_gets_nothing_by_name_i
     assert "hint: correct the annotations" in error
 
 
-@pytest.mark.nightly("to be shown by the model")
 async def test_kinds_that_cannot_be_compared_do_not_hide_those_that_can(bed: Bed):
     await copied(bed, "a", spec={"x": 1})
     await another(bed)
@@ -129,7 +112,7 @@ async def test_kinds_that_cannot_be_compared_do_not_hide_those_that_can(bed: Bed
     assert bed.resource in error
 
 
-@pytest.mark.nightly("to be shown by the model")
+@pytest.mark.nightly
 async def test_pages_are_put_together(make_bed: MakeBed):
     bed = await make_bed(start=False)
     names = [f"g{number:03}" for number in range(520)]

@@ -1,16 +1,12 @@
 """`crsyncer doctor` on real planes: a sound set-up, and one thing after the other that is not."""
 
-import base64
 import json
 import os
 import signal
-import time
 from typing import Any
 
-import pytest
 import yaml
 
-from crsyncer.core.text import unix
 from tests.system.bed import ROBOT, SYNCER, Bed
 from tests.system.commands import access
 from tests.system.conftest import MakeBed
@@ -103,7 +99,6 @@ async def test_a_dead_cloud_is_offline_and_does_not_hide_the_robots_results(make
     assert content["health"] == "degraded"
 
 
-@pytest.mark.nightly("to be shown by the model")
 async def test_a_robot_without_its_crds_leaves_the_cloud_asked_as_far_as_it_can_be(make_bed: MakeBed):
     bed = await make_bed(start=False)
     bed.robot.link.inject("/customresourcedefinitions", status=500)
@@ -122,7 +117,6 @@ async def test_a_refused_credential_needs_a_human(make_bed: MakeBed):
     assert "s3cret" not in json.dumps(content)
 
 
-@pytest.mark.nightly("to be shown by the model")
 async def test_a_server_that_cannot_be_trusted_needs_a_human_and_gets_no_credential(make_bed: MakeBed):
     bed = await make_bed(start=False)
     path = bed.directory / "cloud.yaml"
@@ -138,7 +132,6 @@ async def test_a_server_that_cannot_be_trusted_needs_a_human_and_gets_no_credent
     assert bed.cloud.link.requests == []
 
 
-@pytest.mark.nightly("to be shown by the model")
 async def test_a_side_that_asks_for_a_moment_gets_it(make_bed: MakeBed):
     bed = await make_bed(start=False)
     busy = {"message": "storage is (re)initializing"}
@@ -158,7 +151,6 @@ async def test_what_an_account_may_not_do_is_named(make_bed: MakeBed):
     assert (code, content["health"]) == (12, "attention")
 
 
-@pytest.mark.nightly("to be shown by the model")
 async def test_a_gateway_that_refuses_reviews_is_unknown_and_not_wrong(make_bed: MakeBed):
     bed = await make_bed(start=False)
     bed.cloud.link.inject("/selfsubjectaccessreviews", status=403, body={"message": "no"})
@@ -190,26 +182,6 @@ async def test_crds_that_differ_or_are_missing_and_annotations_that_are_wrong_ar
     assert (code, content["health"]) == (12, "attention")
 
 
-def jwt(**claims: float) -> str:
-    """A token that says these things of itself."""
-    parts = ({"alg": "none"}, claims)
-    head, body = (base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts)
-    return f"{head}.{body}.c2ln"
-
-
-@pytest.mark.nightly("to be shown by the model")
-@pytest.mark.parametrize(("days", "state"), [(3, "warn"), (-1, "fail"), (100, "ok")])
-async def test_a_token_that_ends_is_told_in_time(make_bed: MakeBed, days: int, state: str):
-    bed = await make_bed(start=False)
-    until = int(time.time()) + days * 86400
-    bed.cloud.link.kubeconfig(bed.directory / "cloud.yaml", token=jwt(exp=until))
-    _, content = await doctor(bed)
-    [token] = checks(content, "token", "cloud")
-    assert token["state"] == state
-    assert unix(token["message"].rpartition(" ")[2]) == until
-
-
-@pytest.mark.nightly("to be shown by the model")
 async def test_plug_ins_are_asked_and_their_failure_is_told(make_bed: MakeBed):
     bed = await make_bed(start=False)
     path = bed.directory / "cloud.yaml"
@@ -223,7 +195,6 @@ async def test_plug_ins_are_asked_and_their_failure_is_told(make_bed: MakeBed):
     assert code == 12
 
 
-@pytest.mark.nightly("to be shown by the model")
 async def test_a_store_that_is_broken_or_open_to_others_is_told(bed: Bed):
     await bed.agent.stop()
     _, content = await doctor(bed)
@@ -241,7 +212,6 @@ async def test_a_store_that_is_broken_or_open_to_others_is_told(bed: Bed):
     assert (store["state"], "moves it aside" in store["hint"]) == ("warn", True)
 
 
-@pytest.mark.nightly("to be shown by the model")
 async def test_an_agent_that_hangs_is_told_and_the_rest_is_checked_all_the_same(bed: Bed):
     os.kill(bed.agent.pid, signal.SIGSTOP)
     try:
@@ -254,7 +224,6 @@ async def test_an_agent_that_hangs_is_told_and_the_rest_is_checked_all_the_same(
     assert content["agent"]["state"] == "running"
 
 
-@pytest.mark.nightly("to be shown by the model")
 async def test_the_settings_are_told_with_where_they_come_from(make_bed: MakeBed):
     bed = await make_bed(start=False)
     config = bed.directory / "config.yaml"

@@ -1,20 +1,17 @@
 """S6.5: a disk that is full, read-only, failing, slow or silent stops nothing, and is said to be."""
 
-import errno
 from collections.abc import Callable
 
 import pytest
 
 from tests.disk import NEVER, SYNCS, Disk
-from tests.system.bed import Bed, eventually
+from tests.system.bed import Bed
 from tests.system.conftest import MakeBed
 from tests.system.crowd import copied
 from tests.system.state_dir import degraded, everything_travels, quiet, recovered
 
 REFUSALS = [
     pytest.param(lambda disk: disk.fill(), id="full"),
-    pytest.param(lambda disk: disk.fail(errno.EROFS), marks=pytest.mark.nightly("a variation"), id="read-only"),
-    pytest.param(lambda disk: disk.fail(errno.EIO), marks=pytest.mark.nightly, id="failing"),
     pytest.param(lambda disk: disk.slow(NEVER), id="silent"),
 ]
 
@@ -45,56 +42,6 @@ async def test_S6_5_a_disk_that_refuses_stops_nothing_and_is_said_to(
     await everything_travels(bed, "two")
     disk.heal()
     await recovered(bed)
-
-
-@pytest.mark.nightly("to be shown by the model")
-@pytest.mark.fault_43
-@pytest.mark.fault_44
-@pytest.mark.parametrize("refuse", REFUSALS[:3])
-async def test_S6_1_killed_while_the_disk_refuses_it_resumes_where_the_disk_was(
-    disk: Disk, make_bed: MakeBed, refuse: Callable[[Disk], None]
-) -> None:
-    bed = await refused(disk, make_bed, refuse)
-    await bed.agent.until(degraded)
-    await bed.robot.set_status("g02", {"phase": "DONE"})
-    async with bed.stopped(kill=True):
-        await bed.cloud.delete("g03")
-    await bed.robot.gone("g03")
-    await bed.cloud.shows("g02", status={"phase": "DONE"})
-    assert (await bed.kind())["relists"] == {"cloud": 0, "robot": 0}
-    disk.heal()
-    await bed.agent.until(lambda status: status["health"] == "healthy")
-    assert await bed.robot.names() == await bed.cloud.names() == {"g00", "g01", "g02"}
-
-
-@pytest.mark.nightly("to be shown by the model")
-@pytest.mark.fault_44
-async def test_S6_1_a_live_change_does_not_wait_for_a_disk_that_syncs_slowly(disk: Disk, make_bed: MakeBed) -> None:
-    bed = await make_bed(wrapper=disk.wrapper)
-    await copied(bed, 4)
-    await quiet(bed)
-    disk.slow(NEVER, *SYNCS)  # so slow that whoever waits for it never comes back
-    for step in range(5):
-        changed = await bed.cloud.patch("g00", {"spec": {"step": step}})
-        await bed.robot.shows("g00", spec=changed["spec"])
-        await bed.robot.set_status("g01", {"step": step})
-        await bed.cloud.shows("g01", status={"step": step})
-
-    async def syncing() -> bool:
-        return disk.waiting > 0
-
-    await eventually(syncing, what="the disk is asked to sync")
-    assert await bed.agent.ask() is not None
-    disk.heal()
-    disk.slow(2.0, *SYNCS)
-    await everything_travels(bed, "slow")
-    await bed.settled()
-    assert await bed.agent.stop() == 0
-    disk.heal()
-    await bed.agent.start()
-    await bed.until_kind("syncing")
-    await bed.settled()
-    assert (await bed.kind())["relists"] == {"cloud": 0, "robot": 0}
 
 
 @pytest.mark.fault_44

@@ -2,14 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from crsyncer.sandbox.agent import AgentProcess
 from tests.mount import Mount, mounted
-from tests.system.bed import Bed, eventually, writes
-from tests.system.commands import edit
 from tests.system.conftest import MakeBed
 from tests.system.crowd import copied
 from tests.system.state_dir import degraded, everything_travels, quiet, recovered
@@ -63,75 +59,3 @@ async def test_S6_5_started_on_a_disk_that_refuses_it_enforces_what_is_there_wit
     assert (await bed.kind())["relists"]["cloud"] == 0
     relent(state_disk)
     await recovered(bed)
-
-
-@pytest.mark.nightly("to be shown by the model")
-@pytest.mark.fault_44
-@pytest.mark.fault_48
-async def test_S6_5_a_read_only_disk_that_holds_nothing_yet_is_no_reason_not_to_sync(
-    state_disk: Mount, make_bed: MakeBed, tmp_path: Path
-) -> None:
-    config = tmp_path / "config.yaml"
-    config.write_text("watchTimeout: 240\n")
-    state_disk.read_only()
-    bed = await make_bed(flags=("--config", str(config)))
-    await everything_from_scratch(bed)
-    second = AgentProcess(tmp_path, cloud_kubeconfig=tmp_path / "cloud.yaml", robot_kubeconfig=tmp_path / "robot.yaml")
-    await second.start(ready=False)
-
-    async def ended() -> bool:
-        return not second.running
-
-    await eventually(ended, what="the second instance ends")
-    assert await second.stop() == 1
-    edit(config, "watchTimeout: 250\n")  # everything is built anew, the socket too
-
-    async def starting_over() -> bool:
-        return "starting over" in bed.agent.log.read_text()
-
-    await eventually(starting_over, what="the new settings are taken over")
-
-    def resumed(status: dict[str, Any]) -> bool:
-        return [(kind["state"], sum(kind["relists"].values())) for kind in status["kinds"]] == [("syncing", 0)]
-
-    assert degraded(await bed.agent.until(resumed))
-    assert list(state_disk.directory.iterdir()) == []
-    state_disk.writable()
-    await recovered(bed)
-    assert (state_disk.directory / "lock").read_text() == f"{bed.agent.pid}\n"
-
-
-async def everything_from_scratch(bed: Bed) -> None:
-    """What `everything_travels` wants to find, and that it does."""
-    await copied(bed, 2)
-    await everything_travels(bed, "one")
-
-
-@pytest.mark.nightly("to be shown by the model")
-@pytest.mark.fault_44
-async def test_S6_4_what_could_not_be_read_costs_a_relist_and_then_a_restart(
-    state_disk: Mount, make_bed: MakeBed
-) -> None:
-    bed = await make_bed()
-    await everything_from_scratch(bed)
-    await bed.settled()
-    async with bed.stopped():
-        database = bed.agent.state_dir / "state.db"
-        database.write_bytes(b"This is not a database. " * 500)
-        state_disk.read_only()
-        for side in (bed.cloud, bed.robot):
-            side.link.clear()
-    await bed.until_kind("syncing")
-    await bed.settled()
-    assert (await bed.kind())["relists"] == {"cloud": 1, "robot": 1}
-    assert writes(bed.cloud.link) == writes(bed.robot.link) == []
-    state_disk.writable()
-
-    def to_be_restarted(status: dict[str, object]) -> bool:
-        return "restart the agent" in str(status["reasons"])
-
-    await bed.agent.until(to_be_restarted)
-    async with bed.stopped():
-        pass
-    await bed.agent.until(lambda status: status["health"] == "healthy")
-    await everything_travels(bed, "two")

@@ -31,10 +31,10 @@ async def report(bed: Bed, names: list[str], step: int) -> None:
     )
 
 
-@pytest.mark.nightly("to be shown by the model")
+@pytest.mark.nightly
 @pytest.mark.fault_52
-@pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.nightly)])
-async def test_S7_2_a_backlog_goes_up_by_priority_the_newest_of_each_at_flat_memory(bed: Bed, count: int) -> None:
+async def test_S7_2_a_backlog_goes_up_by_priority_the_newest_of_each_at_flat_memory(bed: Bed) -> None:
+    count = 10_000
     names = [f"g{number}" for number in range(count)]
     periodic = names[:: count // 50]
     await each(names, bed.cloud.create)

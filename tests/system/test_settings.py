@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from tests.system.asked import lists
@@ -29,7 +28,6 @@ async def test_S8_3_a_kubeconfig_that_leads_to_another_cluster_is_noticed_and_ba
     assert bed.agent.pid == pid
 
 
-@pytest.mark.nightly("to be shown by the model")
 async def test_a_kubeconfig_that_leads_elsewhere_and_cannot_be_used_leaves_everything_as_it_was(bed: Bed):
     kubeconfig = bed.directory / "cloud.yaml"
     text = kubeconfig.read_text()

@@ -1,0 +1,60 @@
+"""Deliberate defects in what S6 and S7 promise: the store, and the time without a link; noticed by tests named so."""
+
+from crsyncer.core import deliver
+from crsyncer.engine.kind import Kind
+from crsyncer.engine.outbox import Outbox
+from crsyncer.engine.writer import Writer
+from crsyncer.runtime.connection import Connection
+from tests.model.mutant import Mutant
+
+MUTANTS = (
+    Mutant(
+        "what waited in a store is the newest there is",
+        Outbox.__init__,
+        "dict.fromkeys(cache.pending, Proof.UNCHECKED)",
+        "{}",
+        noticed_by="S4_1_an_older",
+    ),
+    Mutant(
+        "a status whose copy is gone goes over whatever upstream has",
+        deliver.deliver,
+        "proof is Proof.MISSING and known and",
+        "False and",
+        noticed_by="S4_1_an_older",
+    ),
+    Mutant(
+        "a row of the outbox is as old as its last value",
+        Outbox.take,
+        "since=merged.since if merged else self._clock()",
+        "since=self._clock()",
+        noticed_by="S6_3_the_outbox",
+    ),
+    Mutant(
+        "a live change waits for the disk",
+        Writer._request,
+        "self._confirm(write.key, write.action)",
+        "await self._store.durable(); self._confirm(write.key, write.action)",
+        noticed_by="S6_1_a_live",
+    ),
+    Mutant(
+        "every status is final",
+        Outbox.priority,
+        "row.merged <= _PERIODIC_AFTER",
+        "True",
+        noticed_by="S7_2_final",
+    ),
+    Mutant(
+        "when a side last answered is not written down",
+        Connection._note,
+        'self._store.put_meta(f"last-ok:{self.name}", self.last_ok)',
+        "pass",
+        noticed_by="S7_1_an_agent",
+    ),
+    Mutant(
+        "whether a copy out of reach may go is asked when it is back",
+        Kind._changed,
+        "if gone and side is self.policy.upstream and not self._down.up.is_set():",
+        "if False:",
+        noticed_by="S7_1_a_recorded",
+    ),
+)
