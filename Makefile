@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help demo test nightly check faults chaos bench rules deb format lock clean
+.PHONY: help demo test nightly check faults chaos bench rules deb image release packages format lock clean
 help: ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -32,6 +32,7 @@ nightly: $(STAMP) ## what takes long or is random: every row of the fault matrix
 	@PYTHONHASHSEED=0 $(BIN)/python -m tests.faults --numprocesses=$(WORKERS) $(ARGS)
 	@seed=$$(date +%s); $(BIN)/python -m tests.model --from $$seed --to $$((seed + 10000))
 	@for seed in 1 2 $$(date +%s); do $(BIN)/python -m tests.faults.chaos --seconds 600 --seed $$seed || exit 1; done
+	@$(MAKE) packages
 
 check: $(STAMP) ## format, lint, types, import directions, and that each rule is shown
 	@$(BIN)/ruff format --check --quiet . || { echo "run 'make format'"; exit 1; }
@@ -56,6 +57,15 @@ rules: $(STAMP) ## each numbered rule and the tests that show it, on virtual tim
 
 deb: $(STAMP) ## the Debian package with its own Python, dist/crsyncer_*.deb (ARCH=arm64; wants apt-get and dpkg-deb)
 	@packaging/deb.sh $(ARCH)
+
+image: deb ## the container image of that package, dist/crsyncer-image_*.tar (ARCH=arm64; wants podman)
+	@packaging/image.sh $(ARCH)
+
+release: image ## both, with the list of their components (SBOM), release notes and checksums, in dist/
+	@packaging/release.sh
+
+packages: image ## boots machines and containers with them (as root, with systemd-nspawn, mmdebstrap, podman)
+	@PYTHONHASHSEED=0 $(BIN)/python -m pytest -m nightly tests/delivery/test_packages_booted.py $(ARGS)
 
 format: $(STAMP) ## rewrite the sources in the one format
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .

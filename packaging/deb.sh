@@ -36,7 +36,9 @@ printf 'home = /usr/lib/crsyncer/python/bin\ninclude-system-site-packages = fals
     rm -f _crypt.* _curses* _dbm.* _test* _xx* nis.* ossaudiodev.* readline.* xx*
 )
 mkdir -p "$root/usr/share/doc/crsyncer"
-cp "$work/debian/usr/share/doc/libpython3.11-minimal/copyright" "$root/usr/share/doc/crsyncer/copyright.python"
+documents=$work/debian/usr/share/doc/libpython3.11-minimal
+cp "$documents/copyright" "$root/usr/share/doc/crsyncer/copyright.python"
+python_version=$(zcat "$documents/changelog.Debian.gz" | sed -n '1s/.*(\(.*\)).*/\1/p')
 
 # crsyncer and what it depends on: wheels, checked by the hashes of requirements.lock.
 site=$home/lib/python3.11/site-packages
@@ -69,9 +71,9 @@ install -D -m 644 LICENSE "$root/usr/share/doc/crsyncer/copyright"
 
 install -D -m 755 -t "$root/DEBIAN" packaging/debian/postinst packaging/debian/prerm packaging/debian/postrm
 echo /etc/crsyncer/config.yaml >"$root/DEBIAN/conffiles"
-sed -e "s/@VERSION@/$version/" -e "s/@ARCHITECTURE@/$arch/" -e "s/@SIZE@/$(du -sk "$root" | cut -f1)/" \
-    packaging/debian/control >"$root/DEBIAN/control"
+sed -e "s/@VERSION@/$version/" -e "s/@ARCHITECTURE@/$arch/" -e "s/@PYTHON@/$python_version/" \
+    -e "s/@SIZE@/$(du -sk "$root" | cut -f1)/" packaging/debian/control >"$root/DEBIAN/control"
 chmod -R g-w,o-w "$root"
 find "$root" -newermt "@$SOURCE_DATE_EPOCH" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
 mkdir -p dist
-dpkg-deb --root-owner-group -Zxz --build "$root" "dist/crsyncer_${version}_$arch.deb"
+dpkg-deb --root-owner-group --build "$root" "dist/crsyncer_${version}_$arch.deb"

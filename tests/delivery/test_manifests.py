@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -137,7 +138,34 @@ def test_the_pod_is_confined_and_its_paths_fit_together():
     assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
     for path in (config["stateDir"], config["cloud"]["kubeconfig"], container["args"][-1]):
         assert str(Path(path).parent) in mounts
-    assert int(config["listen"].rpartition(":")[2]) == container["ports"][0]["containerPort"]
+    [listen] = [variable["value"] for variable in container["env"] if variable["name"] == "CRSYNCER_LISTEN"]
+    assert listen == f"$(POD_IP):{container['ports'][0]['containerPort']}"
+    assert "listen" not in config
+
+
+async def test_an_api_server_admits_the_pod_in_a_restricted_namespace_and_the_metrics_component(
+    sandbox: Sandbox, tmp_path: Path
+):
+    """`restricted` is the API server's own judgement of the pod; strict validation refuses unknown fields."""
+
+    def kubectl(*arguments: str | Path, given: str = "") -> str:
+        command = [sandbox.programs.kubectl(), "--kubeconfig", sandbox.kubeconfig("robot"), *arguments]
+        done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=120)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    everything = list(yaml.safe_load_all(await asyncio.to_thread(kubectl, "kustomize", ROOT / "robot")))
+    applied = [obj for obj in everything if obj["kind"] in ("Namespace", "PriorityClass", "ServiceAccount")]
+    await asyncio.to_thread(kubectl, "apply", "-f", "-", given=yaml.safe_dump_all(applied))
+    [deployment] = [obj for obj in everything if obj["kind"] == "Deployment"]
+    meta = {"name": "crsyncer", "namespace": "crsyncer"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": deployment["spec"]["template"]["spec"]}
+    kustomization = copy_of_the_documents(tmp_path) / "robot/kustomization.yaml"
+    kustomization.write_text(kustomization.read_text().replace("components: []", "components: [metrics]"))
+    with_metrics = await asyncio.to_thread(kubectl, "kustomize", kustomization.parent)
+    assert "kubernetes.io/metadata.name: monitoring" in with_metrics
+    for given in (yaml.safe_dump(pod), with_metrics):
+        await asyncio.to_thread(kubectl, "apply", "--dry-run=server", "--validate=strict", "-f", "-", given=given)
 
 
 def test_the_example_configuration_is_accepted(tmp_path):

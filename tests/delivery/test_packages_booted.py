@@ -1,0 +1,227 @@
+"""The package on a machine that boots: installed, hung, given a new kubeconfig, rebooted, upgraded, removed, purged."""
+
+import base64
+import json
+import os
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from crsyncer import __version__
+from crsyncer.sandbox.plane import Plane
+from crsyncer.sandbox.resource import Resource
+from tests.api import Api
+from tests.delivery.followed import ROOT
+from tests.delivery.machine import DISTRIBUTIONS, Machine, make_machine
+from tests.system.bed import crd, eventually
+
+pytestmark = pytest.mark.nightly("boots machines and waits for a watchdog")
+
+ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()]
+DEB = ROOT / f"dist/crsyncer_{__version__}_{ARCHITECTURE}.deb"
+K3S, CLOUD = "etc/rancher/k3s/k3s.yaml", "etc/crsyncer/cloud.kubeconfig"
+_BEFORE = "0.0.1"
+_SECONDS = 180.0
+
+
+class Robot:
+    """The installed agent, as its operator sees it."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+
+    def installs(self, deb: Path) -> None:
+        (self.machine.root / "root/crsyncer.deb").write_bytes(deb.read_bytes())
+        self.machine.run("dpkg", "--install", "/root/crsyncer.deb", check=True)
+
+    def systemctl(self, *arguments: str) -> str:
+        return self.machine.run("systemctl", *arguments)[1]
+
+    def show(self, key: str) -> str:
+        return self.systemctl("show", "--property", key, "--value", "crsyncer")
+
+    def status(self) -> dict:
+        output = self.machine.run("crsyncer", "status", "--json")[1]
+        return json.loads(output) if output.startswith("{") else {}
+
+    async def until(self, check, what: str) -> None:
+        async def asked() -> bool:
+            return bool(check())
+
+        await eventually(asked, seconds=_SECONDS, what=f"{what}\n{self.systemctl('status', 'crsyncer')}")
+
+    async def until_up(self) -> None:
+        await self.until(self.machine.is_up, "the machine has booted")
+
+    async def until_healthy(self, what: str) -> None:
+        await self.until(lambda: self.machine.run("crsyncer", "status")[0] == 0, f"healthy {what}")
+
+
+def kubeconfig_of(plane: Plane, path: Path) -> str:
+    """Its administrator's kubeconfig with the CA in it: the machine does not see files of this one."""
+    content = yaml.safe_load(plane.kubeconfig(path).read_text())
+    for cluster in content["clusters"]:
+        ca_file = Path(cluster["cluster"].pop("certificate-authority"))
+        cluster["cluster"]["certificate-authority-data"] = base64.b64encode(ca_file.read_bytes()).decode()
+    return yaml.safe_dump(content)
+
+
+@pytest.fixture(params=DISTRIBUTIONS)
+async def robot_machine(request, tmp_path):
+    assert DEB.exists(), "make deb"
+    machine = make_machine(request.param, tmp_path)
+    machine.boot()
+    yield Robot(machine)
+    machine.end()
+
+
+@pytest.fixture
+def version_before(tmp_path: Path) -> Path:
+    """The package as if it were an older one: this one under a lower version."""
+    subprocess.run(["dpkg-deb", "--raw-extract", DEB, tmp_path / "before"], check=True)
+    control = tmp_path / "before/DEBIAN/control"
+    control.write_text(control.read_text().replace(f"Version: {__version__}", f"Version: {_BEFORE}"))
+    subprocess.run(["dpkg-deb", "-Znone", "--build", tmp_path / "before", tmp_path / "before.deb"], check=True)
+    return tmp_path / "before.deb"
+
+
+async def test_the_package_keeps_a_robot_in_sync_through_all_that_happens_to_a_machine(
+    robot_machine: Robot,
+    version_before: Path,
+    cloud: Plane,
+    robot: Plane,
+    cloud_api: Api,
+    robot_api: Api,
+    group: str,
+    tmp_path: Path,
+):
+    it, machine = robot_machine, robot_machine.machine
+    goals = Resource(group, "v1", "goals", "Goal")
+    for api in (cloud_api, robot_api):
+        await api.create(crd(group))
+        await api.until_served(goals)
+    number = 0
+
+    async def syncs(what: str) -> None:
+        nonlocal number
+        number += 1
+        goal = goals.object(f"g{number}", spec={"x": number})
+        await cloud_api.create(goal)
+
+        async def arrived() -> bool:
+            return await robot_api.find(goal) is not None
+
+        await eventually(arrived, seconds=_SECONDS, what=f"an object arrives {what}")
+        await it.until_healthy(what)
+
+    async def versions() -> dict[str, str]:
+        return {o["metadata"]["name"]: o["metadata"]["resourceVersion"] for o in (await robot_api.list(goals))["items"]}
+
+    await it.until_up()
+
+    # Installed: nothing is enabled or started. Every library that it needs is there.
+    it.installs(version_before)
+    assert (it.systemctl("is-enabled", "crsyncer"), it.systemctl("is-active", "crsyncer")) == ("disabled", "inactive")
+    assert "not found" not in machine.run("sh", "-c", "find /usr/lib/crsyncer -name '*.so' | xargs ldd")[1]
+
+    # Started before k3s ever ran, its kubeconfig is missing; once it is there, the agent runs without a human.
+    config = (machine.root / "etc/crsyncer/config.yaml").read_text().replace("robotName:", "robotName: r1")
+    machine.write("etc/crsyncer/config.yaml", config, mode=0o644)
+    machine.write(CLOUD, kubeconfig_of(cloud, tmp_path / "cloud.kubeconfig"))
+    machine.write("etc/systemd/system/crsyncer.service.d/quick.conf", "[Service]\nWatchdogSec=10\n", mode=0o644)
+    it.systemctl("daemon-reload")
+    it.systemctl("enable", "--now", "crsyncer")
+    await it.until(lambda: it.show("SubState") == "auto-restart", "the unit tries again")
+    kubeconfig = kubeconfig_of(robot, tmp_path / "k3s.yaml")
+    machine.write(K3S, kubeconfig)
+    await syncs("after the first start")
+    await it.until(lambda: "HEALTHY" in it.show("StatusText").upper(), "systemctl shows the headline")
+
+    # Hung: the watchdog ends it, its log shows where it stood, and it is back.
+    pid = it.show("MainPID")
+    it.systemctl("kill", "--kill-who=main", "--signal=SIGSTOP", "crsyncer")
+    await it.until(lambda: it.show("MainPID") not in ("0", pid), "the watchdog has restarted the agent")
+    await syncs("after the watchdog")
+    log = machine.run("journalctl", "--unit", "crsyncer", "--no-pager")[1]
+    assert "Watchdog timeout" in log
+    assert "Fatal Python error: Aborted" in log
+
+    # k3s renews its credential: the old copy is refused, the new one is used.
+    machine.write(K3S, kubeconfig.replace(robot.admin_token, "expired"))
+    await it.until(lambda: it.status().get("sides", {}).get("robot", {}).get("state") == "unauthorized", "refused")
+    machine.write(K3S, kubeconfig)
+    await syncs("with the renewed kubeconfig")
+
+    # Rebooted.
+    before = await versions()
+    boot_id = machine.run("cat", "/run/credentials/crsyncer.service/boot-id")[1]
+    machine.run("systemctl", "reboot")
+    await it.until(lambda: not machine.is_up(), "it goes down")
+    await it.until_up()
+    await it.until_healthy("after the reboot")
+    assert machine.run("cat", "/run/credentials/crsyncer.service/boot-id")[1] != boot_id
+    assert await versions() == before
+    await syncs("after the reboot")
+
+    # Upgraded: the state stays, a running agent is restarted once, unchanged objects are not written.
+    before = await versions()
+    pid, store = it.show("MainPID"), (machine.root / "var/lib/crsyncer/state.db").stat().st_ino
+    it.installs(DEB)
+    assert it.show("MainPID") not in ("0", pid)
+    assert it.show("NRestarts") == "0"
+    await it.until_healthy("after the upgrade")
+    assert it.status()["version"] == __version__
+    assert (machine.root / "var/lib/crsyncer/state.db").stat().st_ino == store
+    assert (machine.root / "etc/crsyncer/config.yaml").read_text() == config
+    assert await versions() == before
+    await syncs("after the upgrade")
+
+    # Removed: configuration and state stay. Purged: nothing does.
+    machine.run("dpkg", "--remove", "crsyncer", check=True)
+    assert it.systemctl("is-active", "crsyncer") == "inactive"
+    assert (machine.root / CLOUD).exists()
+    assert (machine.root / "var/lib/crsyncer/state.db").exists()
+    it.installs(DEB)
+    assert it.systemctl("is-enabled", "crsyncer") == "enabled"
+    machine.run("dpkg", "--purge", "crsyncer", check=True)
+    left = machine.run(
+        "find", "/etc", "/usr", "/var/lib", "-name", "*crsyncer*", "-not", "-path", "*/crsyncer.service.d*"
+    )
+    assert left == (0, "")
+    assert machine.run("id", "crsyncer")[0] != 0
+
+
+@pytest.mark.skipif(shutil.which("podman") is None, reason="no podman here: apt install podman runc")
+async def test_the_image_runs_twice_on_a_volume_whose_modes_were_widened(cloud: Plane, robot: Plane, tmp_path: Path):
+    settings, volume = tmp_path / "settings", tmp_path / "volume"
+    settings.mkdir()
+    volume.mkdir()
+    for plane in (cloud, robot):
+        (settings / plane.name).write_text(kubeconfig_of(plane, tmp_path / "kubeconfig"))
+    subprocess.run(["chown", "-R", "65532:65532", settings, volume], check=True)
+    for _ in range(2):
+        subprocess.run(["chmod", "-R", "a+rwX", volume], check=True)  # as fsGroup does, and more
+        podman = [
+            *("podman", "--runtime", "runc", "run", "--rm", "--name", f"crsyncer-{os.getpid()}", "--read-only"),
+            *("--network", "host", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096", "--cap-drop", "all"),
+            *("--volume", f"{volume}:/var/lib/crsyncer", "--volume", f"{settings}:/etc/crsyncer:ro"),
+            f"crsyncer:{__version__}",
+        ]
+        options = ["--cloud-kubeconfig", "/etc/crsyncer/cloud", "--robot-kubeconfig", "/etc/crsyncer/robot"]
+        with (tmp_path / "log").open("wb") as log:
+            agent = subprocess.Popen([*podman, "run", *options, "--listen", "off"], stdout=log, stderr=log)
+
+        async def healthy() -> bool:
+            command = ["podman", "--runtime", "runc", "exec", f"crsyncer-{os.getpid()}", "/usr/bin/crsyncer", "status"]
+            return subprocess.run(command, capture_output=True, timeout=120).returncode == 0
+
+        try:
+            await eventually(healthy, seconds=_SECONDS, what="the agent in the container is healthy")
+            assert (volume / "state.db").stat().st_mode & 0o777 == 0o600
+        finally:
+            subprocess.run(["podman", "--runtime", "runc", "stop", f"crsyncer-{os.getpid()}"], capture_output=True)
+        assert agent.wait(60) == 0, (tmp_path / "log").read_text()
