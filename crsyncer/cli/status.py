@@ -13,11 +13,11 @@ from crsyncer import __version__
 from crsyncer.adapters.config import state_dir
 from crsyncer.adapters.store.statedir import DATABASE
 from crsyncer.cli.output import output_options, show
-from crsyncer.cli.shared import ask_agent_or_store, settings_options
+from crsyncer.cli.shared import ask_agent_or_store, report_error, settings_options
 from crsyncer.console.report import OutboxFacts, StoredFacts, StoredKind, StoreFacts, exit_code, stopped_document
 from crsyncer.console.screen import render
 from crsyncer.core.model import Json, Side
-from crsyncer.errors import StoreError
+from crsyncer.errors import StoreError, Unsure
 
 STATUS_REQUEST = {"command": "status"}
 """The agent answers it with the status document."""
@@ -44,10 +44,14 @@ def status(output: str, watch: bool, **flags: Any) -> int:
         return exit_code(content)
     try:
         while True:
-            content = read_status(directory)
-            if sys.stdout.isatty() and output in ("text", "wide"):
-                click.clear()
-            _show(content, output, stream=True)
+            try:
+                content = read_status(directory)
+            except Unsure as error:  # such as an agent that is restarted: the watch continues
+                report_error(error)
+            else:
+                if sys.stdout.isatty() and output in ("text", "wide"):
+                    click.clear()
+                _show(content, output, stream=True)
             time.sleep(1.0)
     except KeyboardInterrupt:
         return 0

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 import crsyncer
+from crsyncer.adapters.store.statedir import Lock
 from crsyncer.cli.output import confirmed
 from tests.delivery.command_line import CLI, environment
 from tests.delivery.command_line import crsyncer as run
@@ -45,6 +46,27 @@ def test_an_output_that_cannot_be_written_is_one_line(tmp_path):
         )
     assert done.returncode == 1
     assert done.stderr == "crsyncer: [Errno 28] No space left on device\n"
+
+
+def test_a_watch_continues_after_an_agent_that_did_not_answer(tmp_path):
+    (tmp_path / "state.db").touch()
+    lock = Lock(tmp_path)
+    lock.acquire()
+    with subprocess.Popen(
+        [*CLI, "status", "--watch", "--state-dir", tmp_path],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    ) as watching:
+        try:
+            assert watching.stdout is not None
+            assert watching.stderr is not None
+            assert "is running, but does not answer" in watching.stderr.readline()
+            lock.release()
+            assert watching.stdout.readline().startswith("STOPPED")
+        finally:
+            watching.kill()
 
 
 def test_a_reader_that_goes_away_ends_a_watch_without_a_word(tmp_path):
