@@ -205,6 +205,7 @@ class Agent:
             noticed=self._changed.set,
             boot=self._boot(),
             name=self._name,
+            require_confinement=self._settings.require_confinement,
         )
 
     def _boot(self) -> str:
@@ -247,9 +248,8 @@ class Agent:
             return
         else:
             self._adopt(outcome)
-        for connection in self._engine.connections.values() if self._engine is not None else ():
-            connection.cluster.refresh_credentials()
-            connection.retry_now()
+        if self._engine is not None:
+            self._engine.refresh_credentials()
         self._changed.set()
 
     def _adopt(self, settings: Settings) -> None:

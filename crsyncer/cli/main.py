@@ -24,6 +24,10 @@ _COMMANDS = {
         "crsyncer.cli.cloud_manifests:cloud_manifests",
         "Print manifests that confine a robot to its own objects in the cloud.",
     ),
+    "check-access": (
+        "crsyncer.cli.check_access:check_access",
+        "May the robot's account in the cloud do more than it should?",
+    ),
     "demo": ("crsyncer.cli.demo:demo", "See it work on two throw-away control planes on this machine."),
     "version": ("crsyncer.cli.version:version", "Print the version."),
     "sandbox": ("crsyncer.cli.sandbox:sandbox", "Two throw-away control planes to try things on."),

@@ -1,20 +1,26 @@
 """`crsyncer run`: the agent, in the foreground."""
 
 import faulthandler
+import logging
 import os
 import signal
 import sys
 from functools import partial
+from http import HTTPStatus
 from types import FrameType
 from typing import Any
 
 import click
 
-from crsyncer.adapters.config import load
+from crsyncer.adapters.config import Settings, load
 from crsyncer.adapters.memory import return_freed_memory
 from crsyncer.cli import logs
 from crsyncer.cli.shared import settings_options
-from crsyncer.errors import SyncError
+from crsyncer.errors import ConfigError, NotAllowed, SyncError
+
+_PROOF_SECONDS = 10.0
+"""How long a start waits for the cloud to say what the account may do."""
+_log = logging.getLogger(__name__)
 
 
 @click.command(params=settings_options())
@@ -44,6 +50,8 @@ def run(**flags: Any) -> int:
 
     from crsyncer.agent import Agent
 
+    if settings.require_confinement:
+        asyncio.run(_refuse_excess(settings))
     try:
         return asyncio.run(Agent(settings, reload, set_up_logs=logs.set_up).run())
     except Exception as error:
@@ -53,6 +61,28 @@ def run(**flags: Any) -> int:
                 hint="raise the limit (MemoryMax= of the unit, the pod's memory limit, ulimit -v)",
             ) from None
         raise
+
+
+async def _refuse_excess(settings: Settings) -> None:
+    """Raise ConfigError where the cloud's account may do too much; without an answer, that is found out later."""
+    import asyncio
+
+    from crsyncer.adapters.kube import KubeCluster
+    from crsyncer.engine.confinement import Confinement
+
+    confinement = Confinement(tuple, robot=settings.robot_name, namespaces=settings.namespaces)
+    cluster = KubeCluster(settings.cloud_kubeconfig, settings.cloud_context, insecure=settings.insecure_skip_tls_verify)
+    try:
+        async with asyncio.timeout(_PROOF_SECONDS):
+            await confinement.check(cluster.request)
+    except NotAllowed as error:
+        if error.status != HTTPStatus.UNAUTHORIZED:
+            raise ConfigError(f"--require-confinement: {error}", hint=error.hint) from None
+        _log.warning("cloud: %s: the rights of the account are checked before it is used", error)
+    except (SyncError, TimeoutError):
+        _log.warning("cloud: no answer: the rights of the account are checked before it is used")
+    finally:
+        await cluster.close()
 
 
 def _lacks_memory(error: BaseException | None) -> bool:

@@ -1,13 +1,15 @@
 """The two-cluster engine, put together: connections, dispatchers and the kinds that are synced."""
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from crsyncer.core.calls import Call
 from crsyncer.core.holds import Holds
 from crsyncer.core.model import Side
+from crsyncer.core.policy import Policy
 from crsyncer.core.twins import Twins
+from crsyncer.engine.confinement import Confinement
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.deletion_holds import ISSUED
 from crsyncer.engine.kinds import Kinds
@@ -22,7 +24,7 @@ class Engine:
 
     `clock` is Unix time in seconds, `watch_timeout` and `audit_interval` are in seconds; `noticed` is called when there
     is news for `status`; `boot` names this boot of the robot, "" where it is not known; `name` is the agent's, as API
-    servers note it.
+    servers note it; with `require_confinement` the cloud is not used by an account that may do too much.
     """
 
     def __init__(
@@ -39,9 +41,12 @@ class Engine:
         noticed: Callable[[], None],
         boot: str = "",
         name: str = "crsyncer",
+        require_confinement: bool = False,
     ) -> None:
         self.holds = Holds(store.get_meta(ISSUED) or 0)
         self.twins = Twins(name)
+        self.confinement = Confinement(self._policies, robot=robot, namespaces=namespaces)
+        self._require_confinement = require_confinement
         self.connections = {
             side: Connection(
                 side,
@@ -52,6 +57,7 @@ class Engine:
                 crds=self._crds,
                 clock=clock,
                 boot=boot if side is Side.ROBOT else "",
+                admit=self.confinement.check if require_confinement and side is Side.CLOUD else None,
             )
             for side in Side
         }
@@ -79,9 +85,21 @@ class Engine:
             for side in Side:
                 tasks.create_task(self.connections[side].run())
                 tasks.create_task(self.dispatchers[side].run())
+            if self._require_confinement:
+                tasks.create_task(self.confinement.keep(self.connections[Side.CLOUD]))
+
+    def refresh_credentials(self) -> None:
+        """Credentials, and with them what they may do, can have changed: read them again, and wait no longer."""
+        self.confinement.expire()
+        for connection in self.connections.values():
+            connection.cluster.refresh_credentials()
+            connection.retry_now()
 
     def _probe(self, side: Side) -> Sequence[Call]:
         return self.kinds.probe(side)
+
+    def _policies(self) -> Iterable[Policy]:
+        return (row.policy for row in self.kinds.rows.values() if not row.policy.problem)
 
     def _crds(self) -> Collection[str]:
         return self.kinds.rows

@@ -56,7 +56,8 @@ class Connection:
     `name` stands in logs, metrics and the store. `probe` returns the requests of a probe: the cheapest consistent lists
     at hand, and last one that every server answers. `crds` returns the names of the CRDs whose uids may identify the
     cluster. `clock` is Unix time in seconds. `boot` identifies the present boot of the server's machine; "" where it is
-    not known (S8.4).
+    not known (S8.4). `admit` gets a way to ask, and raises NotAllowed where the server must not be used with these
+    credentials.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Connection:
         crds: Callable[[], Collection[str]],
         clock: Callable[[], float],
         boot: str = "",
+        admit: Callable[[Callable[[Call], Awaitable[Reply]]], Awaitable[None]] | None = None,
     ) -> None:
         self.name = name
         self.boot = boot
@@ -99,6 +101,7 @@ class Connection:
         self._store = store
         self._observer = observer
         self._probe = probe
+        self._admit = admit
         self._probing = Probe(self._ask)
         self._complete = True
         """Whether the last probe showed all that the server can show; if not, `wait_probed` waits for the next."""
@@ -290,6 +293,8 @@ class Connection:
                 "point the kubeconfig back, or accept the new cluster with: crsyncer holds release " + self.name,
             )
             return False
+        if self._admit is not None:
+            await self._admit(self._ask)
         if self.cluster_identity is None:
             self._name(name_of(found))
         self._know(merged(self._known, found))

@@ -89,6 +89,7 @@ TABLE = {
     "cloud_context": (("one", "one"), ("two", "two"), ("three", "three"), ""),
     "robot_context": (("one", "one"), ("two", "two"), ("three", "three"), ""),
     "insecure_skip_tls_verify": (("true", True), ("false", False), ("True", True), False),
+    "require_confinement": (("true", True), ("false", False), ("True", True), False),
     "state_dir": (("s-flag", None), ("s-env", None), ("s-file", None), Path("/var/lib/crsyncer")),
     "listen": (
         ("127.0.0.1:1", ("127.0.0.1", 1)), ("[::1]:2", ("::1", 2)), ("off", None), ("127.0.0.1", 9464),
@@ -141,6 +142,7 @@ VARIABLES: dict[str, list[str]] = {
     "cloud_context": ["CRSYNCER_CLOUD_CONTEXT"],
     "robot_context": ["CRSYNCER_ROBOT_CONTEXT"],
     "insecure_skip_tls_verify": ["CRSYNCER_INSECURE_SKIP_TLS_VERIFY"],
+    "require_confinement": ["CRSYNCER_REQUIRE_CONFINEMENT"],
     "state_dir": ["CRSYNCER_STATE_DIR", "STATE_DIRECTORY"],
     "listen": ["CRSYNCER_LISTEN"],
     "namespaces": ["CRSYNCER_NAMESPACES"],
@@ -206,6 +208,7 @@ WRONG_VALUES = {
     "cloud_context": [("nine", "four, one, three, two")],
     "robot_context": [("nine", "four, one, three, two")],
     "insecure_skip_tls_verify": [("maybe", "true")],
+    "require_confinement": [("maybe", "true")],
     "state_dir": [("cloud-default", "a directory")],
     "listen": [
         (wrong, "HOST:PORT") for wrong in ("x", "9464", ":9464", "h:", "h:p", "h:70000", "::1:9", "a b:1", "on")

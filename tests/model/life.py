@@ -37,6 +37,7 @@ class AgentSettings:
     audit_interval: float = 6 * 3600
     name: str = "crsyncer"
     """What it calls itself to API servers."""
+    require_confinement: bool = False
 
 
 class Perform(Protocol):
@@ -175,6 +176,7 @@ class Life:
             noticed=lambda: None,
             boot=boot,
             name=settings.name,
+            require_confinement=settings.require_confinement,
         )
         self.commands = ControlCommands(self.engine.kinds, self.engine.context)
         self._loop = asyncio.get_running_loop()

@@ -35,6 +35,8 @@ class Settings:
     """Host and port for health and metrics; None: off. Port 0 takes any free port."""
     insecure_skip_tls_verify: bool = False
     """Whether a kubeconfig may have the server's certificate not verified."""
+    require_confinement: bool = False
+    """Whether an account of the cloud that may do more than a robot should is not used."""
     namespaces: tuple[str, ...] = ()
     """Empty: all."""
     log_format: str = "text"

@@ -137,6 +137,12 @@ OPTIONS = dict((
         otherwise="false: such a kubeconfig is refused", is_flag=True, default=None, type=bool,
     ),
     _option(
+        "requireConfinement", "--require-confinement", "",
+        "Do not use an account of the cloud that may do more than a robot should (crsyncer check-access). Without the"
+        " link the agent starts and goes on; the account is checked before it is used.",
+        otherwise="false: any account is used", is_flag=True, default=None, type=bool,
+    ),
+    _option(
         "stateDir", "--state-dir", "DIR",
         "Where the agent keeps what must survive a restart.",
         otherwise="/var/lib/crsyncer", envvar=["CRSYNCER_STATE_DIR", "STATE_DIRECTORY"], callback=_state_dir,

@@ -1,0 +1,114 @@
+"""Asks the cloud whether an account may do more than a robot should, and keeps the agent from using one that may."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from crsyncer.core.answers import judge
+from crsyncer.core.limits import EVERYTHING, Limit, limits
+from crsyncer.core.object_calls import access_review
+from crsyncer.core.policy import Policy
+from crsyncer.engine.negotiation import Ask
+from crsyncer.errors import NotAllowed, Unsure
+from crsyncer.runtime.connection import Connection
+
+_AGAIN_SECONDS = 86_400.0
+"""A proof counts for so long: somebody may grant the account more meanwhile."""
+_LOOK_SECONDS = 10.0
+"""How soon a new kind is noticed."""
+_AT_ONCE = 8
+"""Reviews under way, so that they do not keep everything else from a thin line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """The limits that an account exceeds, and those of which the server does not say whether it does."""
+
+    found: tuple[Limit, ...] = ()
+    unknown: tuple[Limit, ...] = ()
+    asked: int = 0
+
+
+async def find_excess(ask: Ask, limits: Iterable[Limit]) -> Excess:
+    """Review each limit, in their order; of an administrator nothing but that. Raises Unsure without an answer."""
+    if await _allowed(ask, EVERYTHING):
+        return Excess((EVERYTHING,), asked=1)
+    asked, gate = tuple(limits), asyncio.Semaphore(_AT_ONCE)
+
+    async def review(limit: Limit) -> bool | None:
+        async with gate:
+            return await _allowed(ask, limit)
+
+    async with asyncio.TaskGroup() as tasks:
+        answers = [tasks.create_task(review(limit)) for limit in asked]
+    answered = [(limit, answer.result()) for limit, answer in zip(asked, answers, strict=True)]
+    return Excess(
+        tuple(limit for limit, answer in answered if answer),
+        tuple(limit for limit, answer in answered if answer is None),
+        len(asked) + 1,
+    )
+
+
+async def _allowed(ask: Ask, limit: Limit) -> bool | None:
+    """Whether the account may do it; None where the server answers no reviews. Raises Unsure, and NotAllowed (401)."""
+    reply = await ask(access_review(limit.act, limit.namespace))
+    if reply.status == 201:
+        return bool((reply.body.get("status") or {}).get("allowed"))
+    error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
+    if error is not None and (isinstance(error, Unsure) or reply.status == 401):
+        raise error
+    return None
+
+
+class Confinement:
+    """Keeps the agent from using an account of the cloud that may do more than a robot should.
+
+    The proof is due when a connection is made, for kinds that are new, after `expire`, and again after a day.
+    """
+
+    def __init__(self, policies: Callable[[], Iterable[Policy]], *, robot: str, namespaces: Sequence[str]) -> None:
+        self._policies = policies
+        self._robot = robot
+        self._namespaces = tuple(namespaces)
+        self._exceeded: tuple[Limit, ...] = ()
+        """The limits that the last proof failed for: they are asked first, and mostly nothing else then."""
+        self._proven: frozenset[Policy] = frozenset()
+        self._proven_until = 0.0
+
+    def expire(self) -> None:
+        """The credential may be another one now."""
+        self._proven_until = 0.0
+
+    def is_due(self) -> bool:
+        """Whether the account is not proven to be confined, for the kinds of the moment."""
+        now = asyncio.get_running_loop().time()
+        return now >= self._proven_until or not self._proven.issuperset(self._policies())
+
+    async def check(self, ask: Ask) -> None:
+        """Raise NotAllowed where the account may do too much, or the server does not say so. Raises Unsure."""
+        if not self.is_due():
+            return
+        policies = frozenset(self._policies())
+        for asked in filter(None, (self._exceeded, limits(policies, robot=self._robot, namespaces=self._namespaces))):
+            excess = await find_excess(ask, asked)
+            self._exceeded = excess.found
+            if excess.found or excess.unknown:
+                raise refusal(excess)
+        self._proven, self._proven_until = policies, asyncio.get_running_loop().time() + _AGAIN_SECONDS
+
+    async def keep(self, connection: Connection) -> None:
+        """Have the connection probed, and so checked, whenever a proof is due; never returns."""
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            if connection.up.is_set() and self.is_due():
+                connection.doubt("the rights of the account have to be proven")
+
+
+def refusal(excess: Excess) -> NotAllowed:
+    """Why the account is not used."""
+    if not excess.found:
+        message = "what the account may do cannot be proven: the server answers no access reviews"
+        return NotAllowed(message, status=403, hint="confine it in another way, and leave --require-confinement out")
+    more = f", and {len(excess.found) - 1} more" if len(excess.found) > 1 else ""
+    message = f"the account is not confined (see crsyncer check-access): it {excess.found[0]}{more}"
+    return NotAllowed(message, status=403, hint=excess.found[0].remedy)
