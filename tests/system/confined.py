@@ -121,8 +121,8 @@ class Confined:
             policies = tuple(confinable(each, profile, place="-") for each in kinds)
             self.apply(Plan(ROBOTS, policies, profile=profile, namespaces=(SHARED,)))
         self.aggregate()
-        self.robots = {robot: self._caller(f"robot-{robot}", "crsyncer") for robot in ROBOTS}
-        self.sharing = {robot: self._caller("crsyncer-robots", robot) for robot in ROBOTS}
+        self.robots = {robot: self.caller(f"robot-{robot}", "crsyncer") for robot in ROBOTS}
+        self.sharing = {robot: self.caller("crsyncer-robots", robot) for robot in ROBOTS}
         self._until_in_force()
 
     def apply(self, plan: Plan) -> None:
@@ -159,7 +159,8 @@ class Confined:
         answer = self.admin.ask("POST", path, obj)
         assert answer.status in (201, 409), answer
 
-    def _caller(self, namespace: str, name: str) -> Caller:
+    def caller(self, namespace: str, name: str) -> Caller:
+        """Somebody with a token of a service account."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
         answer = self.admin.ask("POST", path, {"spec": {"expirationSeconds": 3600}})
         assert answer.status == 201, answer

@@ -7,6 +7,8 @@ import ssl
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from crsyncer.core.model import Json
+
 _PEM = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 _VERSION, _UTC_TIME = 0xA0, 0x17
 
@@ -33,6 +35,19 @@ def span(der: bytes) -> Span:
 
 def token_span(token: str) -> Span | None:
     """Of a JSON web token, by its own words: its signature is the server's matter. None: it is no such token."""
+    claims = _claims(token)
+    if claims is None:
+        return None
+    starts, ends = (value if isinstance(value, int | float) else None for value in map(claims.get, ("nbf", "exp")))
+    return starts, ends
+
+
+def token_subject(token: str) -> str:
+    """Whose a JSON web token is, by its own words; empty where it does not say."""
+    return str((_claims(token) or {}).get("sub") or "")
+
+
+def _claims(token: str) -> Json | None:
     parts = token.split(".")
     if len(parts) != 3:
         return None
@@ -40,10 +55,7 @@ def token_span(token: str) -> Span | None:
         claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
     except (ValueError, RecursionError):
         return None
-    if not isinstance(claims, dict):
-        return None
-    starts, ends = (value if isinstance(value, int | float) else None for value in map(claims.get, ("nbf", "exp")))
-    return starts, ends
+    return claims if isinstance(claims, dict) else None
 
 
 def _parts(der: bytes) -> Iterator[tuple[int, bytes, int]]:

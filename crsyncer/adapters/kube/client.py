@@ -19,6 +19,7 @@ from yarl import URL
 from crsyncer import __version__
 from crsyncer.adapters.kube.credentials import Credentials, Login
 from crsyncer.adapters.kube.names import Resolver
+from crsyncer.adapters.kube.short_tokens import ShortTokens
 from crsyncer.adapters.kube.stream import WatchStream
 from crsyncer.adapters.kube.transport import CONNECT_TIMEOUT, Exchange, Meter, open_socket, unsure
 from crsyncer.core.calls import Call
@@ -68,7 +69,7 @@ class KubeCluster:
         `insecure`, and no kubeconfig: see `Credentials`. `name` is the client's, which API servers
         record in managedFields.
         """
-        self.credentials = Credentials(kubeconfig, context=context, insecure=insecure)
+        self.credentials = ShortTokens(Credentials(kubeconfig, context=context, insecure=insecure), self._request_as)
         login = self.credentials.login
         self.server = login.config.server
         self.fallback_identity = hashlib.sha256(f"{login.identity.ca}\n{self.server}".encode()).hexdigest()
@@ -147,12 +148,19 @@ class KubeCluster:
     async def _exchange(
         self, call: Call, data: bytes | None, gap: float | None, read: Read[T]
     ) -> tuple[aiohttp.ClientResponse, T, int]:
-        """The answer, what `read` makes of it, and the generation of the credentials it was given to.
-
-        `gap` bounds each wait for more of the answer, in seconds.
-        """
+        """The answer, what `read` makes of it, and the generation of the credentials it was given to."""
         login = await self.credentials.current()
         generation = self.credentials.generation
+        return *await self._perform(call, data, gap, read, login=login), generation
+
+    async def _request_as(self, call: Call, login: Login) -> Reply:
+        _, reply = await self._perform(call, _body(call), call.gap, partial(_reply, call=call), login=login)
+        return reply
+
+    async def _perform(
+        self, call: Call, data: bytes | None, gap: float | None, read: Read[T], *, login: Login
+    ) -> tuple[aiohttp.ClientResponse, T]:
+        """The answer and what `read` makes of it. `gap` bounds each wait for more of the answer, in seconds."""
         started = time.perf_counter()
         status = 0
         try:
@@ -171,7 +179,7 @@ class KubeCluster:
             raise unsure(error, seconds=gap if gap is not None and stalled else call.timeout) from None
         finally:
             self._count(call.verb, status, started)
-        return response, result, generation
+        return response, result
 
     async def _send(self, call: Call, data: bytes | None, *, login: Login, gap: float | None) -> aiohttp.ClientResponse:
         path = quote(call.path, safe="/:")

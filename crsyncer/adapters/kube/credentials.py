@@ -52,6 +52,8 @@ class Login:
     """The value of the Authorization header."""
     expires: float | None = None
     """Unix time at which the plug-in's answer ends; None: never, or unknown."""
+    renewed: bool = False
+    """The token is short-lived, and renewed by itself."""
     trouble: ConfigError | None = None
     """Why no request can be sent: neither the plug-in nor the token file has ever given a credential."""
 

@@ -109,7 +109,7 @@ def _papers(login: Login) -> Papers:
         terms.append(Term("client-certificate", *found, renewed=login.helper is not None))
     scheme, _, token = (login.authorization.text if login.authorization else "").partition(" ")
     if scheme == "Bearer" and (lifetime := token_span(token)) is not None:
-        renewed = login.helper is not None or config.path("tokenFile") is not None
+        renewed = login.renewed or login.helper is not None or config.path("tokenFile") is not None
         terms.append(Term("token", *lifetime, renewed=renewed))
     return Papers(config.server, _means(login), identity.verify, tuple(terms), _exposed(config))
 
@@ -123,7 +123,8 @@ def _means(login: Login) -> str:
     if token_file := login.config.path("tokenFile"):
         parts.append(f"the token in {token_file}")
     elif login.authorization is not None and login.helper is None:
-        parts.append("a token" if login.authorization.text.startswith("Bearer ") else "user name and password")
+        token = "a short token that its account makes" if login.renewed else "a token"
+        parts.append(token if login.authorization.text.startswith("Bearer ") else "user name and password")
     return " and ".join(parts) or "nothing"
 
 

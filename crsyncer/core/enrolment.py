@@ -1,0 +1,65 @@
+"""Short tokens: which account works, which account makes tokens for it, and when a token is renewed.
+
+The account that makes tokens may do nothing else, and its own token does not end, so that a robot that was offline
+for weeks comes back by itself. The names are those of `crsyncer cloud-manifests --two-accounts`.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from crsyncer.core.admission import ROBOTS
+from crsyncer.core.calls import Call
+from crsyncer.core.confinement import ACCOUNT, ENROLL
+from crsyncer.core.model import Json
+
+_ASKED_SECONDS = 3600
+"""The server may give less, or more: what counts is what its answer says."""
+_EARLIEST, _LATEST = 0.7, 0.9
+"""The part of its life after which a token is renewed, as by the kubelet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A service account."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+def worker(subject: str) -> Account | None:
+    """The account that the bearer of a token makes tokens for; None: none, the bearer works with this one itself."""
+    match subject.split(":"):
+        case ["system", "serviceaccount", namespace, name] if name == ENROLL:
+            return Account(namespace, ACCOUNT)
+        case ["system", "serviceaccount", namespace, name] if namespace == ENROLL:
+            return Account(ROBOTS, name)
+        case _:
+            return None
+
+
+def token_request(account: Account) -> Call:
+    """Ask for a token of an account."""
+    path = f"/api/v1/namespaces/{account.namespace}/serviceaccounts/{account.name}/token"
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
+    return Call("create", "POST", path, body=body | {"spec": {"expirationSeconds": _ASKED_SECONDS}}, timeout=20.0)
+
+
+def read_token(body: Json, *, now: float) -> tuple[str, float] | None:
+    """The token in an answer, and how long it lives, in seconds; None where there is none.
+
+    `now` is the server's time of the answer, so that a robot's wrong clock does not matter.
+    """
+    try:
+        token, until = body["status"]["token"], body["status"]["expirationTimestamp"]
+        lifetime = datetime.fromisoformat(until).timestamp() - now
+    except (KeyError, TypeError, ValueError):
+        return None
+    return (token, max(0.0, lifetime)) if isinstance(token, str) and token else None
+
+
+def renewal(lifetime: float, chance: float) -> float:
+    """After how many seconds of its life a token is renewed; `chance`, from 0 to 1, spreads robots."""
+    return lifetime * (_EARLIEST + (_LATEST - _EARLIEST) * chance)
