@@ -5,9 +5,8 @@ from dataclasses import replace
 from heapq import nsmallest
 
 from crsyncer.console.report import HoldFacts, KindFacts, OutboxFacts, SideFacts
-from crsyncer.core.holds import HeldGroup, Holds
+from crsyncer.core.holds import DELETION_HOLDS, HeldGroup, Holds
 from crsyncer.core.model import Freshness, Side
-from crsyncer.engine.deletion_holds import DELETION_HOLDS
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.kinds import KindEntry
 from crsyncer.engine.outcomes import CONTENT

@@ -8,10 +8,10 @@ from crsyncer.console.collect import group_facts, kind_facts
 from crsyncer.console.explain import ON, ObjectFacts, explain
 from crsyncer.console.report import hold_row, kind_row, object_fields, pending_status, rejected_content
 from crsyncer.console.target import find_key, find_resource
+from crsyncer.core.holds import DELETION_HOLDS
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.text import duration, rfc3339
 from crsyncer.engine.context import EngineContext
-from crsyncer.engine.deletion_holds import DELETION_HOLDS
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.kinds import KindEntry, Kinds
 from crsyncer.engine.outcomes import CONTENT, STATUS
@@ -88,7 +88,7 @@ class ControlCommands:
         with contextlib.suppress(TimeoutError):  # a server that does not answer may still carry out what was sent
             async with asyncio.timeout(_UNDER_WAY_SECONDS):
                 await kind.reconciler.deletions_answered()
-        group = next(g for g in self._holds.groups(kind.policy.resource) if g.standing)
+        group = next(g for g in self._holds.groups(kind.policy.resource) if g.kind_wide)
         return {"id": group.id, "resource": group.resource, "reason": group.reason}
 
     def _release(self, hold_id: str, *, dry_run: bool) -> Json:

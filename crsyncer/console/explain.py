@@ -31,6 +31,8 @@ _UNTIL = {
     Until.COPIES_LISTED: "S4.1",
     Until.STATUS_SENT: "S5.2",
     Until.STATUS_SHOWN: "S4.4",
+    Until.VERIFIED: "S5.5",
+    Until.REVERTIBLE: "S3.5",
 }
 ON = {Side.CLOUD: "in the cloud", Side.ROBOT: "on the robot"}
 """A side, as a sentence has it."""
@@ -199,7 +201,7 @@ def _of_content(facts: ObjectFacts, policy: Policy) -> Iterator[_Step]:
             yield _Step(_UNTIL[until], None, f"nothing is written to the {policy.downstream} until {until}")
         case Hold(message=message, hint=hint, reason=reason):
             if not facts.holds:
-                yield _Step(_HOLD_RULES[reason], False, f"{message}; {hint}")
+                yield _Step(_HOLD_RULES.get(reason, "S5.5"), False, f"{message}; {hint}")
         case None if isinstance(up, View) and isinstance(down, View):
             yield _agreement(facts, policy, down)
         case None if isinstance(down, View) and up is Gap.ABSENT:

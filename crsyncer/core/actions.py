@@ -70,6 +70,8 @@ class Until(StrEnum):
     STATUS_SENT = "the last status of the former copy has been sent"
     STATUS_SHOWN = "upstream shows the status that it has acknowledged"
     RETRY = "the content that downstream refuses is tried again"
+    VERIFIED = "the deletion upstream is verified"
+    REVERTIBLE = "the copy, which somebody keeps changing, may be reverted again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,13 @@ class Hold:
     reason: HoldReason
     message: str
     hint: str
+
+
+NAME_TAKEN = Hold(
+    HoldReason.NAME_TAKEN,
+    "another object has this name, and it is not a copy that this robot made",
+    "rename or delete one of the two objects",
+)
 
 
 @dataclass(frozen=True, slots=True)

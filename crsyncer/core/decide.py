@@ -1,6 +1,7 @@
 """The decision: two observations and what is remembered of the pair, into a plan. It knows owners, not clusters."""
 
 from crsyncer.core.actions import (
+    NAME_TAKEN,
     NOTHING,
     Agreed,
     ContentAction,
@@ -20,11 +21,6 @@ from crsyncer.core.actions import (
 from crsyncer.core.model import Found, Freshness, Gap, Observation, Pending, Proof, Record, Side, View
 from crsyncer.core.policy import Policy
 
-_NAME_TAKEN = Hold(
-    HoldReason.NAME_TAKEN,
-    "another object has this name, and it is not a copy that this robot made",
-    "rename or delete one of the two objects",
-)
 _ODD_STATUS = Hold(
     HoldReason.ODD_STATUS,
     "the status is not an object",
@@ -44,6 +40,8 @@ def decide(
     behind: bool = False,
     refused: str = "",
     verify: bool = False,
+    kept: Hold | Wait | None = None,
+    contested: bool = False,
 ) -> Plan:
     """What must be done so that the pair agrees (S3 to S5). Pure; an agreed pair gives an empty plan.
 
@@ -67,8 +65,9 @@ def decide(
     `pending` is the pair's row in the outbox, `proof` what shows that it is the newest status. The row may be on its
     way: what upstream shows meanwhile is no agreement, and a status that differs from the row has to follow it (S4.1).
     `reachable`: upstream is connected. `behind`: upstream has acknowledged a status that it does not show yet.
-    `refused` is the upstream content that downstream refuses for now (S3.6). With `verify` (audit, restored side)
-    upstream's status is compared too, not only downstream's changes (S4.8).
+    `refused` is the upstream content that downstream refuses for now (S3.6). `kept` is what keeps a copy from
+    being deleted (S5.5). `contested`: somebody keeps changing the copy, so that it may not be reverted yet (S3.5). With
+    `verify` (audit, restored side) upstream's status is compared too, not only downstream's changes (S4.8).
     """
     up, copy = upstream.found, downstream.found
     if not isinstance(copy, View):
@@ -79,16 +78,16 @@ def decide(
     own = up if copy.stamp is None else upstream.of(copy.stamp.upstream_uid)
     status = _status(own, copy, policy, record, pending=pending, verify=verify)
     if policy.downstream is Side.CLOUD and isinstance(up, View) and not up.terminating and not _signed(copy, policy):
-        return Plan(_NAME_TAKEN, status)
+        return Plan(NAME_TAKEN, status)
     match own:
         case Gap.UNSEEN:
-            deleted = _delete(copy, policy, Why.GONE)
+            deleted = _delete(copy, policy, Why.GONE, kept)
             return Plan(None if deleted is None else _wait_for_list(upstream), status)
         case Gap.ABSENT:
             why = Why.GONE if not isinstance(up, View) else Why.TERMINATING if up.terminating else Why.REPLACED
-            return Plan(_delete(copy, policy, why), status)
+            return Plan(_delete(copy, policy, why, kept), status)
         case View(terminating=True):
-            return Plan(_delete(copy, policy, Why.TERMINATING), status)
+            return Plan(_delete(copy, policy, Why.TERMINATING, kept), status)
     if copy.terminating:
         return Plan(None, status)
     content: ContentAction | None = _content(own, copy, policy, record, pending=pending)
@@ -96,6 +95,8 @@ def decide(
         content = Wait(Until.RETRY)
     elif isinstance(content, Update) and _is_ahead(own, copy, record):
         content = _wait_for_list(upstream) if upstream.freshness is not Freshness.CONFIRMED else content
+    elif isinstance(content, Update) and content.why is Why.DRIFT and contested:
+        content = Wait(Until.REVERTIBLE)
     elif isinstance(content, Seed) and behind and reachable:
         content = Wait(Until.STATUS_SHOWN)
     return Plan(content, status)
@@ -163,11 +164,11 @@ def _is_ahead(upstream: View, downstream: View, record: Record) -> bool:
     return stamp.digest not in (upstream.content, _known(record, upstream.uid).applied)
 
 
-def _delete(downstream: View, policy: Policy, why: Why) -> ContentAction | None:
-    """Delete a copy, unless it is being deleted already or not ours to delete."""
+def _delete(downstream: View, policy: Policy, why: Why, kept: Hold | Wait | None) -> ContentAction | None:
+    """Delete a copy, unless something keeps it, it is being deleted already or is not ours to delete."""
     if downstream.terminating or not may_delete(downstream, policy):
         return None
-    return Delete(downstream.uid, why, downstream.resource_version if downstream.stamp is None else "")
+    return kept or Delete(downstream.uid, why, downstream.resource_version if downstream.stamp is None else "")
 
 
 def may_delete(downstream: View, policy: Policy) -> bool:

@@ -3,16 +3,36 @@
 from collections.abc import Set
 from dataclasses import dataclass, field
 
-from crsyncer.core.actions import HoldReason
+from crsyncer.core.actions import Hold, HoldReason
 from crsyncer.core.model import Key
 
-WINDOW_SECONDS = 60.0
+KIND_MISSING = Hold(
+    HoldReason.KIND_MISSING,
+    "the kind has vanished upstream, is being deleted there, or was made anew: its copies are kept until their objects "
+    "are back",
+    "",
+)
+MASS_DELETION = Hold(
+    HoldReason.MASS_DELETION, "many objects vanished upstream at once, and that could not be confirmed", ""
+)
+RESTORED = Hold(
+    HoldReason.RESTORED, "the upstream cluster was restored from an older state, or is another one than before", ""
+)
+MANUAL = Hold(HoldReason.MANUAL, "somebody holds back every deletion of this kind", "")
+
+DELETION_HOLDS = {hold.reason: hold for hold in (KIND_MISSING, MASS_DELETION, RESTORED, MANUAL)}
+"""What deletions are held for, by reason. Only these can be released: the others end when their cause does.
+
+Their hint needs the hold's id, so `console/reasons.py` has it.
+"""
+
+_WINDOW_SECONDS = 60.0
 _FEW = 5
 _SHARE = 0.3
 
 
 def is_mass(deletions: int, copies: int) -> bool:
-    """Whether so many deletions, of so many copies, within a minute need a second look (S5.5)."""
+    """Whether so many deletions, of so many copies, within a minute have to be verified by a list (S5.5)."""
     return deletions > max(_FEW, _SHARE * copies)
 
 
@@ -21,13 +41,21 @@ class DeletionWindow:
 
     def __init__(self) -> None:
         self._times: dict[Key, float] = {}
+        self._copies = 0
+        """How many copies there were when the window's first deletion came."""
+
+    def is_mass(self, batch: Set[Key], *, copies: int, now: float) -> bool:
+        """Whether the deletions within the window, those of this batch included, are too many for so many copies."""
+        size = self.count(batch, now)
+        self._copies = copies if size == len(batch) else max(self._copies, copies)
+        return is_mass(size, self._copies)
 
     def count(self, batch: Set[Key], now: float) -> int:
         """Deletions within the window, those of this batch included; asking twice for a key counts once."""
         for key in batch:
             self._times.pop(key, None)
             self._times[key] = now
-        while self._times[oldest := next(iter(self._times))] <= now - WINDOW_SECONDS:
+        while self._times[oldest := next(iter(self._times))] <= now - _WINDOW_SECONDS:
             del self._times[oldest]
         return len(self._times)
 
@@ -43,8 +71,8 @@ class HeldGroup:
     message: str
     hint: str
     keys: set[Key] = field(default_factory=set)
-    standing: bool = False
-    """Whatever comes is held too, so it does not end when nothing is held at the moment."""
+    kind_wide: bool = False
+    """Every deletion of the kind is held, so the hold does not end when no object is held at the moment."""
 
 
 class Holds:
@@ -54,48 +82,45 @@ class Holds:
         self._groups: dict[tuple[str, HoldReason], HeldGroup] = {}
         self.issued = issued
 
-    def add(
-        self, resource: str, key: Key, *, reason: HoldReason, now: float, message: str, hint: str, hold_id: str = ""
-    ) -> bool:
-        """Hold an object back; True when it was not held for this reason before. `now` is Unix time in seconds.
+    def add(self, resource: str, key: Key, hold: Hold, *, now: float, hold_id: str = "") -> tuple[HeldGroup, bool]:
+        """Hold an object back; its group, and whether it was not held for this reason before.
 
-        `hold_id` is the id that the group had before a restart, if it is known.
+        `now` is Unix time in seconds. `hold_id` is the id that the group had before a restart, if it is known.
         """
-        group = self._group(resource, reason, now=now, hold_id=hold_id)
-        known = key in group.keys
+        group = self._group(resource, hold, now=now, hold_id=hold_id)
+        new = key not in group.keys
         group.keys.add(key)
-        group.message, group.hint = message, hint
-        return not known
+        return group, new
 
-    def stand(
-        self, resource: str, *, reason: HoldReason, now: float, message: str, hint: str, hold_id: str = ""
-    ) -> HeldGroup:
-        """Hold back whatever comes, until a human releases it; the group is there though nothing has come yet."""
-        group = self._group(resource, reason, now=now, hold_id=hold_id)
-        group.message, group.hint, group.standing = message, hint, True
+    def add_kind(self, resource: str, hold: Hold, *, now: float, hold_id: str = "") -> HeldGroup:
+        """Hold back every deletion of a kind, until a human releases it; the group is shown while it is empty, too."""
+        group = self._group(resource, hold, now=now, hold_id=hold_id)
+        group.kind_wide = True
         return group
 
-    def _group(self, resource: str, reason: HoldReason, *, now: float, hold_id: str) -> HeldGroup:
-        group = self._groups.get((resource, reason))
+    def _group(self, resource: str, hold: Hold, *, now: float, hold_id: str) -> HeldGroup:
+        group = self._groups.get((resource, hold.reason))
         if group is None:
             if not hold_id:
                 self.issued += 1
                 hold_id = f"h{self.issued}"
-            group = self._groups[resource, reason] = HeldGroup(hold_id, resource, reason, now, "", "")
+            group = HeldGroup(hold_id, resource, hold.reason, now, hold.message, hold.hint)
+            self._groups[resource, hold.reason] = group
+        group.message, group.hint = hold.message, hold.hint
         return group
 
     def group(self, resource: str, reason: HoldReason) -> HeldGroup | None:
-        """What of a kind is held for a reason."""
+        """The objects of a kind that are held for a reason."""
         return self._groups.get((resource, reason))
 
     def clear(self, resource: str, key: Key | None = None, *, reason: HoldReason | None = None) -> None:
-        """What held an object (None: the kind) is over, for one reason or for all."""
+        """An object (None: the whole kind) is no longer held, for one reason or for all."""
         for where, group in list(self._groups.items()):
             if where[0] != resource or (reason is not None and where[1] is not reason):
                 continue
             if key is not None:
                 group.keys.discard(key)
-            if key is None or not (group.keys or group.standing):
+            if key is None or not (group.keys or group.kind_wide):
                 del self._groups[where]
 
     def held(self, resource: str, key: Key, *reasons: HoldReason) -> bool:
@@ -107,7 +132,7 @@ class Holds:
         return [g for g in self._groups.values() if resource is None or g.resource == resource]
 
     def release(self, hold_id: str) -> HeldGroup | None:
-        """A human says go on: the group, which is held no more; None when there is no such hold."""
+        """End a hold because a human released it; its group, None when there is no such hold."""
         for where, group in self._groups.items():
             if group.id == hold_id:
                 return self._groups.pop(where)

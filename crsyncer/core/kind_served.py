@@ -12,21 +12,21 @@ class Served(Enum):
     YES = "yes"
     NO = "no"
     UNKNOWN = "unknown"
-    """Discovery is forbidden, in whatever words a gateway has for that."""
-    UNHEARD_OF = "unheard of"
+    """Discovery is forbidden; gateways have several status codes for that."""
+    NOT_FOUND = "not found"
     """Discovery does not know the group and version: they are gone, or a gateway hides discovery."""
     OTHER = "other"
-    """It is, but by another CRD than the one whose objects our copies are of: those went with theirs."""
+    """The CRD was re-created (new uid); its former objects went with the old one."""
 
 
-def served_in_discovery(status: int, body: Json, policy: Policy) -> Served:
-    """What the answer of `/apis/GROUP/VERSION` says of a kind.
+def served_in_discovery(policy: Policy, status: int, body: Json) -> Served:
+    """Read the answer of `/apis/GROUP/VERSION`.
 
     A CRD that is being deleted loses the verb `create` in discovery at once (measured on API server 1.36).
     One of another scope is not the kind that we mean: none of its objects can have a copy (S1.7).
     """
     if status == 404:
-        return Served.UNHEARD_OF
+        return Served.NOT_FOUND
     if status != 200:
         return Served.UNKNOWN
     for resource in body.get("resources") or []:
@@ -37,7 +37,7 @@ def served_in_discovery(status: int, body: Json, policy: Policy) -> Served:
 
 
 def served_by_crd(status: int, body: Json, uid: str) -> Served | None:
-    """What the answer to a question for a kind's CRD says of the kind; None: nothing.
+    """Read the answer to a request for a kind's CRD; None: it proves nothing.
 
     `uid` is that of the CRD whose objects our copies are of, "" where it is not known. A CRD that is deleted has a
     deletionTimestamp until the last of its objects is gone; one that is made anew has another uid (measured on API

@@ -11,7 +11,7 @@ from crsyncer.core.policy import Policy
 from crsyncer.core.twins import Twins
 from crsyncer.engine.confinement import Confinement
 from crsyncer.engine.context import EngineContext
-from crsyncer.engine.deletion_holds import ISSUED
+from crsyncer.engine.deletions import ISSUED
 from crsyncer.engine.kinds import Kinds
 from crsyncer.ports import Cluster, Observer, Store
 from crsyncer.runtime.connection import Connection

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from crsyncer.core.actions import HoldReason
+from crsyncer.core.holds import DELETION_HOLDS, MANUAL, RESTORED
 from crsyncer.core.model import Freshness, Json, Key, Loaded, Side
 from crsyncer.core.policy import Policy
 from crsyncer.core.project import stamp_of, status_value
@@ -15,20 +16,18 @@ from crsyncer.core.watch import EventType
 from crsyncer.engine.audit import Auditor
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.context import EngineContext
-from crsyncer.engine.deletion_check import DeletionCheck
-from crsyncer.engine.deletion_holds import MANUAL, DeletionHolds
+from crsyncer.engine.deletions import DeletionHolds
 from crsyncer.engine.informer import Informer
 from crsyncer.engine.informer_set import InformerSet
-from crsyncer.engine.missing_kind import MissingKind
 from crsyncer.engine.outcomes import CHECK, CONTENT
 from crsyncer.engine.reconciler import Reconciler
-from crsyncer.engine.restores import Restores
 from crsyncer.runtime.collection_state import Rewind
 from crsyncer.runtime.dispatcher import Job
 
 log = logging.getLogger(__name__)
 
 _HEARING_SECONDS = 0.25
+_HELD = tuple(DELETION_HOLDS.values())
 
 
 class Kind:
@@ -49,45 +48,21 @@ class Kind:
         self._context = context
         self._up = context.connections[policy.upstream]
         self._down = context.connections[policy.downstream]
-        self._deletion_holds = DeletionHolds(self.cache, store=context.store, holds=context.holds, clock=context.clock)
         self._tasks = asyncio.TaskGroup()
         self._informer_set = InformerSet(self.cache, spawn=self.spawn)
-        self._missing_kind = MissingKind(
-            self._up,
-            cache=self.cache,
-            deletion_holds=self._deletion_holds,
-            informer_set=self._informer_set,
-            store=context.store,
-            ended=self._kind_is_back,
-            spawn=self.spawn,
-        )
-        self._deletion_check = DeletionCheck(
-            self._up,
-            resource=policy.resource,
-            missing_kind=self._missing_kind,
-            deletion_holds=self._deletion_holds,
-            copies=lambda: len(self.cache.views[policy.downstream]),
-            relisted=lambda: self.relist("verify", policy.upstream),
-            present=self._present,
-            durable=context.store.durable,
-            spawn=self.spawn,
+        self._deletion_holds = DeletionHolds(
+            cache=self.cache, context=context, informer_set=self._informer_set, kind_is_back=self._kind_is_back
         )
         self.reconciler = Reconciler(
             policy,
             cache=self.cache,
             context=context,
-            deletion_check=self._deletion_check,
             deletion_holds=self._deletion_holds,
             settled=self._settled,
             unconfirmed=self._unconfirmed,
         )
-        self._restore = Restores(
-            self.reconciler,
-            cache=self.cache,
-            deletion_holds=self._deletion_holds,
-            informer_set=self._informer_set,
-            holds=context.holds,
-        )
+        self._rewound_sides: set[Side] = set()
+        """Sides that were found older, or other, than they were, and have not been listed since."""
         self._auditor = Auditor(
             self.reconciler, cache=self.cache, informer_set=self._informer_set, interval=context.audit_interval
         )
@@ -113,12 +88,14 @@ class Kind:
         ]
         for side in Side:
             if any(r.state.cursor() is None for r in self.on(side)):
-                self._restore.distrust(side)
+                # A restore may have cost the cursor, and a crash the list after it: whatever comes is newer.
+                self.cache.distrust(side)
+                self._rewound_sides.add(side)
 
     @property
     def kind_missing(self) -> bool:
         """Whether upstream has stopped serving the kind, or is about to (S5.5)."""
-        return self._deletion_holds.vanished
+        return self._deletion_holds.holds.kind_missing
 
     def on(self, side: Side) -> list[Informer]:
         """The informers of one side."""
@@ -127,8 +104,7 @@ class Kind:
     async def run(self) -> None:
         """Keep the kind in agreement, forever. Its jobs, lists and questions end with this task."""
         async with self._tasks:
-            self.spawn(self._missing_kind.run())
-            self.spawn(self._missing_kind.served_check.run())
+            self.spawn(self._deletion_holds.run())
             for informer in self.informers:
                 self.spawn(informer.listwatch.run())
             self.spawn(self._auditor.run())
@@ -154,7 +130,8 @@ class Kind:
 
     def hold_all(self) -> None:
         """A human holds back every deletion."""
-        self._deletion_holds.engage(MANUAL)
+        with self._deletion_holds.event() as machine:
+            machine.holds.hold_every(MANUAL, self._context.clock())
         self._context.noticed()
 
     def release(self, reason: HoldReason, keys: set[Key]) -> None:
@@ -184,9 +161,11 @@ class Kind:
         """Compare every object, upstream's statuses too (S4.8)."""
         self._auditor.verify()
 
-    def vanished(self) -> None:
-        """The kind that upstream serves now is not the one that it served before."""
-        self._missing_kind.replaced()
+    def crd_shown(self, uid: str) -> None:
+        """The robot's CRD of the kind has this uid."""
+        if self.policy.upstream is Side.ROBOT:
+            with self._deletion_holds.event() as machine:
+                machine.crd_shown(uid)
 
     def pending_ages(self, now: float) -> dict[str, float]:
         """For how many seconds the oldest spec, status, deletion, finalizer and list has waited; 0: none waits.
@@ -201,7 +180,7 @@ class Kind:
         )
         deletions = (
             self.cache.tombstones[key].since
-            for key in self._deletion_holds.waiting()
+            for key in self._deletion_holds.holds.unverified()
             if key not in held and key in copies and not copies[key].terminating
         )
         finalizing = (
@@ -233,14 +212,15 @@ class Kind:
             copy = self.cache.views[self.policy.downstream].get(key)
             stamp = None if copy is None else copy.stamp
             if raw is not None and stamp is not None and stamp.upstream_uid != raw["metadata"]["uid"]:
-                self._missing_kind.served_check.doubt()  # its successor may have come with the kind's
+                with self._deletion_holds.event() as machine:
+                    machine.doubt_crd()  # the object's successor may have come with the kind's
             self.reconciler.outcomes.event_arrived(job)
             if key in self.cache.pending:
                 # What was refused before may be taken now (S10).
                 self.reconciler.queue_status(key, self.reconciler.outbox.priority(key))
         if gone:
             self.cache.lost(side, key)
-            self._deletion_holds.forget(key)
+            self._deletion_holds.holds.gone(key)
             if side is Side.CLOUD:
                 self._context.twins.forget(self.policy.resource, key)
         self._context.dispatchers[self.policy.downstream].add(
@@ -266,24 +246,24 @@ class Kind:
             context.noticed()
 
     def _freshness_changed(self, side: Side, namespace: str) -> None:
-        self._missing_kind.freshness_changed(side)
+        self._deletion_holds.freshness_changed(side)
         if side is self.policy.downstream:
             self._confirm_outbox()
             if self._informer_set.complete(side):
                 # A change of the CRD has it listed anew, and may change what it takes.
                 self.reconciler.outcomes.refused.clear()
-        else:
-            if self._informer_set.complete(side):
-                self._missing_kind.served_check.doubt()
         if self._context.connections[side].up.is_set():
             # The events of the outage arrive now, oldest first. Wait for them: deletions go first (S7.2), and a status
             # that was sent before a crash must not follow the newer one that was sent after it (S4.1).
             self._context.dispatchers[side.other].pause(_HEARING_SECONDS)
-        self._restore.freshness_changed(side)
         everywhere = self._informer_set.complete(side)
+        if side in self._rewound_sides:
+            # Its copies are compared with everything that the side may have lost.
+            self.reconciler.unverified |= set(self.cache.views[self.policy.downstream])
+            self._rewound_sides -= {side} if everywhere else set()
         for key in self.cache.known_keys() if everywhere else self._affected(side, namespace):
             self.reconciler.enqueue(key)
-        self._restore.end()
+        self._end_restore()
 
     def _affected(self, side: Side, namespace: str) -> Iterator[Key]:
         """The keys whose plan may change when the freshness of a side's namespace changes.
@@ -306,9 +286,34 @@ class Kind:
             self._informer_set.want(downstream, "outbox")
 
     def _rewound(self, side: Side, how: Rewind) -> None:
-        self._restore.begin(side, how)
-        if side is self.policy.upstream:
-            self._missing_kind.served_check.forget()  # now that what the side lost is held for another reason
+        """A side shows from now on older things than we know, or those of another cluster (S8.3, S5.5c).
+
+        Held is what a restored upstream would delete. A downstream that went back is only brought in line again, and
+        an ordinary boot is no restore.
+        """
+        self._rewound_sides.add(side)
+        upstream = side is self.policy.upstream
+        with self._deletion_holds.event() as machine:
+            if how is Rewind.REBUILT or (how is Rewind.RESTORED and upstream):
+                machine.holds.hold_every(RESTORED, self._context.clock())
+            if upstream:
+                machine.forget_crd()  # now that everything the side lost is held for another reason
+
+    def _end_restore(self, settled: Key | None = None) -> None:
+        """After a restore deletions are held only as long as there are any, those of `settled` aside.
+
+        A complete list does not show what the restore lost. If no copy would be deleted for that, the hold ends:
+        whatever is deleted later is deleted on purpose, and a hold that went on would keep that back.
+        """
+        creating = bool(self.reconciler.creating)
+        if not self._deletion_holds.machine.restore_is_over(settled=settled, creating=creating):
+            return
+        upstream, copies = self.policy.upstream, self.cache.views[self.policy.downstream]
+        if not self._informer_set.complete(upstream):
+            self._informer_set.want(upstream, "restored")
+        elif not any(self.reconciler.plan(key).content in _HELD for key in copies):
+            log.info("%s: the restored %s costs no copy: nothing is held", self.policy.resource, upstream)
+            self._deletion_holds.release(HoldReason.RESTORED, ())
 
     def _kind_is_back(self) -> None:
         for key in self.cache.known_keys():
@@ -316,18 +321,14 @@ class Kind:
         self._context.noticed()
 
     def _phase_changed(self) -> None:
-        self._missing_kind.check()
+        self._deletion_holds.phase_changed()
         self._context.noticed()
 
-    def _present(self, key: Key) -> bool:
-        view = self.cache.views[self.policy.upstream].get(key)
-        return view is not None and not view.terminating
-
     def _settled(self, key: Key) -> None:
-        self._restore.settled(key)
+        self._end_restore(settled=key)
 
     def _unconfirmed(self, key: Key) -> None:
         """The copy's object may be gone or newer, but a resumed watch is no proof: one list, for all such copies."""
-        self._restore.settled(key)
+        self._end_restore(settled=key)
         if self.cache.freshness(self.policy.upstream, key.namespace) is Freshness.RESUMED:
             self._informer_set.want(self.policy.upstream, "orphan")

@@ -212,10 +212,7 @@ class Kinds:
     async def _load(self, row: KindEntry, policy: Policy) -> Kind:
         loaded = await self._context.store.load(policy.resource)
         kind = Kind(policy, namespaces=self.namespaces, context=self._context, loaded=loaded)
-        cluster_identity = f"crd:{policy.resource}"
-        if policy.upstream is Side.ROBOT and self._context.store.get_meta(cluster_identity) not in (None, row.uid):
-            kind.vanished()  # made anew: what it lacks went with the CRD before it (S5.5)
-        self._context.store.put_meta(cluster_identity, row.uid)
+        kind.crd_shown(row.uid)
         log.info("%s %s is synced, spec from the %s", policy.resource, policy.version, policy.upstream)
         return kind
 

@@ -26,8 +26,7 @@ from crsyncer.core.project import status_value
 from crsyncer.core.queue import Priority
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.context import EngineContext
-from crsyncer.engine.deletion_check import DeletionCheck
-from crsyncer.engine.deletion_holds import DeletionHolds
+from crsyncer.engine.deletions import DeletionHolds
 from crsyncer.engine.outbox import Outbox
 from crsyncer.engine.outcomes import CHECK, CONTENT, STATUS, Outcomes
 from crsyncer.engine.writer import Write, Writer
@@ -43,7 +42,7 @@ _VERBS = {Create: "create", Update: "update", Delete: "delete"}
 class Reconciler:
     """Works on the objects of one kind; its jobs are handed out by the dispatchers.
 
-    `deletion_check` and `deletion_holds` keep deletions back; `settled(key)` is called for every pair that agrees or
+    `deletion_holds` keeps deletions back; `settled(key)` is called for every pair that agrees or
     cannot be judged, `unconfirmed(key)` for every pair that cannot be judged without a list of upstream.
     """
 
@@ -53,7 +52,6 @@ class Reconciler:
         *,
         cache: Cache,
         context: EngineContext,
-        deletion_check: DeletionCheck,
         deletion_holds: DeletionHolds,
         settled: Callable[[Key], None],
         unconfirmed: Callable[[Key], None],
@@ -77,7 +75,6 @@ class Reconciler:
         )
         self._drift = DriftLimiter()
         self._deletion_holds = deletion_holds
-        self._deletion_check = deletion_check
         self._settled = settled
         self._unconfirmed = unconfirmed
         self._halves = {CONTENT: self._content, STATUS: self._status, CHECK: self._check_ahead}
@@ -119,6 +116,8 @@ class Reconciler:
             self.outcomes.done(job, verb)
             if verb is not None and (job.half == STATUS or verb != "delete"):
                 self._queue_again(job)
+        finally:
+            self._deletion_holds.holds.orphans.discard(job.key)
         if job.half == STATUS and self.cache.observe(self.policy.downstream, job.key).found is Gap.ABSENT:
             # A vanished copy may have been waiting for its last status to go first (S5.2).
             self._context.dispatchers[self.policy.downstream].add(job._replace(half=CONTENT), Priority.SPEC)
@@ -144,6 +143,8 @@ class Reconciler:
             behind=self.cache.is_behind(key),
             refused=self.outcomes.refused_content(key),
             verify=key in self.unverified,
+            kept=self._deletion_holds.holds.keeps(key),
+            contested=self._drift.wait(key, asyncio.get_running_loop().time()) > 0,
         )
 
     async def _content(self, job: Job) -> str | None:
@@ -153,64 +154,44 @@ class Reconciler:
         if plan.status is not None:
             await self._recall_status(key, plan.status)
         self.unverified.discard(key)
+        if plan.content == Wait(Until.VERIFIED):
+            await self._deletion_holds.verify(key)
+            plan = self.plan(key)
         action = plan.content
-        if isinstance(action, Wait):
-            self._wait(job, action.until)
-            return None
-        if action is None:
-            self.outcomes.refused.pop(key, None)
-            self.cache.tidy(key)
-            self._settled(key)
-            self._unhold(key, plan.status)
-            return None
-        hold = await self._hold_back(job, action)
-        if hold is None and not isinstance(action, Hold):
-            if isinstance(action, Create):
-                self.creating.add(key)
-            try:
-                hold = await self._writer.write(key, action)
-            finally:
-                self.creating.discard(key)
-            if hold is not None:
-                # The object that has the name is not in our selection: no event will report its deletion.
-                self.outcomes.dispatcher(job).later(job, _TAKEN_RETRY_SECONDS)
+        match action:
+            case None:
+                self.outcomes.refused.pop(key, None)
+                self.cache.tidy(key)
+                self._settled(key)
+                self._unhold(key, plan.status)
+            case Wait(until=until):
+                await self._wait(job, until)
+            case Hold():
+                self._hold(key, action)
+            case _:
+                return await self._write(job, action, plan.status)
+        return None
+
+    async def _write(self, job: Job, action: Write, status: StatusAction | None) -> str | None:
+        key = job.key
+        if isinstance(action, Create):
+            self.creating.add(key)
+        try:
+            hold = await self._writer.write(key, action)
+        finally:
+            self.creating.discard(key)
         if hold is not None:
+            # The object that has the name is not in our selection: no event will report its deletion.
+            self.outcomes.dispatcher(job).later(job, _TAKEN_RETRY_SECONDS)
             self._hold(key, hold)
             return None
         if isinstance(action, Update) and action.why is Why.DRIFT:
             self._drift.reverted(key, asyncio.get_running_loop().time())
-        self._unhold(key, plan.status)
+        self._unhold(key, status)
         return _VERBS.get(type(action), "status")
-
-    async def _hold_back(self, job: Job, action: Write | Hold) -> Hold | None:
-        """What keeps an action from being done, if anything."""
-        key = job.key
-        match action:
-            case Hold():
-                return action
-            case Delete(why=why):
-                await self._context.store.durable()  # a deletion acts on a recorded tombstone (S6.1)
-                self._confirm_plan(key, action)
-                hold = self._deletion_holds.standing()
-                return hold if hold is not None or why is Why.REPLACED else await self._check(key)
-            case Update(why=Why.DRIFT):
-                wait = self._drift.wait(key, asyncio.get_running_loop().time())
-                if wait > 0:
-                    self.outcomes.dispatcher(job).later(job, wait)
-                    return await self._writer.contested(key)
-        return None
 
     def _confirm(self, key: Key, write: Write) -> None:
         """Raise Refused when a write is not to be made any more (`Writer`); it is decided, or held, anew then."""
-        self._confirm_plan(key, write)
-        if isinstance(write, Delete):
-            held = self._deletion_holds.standing()
-            if held is None and write.why is not Why.REPLACED:
-                held = self._deletion_holds.held(key)
-            if held is not None:
-                raise Refused(f"held since: {held.message}")
-
-    def _confirm_plan(self, key: Key, write: Write) -> None:
         if self.plan(key).content != write:
             raise Refused("something has changed since")
 
@@ -218,26 +199,17 @@ class Reconciler:
         """Return when no deletion is under way any more."""
         await self._writer.deletions_answered()
 
-    async def _check(self, key: Key) -> Hold | None:
-        """Whether a copy may be deleted, asked once: what was let pass or held stays so (S5.5).
-
-        A held deletion goes on when a human says so or the object comes back.
-        """
-        hold = self._deletion_holds.held(key)
-        if hold is not None or self._deletion_holds.passed(key):
-            return hold
-        return await self._deletion_check.check(key)
-
     async def _check_ahead(self, job: Job) -> None:
-        """Have a deletion checked whose copy is out of reach."""
+        """Have a deletion verified whose copy is out of reach."""
         # A copy whose creation was cut off is not known, but may be there.
         there = self.cache.observe(self.policy.downstream, job.key).found is not Gap.ABSENT
         if job.key in self.cache.tombstones and there:
-            hold = await self._check(job.key)
+            await self._deletion_holds.verify(job.key)
+            hold = self._deletion_holds.holds.held(job.key)
             if hold is not None:
                 self._hold(job.key, hold)
 
-    def _wait(self, job: Job, until: Until) -> None:
+    async def _wait(self, job: Job, until: Until) -> None:
         """Have the event come about that the content waits for."""
         match until:
             case Until.UPSTREAM_LISTED:
@@ -248,6 +220,12 @@ class Reconciler:
                 raise Refused("upstream is about to show a newer status")
             case Until.RETRY:
                 self.outcomes.dispatcher(job).later(job, self.outcomes.retry_in(job.key))
+            case Until.REVERTIBLE:
+                wait = self._drift.wait(job.key, asyncio.get_running_loop().time())
+                self.outcomes.dispatcher(job).later(job, wait)
+                self._hold(job.key, await self._writer.contested(job.key))
+            case Until.VERIFIED:
+                raise Refused("something has changed since the deletion was verified")
             case Until.COPIES_LISTED:
                 pass  # every key is queued when a list has come
             case _:
@@ -291,10 +269,12 @@ class Reconciler:
     # Holds
 
     def _hold(self, key: Key, hold: Hold) -> None:
-        if self._deletion_holds.hold(key, hold):
+        with self._deletion_holds.event() as machine:
+            new = machine.holds.hold(key, hold, self._context.clock())
+        if new:
             log.warning("%s %s is held: %s: %s", self.policy.resource, key, hold.reason, hold.message)
             self._context.noticed()
 
     def _unhold(self, key: Key, status: StatusAction | None) -> None:
         """What held the content is over; a status that is held for its own sake (S4.5) stays so."""
-        self._deletion_holds.unhold(key, kept=status.reason if isinstance(status, Hold) else None)
+        self._deletion_holds.holds.unhold(key, kept=status.reason if isinstance(status, Hold) else None)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from crsyncer.core import calls, object_calls
-from crsyncer.core.actions import Create, Delete, Hold, HoldReason, Seed, Update
+from crsyncer.core.actions import NAME_TAKEN, Create, Delete, Hold, HoldReason, Seed, Update
 from crsyncer.core.answers import judge, shown
 from crsyncer.core.model import Json, Key, Side, View
 from crsyncer.core.policy import DRIFT, ROBOT_LABEL, Policy
@@ -15,12 +15,6 @@ from crsyncer.engine.cache import Cache
 from crsyncer.errors import Refused
 from crsyncer.ports import Reply, Store
 from crsyncer.runtime.connection import Connection
-
-NAME_TAKEN = Hold(
-    HoldReason.NAME_TAKEN,
-    "an object of this name exists downstream that is not labelled for this robot and not a copy",
-    "rename or delete one of the two objects",
-)
 
 _SHOWN, _SHOWN_CHARACTERS = 5, 200
 """How many paths of a contested object are named, in how many characters: the actor that fights chooses them."""
@@ -132,6 +126,7 @@ class Writer:
         self._wrote(key, view, _object(await self._request(_Intent(key, action, view), call)), seeded=True)
 
     async def _delete(self, key: Key, action: Delete) -> None:
+        await self._store.durable()  # a deletion acts on a recorded tombstone, with its verdict (S6.1, S7.1)
         call = object_calls.delete(self._policy, key, action.uid, resource_version=action.resource_version)
         view = self._cache.views[self._policy.upstream].get(key)
         self._deleting += 1

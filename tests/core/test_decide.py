@@ -16,11 +16,13 @@ from crsyncer.core.actions import (
     Plan,
     Seed,
     SendStatus,
+    Until,
     Update,
     Wait,
     Why,
 )
 from crsyncer.core.decide import decide
+from crsyncer.core.holds import RESTORED
 from crsyncer.core.model import Found, Freshness, Gap, Observation, Pending, Proof, Record, Side, View
 from crsyncer.core.policy import Policy
 from crsyncer.core.project import compose_copy, digest, map_generation, status_digest, status_value, view_of
@@ -278,3 +280,26 @@ def test_S5_3_a_taken_name_in_the_cloud_is_held_with_a_hint():
     assert isinstance(hold, Hold)
     assert hold.reason is HoldReason.NAME_TAKEN
     assert hold.hint
+
+
+def test_S5_5_whatever_keeps_a_copy_takes_the_place_of_its_deletion():
+    kind = policy()
+    up = view_of(goal(), kind, kind.upstream)
+    copy = view_of(copy_of(goal(), kind), kind, kind.downstream)
+    for gone in (Gap.ABSENT, replace(up, terminating=True), replace(up, uid="u-2")):
+        assert isinstance(decided(gone, copy, kind, Record()).content, Delete)
+        for kept in (RESTORED, Wait(Until.VERIFIED)):
+            assert decided(gone, copy, kind, Record(), kept=kept).content == kept
+            assert decided(gone, replace(copy, terminating=True), kind, Record(), kept=kept).content is None
+    assert decided(up, copy, kind, Record(), kept=RESTORED).content is None
+
+
+def test_S3_5_a_contested_copy_is_not_reverted_yet_and_follows_upstream_at_once():
+    kind = policy()
+    up = view_of(goal(), kind, kind.upstream)
+    copy = replace(view_of(copy_of(goal(), kind), kind, kind.downstream), content="changed")
+    record = Record(upstream_uid=up.uid, applied=up.content)
+    assert isinstance(decided(up, copy, kind, record).content, Update)
+    assert decided(up, copy, kind, record, contested=True).content == Wait(Until.REVERTIBLE)
+    changed = replace(up, content="new")
+    assert isinstance(decided(changed, copy, kind, record, contested=True).content, Update)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.actions import HoldReason
+from crsyncer.core.actions import Hold, HoldReason
 from crsyncer.core.holds import DeletionWindow, Holds, is_mass
 from crsyncer.core.model import Key
 from tests.core.builders import some
@@ -32,7 +32,7 @@ def test_S5_5_the_window_counts_each_object_once_and_forgets_after_a_minute(dele
 def hold(
     holds: Holds, key: Key, *, resource=GOALS, reason=HoldReason.MASS_DELETION, now=0.0, message="m", hold_id=""
 ) -> bool:
-    return holds.add(resource, key, reason=reason, now=now, message=message, hint="h", hold_id=hold_id)
+    return holds.add(resource, key, Hold(reason, message, "h"), now=now, hold_id=hold_id)[1]
 
 
 def test_S5_5_what_is_held_is_one_group_for_a_kind_and_a_reason():
@@ -101,17 +101,17 @@ def test_S5_5_a_hold_keeps_its_name_over_a_restart():
     assert holds.issued == 8
 
 
-def test_S5_5_a_standing_hold_is_there_before_anything_is_held_and_stays_after_it():
+def test_S5_5_a_kind_wide_hold_is_there_before_anything_is_held_and_stays_after_it():
     holds = Holds()
-    group = holds.stand(GOALS, reason=HoldReason.RESTORED, now=5.0, message="m", hint="h")
+    group = holds.add_kind(GOALS, Hold(HoldReason.RESTORED, "m", "h"), now=5.0)
     assert holds.group(GOALS, HoldReason.RESTORED) is group
-    assert (group.id, group.keys, group.standing, group.message, group.hint) == ("h1", set(), True, "m", "h")
+    assert (group.id, group.keys, group.kind_wide, group.message, group.hint) == ("h1", set(), True, "m", "h")
     hold(holds, A, reason=HoldReason.RESTORED)
     holds.clear(GOALS, A)
     assert holds.groups() == [group]
     assert holds.release("h1") is group
     assert holds.group(GOALS, HoldReason.RESTORED) is None
-    holds.stand(GOALS, reason=HoldReason.RESTORED, now=6.0, message="m", hint="h")
+    holds.add_kind(GOALS, Hold(HoldReason.RESTORED, "m", "h"), now=6.0)
     holds.clear(GOALS)
     assert holds.groups() == []
 

@@ -18,7 +18,7 @@ GOAL = {"name": "goals", "namespaced": True}
         (200, {"resources": [{"name": "goals", "verbs": ["create"]}]}, Served.NO),
         (200, {"resources": [GOAL | {"name": "goals/status", "verbs": ["create"]}, {"name": "maps"}]}, Served.NO),
         (200, {"resources": None}, Served.NO),
-        (404, {}, Served.UNHEARD_OF),
+        (404, {}, Served.NOT_FOUND),
         (401, {}, Served.UNKNOWN),
         (403, {}, Served.UNKNOWN),
         (400, {"kind": "Status", "reason": "BadRequest"}, Served.UNKNOWN),
@@ -26,7 +26,7 @@ GOAL = {"name": "goals", "namespaced": True}
     ],
 )
 def test_S5_5_a_kind_is_alive_as_long_as_it_can_be_created(status, body, alive):
-    assert served_in_discovery(status, body, policy()) is alive
+    assert served_in_discovery(policy(), status, body) is alive
 
 
 CRD = {"name": GOALS, "uid": "u1"}
@@ -69,8 +69,8 @@ def test_S5_5_a_kind_is_the_one_that_it_was_as_long_as_its_crd_has_the_same_uid(
         (Served.NO, Served.OTHER, Served.NO),
         (Served.UNKNOWN, Served.YES, Served.YES),
         (Served.UNKNOWN, None, Served.UNKNOWN),
-        (Served.UNHEARD_OF, Served.YES, Served.UNHEARD_OF),
-        (Served.UNHEARD_OF, Served.NO, Served.NO),
+        (Served.NOT_FOUND, Served.YES, Served.NOT_FOUND),
+        (Served.NOT_FOUND, Served.NO, Served.NO),
     ],
 )
 def test_S5_5_whoever_says_that_a_kind_is_not_alive_is_believed(served, crd, alive):
@@ -79,5 +79,5 @@ def test_S5_5_whoever_says_that_a_kind_is_not_alive_is_believed(served, crd, ali
 
 def test_S1_7_a_cluster_scoped_kind_is_alive_under_its_own_scope():
     answer = {"resources": [GOAL | {"namespaced": False, "verbs": ["create"]}]}
-    assert served_in_discovery(200, answer, policy(namespaced=False)) is Served.YES
-    assert served_in_discovery(200, answer, policy()) is Served.NO
+    assert served_in_discovery(policy(namespaced=False), 200, answer) is Served.YES
+    assert served_in_discovery(policy(), 200, answer) is Served.NO

@@ -1,17 +1,14 @@
 """Deliberate defects, each a guard of the agent taken away. A machine that does not notice them proves nothing."""
 
 from crsyncer.core import answers, backoff, decide, deliver, kind_served, object_calls, project
+from crsyncer.core.hold_machine import HoldMachine
+from crsyncer.core.kind_holds import KindHolds
 from crsyncer.core.model import Observation
 from crsyncer.core.queue import WorkQueue
 from crsyncer.engine.cache import Cache
-from crsyncer.engine.deletion_check import DeletionCheck
-from crsyncer.engine.deletion_holds import DeletionHolds
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.kinds import Kinds
-from crsyncer.engine.missing_kind import MissingKind
 from crsyncer.engine.outbox import Outbox
-from crsyncer.engine.restores import Restores
-from crsyncer.engine.served_check import ServedCheck
 from crsyncer.engine.writer import Writer
 from crsyncer.runtime import paged_list
 from crsyncer.runtime.collection_state import CollectionState
@@ -24,8 +21,8 @@ from tests.model.mutant import Mutant
 MUTANTS = (
     Mutant(
         "a restart trusts the cursor of a kind that is missing",
-        MissingKind.__init__,
-        "self._gap = deletion_holds.vanished",
+        HoldMachine.__init__,
+        "self._gap = holds.kind_missing",
         "self._gap = False",
         noticed_by="S5_5_a_kind_made_anew_costs",
     ),
@@ -73,7 +70,7 @@ MUTANTS = (
     ),
     Mutant(
         "what holds every deletion is ignored",
-        DeletionHolds.standing,
+        KindHolds.held_every,
         "return next(",
         "return None and next(",
         noticed_by="S5_5_a_human",
@@ -108,15 +105,15 @@ MUTANTS = (
     ),
     Mutant(
         "a kind that is gone does not matter",
-        MissingKind.gone,
-        "self._deletion_holds.vanish(self._at_stake())",
+        HoldMachine._kind_gone,
+        "self.holds.hold_kind(self._unix, by_name=True)",
         "pass",
         noticed_by="S5_5_a_kind_that_is_deleted",
     ),
     Mutant(
         "a CRD that is being deleted matters only to a deletion",
-        ServedCheck._ask_crd,
-        "self._gone()",
+        HoldMachine._read_crd,
+        "self._kind_gone(certain=True)",
         "pass",
         noticed_by="S5_5_a_kind_that_is_being_deleted",
     ),
@@ -136,49 +133,49 @@ MUTANTS = (
     ),
     Mutant(
         "what a kind came back without is not asked",
-        MissingKind.replaced,
-        "self._deletion_holds.vanish(())",
+        HoldMachine._crd_replaced,
+        "self.holds.hold_kind(self._unix, by_name=False)",
         "pass",
         noticed_by="S5_5_a_kind_that_was_made_anew_with_half",
     ),
     Mutant(
         "another cluster's kind is taken for one that was made anew",
-        ServedCheck._ask_crd,
-        "await self._meet_again(uid)",
+        HoldMachine._read_crd,
+        "yield from self._get(Prove())",
         "pass",
         noticed_by="S8_3_a_cloud",
     ),
     Mutant(
         "that a kind is another is never accepted",
-        ServedCheck._ask_crd,
-        'self._remember("")',
+        HoldMachine._read_crd,
+        'self.crd = self._cluster, ""',
         "pass",
         noticed_by="S5_5_a_kind_that_was_made_anew_with_all",
     ),
     Mutant(
         "a kind that is back as the same one counts as another",
-        MissingKind._over,
-        "return self._end(set())",
+        HoldMachine._find_return,
+        "return False",
         "pass",
         noticed_by="S5_5_a_deletion_behind",
     ),
     Mutant(
         "another CRD is taken for the one that a gateway had hidden",
-        ServedCheck._ask_crd,
-        "self._replaced()",
+        HoldMachine._read_crd,
+        "self._crd_replaced()",
         "pass",
         noticed_by="S5_5_another_crd",
     ),
     Mutant(
         "a verdict is acted on before it is on disk",
-        DeletionCheck._verify,
-        "await self._durable()",
+        Writer._delete,
+        "await self._store.durable()",
         "pass",
         noticed_by="S7_1_a_verified",
     ),
     Mutant(
         "a list that is refused proves that the kind is gone",
-        DeletionCheck._listed,
+        HoldMachine._list,
         "except Refused:",
         "except (Refused, Unsure):",
         noticed_by="S5_5_a_verification",
@@ -221,8 +218,8 @@ MUTANTS = (
     ),
     Mutant(
         "a restored cluster holds nothing back",
-        Restores.begin,
-        "self._deletion_holds.engage(RESTORED)",
+        Kind._rewound,
+        "machine.holds.hold_every(RESTORED, self._context.clock())",
         "pass",
         noticed_by="S8_3_what",
     ),
@@ -353,9 +350,7 @@ MUTANTS = (
 )
 
 PROMISES = (
-    Mutant(
-        "a hold is no hold", DeletionHolds.standing, "return next(", "return None and next(", "held", "a human holds"
-    ),
+    Mutant("a hold is no hold", KindHolds.held_every, "return next(", "return None and next(", "held", "a human holds"),
     Mutant(
         "a kind that is stopped ends without its jobs",
         Kind.work,
@@ -382,7 +377,7 @@ PROMISES = (
     ),
     Mutant(
         "a refused list is an answer",
-        DeletionCheck._listed,
+        HoldMachine._list,
         "except Refused:",
         "except Exception:",
         "refused",

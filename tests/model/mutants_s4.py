@@ -138,7 +138,7 @@ MUTANTS = (
     Mutant(
         "an audit lists everything",
         Auditor._audit,
-        "not await informer.agrees()",
+        "not await informer.listwatch.paged_list.agrees()",
         "True",
         noticed_by="S4_8_S9_4_an_audit_that",
     ),

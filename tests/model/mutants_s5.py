@@ -2,19 +2,17 @@
 
 from crsyncer.console.control import ControlCommands
 from crsyncer.core import calls, decide, kind_served, watch
-from crsyncer.engine.deletion_check import DeletionCheck
-from crsyncer.engine.deletion_holds import DeletionHolds
-from crsyncer.engine.kind import Kind
-from crsyncer.engine.missing_kind import MissingKind
-from crsyncer.engine.served_check import ServedCheck
+from crsyncer.core.hold_machine import HoldMachine
+from crsyncer.core.kind_holds import KindHolds
+from crsyncer.engine.deletions import DeletionHolds
 from tests.model.mutant import Mutant
 
 MUTANTS = (
     Mutant(
         "that a kind is missing is found out anew after a restart",
         DeletionHolds.__init__,
-        "known = store.get_meta(self._name) or {}",
-        "known = {}",
+        "kind_wide = self._store.get_meta(self._kind_wide_name) or {}",
+        "kind_wide = {}",
         noticed_by="S5_5a_a_kind_that_is_deleted_is",
     ),
     Mutant(
@@ -27,86 +25,86 @@ MUTANTS = (
     Mutant(
         "what is released of a missing kind is still there, as far as is known",
         DeletionHolds.release,
-        "vanished = self.vanished and reason is KIND_MISSING.reason",
-        "vanished = False",
+        "unserved = self.holds.kind_missing and reason is HoldReason.KIND_MISSING",
+        "unserved = False",
         noticed_by="S5_5a_what_is_held",
     ),
     Mutant(
         "nobody is at stake when a kind is missing",
-        MissingKind._at_stake,
-        "view.stamp is not None and gone.content is not None",
+        KindHolds._at_stake,
+        "view.stamp is not None and not view.terminating and may_delete(view, self._policy)",
         "False",
         noticed_by="S5_5a_a_kind_deleted_on_the_robot",
     ),
     Mutant(
         "who may not read a CRD asks for it for every batch",
-        ServedCheck._ask_crd,
-        "self._readable = alive is not None",
-        "self._readable = True",
+        HoldMachine._read_crd,
+        "self._crd_readable = found is not None",
+        "self._crd_readable = True",
         noticed_by="S5_5b_where_crds",
     ),
     Mutant("a CRD is read whole", calls.crd, "accept=PARTIAL", "accept=JSON", noticed_by="S5_5a_whether"),
     Mutant(
         "a deletion that discovery does not vouch for is an ordinary one",
-        DeletionCheck._verify,
-        "alive is not Served.YES or is_mass(size, copies)",
-        "is_mass(size, copies)",
+        HoldMachine._round,
+        "certain = served is Served.YES",
+        "certain = True",
         noticed_by="S5_5a_where_discovery_is_forbidden_one",
     ),
     Mutant(
         "the second look is at once",
-        DeletionCheck._look_again,
-        "await asyncio.sleep(_SECOND_LOOK_SECONDS)",
+        HoldMachine._round,
+        "yield Pause(_SECOND_LOOK_SECONDS)",
         "pass",
         noticed_by="S5_5a_where_discovery_is_forbidden_the_last",
     ),
     Mutant(
         "a link that is cut is a refusal to list",
-        DeletionCheck._look_again,
-        "await self._connection.while_up(self._connection.wait_probed(since=asyncio.get_running_loop().time()))",
+        HoldMachine._round,
+        "yield from self._get(Prove())",
         "pass",
         noticed_by="S5_5b_a_mass_deletion_whose",
     ),
     Mutant(
         "what cannot be listed is gone",
-        DeletionCheck._look_again,
-        "return self._hold(batch, MASS_DELETION)",
-        "return self._let_pass(batch)",
+        HoldMachine._round,
+        "return batch, MASS_DELETION",
+        "return batch, None",
         noticed_by="S5_5b_a_mass_deletion_that_nobody",
     ),
     Mutant(
         "what is held is found out anew after a restart",
-        DeletionHolds.__init__,
+        KindHolds.__init__,
         "if hold is not None:",
         "if False:",
         noticed_by="S5_5b_what_is_held",
     ),
     Mutant(
         "what comes back stays held",
-        DeletionHolds.unhold,
+        KindHolds.unhold,
         "reason is not kept and not",
         "False and not",
         noticed_by="S5_5b_objects_that",
     ),
     Mutant(
         "a release is forgotten by a restart, or without the cloud",
-        DeletionHolds.release,
+        KindHolds.release,
         'held="", checked=True',
         'held="", checked=False',
         noticed_by="S5_5b_what_is_released",
     ),
     Mutant(
         "what upstream deletes is there until it is gone",
-        Kind._present,
-        "view is not None and not view.terminating",
-        "view is not None",
+        KindHolds.verify,
+        "if self.is_present(key) or",
+        "if key in self.upstream or",
         noticed_by="S5_5b_a_mass_of",
     ),
     Mutant(
         "who releases by hand releases everything",
-        DeletionHolds.release,
-        "if reason is HoldReason.MANUAL:",
-        "if False:",
+        KindHolds.release,
+        "reason is not HoldReason.MANUAL",
+        "True",
         noticed_by="S5_5_who",
     ),
     Mutant(

@@ -3,7 +3,7 @@
 from crsyncer.console.control import ControlCommands
 from crsyncer.core import identity
 from crsyncer.engine.cache import Cache
-from crsyncer.engine.restores import Restores
+from crsyncer.engine.kind import Kind
 from crsyncer.runtime.collection_state import CollectionState
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.listwatch import ListWatch
@@ -83,8 +83,8 @@ MUTANTS = (
     ),
     Mutant(
         "what upstream lost is not compared",
-        Restores.freshness_changed,
-        "self._reconciler.unverified |= set(self._cache.views[self._policy.downstream])",
+        Kind._freshness_changed,
+        "self.reconciler.unverified |= set(self.cache.views[self.policy.downstream])",
         "pass",
         noticed_by="S8_3_a_restored_cloud_gets_lost",
     ),
@@ -97,15 +97,15 @@ MUTANTS = (
     ),
     Mutant(
         "a hold that holds nothing stays",
-        Restores.end,
-        "self._deletion_holds.release(HoldReason.RESTORED, set())",
+        Kind._end_restore,
+        "self._deletion_holds.release(HoldReason.RESTORED, ())",
         "pass",
         noticed_by="S8_3_a_restore_that",
     ),
     Mutant(
         "a hold outlives what it held",
-        Restores.settled,
-        "self.end(settled=key)",
+        Kind._settled,
+        "self._end_restore(settled=key)",
         "pass",
         noticed_by="S8_3_a_hold",
     ),
@@ -118,8 +118,8 @@ MUTANTS = (
     ),
     Mutant(
         "a boot is a restore",
-        Restores.begin,
-        "if how is Rewind.REBUILT or (how is Rewind.RESTORED and side is self._policy.upstream):",
+        Kind._rewound,
+        "if how is Rewind.REBUILT or (how is Rewind.RESTORED and upstream):",
         "if True:",
         noticed_by="S8_4_an_ordinary",
     ),

@@ -250,3 +250,17 @@ def test_S5_5_another_crd_behind_a_gateway_that_had_lost_its_way_is_another_kind
     world.weather[Side.CLOUD].rules.remove(lost)
     world.pass_time(120)
     assert (set(world.robot.objects()), holds(world)) == ({"a", "b"}, [("KindMissing", 1)])
+
+
+def test_S5_5_a_kind_made_anew_costs_no_copy_when_the_agent_is_killed_before_the_robot_is_listed() -> None:
+    with synced() as world:
+        with out_of_sight(world, "cut"):
+            redefine(world, "b")
+            world.cut("robot")
+        world.pass_time(60)
+        world.crash()
+        world.mend("robot")
+        world.inject("cloud", Reply(429, {}), part="/customresourcedefinitions/")
+        world.start()
+        world.pass_time(600)
+        assert (set(world.robot.objects()), holds(world)) == ({"a", "b"}, [("KindMissing", 1)])

@@ -19,10 +19,12 @@ def many(world: World) -> None:
     world.settle()
 
 
+@pytest.mark.parametrize("seconds", [0.02, 3.0])
 @pytest.mark.parametrize("after", [0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5])
-def test_S5_5_after_a_hold_was_answered_no_copy_of_the_kind_is_deleted(after: float) -> None:
+def test_S5_5_after_a_hold_was_answered_no_copy_of_the_kind_is_deleted(after: float, seconds: float) -> None:
     with scene() as world:
         many(world)
+        world.disk.commit_seconds = seconds
         for name in NAMES[:16]:
             world.cloud.delete(name)
         world.pass_time(after)

@@ -13,9 +13,9 @@ from typing import Any
 
 from crsyncer.adapters.store.store import SqliteStore
 from crsyncer.cli.main import main
+from crsyncer.core.kind_holds import KindHolds
 from crsyncer.core.model import Gap, Key, Observation, Side, View
 from crsyncer.engine.cache import Cache
-from crsyncer.engine.deletion_check import DeletionCheck
 from crsyncer.engine.outbox import Outbox
 
 _LATE_SECONDS = 5.0
@@ -62,11 +62,11 @@ def unseen_is_gone() -> None:
         seen = sight(self, side, key)
         return replace(seen, found=Gap.ABSENT, deleted_uid="") if seen.found is Gap.UNSEEN else seen
 
-    async def rash(_self: DeletionCheck, _key: Key) -> None:
+    def rash(_self: KindHolds, _key: Key) -> None:
         return None
 
     _plant(Cache, "observe", careless)
-    _plant(DeletionCheck, "check", rash)
+    _plant(KindHolds, "keeps", rash)
 
 
 def _plant(owner: type, name: str, function: Callable[..., Any]) -> None:

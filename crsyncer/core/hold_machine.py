@@ -1,0 +1,400 @@
+"""What has to be found out about one kind before its copies are deleted, one step after another (S5.5, S8.1).
+
+Knows no connection and no clock: `engine/deletions.py` carries out the steps, and says what time it is.
+"""
+
+from collections.abc import Generator, Mapping, Set
+from dataclasses import dataclass
+from typing import Any
+
+from crsyncer.core import calls, object_calls
+from crsyncer.core.actions import Hold, HoldReason
+from crsyncer.core.backoff import UNSERVED, Backoff
+from crsyncer.core.calls import Call
+from crsyncer.core.holds import KIND_MISSING, MASS_DELETION, DeletionWindow
+from crsyncer.core.kind_holds import KindHolds
+from crsyncer.core.kind_served import Served, served_by_both, served_by_crd, served_in_discovery
+from crsyncer.core.model import Freshness, Json, Key, Side
+from crsyncer.core.policy import Policy
+from crsyncer.errors import Refused, SyncError, Unsure
+
+_ROUND_SECONDS = 0.25
+_SECOND_LOOK_SECONDS = 3.0
+_LIST_SECONDS = 2.0
+_LIST_TRIES = 4
+_UNLISTED = Backoff(0.5, 15.0)
+_UNKNOWN_CRD = Backoff(5.0, 300.0)
+_STEADY_SECONDS = 1.0
+"""A cursor of a CRD that is no more is refused inside a watch that began with 200, at once (measured)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Wait for an event, for so many seconds at most; None: for as long as it takes."""
+
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait for so many seconds. `retry`: a reload or an operator's command ends the wait (S9.1)."""
+
+    seconds: float
+    retry: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Send these requests to upstream at the same time; the result is each answer's status code and body."""
+
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class List:
+    """Have a side listed, freshly and consistently."""
+
+    side: Side
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prove:
+    """Have a probe show that upstream is connected, and is the cluster that it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conclude:
+    """A round of verification is over: all who wait for it go on, or get the error."""
+
+    error: SyncError | None
+
+
+Step = Idle | Pause | Ask | List | Prove | Conclude
+Inquiry = Generator[Step, Any, None]
+"""Steps to be carried out. The result of a step that fails is its SyncError."""
+_Reply = tuple[int, Json]
+
+
+class HoldMachine:
+    """Finds out why objects of one kind are gone; `holds` has the verdicts.
+
+    `notes` are lines for the log, and whether they are warnings. `crd` is remembered over restarts.
+    """
+
+    def __init__(self, policy: Policy, *, holds: KindHolds, crd: tuple[str, str]) -> None:
+        self.holds = holds
+        self.crd = crd
+        """The cluster, and the uid there of the CRD whose objects the copies are of; "": not known."""
+        self.wanted: set[Key] = set()
+        """Objects whose deletion somebody waits to have verified, orphans included."""
+        self.notes: list[tuple[str, bool]] = []
+        self.cursors_expired = False
+        """Whether upstream's cursors are of another CRD and are to be dropped."""
+        self.missing = False
+        """Whether upstream answers that there is no such collection."""
+        self._policy = policy
+        self._freshness: dict[Side, Set[Freshness]] = {side: {Freshness.STORED} for side in Side}
+        self._now = self._unix = self._chance = 0.0
+        self._cluster, self._up = "", False
+        self._round_at = self._list_at = self._crd_at = self._kind_at = 0.0
+        """When the next round, list, and question for the CRD and for the kind may begin."""
+        self._crd_failures = self._kind_failures = 0
+        self._crd_due = False
+        self._crd_readable = policy.upstream is Side.CLOUD
+        """Whether the CRD may be readable. The robot's own CRDs are watched (`engine/kinds.py`)."""
+        self._window = DeletionWindow()
+        self._stale = False
+        """Whether the CRD was deleted or replaced for certain, and upstream has not been listed since it is back."""
+        self._gap = holds.kind_missing
+        """Whether upstream's cursors may be newer than the kind's absence: it was listed since, or the agent was
+        restarted. Then a watch that resumes proves nothing, because its cursor is past what the kind lacks."""
+        self._resumed_at: float | None = None
+        """When upstream's watches have gone on from their cursors; None: they have not, since the gap."""
+        self._resumes: Mapping[str, int] = {}
+        """How often each of them had resumed when it was lost last."""
+        self._creating = False
+        """Whether the end of a restore waits for copies that are being created."""
+
+    def tick(self, now: float, *, unix: float, chance: float, up: bool, cluster: str) -> None:
+        """Time goes on: `now` is in seconds, of a clock that never jumps; `up`: upstream, this cluster, is there."""
+        self._now, self._unix, self._chance, self._up, self._cluster = now, unix, chance, up, cluster
+
+    def hurry(self) -> None:
+        """A reload or an operator's command ends every wait (S9.1)."""
+        self._crd_at = self._kind_at = self._now
+
+    def phase_changed(self, *, missing: bool) -> None:
+        """Upstream answers that there is no such collection (`missing`), or no longer does."""
+        self.missing = missing
+        if missing:
+            self._kind_gone()
+
+    def freshness_changed(self, side: Side, found: Set[Freshness], resumes: Mapping[str, int]) -> None:
+        """A side's observations are this fresh. `resumes` counts how often each of its watches has resumed."""
+        self._freshness[side] = found
+        if side is not self._policy.upstream:
+            self.phase_changed(missing=self.missing)
+            return
+        if Freshness.CONFIRMED in found:
+            self._gap = self.holds.kind_missing
+        if Freshness.STORED in found:
+            self._resumed_at = None
+            self._resumes = resumes
+        elif found == {Freshness.RESUMED}:  # without a gap if no list came in between
+            self._gap |= any(count <= self._resumes.get(name, 0) for name, count in resumes.items())
+            self._resumed_at = None if self._gap else self._now
+        elif found == {Freshness.CONFIRMED}:
+            self.doubt_crd()
+
+    def doubt_crd(self) -> None:
+        """Objects upstream may be of another CRD than before: find out, soon."""
+        self._crd_due = self._policy.upstream is Side.CLOUD
+
+    def crd_shown(self, uid: str) -> None:
+        """The robot, which is upstream, has this CRD."""
+        if self.crd[1] not in ("", uid):
+            self._crd_replaced()
+        self.crd = self._cluster, uid
+
+    def forget_crd(self) -> None:
+        """Upstream's CRD may be another, and what is lost with the one before is held for a reason that is known."""
+        if self._policy.upstream is Side.CLOUD:
+            self.crd = self._cluster, ""
+
+    def restore_is_over(self, *, settled: Key | None, creating: bool) -> bool:
+        """Whether nothing is held for a restore, the object `settled` aside, and each side has been seen since.
+
+        A copy that is being created may turn out to be one that upstream lost.
+        """
+        held = self.holds.restored_keys()
+        if HoldReason.RESTORED not in self.holds.kind_wide or held - {settled}:
+            return False
+        if any(Freshness.STORED in found for found in self._freshness.values()):
+            return False
+        if settled is not None and settled not in held and not self._creating:
+            return False
+        self._creating = creating
+        return not creating
+
+    def program(self) -> Inquiry:
+        """All there is to find out, forever."""
+        while True:
+            crd, kind = self._crd_due and self._up, self.holds.kind_missing and self._up
+            if crd and self._crd_at <= self._now:
+                yield from self._find_crd()
+            elif self.wanted and self._round_at <= self._now:
+                yield from self._verify()
+            elif kind and self._kind_at <= self._now:
+                yield from self._find_kind()
+            else:
+                due = ((crd, self._crd_at), (self.wanted, self._round_at), (kind, self._kind_at))
+                yield Idle(min((at - self._now for is_due, at in due if is_due), default=None))
+
+    def _verify(self) -> Inquiry:
+        """Hold or verify in one round the deletions of everything that waits."""
+        try:
+            batch, hold = yield from self._round()
+        except SyncError as error:
+            yield Conclude(error)
+        else:
+            new = sum(
+                self.holds.hold(key, hold, self._unix) for key in batch if hold and not self.holds.is_present(key)
+            )
+            if hold is None:
+                self.holds.verify(batch, wanted=self.wanted)
+            elif new:
+                self._note(f"{new} deletions are held: {hold.message}", warning=True)
+            yield Conclude(None)
+        self._round_at = self._now + _ROUND_SECONDS
+
+    def _round(self) -> Generator[Step, Any, tuple[set[Key], Hold | None]]:
+        """The deletions that wait, and what they are to be held for; None: they are verified.
+
+        A fresh list has to lack whatever belongs to a mass deletion or is not vouched for by discovery, and orphans: a
+        silent watch may not have shown their objects yet. A list that fails though upstream answers is repeated.
+
+        Where discovery does not tell, the list is repeated while more deletions arrive: the first few may be the
+        beginning of the kind's end, which takes its time, and is certain when the list is refused.
+        """
+        batch = self._batch()
+        served = yield from self._find_served()
+        if self.holds.kind_missing:
+            return batch, KIND_MISSING
+        batch |= self._batch()
+        certain = served is Served.YES
+        mass = self._window.is_mass(batch, copies=len(self.holds.copies), now=self._now)
+        if certain and not mass:
+            reported = {key for key in batch if self.holds.tombstone(key) is not None}
+            self.holds.verify(reported, wanted=self.wanted)
+            batch -= reported
+        failures = 0
+        while batch:
+            if not certain:
+                batch |= self._batch()
+                yield Pause(_SECOND_LOOK_SECONDS)
+            try:
+                hold = yield from self._list()
+            except Unsure:
+                if certain and not mass:
+                    raise
+                yield from self._get(Prove())
+                failures += 1
+                if failures == _LIST_TRIES:
+                    return batch, MASS_DELETION
+                yield Pause(_UNLISTED.wait(failures, self._chance), retry=True)
+                continue
+            if hold is not None:
+                return batch, hold
+            if certain or batch.issuperset(self._batch()):
+                break
+        if served is Served.NOT_FOUND and (yield from self._find_served()) is not served:
+            self._kind_gone()  # it was not served for a while, so the list proves nothing
+            return batch, KIND_MISSING
+        return batch, None
+
+    def _list(self) -> Generator[Step, Any, Hold | None]:
+        """Have a list show what is gone; raises Unsure or NotAllowed when there was none (S10)."""
+        yield Pause(max(0.0, self._list_at - self._now))
+        try:
+            yield from self._get(List(self._policy.upstream, "verify"))
+        except Refused:
+            self._kind_gone()
+            return KIND_MISSING
+        finally:
+            self._list_at = self._now + _LIST_SECONDS
+        return None
+
+    def _find_served(self) -> Generator[Step, Any, Served]:
+        """Whether upstream serves the kind; a no holds every deletion. Raises Unsure when upstream did not answer."""
+        discovery, crd = self._discovery(), calls.crd(self._policy.resource)
+        replies = yield from self._get(Ask((discovery, crd) if self._crd_readable else (discovery,)))
+        served = served_in_discovery(self._policy, *replies[0])
+        if replies[1:]:
+            served = served_by_both(served, (yield from self._read_crd(replies[1], served)))
+        if served is Served.NO:
+            self._kind_gone(certain=True)
+        return served
+
+    def _find_crd(self) -> Inquiry:
+        """Find out by which CRD upstream serves the kind.
+
+        When it was deleted and re-created out of sight, discovery and lists look as if somebody had deleted every
+        object. Only its uid differs. Where that may not be read, what remains is that many deletions are verified.
+        """
+        self._crd_due = False
+        try:
+            replies: list[_Reply] = yield from self._get(Ask((calls.crd(self._policy.resource),)))
+            yield from self._read_crd(replies[0], None)
+        except SyncError as error:
+            self._note(f"the CRD of the {self._policy.upstream} is not known yet: {error}")
+            self._crd_due = True
+            self._crd_at = self._now + _UNKNOWN_CRD.wait(self._crd_failures, self._chance)
+            self._crd_failures += 1
+        else:
+            self._crd_at = self._now + _ROUND_SECONDS
+            self._crd_failures = 0
+
+    def _read_crd(self, reply: _Reply, served: Served | None) -> Generator[Step, Any, Served | None]:
+        """Whether upstream serves the kind, by its CRD; None: not known. `served` is discovery's answer, if known."""
+        uid = self._crd_uid()
+        found = served_by_crd(*reply, uid)
+        self._crd_readable = found is not None
+        if found is Served.NO:
+            self._kind_gone(certain=True)  # now: it may be re-created before a deletion asks, its uid not known
+        elif found is Served.OTHER:
+            yield from self._get(
+                Prove()
+            )  # another cluster has another CRD, too: then it is not the kind that is another
+            if self._crd_uid() != uid:
+                raise Unsure(f"the {self._policy.upstream} went back in time, or is another cluster")
+            self._note(f"the CRD of the {self._policy.upstream} was re-created", warning=True)
+            self._crd_replaced()
+            self.crd = self._cluster, ""
+            self._crd_due = True
+        elif found is Served.YES and not uid:
+            if served is None:  # only discovery tells of the scope, which a CRD never changes
+                replies: list[_Reply] = yield from self._get(Ask((self._discovery(),)))
+                served = served_in_discovery(self._policy, *replies[0])
+            found = served
+            if found in (Served.YES, Served.UNKNOWN):
+                self.crd = self._cluster, str(reply[1]["metadata"]["uid"])
+        return found
+
+    def _find_kind(self) -> Inquiry:
+        """While the kind is missing, find out whether it is back, and as the same one.
+
+        Nothing else may show it: a watch can outlive its CRD, and go on with the objects of the next one (measured).
+        """
+        try:
+            listed = yield from self._find_return()
+        except SyncError as error:
+            self._note(f"whether the {self._policy.upstream} serves the kind again is not known: {error}")
+            listed = None
+        if listed is not None and self.holds.kind_missing:  # else a human has released it meanwhile
+            held = self.holds.kind_back(self._unix, listed=listed)
+            self._gap = False
+            self._note(f"the {self._policy.upstream} serves the kind again; {held} copies stay held")
+        if self.holds.kind_missing:
+            self._kind_at = self._now + UNSERVED.wait(self._kind_failures, self._chance)
+            self._kind_failures += 1
+
+    def _find_return(self) -> Generator[Step, Any, bool | None]:
+        """Whether the kind is back and a list shows its objects; False: as if it had never gone; None: it is not back.
+
+        Raises SyncError where that is not known.
+        """
+        if self.missing or (yield from self._find_served()) is Served.NO:
+            return None
+        if self._stale:
+            yield from self._get(List(self._policy.upstream, "vanished"))
+            self._stale = False
+        elif self._resumed_at is not None:
+            yield Pause(max(0.0, self._resumed_at + _STEADY_SECONDS - self._now))
+            if self._resumed_at is not None:
+                return False
+        for side in (self._policy.upstream, self._policy.downstream):
+            if not self._is_complete(side):
+                yield from self._get(List(side, "vanished"))
+        return True if not self.missing and all(map(self._is_complete, Side)) else None
+
+    # Small parts
+
+    def _get(self, step: Ask | List | Prove) -> Generator[Step, Any, Any]:
+        """The result of a step; raises the SyncError that it has ended with."""
+        result = yield step
+        if isinstance(result, SyncError):
+            raise result
+        return result
+
+    def _kind_gone(self, *, certain: bool = False) -> None:
+        """Upstream does not serve the kind: hold all copies, whichever there are by now.
+
+        `certain`: the CRD is deleted or being deleted; else a gateway may have lost its way for a moment.
+        """
+        self._stale |= certain
+        if not self.holds.kind_missing:
+            self._note(f"the {self._policy.upstream} does not serve the kind: nothing is deleted", warning=True)
+            self._kind_at, self._kind_failures = self._now, 0
+        self.holds.hold_kind(self._unix, by_name=True)
+
+    def _crd_replaced(self) -> None:
+        """Upstream serves the kind by another CRD than before: only a list from now on shows what came back."""
+        self._stale = self.cursors_expired = True
+        self._kind_at, self._kind_failures = self._now, 0
+        self.holds.hold_kind(self._unix, by_name=False)
+
+    def _batch(self) -> set[Key]:
+        return {*self.holds.unverified(), *self.wanted}
+
+    def _discovery(self) -> Call:
+        return object_calls.discovery(self._policy, self._policy.version)
+
+    def _crd_uid(self) -> str:
+        return self.crd[1] if self.crd[0] == self._cluster else ""
+
+    def _is_complete(self, side: Side) -> bool:
+        return self._freshness[side] == {Freshness.CONFIRMED}
+
+    def _note(self, text: str, *, warning: bool = False) -> None:
+        self.notes.append((f"{self._policy.resource}: {text}", warning))

@@ -1,0 +1,203 @@
+"""Which deletions of one kind are held, and which are verified (S5.5, S7.1, S8.3)."""
+
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import replace
+
+from crsyncer.core.actions import Hold, HoldReason, Until, Wait
+from crsyncer.core.decide import may_delete
+from crsyncer.core.holds import DELETION_HOLDS, KIND_MISSING, MANUAL, Holds
+from crsyncer.core.model import Key, Side, Tombstone, View
+from crsyncer.core.policy import Policy
+
+
+class KindHolds:
+    """The verdicts on the deletions of one kind. Every `now` is Unix time, in seconds.
+
+    `views` and `tombstones` are only read: tombstones that have changed are in `changed` until they are recorded.
+    `kind_wide` is remembered over restarts, so neither sort of verdict is forgotten.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        holds: Holds,
+        views: Mapping[Side, Mapping[Key, View]],
+        tombstones: Mapping[Key, Tombstone],
+        kind_wide: Mapping[HoldReason, tuple[str, float]],
+        now: float,
+    ) -> None:
+        self.kind_wide = dict(kind_wide)
+        """What holds every deletion of the kind: the hold's id ("": it has none yet), and since when."""
+        self.changed: dict[Key, Tombstone] = {}
+        self.orphans: set[Key] = set()
+        """Objects that upstream never had, as far as is known, and whose deletion is verified for one try."""
+        self.copies = views[policy.downstream]
+        self.upstream = views[policy.upstream]
+        self._policy = policy
+        self._resource = policy.resource
+        self._holds = holds
+        self._tombstones = tombstones
+        self._released: set[Key] = set()
+        if HoldReason.MANUAL in self.kind_wide:
+            self._show_manual()
+        for key in [each for each in tombstones if each in self.copies]:
+            hold = self.held(key) or (None if self.is_verified(key) else self.held_every())
+            if hold is not None:
+                self.hold(key, hold, now)
+
+    def keeps(self, key: Key) -> Hold | Wait | None:
+        """What keeps a copy from being deleted, if anything.
+
+        That another object has the name is verified by itself (S5.4): only a hold of the whole kind keeps that copy.
+        """
+        every, present = self.held_every(), self.is_present(key)
+        if every is not None or present:
+            return every
+        return self.held(key) or (Wait(Until.VERIFIED) if self.is_open(key) else None)
+
+    def is_open(self, key: Key) -> bool:
+        """Whether it is still to be found out if the object is gone because somebody deleted it."""
+        verified = self.is_verified(key) or key in self.orphans
+        return not verified and not self.is_present(key) and self.held(key) is None
+
+    def held_every(self) -> Hold | None:
+        """What holds every deletion of the kind. A missing kind holds only those of copies whose objects are gone."""
+        return next(
+            (DELETION_HOLDS[reason] for reason in self.kind_wide if reason is not HoldReason.KIND_MISSING), None
+        )
+
+    @property
+    def kind_missing(self) -> bool:
+        """Whether the kind was gone when upstream was last asked for it."""
+        return HoldReason.KIND_MISSING in self.kind_wide
+
+    def held(self, key: Key) -> Hold | None:
+        """What the deletion of this one object is held for; that the kind is served again does not end it."""
+        tombstone = self.tombstone(key)
+        held = tombstone.held if tombstone is not None and key not in self._released else ""
+        if not held and self.kind_missing and not self.is_verified(key):
+            return KIND_MISSING
+        return DELETION_HOLDS[HoldReason(held)] if held else None
+
+    def is_verified(self, key: Key) -> bool:
+        """Whether a deletion needs no further verification: its tombstone says so, or a human released it."""
+        tombstone = self.tombstone(key)
+        return key in self._released or (tombstone is not None and tombstone.checked)
+
+    def unverified(self) -> Iterator[Key]:
+        """Objects that upstream has deleted, and whose deletion is neither verified nor held in its tombstone."""
+        return (k for k in self._tombstones if not self.is_verified(k) and not (self.tombstone(k) or _NONE).held)
+
+    def is_present(self, key: Key) -> bool:
+        """Whether upstream has the object."""
+        view = self.upstream.get(key)
+        return view is not None and not view.terminating
+
+    def tombstone(self, key: Key) -> Tombstone | None:
+        """The record of upstream's deletion, if there is one."""
+        return self.changed.get(key) or self._tombstones.get(key)
+
+    def hold(self, key: Key, hold: Hold, now: float) -> bool:
+        """Hold an object back, for whichever reason; True when it was not held for this reason before."""
+        tombstone = self.tombstone(key)
+        hold_id, since = self.kind_wide.get(hold.reason, ("", 0.0))
+        if tombstone is not None and tombstone.held == hold.reason:
+            hold_id, since = tombstone.hold_id, tombstone.hold_since
+        group, new = self._holds.add(self._resource, key, hold, now=since or now, hold_id=hold_id)
+        if hold.reason in self.kind_wide:
+            self.kind_wide[hold.reason] = (group.id, group.since)
+        elif tombstone is not None and hold.reason in DELETION_HOLDS:
+            self.changed[key] = replace(tombstone, held=hold.reason, hold_id=group.id, hold_since=group.since)
+        return new
+
+    def unhold(self, key: Key, *, kept: HoldReason | None) -> None:
+        """An object is no longer held, but for a reason that is `kept`, or because the kind is missing."""
+        for reason in HoldReason:
+            if reason is not kept and not (reason is HoldReason.KIND_MISSING and self.kind_missing):
+                self._holds.clear(self._resource, key, reason=reason)
+
+    def hold_every(self, hold: Hold, now: float) -> None:
+        """From now on every deletion of the kind is held, until a human releases it."""
+        if hold.reason not in self.kind_wide:
+            self.kind_wide[hold.reason] = ("", now)
+            if hold is MANUAL:
+                self._show_manual()
+
+    def verify(self, batch: Set[Key], *, wanted: Set[Key]) -> None:
+        """Record with the tombstones that the deletions are verified; an orphan, which has none, has to be `wanted`."""
+        for key in batch:
+            tombstone = self.tombstone(key)
+            if self.is_present(key) or self.held(key) is not None:
+                continue
+            if tombstone is not None:
+                self.changed[key] = replace(tombstone, checked=True)
+            elif key in wanted:
+                self.orphans.add(key)
+
+    def release(self, reason: HoldReason, keys: Iterable[Key], *, absent: Set[Key], now: float) -> None:
+        """Release a hold and verify the deletions it blocks; after a hold made by hand the checks apply again.
+
+        Objects that upstream is known not to have (`absent`) get a tombstone: a restart must not forget the release.
+        """
+        self.kind_wide.pop(reason, None)
+        for key in keys if reason is not HoldReason.MANUAL else ():
+            tombstone = self.tombstone(key) or (Tombstone("", now) if key in absent else None)
+            if tombstone is not None:
+                if tombstone.held not in ("", reason):
+                    continue
+                self.changed[key] = replace(tombstone, held="", checked=True, hold_id="", hold_since=0.0)
+            self._released.add(key)
+
+    def gone(self, key: Key) -> None:
+        """An object is gone from a side: a release of it is carried out, or is no longer about it."""
+        self._released.discard(key)
+
+    def hold_kind(self, now: float, *, by_name: bool) -> None:
+        """Upstream does not serve the kind, or by another CRD: hold every deletion.
+
+        `by_name`: hold each copy that would be deleted, too, so that an operator sees what is at stake (S5.5a).
+        """
+        self.hold_every(KIND_MISSING, now)
+        for key in self._at_stake() if by_name else ():
+            self.hold(key, KIND_MISSING, now)
+
+    def kind_back(self, now: float, *, listed: bool) -> int:
+        """Upstream serves the kind again; the number of copies that a list lacks, and that stay held, each for itself.
+
+        The list shows that they went with the kind, not that somebody meant to delete them. A watch that has gone on
+        without a gap (not `listed`) lacks nothing: a deletion that it delivers is an ordinary one.
+        """
+        lacking = {key for key in self._at_stake() if listed and key not in self.upstream}
+        hold_id, since = self.kind_wide.pop(HoldReason.KIND_MISSING)
+        for key in lacking:
+            tombstone = self.tombstone(key) or Tombstone("", now)
+            if tombstone.held != HoldReason.KIND_MISSING:
+                tombstone = replace(tombstone, held=HoldReason.KIND_MISSING, hold_id=hold_id, hold_since=since)
+            self.changed[key] = replace(tombstone, checked=False)
+            self.hold(key, KIND_MISSING, now)
+        group = self._holds.group(self._resource, HoldReason.KIND_MISSING)
+        for key in list(group.keys) if group is not None else ():
+            if self.held(key) != KIND_MISSING:
+                self._holds.clear(self._resource, key, reason=HoldReason.KIND_MISSING)
+        return len(lacking)
+
+    def restored_keys(self) -> Set[Key]:
+        """The objects that are held because upstream was restored."""
+        group = self._holds.group(self._resource, HoldReason.RESTORED)
+        return group.keys if group is not None else frozenset()
+
+    def _at_stake(self) -> Iterator[Key]:
+        """The copies that a missing kind holds; an orphan that never was a copy is none of them."""
+        for key, view in self.copies.items():
+            deleted = view.stamp is not None and not view.terminating and may_delete(view, self._policy)
+            if deleted and self.held(key) == KIND_MISSING and not self.is_verified(key):
+                yield key
+
+    def _show_manual(self) -> None:
+        hold_id, since = self.kind_wide[HoldReason.MANUAL]
+        group = self._holds.add_kind(self._resource, MANUAL, now=since, hold_id=hold_id)
+        self.kind_wide[HoldReason.MANUAL] = (group.id, since)
+
+
+_NONE = Tombstone("", 0.0)

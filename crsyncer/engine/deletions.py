@@ -1,0 +1,206 @@
+"""Carries out the hold machine of one kind: finds out what it asks for, and records what it decides (S5.5)."""
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, assert_never
+
+from crsyncer.core.actions import HoldReason
+from crsyncer.core.answers import says_nothing
+from crsyncer.core.backoff import granted
+from crsyncer.core.calls import Call
+from crsyncer.core.hold_machine import Ask, Conclude, HoldMachine, Idle, List, Pause, Prove, Step
+from crsyncer.core.kind_holds import KindHolds
+from crsyncer.core.model import Gap, Json, Key, Side
+from crsyncer.engine.cache import Cache
+from crsyncer.engine.context import EngineContext
+from crsyncer.engine.informer_set import InformerSet
+from crsyncer.errors import SyncError, Unsure
+from crsyncer.runtime.listwatch import Phase
+from crsyncer.runtime.waits import Patience, first_of
+
+log = logging.getLogger(__name__)
+
+_PROBE_SECONDS = 20.0
+
+ISSUED = "holds-issued"
+"""Under which name the store keeps how many numbers were given to holds."""
+
+
+class DeletionHolds:
+    """The deletions of one kind: `holds` has the verdicts, `run` finds out what is not known yet.
+
+    Whatever gives the machine something to find out or to record is done inside `event()`. `kind_is_back()` is called
+    when upstream, which did not serve the kind, serves it again.
+    """
+
+    def __init__(
+        self, *, cache: Cache, context: EngineContext, informer_set: InformerSet, kind_is_back: Callable[[], None]
+    ) -> None:
+        self._cache = cache
+        self._context = context
+        self._store = context.store
+        self._upstream = cache.policy.upstream
+        self._connection = context.connections[self._upstream]
+        self._informer_set = informer_set
+        self._kind_is_back = kind_is_back
+        self._patience = Patience(self._connection.waits)
+        """How long upstream does not want to be asked again."""
+        self._jitter = random.Random(random.random())  # noqa: S311
+        self._poke = asyncio.Event()
+        self._round: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when the present round of verification is over."""
+        resource = cache.policy.resource
+        self._kind_wide_name, self._crd_name = f"standing:{resource}", f"crd:{self._upstream}:{resource}"
+        kind_wide = self._store.get_meta(self._kind_wide_name) or {}
+        self.holds = KindHolds(
+            cache.policy,
+            holds=context.holds,
+            views=cache.views,
+            tombstones=cache.tombstones,
+            kind_wide={HoldReason(reason): (str(i), float(since)) for reason, (i, since) in kind_wide.items()},
+            now=context.clock(),
+        )
+        cluster, uid = self._store.get_meta(self._crd_name) or ("", "")
+        self.machine = HoldMachine(cache.policy, holds=self.holds, crd=(cluster, uid))
+        self._recorded = dict(self.holds.kind_wide), self.machine.crd
+        self._record()
+
+    async def run(self) -> None:
+        """Find out what is not known, forever."""
+        program = self.machine.program()
+        self._tick()
+        step = next(program)
+        while True:
+            self._record()
+            try:
+                result = await self._do(step)
+            except SyncError as error:
+                result = error
+            self._tick()
+            step = program.send(result)
+
+    @contextlib.contextmanager
+    def event(self) -> Iterator[HoldMachine]:
+        """Something happens, that the machine is told inside; then there may be something new to find out."""
+        self._tick()
+        yield self.machine
+        self._record()
+        self._poke.set()
+
+    async def verify(self, key: Key) -> None:
+        """Return when it is known whether a deletion is held or verified, or upstream has the object.
+
+        The verdict is recorded: it holds offline, and after a crash (S7.1). That on an orphan holds for one write.
+        Raises Unsure when upstream did not answer, NotAllowed when it refused the credential.
+        """
+        self.machine.wanted.add(key)
+        try:
+            while self.holds.is_open(key):
+                if not self._connection.up.is_set():
+                    raise Unsure(f"the {self._connection.name} is {self._connection.state}")
+                self._poke.set()
+                await asyncio.shield(self._round)
+        finally:
+            self.machine.wanted.discard(key)
+
+    def release(self, reason: HoldReason, keys: Iterable[Key]) -> None:
+        """Release a hold: a human asks for that, or nothing is held any more."""
+        unserved = self.holds.kind_missing and reason is HoldReason.KIND_MISSING
+        for key in keys if unserved else ():
+            self._cache.lost(self._upstream, key)  # an object of a kind that nobody serves is not there
+        absent = {key for key in keys if unserved or self._cache.observe(self._upstream, key).found is Gap.ABSENT}
+        with self.event() as machine:
+            machine.holds.release(reason, keys, absent=absent, now=self._context.clock())
+
+    def freshness_changed(self, side: Side) -> None:
+        """How fresh the observations of a side are has changed."""
+        resumes = {each.namespace: each.state.resumes for each in self._informer_set.on(side)}
+        with self.event() as machine:
+            machine.freshness_changed(side, self._informer_set.freshnesses(side), resumes)
+
+    def phase_changed(self) -> None:
+        """A watch is in another phase: upstream's collection may be found no more, or again."""
+        phases = [each.listwatch.phase for each in self._informer_set.on(self._upstream)]
+        with self.event() as machine:
+            machine.phase_changed(missing=Phase.MISSING in phases)
+
+    async def _do(self, step: Step) -> Any:
+        waits, connection = self._connection.waits, self._connection
+        match step:
+            case Idle(seconds=seconds):
+                ended = waits.ended
+                events = [self._poke.wait()]
+                if not connection.up.is_set():
+                    events.append(connection.up.wait())
+                await first_of(*events, *([] if seconds is None else [waits.sleep(seconds)]))
+                self._poke.clear()
+                if waits.ended != ended:
+                    self.machine.hurry()
+            case Pause(seconds=seconds, retry=retry):
+                await (waits.sleep(seconds) if retry else asyncio.sleep(seconds))
+            case Ask(calls=calls):
+                return await asyncio.gather(*map(self._ask, calls))
+            case List(side=side, reason=reason):
+                await self._context.connections[side].while_up(self._informer_set.fresh(reason, side))
+            case Prove():
+                try:
+                    async with asyncio.timeout(_PROBE_SECONDS):
+                        now = asyncio.get_running_loop().time()
+                        await connection.while_up(connection.wait_probed(since=now))
+                except TimeoutError:
+                    raise Unsure(f"the {connection.name} may be another cluster") from None
+            case Conclude(error=error):
+                done, self._round = self._round, asyncio.get_running_loop().create_future()
+                if error is None:
+                    done.set_result(None)
+                else:
+                    done.set_exception(error)
+                    done.exception()  # perhaps nobody waits any more
+            case _:
+                assert_never(step)
+        return None
+
+    async def _ask(self, call: Call) -> tuple[int, Json]:
+        if not self._connection.up.is_set():  # another cluster would answer (S8.3)
+            raise Unsure(f"the {self._connection.name} is {self._connection.state}")
+        if self._patience.left:
+            raise Unsure(f"the {self._connection.name} has asked for patience")
+        reply = await self._connection.request(call)
+        if says_nothing(reply.status):
+            self._patience.ask(granted(reply.retry_after))
+            raise Unsure(f"the {self._connection.name} answered {reply.status}")
+        return reply.status, reply.body
+
+    def _tick(self) -> None:
+        self.machine.tick(
+            asyncio.get_running_loop().time(),
+            unix=self._context.clock(),
+            chance=self._jitter.random(),
+            up=self._connection.up.is_set(),
+            cluster=self._connection.cluster_identity or "",
+        )
+
+    def _record(self) -> None:
+        """Put all that has changed into the store, and the notes into the log."""
+        machine, issued = self.machine, self._context.holds.issued
+        for key, tombstone in self.holds.changed.items():
+            self._cache.add_tombstone(key, tombstone)
+        self.holds.changed.clear()
+        if self._store.get_meta(ISSUED) != issued:
+            self._store.put_meta(ISSUED, issued)
+        (kind_wide, crd), self._recorded = self._recorded, (dict(self.holds.kind_wide), machine.crd)
+        if kind_wide != self.holds.kind_wide:
+            self._store.put_meta(self._kind_wide_name, self.holds.kind_wide)
+        if crd != machine.crd:
+            self._store.put_meta(self._crd_name, list(machine.crd))
+        expired, machine.cursors_expired = machine.cursors_expired, False
+        for informer in self._informer_set.on(self._upstream) if expired else ():
+            informer.state.forget_cursor()
+        for text, is_warning in machine.notes:
+            log.log(logging.WARNING if is_warning else logging.INFO, text)
+        machine.notes.clear()
+        if HoldReason.KIND_MISSING in kind_wide and not self.holds.kind_missing:
+            self._kind_is_back()

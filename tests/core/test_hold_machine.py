@@ -1,0 +1,421 @@
+"""What is asked before a copy is deleted, in which order, and what each answer leads to (S5.5)."""
+
+import pytest
+
+from crsyncer.core.actions import Until, Wait
+from crsyncer.core.hold_machine import Ask, Conclude, Idle, List, Pause, Prove
+from crsyncer.core.holds import KIND_MISSING, MASS_DELETION, RESTORED
+from crsyncer.core.model import Key, Side
+from crsyncer.errors import NotAllowed, Refused, Unsure
+from tests.core.hold_bench import (
+    CONFIRMED,
+    DYING,
+    NOT_FOUND,
+    RESUMED,
+    SERVED,
+    STORED,
+    UNKNOWN,
+    A,
+    B,
+    Bench,
+    C,
+    crd,
+    view,
+)
+
+DONE = Conclude(None)
+LIST = List(Side.CLOUD, "verify")
+MANY = tuple(Key("default", f"g{number}") for number in range(10))
+
+
+def test_S5_5_a_few_deletions_of_a_kind_that_is_served_are_verified_together():
+    bench = Bench()
+    bench.delete(A, B)
+    assert bench.holds.keeps(A) == Wait(Until.VERIFIED)
+    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, DONE]
+    assert bench.holds.keeps(A) is bench.holds.keeps(B) is None
+    assert all(bench.tombstones[key].checked for key in (A, B))
+
+
+def test_S5_5_rounds_are_a_moment_apart():
+    bench = Bench()
+    bench.delete(A)
+    assert [bench.next(), bench.next([SERVED, crd("u")]), bench.next()] == [bench.ask, DONE, Idle(0.25)]
+    assert bench.next(after=0.25) == bench.ask
+
+
+@pytest.mark.parametrize("error", [Unsure("no answer"), NotAllowed("denied", status=403)])
+def test_S5_5_a_question_without_an_answer_ends_the_round_and_verifies_nothing(error):
+    bench = Bench()
+    bench.delete(A)
+    assert [bench.next(), bench.next(error)] == [bench.ask, Conclude(error)]
+    assert bench.holds.keeps(A) == Wait(Until.VERIFIED)
+
+
+@pytest.mark.parametrize("replies", [[DYING, crd("u")], [SERVED, (404, {"reason": "NotFound"})]])
+def test_S5_5_a_kind_that_is_not_served_holds_every_copy(replies):
+    bench = Bench((A, B, C))
+    bench.copies[C] = view("c-1", stamp=True, terminating=True)
+    bench.delete(A)
+    assert [bench.next(), bench.next(replies)] == [bench.ask, DONE]
+    assert bench.holds.keeps(A) == KIND_MISSING
+    assert bench.held() == [("KindMissing", {A, B})]
+    bench.machine.wanted.clear()
+    assert bench.next() == bench.ask  # whether it is back
+    assert isinstance(bench.next([DYING, crd("u")]), Idle)
+
+
+def test_S5_5_what_a_missing_kind_holds_ends_its_rounds():
+    bench = Bench()
+    bench.delete(A)
+    bench.machine.phase_changed(missing=True)
+    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, DONE]
+    assert bench.holds.keeps(A) == KIND_MISSING
+
+
+def test_S5_5_the_robots_own_crd_is_not_asked_for():
+    bench = Bench(upstream_side=Side.ROBOT)
+    bench.delete(A)
+    assert bench.next() == Ask((bench.discovery,))
+    bench.freshness(Side.ROBOT, CONFIRMED)
+    assert bench.next([SERVED]) == DONE
+    bench.machine.wanted.clear()
+    assert bench.idle()
+
+
+def test_S5_3_an_orphan_is_verified_by_a_list_and_for_one_try():
+    bench = Bench()
+    bench.machine.wanted = {A}
+    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, Pause(0.0)]
+    assert [bench.next(), bench.next()] == [LIST, DONE]
+    assert bench.holds.keeps(A) is None
+    bench.holds.orphans.discard(A)
+    assert bench.holds.keeps(A) == Wait(Until.VERIFIED)
+    assert [bench.next(), bench.next(after=0.25)] == [Idle(0.25), bench.ask]
+    assert [bench.next([SERVED, crd("u")]), bench.next(after=1.75)] == [Pause(1.75), LIST]
+    bench.machine.wanted.clear()
+    assert bench.next() == DONE
+    assert bench.holds.keeps(A) == Wait(Until.VERIFIED)  # nobody waited for it any more
+
+
+@pytest.mark.parametrize("failure", [Unsure("cut"), NotAllowed("denied", status=403)])
+def test_S5_3_an_orphan_that_cannot_be_listed_for_is_asked_for_later(failure):
+    bench = Bench()
+    bench.machine.wanted = {A}
+    assert [bench.next(), bench.next([SERVED, crd("u")]), bench.next()] == [bench.ask, Pause(0.0), LIST]
+    assert bench.next(failure) == Conclude(failure)
+
+
+def test_S5_5a_a_list_that_is_refused_shows_that_the_kind_is_missing():
+    bench = Bench()
+    bench.machine.wanted = {A}
+    assert [bench.next(), bench.next([SERVED, crd("u")]), bench.next()] == [bench.ask, Pause(0.0), LIST]
+    assert bench.next(Refused("not served")) == DONE
+    assert bench.held() == [("KindMissing", {A, B})]
+    assert bench.holds.keeps(A) == KIND_MISSING
+
+
+def test_S5_5b_a_mass_deletion_is_verified_by_a_list():
+    bench = Bench(MANY)
+    bench.delete(*MANY)
+    assert [bench.next(), bench.next([SERVED, crd("u")]), bench.next()] == [bench.ask, Pause(0.0), LIST]
+    bench.upstream[MANY[0]] = view()
+    assert bench.next() == DONE
+    assert [bench.tombstones[key].checked for key in MANY] == [False] + [True] * 9
+
+
+def test_S5_5b_deletions_are_counted_against_the_copies_that_there_were_before_them():
+    bench = Bench(tuple(Key("default", f"g{number}") for number in range(40)))
+    names = list(bench.copies)
+    for number in range(0, 12, 3):
+        bench.delete(*names[number : number + 3])
+        assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, DONE]
+        for key in names[number : number + 3]:
+            del bench.copies[key]
+        bench.machine.wanted.clear()
+        assert bench.next() == Idle(None)
+        bench.tick(0.25)
+    bench.delete(names[12])
+    assert bench.next() == bench.ask
+    assert isinstance(bench.next([SERVED, crd("u")]), Pause)
+
+
+def test_S5_5b_a_list_that_fails_though_upstream_answers_is_repeated_a_few_times():
+    bench = Bench(MANY)
+    bench.delete(*MANY)
+    assert bench.next() == bench.ask
+    assert isinstance(bench.next([SERVED, crd("u")]), Pause)
+    for failures in (1, 2, 3):
+        assert bench.next(after=15.0) == LIST
+        assert bench.next(Unsure("busy")) == Prove()
+        assert bench.next() == Pause(0.5 * 2**failures, retry=True)
+        assert bench.next() == Pause(2.0)
+    assert [bench.next(), bench.next(Unsure("busy")), bench.next()] == [LIST, Prove(), DONE]
+    assert bench.held() == [("MassDeletion", set(MANY))]
+    assert bench.holds.keeps(MANY[0]) == MASS_DELETION
+
+
+def test_S5_5b_a_connection_that_is_lost_during_a_list_ends_the_round():
+    bench = Bench(MANY)
+    bench.delete(*MANY)
+    lost = Unsure("offline")
+    assert [bench.next(), bench.next([SERVED, crd("u")]), bench.next()] == [bench.ask, Pause(0.0), LIST]
+    assert [bench.next(lost), bench.next(lost)] == [Prove(), Conclude(lost)]
+    assert bench.held() == []
+
+
+def test_S5_5_where_discovery_is_forbidden_a_list_is_repeated_while_more_deletions_arrive():
+    bench = Bench((A, B, C))
+    bench.delete(A)
+    assert [bench.next(), bench.next([UNKNOWN, UNKNOWN])] == [bench.ask, Pause(3.0)]
+    assert [bench.next(after=3.0), bench.next()] == [Pause(0.0), LIST]
+    bench.delete(B)
+    assert [bench.next(), bench.next(after=3.0), bench.next()] == [Pause(3.0), Pause(0.0), LIST]
+    assert bench.next() == DONE
+    assert bench.tombstones[A].checked
+    assert bench.tombstones[B].checked
+
+
+@pytest.mark.parametrize(("later", "held"), [(NOT_FOUND, []), (SERVED, [("KindMissing", {A, B})])])
+def test_S5_5_a_list_taken_while_discovery_did_not_know_the_group_counts_if_that_is_still_so(later, held):
+    bench = Bench()
+    bench.delete(A)
+    assert [bench.next(), bench.next([NOT_FOUND, UNKNOWN])] == [bench.ask, Pause(3.0)]
+    assert [bench.next(after=3.0), bench.next()] == [Pause(0.0), LIST]
+    assert bench.next() == Ask((bench.discovery,))  # the CRD could not be read
+    assert bench.next([later]) == DONE
+    assert bench.held() == held
+    assert bench.tombstones[A].checked == (not held)
+
+
+# The CRD
+
+
+def test_S8_1_the_crd_is_learned_after_each_list_with_discoverys_word_on_its_scope():
+    bench = Bench(known=("", ""))
+    bench.freshness(Side.CLOUD, CONFIRMED)
+    assert [bench.next(), bench.next([crd("u")])] == [bench.ask_crd, Ask((bench.discovery,))]
+    assert bench.next([SERVED]) == Idle(None)
+    assert bench.machine.crd == ("cluster", "u")
+    bench.machine.doubt_crd()
+    assert [bench.next(), bench.next(after=0.25)] == [Idle(0.25), bench.ask_crd]
+    assert bench.next([crd("u")]) == Idle(None)
+
+
+def test_S1_7_the_crd_of_another_scope_is_not_remembered():
+    bench = Bench(known=("", ""))
+    bench.machine.doubt_crd()
+    assert [bench.next(), bench.next([crd("u")])] == [bench.ask_crd, Ask((bench.discovery,))]
+    assert bench.next([(200, {"resources": []})]) == Idle(None)
+    assert bench.machine.crd == ("", "")
+
+
+def test_S8_1_the_crd_is_also_learned_from_the_question_before_a_deletion():
+    bench = Bench(known=("another", "u0"))
+    bench.delete(A)
+    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, DONE]
+    assert bench.machine.crd == ("cluster", "u")
+
+
+def test_S8_1_a_crd_that_is_not_known_yet_is_asked_for_again_and_at_once_when_somebody_wishes_so():
+    bench = Bench()
+    bench.machine.doubt_crd()
+    assert [bench.next(), bench.next(Unsure("busy"))] == [bench.ask_crd, Idle(5.0)]
+    assert [bench.next(after=5.0), bench.next(Unsure("busy"))] == [bench.ask_crd, Idle(10.0)]
+    bench.machine.hurry()
+    assert bench.next() == bench.ask_crd
+    assert bench.machine.notes == [
+        ("goals.lab.example.com: the CRD of the cloud is not known yet: busy", False),
+        ("goals.lab.example.com: the CRD of the cloud is not known yet: busy", False),
+    ]
+
+
+def test_S5_5a_a_crd_that_is_being_deleted_holds_the_kind_before_a_deletion_asks():
+    bench = Bench(known=("", ""))
+    bench.machine.doubt_crd()
+    dying = (200, {"metadata": {"uid": "u", "deletionTimestamp": "now"}})
+    assert [bench.next(), bench.next([dying])] == [bench.ask_crd, bench.ask]
+    assert bench.held() == [("KindMissing", {A, B})]
+
+
+def test_S8_3_nothing_is_asked_while_upstream_is_away():
+    bench = Bench()
+    bench.machine.doubt_crd()
+    bench.machine.phase_changed(missing=True)
+    bench.up = False
+    assert bench.next() == Idle(None)
+    bench.up = True
+    assert bench.next() == bench.ask_crd
+
+
+def test_S5_5_another_crd_is_another_kind():
+    bench = Bench()
+    bench.machine.doubt_crd()
+    assert [bench.next(), bench.next([crd("new")])] == [bench.ask_crd, Prove()]
+    assert bench.next() == bench.ask  # first whether the kind is back; the CRD is asked for a moment later
+    assert (bench.machine.crd, bench.machine.cursors_expired) == (("cluster", ""), True)
+    assert bench.holds.kind_missing
+    assert bench.held() == []
+    assert bench.next([SERVED, crd("new")]) == List(Side.CLOUD, "vanished")
+    assert bench.machine.crd == ("cluster", "new")
+
+
+@pytest.mark.parametrize("how", ["restored", "unproven"])
+def test_S8_3_another_clusters_crd_is_not_another_kind(how):
+    bench = Bench()
+    bench.machine.doubt_crd()
+    assert [bench.next(), bench.next([crd("new")])] == [bench.ask_crd, Prove()]
+    if how == "restored":
+        bench.machine.forget_crd()
+    assert bench.next(None if how == "restored" else Unsure("another cluster?")) == Idle(5.0)
+    assert not bench.holds.kind_missing
+
+
+def test_S5_5_the_robots_crd_is_shown_by_its_watch():
+    bench = Bench(known=("", ""), upstream_side=Side.ROBOT)
+    bench.machine.crd_shown("u")
+    assert (bench.machine.crd, bench.holds.kind_missing) == (("cluster", "u"), False)
+    bench.machine.forget_crd()
+    bench.machine.crd_shown("u")
+    assert not bench.machine.cursors_expired
+    bench.machine.crd_shown("new")
+    assert (bench.machine.crd, bench.holds.kind_missing, bench.machine.cursors_expired) == (
+        ("cluster", "new"),
+        True,
+        True,
+    )
+
+
+# The kind is back
+
+
+def test_S5_5_a_kind_whose_collection_is_not_found_is_not_asked_for_in_discovery():
+    bench = Bench()
+    bench.machine.phase_changed(missing=True)
+    assert bench.held() == [("KindMissing", {A, B})]
+    assert bench.next() == Idle(1.0)
+    assert bench.next(after=1.0) == Idle(2.0)
+    bench.copies[C] = view("c-1", stamp=True)
+    bench.freshness(Side.ROBOT, CONFIRMED)
+    assert bench.held() == [("KindMissing", {A, B, C})]
+
+
+def test_S5_5_a_kind_whose_watch_goes_on_from_its_cursor_was_never_gone():
+    bench = Bench()
+    bench.listed()
+    bench.freshness(Side.CLOUD, STORED, resumes=1)
+    bench.machine.phase_changed(missing=True)
+    bench.machine.phase_changed(missing=False)
+    bench.freshness(Side.CLOUD, RESUMED, resumes=2)
+    bench.tombstones.clear()
+    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, Pause(1.0)]
+    assert isinstance(bench.next(after=1.0), Idle)
+    assert (bench.holds.kind_missing, bench.held()) == (False, [])
+    assert bench.machine.notes[-1][0].endswith("serves the kind again; 0 copies stay held")
+
+
+def test_S5_5_a_watch_that_breaks_within_a_second_proves_nothing():
+    bench = Bench()
+    bench.listed()
+    bench.machine.phase_changed(missing=True)
+    bench.machine.phase_changed(missing=False)
+    bench.freshness(Side.CLOUD, STORED, resumes=1)
+    bench.freshness(Side.CLOUD, RESUMED, resumes=2)
+    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, Pause(1.0)]
+    bench.freshness(Side.CLOUD, STORED, resumes=2)
+    assert bench.next(after=1.0) == List(Side.CLOUD, "vanished")
+    assert isinstance(bench.next(Unsure("cut")), Idle)
+    assert bench.holds.kind_missing
+
+
+@pytest.mark.parametrize("how", ["restarted", "listed between", "listed since"])
+def test_S5_5_a_watch_that_resumes_behind_the_gap_proves_nothing(how):
+    bench = Bench(kind_wide={KIND_MISSING.reason: ("h1", 5.0)} if how == "restarted" else {})
+    if how != "restarted":
+        bench.machine.phase_changed(missing=True)
+        bench.machine.phase_changed(missing=False)
+    bench.freshness(Side.CLOUD, STORED, resumes=1)
+    if how == "listed since":
+        bench.freshness(Side.CLOUD, CONFIRMED, resumes=1)
+        bench.machine._crd_due = False
+        bench.freshness(Side.CLOUD, STORED, resumes=1)
+    bench.freshness(Side.CLOUD, RESUMED, resumes=1 if how == "listed between" else 2)
+    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, List(Side.CLOUD, "vanished")]
+
+
+def test_S5_5_copies_that_a_list_lacks_stay_held_each_for_itself():
+    bench = Bench((A, B, C))
+    bench.delete(A)
+    assert [bench.next(), bench.next([DYING, crd("u")])] == [bench.ask, DONE]
+    bench.machine.wanted.clear()
+    assert bench.next() == bench.ask
+    assert bench.next([SERVED, crd("u")]) == List(Side.CLOUD, "vanished")
+    bench.upstream[B] = view()
+    bench.freshness(Side.CLOUD, CONFIRMED)
+    bench.machine._crd_due = False
+    assert bench.next() == List(Side.ROBOT, "vanished")
+    bench.freshness(Side.ROBOT, CONFIRMED)
+    assert isinstance(bench.next(), Idle)
+    assert bench.held() == [("KindMissing", {A, C})]
+    assert (bench.tombstones[C].held, bench.tombstones[C].hold_id) == ("KindMissing", "h1")
+    assert not bench.holds.kind_missing
+    assert bench.holds.keeps(A) == KIND_MISSING
+
+
+@pytest.mark.parametrize("how", ["lost again", "missing again"])
+def test_S5_5_the_hold_goes_on_when_a_side_is_lost_again_before_both_are_listed(how):
+    bench = Bench()
+    bench.machine.phase_changed(missing=True)
+    bench.machine.phase_changed(missing=False)
+    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, List(Side.CLOUD, "vanished")]
+    bench.freshness(Side.CLOUD, CONFIRMED)
+    bench.machine._crd_due = False
+    assert bench.next() == List(Side.ROBOT, "vanished")
+    bench.freshness(Side.ROBOT, CONFIRMED)
+    if how == "lost again":
+        bench.freshness(Side.CLOUD, STORED)
+    else:
+        bench.machine.phase_changed(missing=True)
+    assert bench.next() == Idle(1.0)
+    assert bench.holds.kind_missing
+
+
+def test_S5_5_a_hold_that_a_human_releases_while_the_kind_is_asked_for_is_over():
+    bench = Bench()
+    bench.listed()
+    bench.machine.phase_changed(missing=True)
+    bench.machine.phase_changed(missing=False)
+    assert bench.next() == bench.ask
+    bench.holds.release(KIND_MISSING.reason, {A, B}, absent={A, B}, now=8.0)
+    assert bench.next([SERVED, crd("u")]) == Idle(None)
+    assert bench.holds.keeps(A) is bench.holds.keeps(B) is None
+
+
+def test_S5_5_of_several_namespaces_all_have_to_be_listed_or_to_go_on():
+    bench = Bench()
+    bench.machine.phase_changed(missing=True)
+    bench.machine.phase_changed(missing=False)
+    bench.freshness(Side.CLOUD, CONFIRMED | RESUMED)
+    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, List(Side.CLOUD, "vanished")]
+
+
+# The end of a restore
+
+
+def test_S5_5c_a_restore_is_over_when_each_side_was_seen_and_nothing_is_held_or_being_created():
+    bench = Bench()
+    over = bench.machine.restore_is_over
+    assert not over(settled=None, creating=False)  # there was none
+    bench.holds.hold_every(RESTORED, 5.0)
+    assert not over(settled=None, creating=False)  # nothing was seen yet
+    bench.listed()
+    bench.holds.hold(A, RESTORED, 5.0)
+    assert not over(settled=None, creating=False)
+    assert not over(settled=B, creating=False)
+    assert not over(settled=A, creating=True)
+    assert over(settled=A, creating=False)
+    bench.holds.unhold(A, kept=None)
+    assert not over(settled=A, creating=False)  # nothing that was held
+    assert over(settled=None, creating=False)
+    assert not over(settled=None, creating=True)
+    assert over(settled=B, creating=False)  # it was created, and agrees

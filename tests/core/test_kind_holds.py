@@ -1,0 +1,126 @@
+"""Which deletions of a kind are held or verified, and that neither is forgotten by a restart (S5.5, S7.1)."""
+
+import pytest
+
+from crsyncer.core.actions import Hold, HoldReason, Until, Wait
+from crsyncer.core.holds import KIND_MISSING, MANUAL, MASS_DELETION, RESTORED
+from crsyncer.core.model import Tombstone
+from tests.core.hold_bench import A, B, Bench, C, view
+
+VERIFY = Wait(Until.VERIFIED)
+TAKEN = Hold(HoldReason.NAME_TAKEN, "taken", "rename")
+
+
+def test_S5_5_a_kind_wide_hold_keeps_every_copy_and_a_missing_kind_only_those_whose_objects_are_gone():
+    bench = Bench()
+    bench.upstream[A] = view("u-2")
+    assert (bench.holds.keeps(A), bench.holds.keeps(B)) == (None, VERIFY)
+    bench.holds.hold_every(KIND_MISSING, 5.0)
+    assert (bench.holds.keeps(A), bench.holds.keeps(B)) == (None, KIND_MISSING)
+    bench.holds.hold_every(RESTORED, 6.0)
+    bench.holds.hold_every(RESTORED, 7.0)
+    assert bench.holds.keeps(A) == bench.holds.keeps(B) == RESTORED
+    assert bench.holds.kind_wide == {HoldReason.KIND_MISSING: ("", 5.0), HoldReason.RESTORED: ("", 6.0)}
+
+
+def test_S5_5_an_object_that_is_being_deleted_upstream_is_not_present():
+    bench = Bench()
+    bench.upstream[A] = view(terminating=True)
+    assert bench.holds.keeps(A) == VERIFY
+
+
+def test_S5_5_what_is_held_is_recorded_with_its_tombstone_and_known_after_a_restart():
+    bench = Bench()
+    bench.delete(A, B)
+    assert bench.holds.hold(A, MASS_DELETION, 9.0)
+    assert not bench.holds.hold(A, MASS_DELETION, 10.0)
+    bench.record()
+    assert bench.tombstones[A] == Tombstone("u-1", 1.0, "MassDeletion", False, "h1", 9.0)
+    assert list(bench.holds.unverified()) == [B]
+    again = Bench(tombstones=bench.tombstones)
+    assert again.held() == [("MassDeletion", {A})]
+    assert again.groups.groups()[0].since == 9.0
+    assert again.holds.keeps(A) == MASS_DELETION
+
+
+def test_S5_5_a_kind_wide_hold_shows_after_a_restart_the_deletions_that_it_keeps_back():
+    tombstones = {A: Tombstone("u-1", 1.0), B: Tombstone("u-1", 1.0, checked=True), C: Tombstone("u-1", 1.0)}
+    bench = Bench(tombstones=tombstones, kind_wide={HoldReason.RESTORED: ("h4", 5.0)})
+    assert bench.held() == [("Restored", {A})]
+    assert bench.groups.groups()[0].id == "h4"
+
+
+def test_S5_5_a_hold_made_by_hand_is_shown_while_it_holds_nothing():
+    bench = Bench()
+    bench.holds.hold_every(MANUAL, 5.0)
+    assert bench.held() == [("Manual", set())]
+    assert bench.holds.kind_wide == {HoldReason.MANUAL: ("h1", 5.0)}
+    assert Bench(kind_wide=bench.holds.kind_wide).held() == [("Manual", set())]
+    bench.delete(A)
+    bench.holds.release(HoldReason.MANUAL, {A}, absent={A}, now=6.0)
+    assert bench.holds.keeps(A) == VERIFY  # the checks apply again
+
+
+@pytest.mark.parametrize("absent", [True, False])
+def test_S5_5_a_release_verifies_what_was_held_and_is_not_forgotten_where_the_object_is_known_to_be_gone(absent):
+    bench = Bench((A, B, C))
+    bench.delete(B, C)
+    bench.holds.hold(B, MASS_DELETION, 4.0)
+    bench.holds.hold_every(RESTORED, 5.0)
+    for key in (A, B, C):
+        bench.holds.hold(key, RESTORED, 5.0)
+    bench.holds.release(HoldReason.RESTORED, {A, B, C}, absent={A} if absent else set(), now=8.0)
+    bench.record()
+    assert [bench.holds.keeps(key) for key in (A, B, C)] == [None, MASS_DELETION, None]
+    assert (A in bench.tombstones) == absent
+    bench.holds.gone(A)
+    assert bench.holds.keeps(A) == (None if absent else VERIFY)
+
+
+def test_S5_5_what_is_over_is_held_no_more_but_for_what_is_kept():
+    bench = Bench()
+    bench.delete(A)
+    bench.holds.hold(A, MASS_DELETION, 5.0)
+    bench.holds.hold(A, TAKEN, 5.0)
+    bench.holds.unhold(A, kept=HoldReason.NAME_TAKEN)
+    assert bench.held() == [("NameTaken", {A})]
+    bench.holds.hold_kind(5.0, by_name=True)
+    bench.holds.unhold(A, kept=None)
+    assert [reason for reason, _ in bench.held()] == ["KindMissing"]
+
+
+def test_S5_5_only_what_upstream_does_not_have_and_nothing_holds_is_verified():
+    bench = Bench((A, B, C))
+    bench.delete(A, B)
+    bench.upstream[A] = view()
+    bench.holds.hold(B, MASS_DELETION, 5.0)
+    bench.record()
+    bench.holds.verify({A, B, C}, wanted={A, B})
+    assert (bench.holds.changed, bench.holds.orphans) == ({}, set())
+    bench.holds.verify({C}, wanted={C})
+    assert (bench.holds.keeps(C), bench.holds.restored_keys()) == (None, frozenset())
+
+
+def test_S5_5_a_kind_that_is_back_keeps_its_verified_deletions_and_those_that_were_held_for_it_before():
+    bench = Bench((A, B, C))
+    bench.tombstones |= {
+        A: Tombstone("u-1", 1.0, checked=True),
+        B: Tombstone("u-1", 1.0, "KindMissing", hold_id="h0", hold_since=2.0),
+    }
+    bench.copies[C] = view("c-1")  # never was a copy
+    bench.holds.hold_kind(5.0, by_name=True)
+    assert bench.held() == [("KindMissing", {B})]
+    assert bench.holds.kind_back(6.0, listed=True) == 1
+    bench.record()
+    assert (bench.tombstones[B].hold_id, bench.holds.keeps(A)) == ("h0", None)
+    bench.holds.hold_kind(7.0, by_name=False)
+    assert bench.holds.kind_back(8.0, listed=False) == 0
+    assert bench.held() == [("KindMissing", {B})]
+
+
+def test_S5_5_a_kind_that_was_never_shown_to_be_missing_is_back_without_a_trace():
+    bench = Bench()
+    bench.holds.hold_kind(5.0, by_name=False)
+    bench.upstream |= {A: view(), B: view()}
+    assert bench.holds.kind_back(6.0, listed=True) == 0
+    assert (bench.held(), bench.tombstones) == ([], {})
