@@ -18,9 +18,9 @@ for deb in crsyncer_"$version"_*.deb; do
         printf '  {"type": "application", "name": "python3.11", "version": "%s", "purl": "pkg:deb/debian/python3.11@%s"}' \
             "$python" "$python"
         for metadata in "$work/$deb"/usr/lib/crsyncer/lib/python3.11/site-packages/*.dist-info/METADATA; do
-            name=$(sed -n 's/^Name: //p;T;q' "$metadata" | tr '[:upper:]_.' '[:lower:]--')
+            name=$(sed -n 's/^Name: //p;T;q' "$metadata" | tr '[:upper:]_.' '[:lower:]--' | tr -d '\r')
             if [ "$name" = crsyncer ]; then continue; fi
-            number=$(sed -n 's/^Version: //p;T;q' "$metadata")
+            number=$(sed -n 's/^Version: //p;T;q' "$metadata" | tr -d '\r')
             printf ',\n  {"type": "library", "name": "%s", "version": "%s", "purl": "pkg:pypi/%s@%s"}' \
                 "$name" "$number" "$name" "$number"
         done
