@@ -106,6 +106,8 @@ class CollectionState:
         self._listed: set[Key] = set()
         self._comparable = self.cursor() is not None
         """Whether the known objects are of this very collection, so that a digest may show the same."""
+        self._gaps = False
+        """Whether the last list was not consistent: objects that were deleted before the cursor may still be known."""
 
     # The cursor
 
@@ -206,7 +208,11 @@ class CollectionState:
     def list_ends(self, resource_version: str, *, consistent: bool) -> None:
         """What a consistent list does not show is gone, unless we have made it since the list was taken."""
         self._comparable = True
-        for key in self.missing(self._listed, resource_version) if consistent else ():
+        missing = self.missing(self._listed, resource_version) if consistent else []
+        if not self._gaps and self._too_many(missing, resource_version):
+            self.restored()
+        self._gaps = not consistent
+        for key in missing:
             self.handler.absent(key)
         self._listed = set()
 
@@ -260,6 +266,17 @@ class CollectionState:
             odd = covered and not self.knows(shown) and (known is None or known.resource_version != DISTRUSTED)
         if odd:
             self.restored()
+
+    def _too_many(self, missing: list[Key], listed_at: str) -> bool:
+        """Notice a restored cluster by more missing objects than it can have deleted since the cursor (S8.3).
+
+        Each deletion has a resourceVersion of its own, and everything up to the cursor was seen.
+        """
+        cursor = self.cursor() or ""
+        if not cursor.isdigit() or not listed_at.isdigit():
+            return False
+        known = [key for key in missing if self.handler.objects[key].resource_version != DISTRUSTED]
+        return 0 <= int(listed_at) - int(cursor) < len(known)
 
     def _compare_identity(self) -> None:
         known = self.handler.cursor

@@ -12,6 +12,13 @@ from tests.model.mutant import Mutant
 
 MUTANTS = (
     Mutant(
+        "objects may be missing from a list however early",
+        CollectionState.list_ends,
+        "if not self._gaps and self._too_many(missing, resource_version):",
+        "if False:",
+        noticed_by="S8_3_an_object_that_is_missing",
+    ),
+    Mutant(
         "a list whose cursor has expired at once is followed by another one without a question",
         ListWatch._round,
         "if isinstance(step, Relist) and",
