@@ -1,18 +1,25 @@
 """What makes the simulated world legitimate: its API server answers as real ones do."""
 
 import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from crsyncer.adapters.kube import KubeCluster
-from crsyncer.core.calls import Call
+from crsyncer.core.calls import VERSION, Call
 from crsyncer.core.model import Side
+from crsyncer.errors import SyncError
 from crsyncer.ports import Cluster, Reply
+from crsyncer.sandbox import plane as sandbox_plane
 from crsyncer.sandbox.sandbox import Sandbox
+from tests import planes
 from tests.contract.kinds import kinds
-from tests.contract.script import Script
+from tests.contract.pages import pages
+from tests.contract.script import PATIENCE, Script
 from tests.model.connection import Connection
 from tests.model.plane import Plane
 from tests.model.world import World
@@ -40,11 +47,12 @@ class _Open:
         """Nobody stops waiting."""
 
 
-async def transcript(cluster: Cluster, group: str) -> list[tuple[str, Any]]:
+async def transcript(cluster: Cluster, group: str, compact: Callable[[], Awaitable[object]]) -> list[tuple[str, Any]]:
     """What a server answers to the whole script."""
     script = Script(cluster, group)
     await script.run()
     await kinds(script)
+    await pages(script, compact)
     return script.transcript.told()
 
 
@@ -62,9 +70,13 @@ def simulated(group: str) -> list[tuple[str, Any]]:
         )
         sweeper = world.clock.loop.create_task(_sweep(world.cloud, group))
         try:
-            return world.clock.run(transcript(cluster, group))
+            return world.clock.run(transcript(cluster, group, partial(_compact, world.cloud)))
         finally:
             sweeper.cancel()
+
+
+async def _compact(plane: Plane) -> None:
+    plane.compact()
 
 
 async def _sweep(plane: Plane, group: str) -> None:
@@ -74,13 +86,26 @@ async def _sweep(plane: Plane, group: str) -> None:
         plane.sweep("goals", group=group)
 
 
+async def _forget(plane: sandbox_plane.Plane, cluster: Cluster) -> None:
+    """Compact the history, and restart the API server, which still serves old pages from its cache (measured)."""
+    await asyncio.to_thread(planes.compact, plane)
+    await asyncio.to_thread(plane.restart, "apiserver", graceful=False)
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            with contextlib.suppress(SyncError):
+                if (await cluster.request(VERSION)).status == 200:
+                    return
+            await asyncio.sleep(0.1)
+
+
 @pytest.mark.parametrize("plane", ["cloud", "robot"])
 async def test_a_real_api_server_answers_as_the_simulated_one(
     sandbox: Sandbox, group: str, tmp_path: Path, plane: str
 ) -> None:
     cluster = KubeCluster(sandbox.kubeconfig(plane))
     try:
-        real = await transcript(cluster, group)
+        datastore = next(each for each in sandbox.planes if each.name == plane)
+        real = await transcript(cluster, group, partial(_forget, datastore, cluster))
     finally:
         await cluster.close()
     assert real == await asyncio.to_thread(simulated, group)

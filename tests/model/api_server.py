@@ -228,7 +228,11 @@ class ApiServer:
         begun = self._pages.get(token)
         if token and begun is None:
             return _failure(410, "Expired", "the provided continue parameter is too old")
-        if begun is not None and begun.items is not None and now > begun.until:
+        if (
+            begun is not None
+            and begun.items is not None
+            and (now > begun.until or begun.revision < self.storage.oldest)
+        ):
             offer = self._remember(_Page(None, begun.start))
             expired = _failure(410, "Expired", "The provided continue parameter is too old " + _GO_ON)
             return Reply(410, {**expired.body, "metadata": {"continue": offer}})
