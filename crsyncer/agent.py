@@ -27,9 +27,9 @@ from crsyncer.console.collect import hold_facts, kind_facts, outbox_facts, side_
 from crsyncer.console.control import ControlCommands
 from crsyncer.console.report import Facts, StoreFacts, document
 from crsyncer.console.screen import headline
+from crsyncer.core.duplicates import NAME
 from crsyncer.core.liveness import Progress, stuck
 from crsyncer.core.model import Json, Side
-from crsyncer.core.twins import NAME
 from crsyncer.engine.engine import Engine
 from crsyncer.engine.liveness import progress
 from crsyncer.errors import ConfigError
@@ -312,7 +312,7 @@ class Agent:
             outbox=outbox_facts(rows),
             writes={side: dict(counts) for side, counts in self._metrics.done.items()},
             ready=engine.kinds.begun,
-            twin=engine.twins.twin(time.time()),
+            duplicate=engine.duplicates.current(time.time()),
             config_error=self._config_error,
             unverified=tuple(side for side, cluster in self._clusters.items() if not cluster.verified),
         )

@@ -1,4 +1,4 @@
-"""What runtime and engine need from the adapters, which implement these protocols; nothing here does anything."""
+"""The protocols that runtime and engine need, and that the adapters implement."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
@@ -22,7 +22,7 @@ class Reply:
     size: int = 0
     """Bytes of the body, uncompressed."""
     date: float | None = None
-    """When the server says that it answered: Unix time in seconds, from the Date header."""
+    """When the server answered, by its own clock (Date header): Unix time in seconds."""
 
 
 class Cluster(Protocol):
@@ -33,7 +33,7 @@ class Cluster(Protocol):
     fallback_identity: str
     """Digest of CA and server URL: the identity of last resort (S8.1)."""
     clock_offset: float | None
-    """By how many seconds the server's clock was ahead of this machine's at its latest answer; None: it did not say."""
+    """By how many seconds the server's clock was ahead of this machine's at its latest answer; None: not known."""
 
     async def request(self, call: Call, *, progress: Callable[[], None] | None = None) -> Reply:
         """Send one request. Any HTTP answer is a Reply; raises Unsure when there was none, TooLarge among them.
@@ -136,17 +136,17 @@ class Store(Protocol):
 
 
 class Observer(Protocol):
-    """Where runtime and engine report what happened, for status and metrics. Every call is cheap and never fails."""
+    """Counts events of runtime and engine, for status and metrics. Every call is cheap and never fails."""
 
-    def relist(self, side: str, resource: str, reason: str) -> None:
+    def relist(self, connection: str, resource: str, reason: str) -> None:
         """A full list was started."""
         ...
 
-    def resume(self, side: str, resource: str) -> None:
+    def resume(self, connection: str, resource: str) -> None:
         """A watch went on from a cursor."""
         ...
 
-    def event(self, side: str, resource: str, event_type: str) -> None:
+    def event(self, connection: str, resource: str, event_type: str) -> None:
         """A watch delivered an event."""
         ...
 
@@ -163,5 +163,5 @@ class Observer(Protocol):
         ...
 
     def reconnect(self, connection: str, reason: str) -> None:
-        """A connection that was lost, in the way that `reason` says, stands again."""
+        """A lost connection stands again. `reason` is the state in which it was lost."""
         ...

@@ -83,17 +83,17 @@ class Metrics:
         """A lost side is connected again. `reason` is how it was lost, one of a few words, never an error's text."""
         self._reconnects.labels(connection, reason).inc()
 
-    def relist(self, side: str, resource: str, reason: str) -> None:
+    def relist(self, connection: str, resource: str, reason: str) -> None:
         """A kind was listed in full."""
-        self._relists.labels(side, resource, reason).inc()
+        self._relists.labels(connection, resource, reason).inc()
 
-    def resume(self, side: str, resource: str) -> None:
+    def resume(self, connection: str, resource: str) -> None:
         """A watch went on from the stored position."""
-        self._resumes.labels(side, resource).inc()
+        self._resumes.labels(connection, resource).inc()
 
-    def event(self, side: str, resource: str, change: str) -> None:
+    def event(self, connection: str, resource: str, change: str) -> None:
         """A watch event arrived. `change` is its type, such as MODIFIED."""
-        self._events.labels(side, resource, change).inc()
+        self._events.labels(connection, resource, change).inc()
 
     def write(self, side: Side, resource: str, verb: str, result: str) -> None:
         """A write ended, with the result `done`, `refused`, `unsure` or `never`."""

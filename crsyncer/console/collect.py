@@ -24,7 +24,7 @@ def side_facts(connection: Connection) -> SideFacts:
         since=connection.since,
         server=connection.cluster.server,
         last_ok=connection.last_ok,
-        identity=connection.identity,
+        identity=connection.identity.strongest,
         reconnects=connection.reconnects,
         error=connection.error,
         hint=connection.hint,
@@ -114,8 +114,8 @@ def _with_counts(facts: KindFacts, kind: Kind, dispatchers: Mapping[Side, Dispat
 
 
 def _state(row: KindEntry, connections: Mapping[Side, Connection], *, deletions_held: bool) -> tuple[str, str | None]:
-    if row.trouble is not None:
-        return row.trouble.state, row.trouble.message
+    if row.error is not None:
+        return row.error.state, row.error.message
     if row.kind is None:
         return "waiting", "starting"
     watches = [r.listwatch for r in row.kind.informers]

@@ -282,7 +282,7 @@ class ControlCommands:
                 hint=f"synced are: {', '.join(sorted(rows)) or 'none'}",
             )
         if row.kind is None:
-            state = row.trouble.state if row.trouble is not None else "starting"
+            state = row.error.state if row.error is not None else "starting"
             raise SyncError(f"{resource} is not synced at the moment: {state}", hint="crsyncer status shows the reason")
         return row.kind
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from crsyncer.core.duplicates import DuplicateAgent
 from crsyncer.core.model import Json, Side
 from crsyncer.core.text import NOT_YET_VALID, count, duration, rfc3339, unix
-from crsyncer.core.twins import Twin
 
 _SEVERITY = ("attention", "degraded", "offline", "healthy")
 """Worst first; a document has the health of its worst reason."""
@@ -156,7 +156,7 @@ def with_health(
     config_error: str | None = None,
     unverified: Iterable[Side] = (),
     store_message: str | None = None,
-    twin: Twin | None = None,
+    duplicate: DuplicateAgent | None = None,
     pending_seconds: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Json:
     """The document with `health` and `reasons` filled in, the most important reason first.
@@ -168,8 +168,8 @@ def with_health(
         message = f"the certificate of the {side}'s server is not verified: anybody can impersonate the server"
         hint = "add the CA to the kubeconfig and remove --insecure-skip-tls-verify"
         found.append(("degraded", "TlsNotVerified", message, hint))
-    if twin is not None:
-        found.append(_duplicate_reason(content, twin))
+    if duplicate is not None:
+        found.append(_duplicate_reason(content, duplicate))
     if content["agent"]["state"] == "stopped":
         found.append(_stopped_reason(content))
     else:
@@ -185,8 +185,8 @@ def with_health(
     return content | {"health": found[0][0] if found else "healthy", "reasons": reasons}
 
 
-def _duplicate_reason(content: Json, twin: Twin) -> _Reason:
-    what = f"{twin.name} wrote {twin.resource} {twin.key} in the cloud at {rfc3339(twin.time)}"
+def _duplicate_reason(content: Json, duplicate: DuplicateAgent) -> _Reason:
+    what = f"{duplicate.name} wrote {duplicate.resource} {duplicate.key} in the cloud at {rfc3339(duplicate.time)}"
     hint = (
         "a disk image was cloned, or an old robot still runs: stop it, or give it its own --robot-name, account and"
         " state directory; this message ends 10 minutes after its last write"

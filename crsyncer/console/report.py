@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 
 from crsyncer.console.reasons import hold_hint, with_health
+from crsyncer.core.duplicates import DuplicateAgent
 from crsyncer.core.model import Json, Key, Pending, Side
 from crsyncer.core.text import rfc3339
-from crsyncer.core.twins import Twin
 
 SCHEMA = "crsyncer.status/v1"
 EXIT_CODES = {"healthy": 0, "degraded": 10, "offline": 11, "attention": 12}
@@ -127,7 +127,7 @@ class Facts:
     """Per side and verb: create, update, delete, status."""
     ready: bool = True
     """The store is open and the robot's CRDs are known."""
-    twin: Twin | None = None
+    duplicate: DuplicateAgent | None = None
     """Another agent with this one's identity."""
     config_error: str | None = None
     """Why the newest configuration is not used; None: it is used."""
@@ -178,7 +178,7 @@ def document(facts: Facts, now: float) -> Json:
         config_error=facts.config_error,
         unverified=facts.unverified,
         store_message=facts.store.message,
-        twin=facts.twin,
+        duplicate=facts.duplicate,
         pending_seconds={kind.resource: kind.pending_seconds for kind in facts.kinds},
     )
 

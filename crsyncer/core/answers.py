@@ -1,4 +1,4 @@
-"""What an API server's answer says, by one question: did it happen? (S10)"""
+"""The meaning of an API server's answer, by one question: did it happen? (S10)"""
 
 from enum import Enum
 from typing import Any, assert_never
@@ -14,21 +14,23 @@ REFUSALS_BEFORE_DEAD = 5
 
 
 class Answer(Enum):
-    """What an answer says of the request."""
+    """The effect of a request, by its answer."""
 
     DONE = "it happened"
     NOT_SERVED = "it did not happen: nothing is served at this path"
     EXPIRED = "it did not happen: the server has forgotten that resourceVersion or continue token"
-    REFUSED = "it did not happen: the world is not what the request assumes"
+    REFUSED = "it did not happen: the objects are not as the request assumes"
     DENIED = "it did not happen: the credential is refused, or lacks a right"
     NEVER = "it did not happen, and never will: the request itself is wrong"
-    BUSY = "it did not happen: the server asks for patience"
+    BUSY = "it did not happen: the server asks to be left alone for a while"
     UNSURE = "it may have happened"
 
 
 def read(status: int, body: Json, *, patch: bool = False) -> Answer:
-    """What an answer says. `body` is the decoded JSON object, {} where it was none. Without a Status object, a 404 is
-    about the path; a JSON `patch` whose `test` fails answers 422 like a schema violation, but names no causes.
+    """The meaning of an answer. `body` is the decoded JSON object, {} where it was none.
+
+    Without a Status object, a 404 is about the path. A JSON `patch` whose `test` fails answers 422 like a schema
+    violation, but names no causes.
     """
     failed_test = patch and not (body.get("details") or {}).get("causes")
     match status:

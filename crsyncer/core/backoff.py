@@ -30,7 +30,7 @@ class Backoff:
 RETRY = Backoff(1.0, 60.0)
 """For whatever has failed, unless something else is known about it."""
 UNSERVED = Backoff(1.0, 30.0)
-"""For a kind that is not served or not allowed: the administrator who fixes that waits for the result."""
+"""For a kind that is not served or not allowed: an administrator may be waiting for the result of a repair."""
 CONFLICT = Backoff(0.05, 60.0)
 """For a write that was refused because the object had changed: usually the newer version is known in a moment."""
 

@@ -1,4 +1,4 @@
-"""Requests to an API server, as values: what a request is, and lists and watches of any collection."""
+"""Requests to an API server, as values; lists and watches of any collection."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,9 +11,9 @@ PARTIAL = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 """Ask for metadata only: 931 bytes come back instead of 2,165 (measured)."""
 PARTIAL_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 PARTIAL_LIST_KIND = "PartialObjectMetadataList"
-"""What such a list says it is; who does not know the Accept header answers with whole objects."""
+"""The kind of such a list; a server that does not know the Accept header answers with whole objects."""
 REPLAY_SECONDS = (1, 5)
-"""How long a server is given to repeat what it has in memory, and how long when it seemed to have nothing to repeat."""
+"""The seconds that a server has to repeat events from its memory, at the first try and at the second."""
 PAGE_BYTES = 4 * 1024 * 1024
 """A list page is not read beyond this, uncompressed: decoding it takes tens of MiB. One object is never larger."""
 CRD_PAGE = 25
@@ -71,12 +71,12 @@ class Call:
 
 
 VERSION = Call("get", "GET", "/version", timeout=20.0)
-"""What every server answers to everybody who is authenticated; says nothing about its revision."""
+"""Answered by every server to every authenticated client; shows no resourceVersion."""
 CRD_REVISION = Call("list", "GET", CRDS, (("limit", "1"),), accept=PARTIAL_LIST, timeout=20.0)
 
 
 def crd(resource: str) -> Call:
-    """A CRD's metadata: what tells clusters apart where kube-system cannot be read (S8.1)."""
+    """A CRD's metadata: its uid identifies the cluster where kube-system cannot be read (S8.1)."""
     return Call("get", "GET", f"{CRDS}/{resource}", accept=PARTIAL, timeout=20.0)
 
 

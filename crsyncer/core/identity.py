@@ -1,9 +1,9 @@
-"""Whether whoever answers is still the cluster that it was (S8.1)."""
+"""Decides whether the cluster that answers is still the same one (S8.1)."""
 
 from collections.abc import Mapping
 
 Evidence = Mapping[str, str]
-"""What is known of a cluster: the uid of kube-system, the uids of CRDs, and (always) a digest of CA and server URL."""
+"""Evidence of an identity: the uid of kube-system, the uids of CRDs, and (always) a digest of CA and server URL."""
 
 KUBE_SYSTEM = "kube-system"
 SERVER = "server"
@@ -27,7 +27,7 @@ def name_of(evidence: Evidence) -> str:
 
 
 def evidence_in(name: str | None) -> dict[str, str]:
-    """What a cluster's name says, where nothing else is known of it."""
+    """The evidence in a cluster's name."""
     if name is None:
         return {}
     evidence, _, uid = name.rpartition(":")
@@ -48,8 +48,8 @@ def same_cluster(known: Evidence, found: Evidence) -> bool:
 
 
 def merged(known: Evidence, found: Evidence) -> dict[str, str]:
-    """What is known of a cluster after another look: weaker evidence never replaces stronger.
+    """The evidence after another look: weaker evidence never replaces stronger.
 
-    Where kube-system tells, CRDs are not asked any more, so what was known of them goes out of date.
+    Where kube-system can be read, CRDs are not read any more, so their uids go out of date.
     """
     return dict(found) if KUBE_SYSTEM in found else {**known, **found}

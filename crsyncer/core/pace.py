@@ -1,4 +1,4 @@
-"""How many writes at a time a side takes: as many as do not wait for each other (S9.5).
+"""How many writes at a time a server takes: as many as do not wait for each other (S9.5).
 
 On a slow link more parallel writes only make a queue, and urgent writes wait behind it. An answer that takes longer
 than the best recent answer of its verb has waited in that queue. As in LEDBAT (RFC 6817) the limit grows slowly while
@@ -9,7 +9,7 @@ answer takes equally long. Time, in seconds, is an argument.
 import math
 
 MOST = 16
-"""Writes at a time, of a side and of a kind (S9.5)."""
+"""Writes at a time, to a server and of a kind (S9.5)."""
 _FIRST, _FEWEST = 4.0, 2.0
 _WAITING, _WAITING_SECONDS = 3.0, 0.25
 """An answer has waited that took so many times the best, as a new connection takes, and as much as a busy server."""
@@ -20,15 +20,15 @@ _SLOW_SECONDS = 2.0
 
 
 class Pace:
-    """Learns from answers to writes. What they take depends on what was asked, so each is compared with its like."""
+    """Learns from answers to writes. Their time depends on the request, so like is compared with like."""
 
     def __init__(self) -> None:
         self._limit = _FIRST
         self._rising = True
-        """Whether nobody has waited yet: then the limit is found quickly."""
+        """Whether no write has waited yet: then the limit is raised quickly."""
         self._changed_at = -math.inf
         self._best: dict[str, list[float]] = {}
-        """By what was asked: in how many seconds the best answer of this window came, and of the one before."""
+        """By sort of request: in how many seconds the best answer of this window came, and of the one before."""
         self._window = 0
 
     @property
@@ -48,14 +48,14 @@ class Pace:
         window = self._best.setdefault(asked, [math.inf, math.inf])
         window[0] = min(window[0], seconds)
         if seconds <= _WAITING * min(window) + _WAITING_SECONDS:
-            if 2 * under_way >= self.limit:  # what was not made use of is not known to be good
+            if 2 * under_way >= self.limit:  # an unused limit is not known to be good
                 self._limit = min(float(MOST), self._limit + (1.0 if self._rising else 1.0 / self._limit))
-        elif now - seconds >= self._changed_at:  # else it waited for what is not asked any more
+        elif now - seconds >= self._changed_at:  # else it waited for requests that have ended by now
             self._limit = max(min(self._limit, _FEWEST), self._limit * _FEWER)
             self._rising, self._changed_at = False, now
 
     def refused(self) -> None:
-        """The side asks for patience: one at a time, until it takes more."""
+        """The server asks to be left alone: one at a time, until it takes more."""
         self._limit, self._rising = 1.0, True
 
     def _turn_window(self, now: float) -> None:

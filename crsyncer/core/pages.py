@@ -1,4 +1,4 @@
-"""How many objects a page of a list asks for: learnt from what the objects weigh and how long a page takes (S9.4)."""
+"""The size of a list's pages: learnt from the size of the objects and the time that a page takes (S9.4)."""
 
 import math
 
@@ -6,9 +6,9 @@ FIRST = 100
 """Objects on the first page of all, before anything is known about them."""
 _MOST = 500
 _BYTES = 1024 * 1024
-"""What a page should weigh, uncompressed: decoding it takes some ten times as much memory."""
+"""The size that a page should have, uncompressed: decoding it takes some ten times as much memory."""
 _SECONDS = 30.0
-"""What a page should take at most: what is lost with it where the connection breaks."""
+"""The longest time that a page should take: so much is lost where the connection breaks."""
 _COMPRESSED_BYTES = 160 * 1024
 """API servers compress answers above 128 KiB, to about a tenth: a slow line carries smaller pages no faster."""
 

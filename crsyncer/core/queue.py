@@ -42,7 +42,7 @@ class WorkQueue(Generic[K]):
         self._dirty: dict[K, Priority] = {}
         self._processing: dict[K, Priority] = {}
         self._lanes: dict[Hashable, dict[Priority, OrderedDict[K, None]]] = {}
-        """What is ready, in the order in which it came; no lane and no priority without a key."""
+        """Keys that are ready, in the order in which they came; no lane and no priority without a key."""
         self._turns: dict[Hashable, tuple[int, bool]] = {}
         """When each lane was served last, in counts, and whether it was the newest's turn."""
         self._later: list[tuple[float, int, K]] = []
@@ -115,7 +115,7 @@ class WorkQueue(Generic[K]):
         return failures
 
     def retry_now(self) -> None:
-        """Nobody waits for their time any more: every key that did is to be looked at now."""
+        """End every wait: each key that waits for its time is ready now."""
         for key, (_, priority) in list(self._due.items()):
             self.add(key, priority)
 

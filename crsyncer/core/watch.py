@@ -1,6 +1,6 @@
-"""List and watch as a state machine: what an answer, a line or an end means, and what to do next (S9.1, S9.2, S8.2).
+"""List and watch as a state machine: what an answer, a line or an end means, and the next step (S9.1, S9.2, S8.2).
 
-Holds no connection and no clock: `runtime/listwatch.py` carries answers in and does what comes out.
+Holds no connection and no clock: `runtime/listwatch.py` carries answers in and takes the steps that come out.
 """
 
 import json
@@ -10,11 +10,10 @@ from enum import StrEnum
 
 from crsyncer.core.answers import Answer, read
 from crsyncer.core.backoff import RETRY, Backoff, granted
-from crsyncer.core.calls import Collection
 from crsyncer.core.model import Json, Key, ObjectVersion
 
-_HASTY_SECONDS = 1.0
-_HASTY = Backoff(0.5, 30.0)
+_AT_ONCE_SECONDS = 1.0
+_EMPTY_WATCH = Backoff(0.5, 30.0)
 _REINITIALIZING_SECONDS = 1.0
 _SOON_PROBE_SECONDS = 8.0
 _LATELY_SECONDS = 900.0
@@ -22,7 +21,7 @@ _OLDEST = re.compile(r"too old resource version: [0-9]+ \(([0-9]+)\)")
 
 
 class EventType(StrEnum):
-    """What happened to an object, as a watch says it."""
+    """What happened to an object, in the words of a watch."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
@@ -49,9 +48,8 @@ class Bookmark:
 class Relist:
     """The cursor is worth nothing any more.
 
-    `window` is the oldest resourceVersion that the server remembers, where it says so, in the message of a
-    410: `too old resource version: 5 (205)` (measured, 1.36). It stays while little happens, and a server that starts
-    has another.
+    `window` is the oldest resourceVersion that the server remembers, where the message of its 410 has one (measured,
+    1.36: `too old resource version: 5 (205)`). It stays while little happens, and a server that starts has another.
     """
 
     reason: str
@@ -67,7 +65,7 @@ class Rewatch:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The connection, or the whole side, may be down: let the side find out, then go on from the cursor."""
+    """The watch, or the whole server, may be down: probe the server, then go on from the cursor."""
 
     reason: str
 
@@ -90,14 +88,10 @@ Step = Relist | Rewatch | Lost | Missing | Denied
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The newest object that is known of a collection: a server with the same history shows it again.
+    """The newest object that is known of a collection: a server with the same history shows it again."""
 
-    Without an object the server refuses the version as too old, and names the oldest one that it remembers.
-    """
-
-    collection: Collection
-    uid: str = ""
-    resource_version: str = "2"
+    uid: str
+    resource_version: str
 
 
 class History(StrEnum):
@@ -111,14 +105,14 @@ class History(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What a replayed watch shows of a history. `window`, as in Relist: from where on the server remembers its own."""
+    """The result of a resume check. `window` is as in Relist."""
 
     history: History
     window: str = ""
 
 
 def read_replay(line: bytes, checkpoint: Checkpoint) -> Replay | Step | None:
-    """What a line proves of a watch that began just before the checkpoint's resourceVersion; None: nothing.
+    """The proof in one line of a watch that began just before the checkpoint's resourceVersion; None: nothing.
 
     Revisions number the writes of a cluster, so the same history begins with the same object, and another cannot.
     """
@@ -134,10 +128,10 @@ def read_replay(line: bytes, checkpoint: Checkpoint) -> Replay | Step | None:
 
 
 def unproven(step: Step) -> Replay | Step:
-    """What a refused replay proves: nothing where the server has forgotten; else it says what to do.
+    """The result of a refused replay: an unknown history where the server has forgotten; else the step to take.
 
     A server that denies the replay also denies the watch; only a 410 needs a list (S9.2). A 401 is about the whole
-    side, and not about this one collection.
+    server, and not about this one collection.
     """
     match step:
         case Relist(window=window):
@@ -149,7 +143,7 @@ def unproven(step: Step) -> Replay | Step:
 
 
 def read_line(line: bytes) -> Emit | Bookmark | Step:
-    """What one line of a watch says. A line that is not an event is as good as a broken connection."""
+    """The meaning of one line of a watch. A line that is not an event is as good as a broken connection."""
     try:
         event = json.loads(line)
         kind, raw = event["type"], event["object"]
@@ -166,7 +160,7 @@ def read_line(line: bytes) -> Emit | Bookmark | Step:
 
 
 def read_answer(status: int, body: Json, *, retry_after: float | None = None) -> Step:
-    """What to do after a list or watch was answered with an error. `body` is the Status object, {} when it was none."""
+    """The step after a list or watch was answered with an error. `body` is the Status object, {} when it was none."""
     message = str(body.get("message") or "")
     match read(status, body):
         case Answer.EXPIRED:
@@ -185,7 +179,7 @@ def read_answer(status: int, body: Json, *, retry_after: float | None = None) ->
 def listed_at(body: Json) -> str:
     """The resourceVersion of a list; empty when it is no list: a portal or proxy has answered in the server's place.
 
-    Nothing but a list may say that there is nothing (S5). An empty one has `items`, maybe null.
+    Only a list may show that there is nothing (S5). An empty one has `items`, maybe null.
     """
     metadata = body.get("metadata")
     version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
@@ -212,7 +206,7 @@ def newer(one: str, other: str) -> bool:
 
 
 def probe_wait(*, outage: float, failures: int, answered: bool, chance: float) -> float:
-    """How long to wait, in seconds, before a side that is down is probed again (S9.1). `chance` is as of core.backoff.
+    """How many seconds to wait before a server that is down is probed again (S9.1). `chance` is as of core.backoff.
 
     One that does not answer is asked again after at most half of the `outage` so far, in seconds. So a link that
     comes up for as long as it was down is always probed while it is up.
@@ -224,16 +218,16 @@ def probe_wait(*, outage: float, failures: int, answered: bool, chance: float) -
     return chance * min(longest, max(RETRY.first, outage / 2))
 
 
-class Haste:
-    """Counts watches that ended at once without news: a server that keeps closing is not asked 1,000 times."""
+class EmptyWatches:
+    """Counts watches that ended at once without an event: a server that keeps closing is not asked 1,000 times."""
 
     def __init__(self) -> None:
-        self._hasty = 0
+        self._count = 0
 
     def ended(self, *, lived_seconds: float, events: int) -> Rewatch:
         """A watch ended cleanly."""
-        if events or lived_seconds >= _HASTY_SECONDS:
-            self._hasty = 0
+        if events or lived_seconds >= _AT_ONCE_SECONDS:
+            self._count = 0
             return Rewatch(0.0)
-        self._hasty += 1
-        return Rewatch(_HASTY.wait(self._hasty - 1, 0.0))
+        self._count += 1
+        return Rewatch(_EMPTY_WATCH.wait(self._count - 1, 0.0))

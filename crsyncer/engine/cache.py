@@ -47,13 +47,13 @@ class Cache:
         self._resource = policy.resource
         self._clock = clock
         self._former: dict[Key, str] = {}
-        """Which version of a copy was known when downstream turned out to have gone back, until it is seen again."""
+        """The version of each copy that was known when downstream was restored, until the copy is seen again."""
         self._seq = max((row.seq for row in self.pending.values()), default=0)
 
     def confine(self, namespaces: Collection[str]) -> None:
-        """Forget what is in none of these namespaces ("": all), where no status waits: no event reports it any more.
+        """Forget the objects of all other namespaces ("": none), where no status waits: no event shows them any more.
 
-        Positions in other namespaces are forgotten, too: they would be behind what is seen from now on.
+        The cursors of other namespaces are forgotten, too: they would be older than the objects seen from now on.
         """
         for side, namespace in [place for place in self.cursors if place[1] not in namespaces]:
             self.set_cursor(side, namespace, None)
@@ -63,7 +63,7 @@ class Cache:
                 self._store.drop_copy(side, self._resource, key)
 
     def observe(self, side: Side, key: Key) -> Observation:
-        """What is known of a name on a side. Upstream, a resumed watch is no proof of absence; a tombstone is."""
+        """The observation of a name on a side. Upstream, a resumed watch is no proof of absence; a tombstone is."""
         upstream = side is self.policy.upstream
         freshness = self.freshness(side, key.namespace)
         tombstone = self.tombstones.get(key) if upstream else None
@@ -76,7 +76,7 @@ class Cache:
         return Observation(found, freshness, None if tombstone is None else tombstone.upstream_uid)
 
     def freshness(self, side: Side, namespace: str) -> Freshness:
-        """How fresh what is known of a namespace is on a side: its objects, and that others are absent."""
+        """How fresh the observations of a namespace are on a side: of objects, and of absences."""
         return self._freshness.get((side, ""), self._freshness.get((side, namespace), Freshness.STORED))
 
     def set_freshness(self, side: Side, namespace: str, freshness: Freshness) -> None:
@@ -84,16 +84,16 @@ class Cache:
         self._freshness[side, namespace] = freshness
 
     def record(self, key: Key) -> Record:
-        """What is remembered of a pair."""
+        """The record of a pair."""
         return self.records.get(key, _EMPTY)
 
     def record_of(self, key: Key, upstream_uid: str) -> Record:
-        """What is remembered of a pair as long as upstream is this very object; a fresh record otherwise."""
+        """The record of a pair as long as upstream is this very object; an empty record otherwise."""
         record = self.record(key)
         return record if record.upstream_uid == upstream_uid else Record(upstream_uid=upstream_uid)
 
     def remember(self, key: Key, record: Record) -> None:
-        """Replace what is remembered of a pair."""
+        """Replace the record of a pair."""
         if record != self.records.get(key):
             self.records[key] = record
             self._store.put_record(self._resource, key, record)
@@ -103,7 +103,7 @@ class Cache:
         return {*self.views[Side.CLOUD], *self.views[Side.ROBOT], *self.pending, *self.tombstones}
 
     def saw(self, side: Side, key: Key, raw: Json) -> bool:
-        """An event, a list or a write's answer shows an object; False when it is older than what is known."""
+        """An event, a list or a write's answer shows an object; False when a newer version is known."""
         view = view_of(raw, self.policy, side)
         known = self.views[side].get(key)
         if known is not None and newer(known.resource_version, view.resource_version):
@@ -155,7 +155,7 @@ class Cache:
                 self.tombstones[key] = tombstone
 
     def tidy(self, key: Key) -> None:
-        """Forget a pair of which nothing is left on either side."""
+        """Forget a pair that is absent on both sides."""
         observed = {side: self.observe(side, key) for side in Side}
         row = self.pending.get(key)
         if any(each.found is not Gap.ABSENT for each in observed.values()):
@@ -215,11 +215,11 @@ class Cache:
         self._store.put_copy(side, self._resource, key, self.views[side][key], body)
 
     def is_behind(self, key: Key) -> bool:
-        """Whether upstream has acknowledged a status of ours that what is known of it does not show."""
+        """Whether upstream has acknowledged a status that the known version of the object does not have."""
         return key in self._unshown
 
     def distrust(self, side: Side) -> None:
-        """The side may have gone back in time: any version it shows from now on is newer than what we know (S8.3)."""
+        """The side may have been restored: any version that it shows from now on counts as newer (S8.3)."""
         if side is self.policy.upstream:
             self._unshown.clear()
         for key, view in self.views[side].items():
@@ -231,7 +231,7 @@ class Cache:
         self.add_tombstone(key, None)
         record = self.records.get(key)
         if record is not None and record.sent_version == view.resource_version and record.upstream_uid == view.uid:
-            # The echo of our own write shows what upstream's schema made of the status (S4.9).
+            # The echo of our own write shows the status as upstream's schema changed it (S4.9).
             self.remember(key, replace(record, accepted=view.status))
 
     def note_generation(self, key: Key, view: View) -> None:

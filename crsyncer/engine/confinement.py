@@ -101,7 +101,7 @@ class Confinement:
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
             if connection.up.is_set() and self.is_due():
-                connection.doubt("the rights of the account have to be proven")
+                connection.check("the rights of the account have to be proven")
 
 
 def refusal(excess: Excess) -> NotAllowed:

@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from crsyncer.core.duplicates import DuplicateAgents
 from crsyncer.core.holds import Holds
 from crsyncer.core.model import Side
-from crsyncer.core.twins import Twins
 from crsyncer.ports import Observer, Store
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.dispatcher import Dispatcher
-from crsyncer.runtime.resume_check import ResumeCheck
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +18,11 @@ class EngineContext:
     """
 
     connections: dict[Side, Connection]
-    resume_checks: dict[Side, ResumeCheck]
     dispatchers: dict[Side, Dispatcher]
     store: Store
     observer: Observer
     holds: Holds
-    twins: Twins
+    duplicates: DuplicateAgents
     clock: Callable[[], float]
     watch_timeout: int
     audit_interval: float

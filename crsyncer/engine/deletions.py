@@ -19,7 +19,7 @@ from crsyncer.engine.context import EngineContext
 from crsyncer.engine.informer_set import InformerSet
 from crsyncer.errors import SyncError, Unsure
 from crsyncer.runtime.listwatch import Phase
-from crsyncer.runtime.waits import Patience, first_of
+from crsyncer.runtime.waits import HoldOff, first_of
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class DeletionHolds:
         self._connection = context.connections[self._upstream]
         self._informer_set = informer_set
         self._kind_is_back = kind_is_back
-        self._patience = Patience(self._connection.waits)
+        self._hold_off = HoldOff(self._connection.waits)
         """How long upstream does not want to be asked again."""
         self._jitter = random.Random(random.random())  # noqa: S311
         self._poke = asyncio.Event()
@@ -132,10 +132,8 @@ class DeletionHolds:
         match step:
             case Idle(seconds=seconds):
                 ended = waits.ended
-                events = [self._poke.wait()]
-                if not connection.up.is_set():
-                    events.append(connection.up.wait())
-                await first_of(*events, *([] if seconds is None else [waits.sleep(seconds)]))
+                events = [self._poke] if connection.up.is_set() else [self._poke, connection.up]
+                await first_of(self._poke.wait() if seconds is None else waits.sleep(seconds), *events)
                 self._poke.clear()
                 if waits.ended != ended:
                     self.machine.hurry()
@@ -166,11 +164,11 @@ class DeletionHolds:
     async def _ask(self, call: Call) -> tuple[int, Json]:
         if not self._connection.up.is_set():  # another cluster would answer (S8.3)
             raise Unsure(f"the {self._connection.name} is {self._connection.state}")
-        if self._patience.left:
+        if self._hold_off.left:
             raise Unsure(f"the {self._connection.name} has asked for patience")
         reply = await self._connection.request(call)
         if says_nothing(reply.status):
-            self._patience.ask(granted(reply.retry_after))
+            self._hold_off.ask(granted(reply.retry_after))
             raise Unsure(f"the {self._connection.name} answered {reply.status}")
         return reply.status, reply.body
 

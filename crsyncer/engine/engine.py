@@ -5,10 +5,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from crsyncer.core.calls import Call
+from crsyncer.core.duplicates import DuplicateAgents
 from crsyncer.core.holds import Holds
 from crsyncer.core.model import Side
 from crsyncer.core.policy import Policy
-from crsyncer.core.twins import Twins
 from crsyncer.engine.confinement import Confinement
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.deletions import ISSUED
@@ -16,7 +16,6 @@ from crsyncer.engine.kinds import Kinds
 from crsyncer.ports import Cluster, Observer, Store
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.dispatcher import Dispatcher, Job
-from crsyncer.runtime.resume_check import ResumeCheck
 
 
 class Engine:
@@ -44,7 +43,7 @@ class Engine:
         require_confinement: bool = False,
     ) -> None:
         self.holds = Holds(store.get_meta(ISSUED) or 0)
-        self.twins = Twins(name)
+        self.duplicates = DuplicateAgents(name)
         self.confinement = Confinement(self._policies, robot=robot, namespaces=namespaces)
         self._require_confinement = require_confinement
         self.connections = {
@@ -61,16 +60,14 @@ class Engine:
             )
             for side in Side
         }
-        resume_checks = {side: ResumeCheck(connection, store=store) for side, connection in self.connections.items()}
         self.dispatchers = {side: Dispatcher(connection, self._work) for side, connection in self.connections.items()}
         self.context = EngineContext(
             connections=self.connections,
-            resume_checks=resume_checks,
             dispatchers=self.dispatchers,
             store=store,
             observer=observer,
             holds=self.holds,
-            twins=self.twins,
+            duplicates=self.duplicates,
             clock=clock,
             watch_timeout=watch_timeout,
             audit_interval=audit_interval,

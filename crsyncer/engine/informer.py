@@ -1,4 +1,4 @@
-"""Keeps one side of a kind's cache true, in one namespace or in all."""
+"""Delivers one side's objects of a kind into the cache, in one namespace or in all."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -14,18 +14,18 @@ from crsyncer.ports import Observer
 from crsyncer.runtime.collection_state import CollectionState, Rewind
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.listwatch import ListWatch
-from crsyncer.runtime.resume_check import ResumeCheck
 
 log = logging.getLogger(__name__)
 
 
 class Informer:
-    """Delivers one side's objects of a kind into the cache.
+    """A list-watch and its handler.
 
     `changed(side, key, type, object)` is called for every object that may need a look (and has to call `Cache.lost`
     after a DELETED), `observed(side, key, object, live)` before that (`live`: it is an event),
-    `freshness_changed(side, namespace)` when that of the observations there has changed, `rewound(side, how)` before
-    a cluster is listed that may show less than we know, `phase_changed()` as it says.
+    `freshness_changed(side, namespace)` when the observations there are fresher or less fresh, `rewound(side, how)`
+    before a cluster is listed that may show less than is known, `phase_changed()` when the list-watch has another
+    phase.
     """
 
     def __init__(
@@ -33,7 +33,6 @@ class Informer:
         connection: Connection,
         *,
         side: Side,
-        resume_check: ResumeCheck,
         policy: Policy,
         namespace: str,
         cache: Cache,
@@ -63,7 +62,6 @@ class Informer:
         )
         self.listwatch = ListWatch(
             self.state,
-            resume_check=resume_check,
             page=PageLimit(),
             by_name=not (policy.filtered and side is Side.CLOUD),  # a gateway accepts no further selector
             watch_timeout=watch_timeout,
@@ -114,6 +112,6 @@ class Informer:
         self._freshness_changed(self.side, self.namespace)
 
     def rewound(self, how: Rewind) -> None:
-        """From now on whatever this side shows is newer than what we know."""
+        """From now on every version that this side shows counts as newer."""
         self._cache.distrust(self.side)
         self._rewound(self.side, how)

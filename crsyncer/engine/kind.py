@@ -71,7 +71,6 @@ class Kind:
             Informer(
                 context.connections[side],
                 side=side,
-                resume_check=context.resume_checks[side],
                 policy=policy,
                 namespace=namespace,
                 cache=self.cache,
@@ -222,7 +221,7 @@ class Kind:
             self.cache.lost(side, key)
             self._deletion_holds.holds.gone(key)
             if side is Side.CLOUD:
-                self._context.twins.forget(self.policy.resource, key)
+                self._context.duplicates.forget(self.policy.resource, key)
         self._context.dispatchers[self.policy.downstream].add(
             job, Priority.DELETION if gone else self.reconciler.priority(key)
         )
@@ -240,8 +239,8 @@ class Kind:
         signed = policy.upstream is Side.ROBOT and stamp is not None and stamp.robot == policy.robot
         if side is not Side.CLOUD or not (signed or (policy.upstream is Side.CLOUD and policy.filtered)):
             return
-        known, met = live and key in self.cache.views[side], context.connections[side].met
-        if context.twins.saw(policy.resource, key, raw, known=known, met=met, now=context.clock()):
+        known, since = live and key in self.cache.views[side], context.connections[side].first_connected_at
+        if context.duplicates.saw(policy.resource, key, raw, known=known, since=since, now=context.clock()):
             log.warning("another agent acts as %s: it wrote %s %s", policy.robot, policy.resource, key)
             context.noticed()
 

@@ -2,20 +2,18 @@
 
 import asyncio
 import logging
-import random
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
 from crsyncer.core import calls, object_calls
-from crsyncer.core.backoff import RETRY
 from crsyncer.core.model import Cursor, Freshness, Json, Key, ObjectVersion, Side
 from crsyncer.core.pages import PageLimit
 from crsyncer.core.policy import SPEC_SOURCE, Policy, read_policy
 from crsyncer.core.watch import EventType, version_of
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kind import Kind
-from crsyncer.engine.negotiation import Disagreement, negotiate, provisional, with_terms
+from crsyncer.engine.negotiation import Disagreement, in_version, negotiate, provisional
 from crsyncer.errors import Unsure
 from crsyncer.runtime.collection_state import DISTRUSTED, CollectionState, Rewind
 from crsyncer.runtime.dispatcher import Job
@@ -38,10 +36,11 @@ class KindEntry:
         """The annotation's text, whatever it is."""
         self.schema = schema
         self.kind: Kind | None = None
-        self.trouble: Disagreement | None = Disagreement("misconfigured", policy.problem) if policy.problem else None
+        self.error: Disagreement | None = Disagreement("misconfigured", policy.problem) if policy.problem else None
+        """Why the kind is not synced."""
         self.task: asyncio.Task[None] | None = None
         self.confirmed = False
-        """Whether the cloud has said that the terms in force are the best there are."""
+        """Whether the cloud still serves the negotiated version, by its latest answer."""
         self.poke = asyncio.Event()
 
 
@@ -51,9 +50,9 @@ class Kinds:
     def __init__(self, context: EngineContext, *, robot: str, namespaces: Sequence[str]) -> None:
         self.rows: dict[str, KindEntry] = {}
         self.begun = False
-        """Whether the robot's CRDs have been listed, and what is stored of their kinds has been read."""
-        self._context = replace(context, noticed=self._noticed)
-        self._notice = context.noticed
+        """Whether the robot's CRDs have been listed, and their kinds have been read from the store."""
+        self._context = replace(context, noticed=self._changed)
+        self._noticed = context.noticed
         self._robot = robot
         self.namespaces = tuple(namespaces)
         self._known = False
@@ -62,11 +61,10 @@ class Kinds:
         """Every CRD, annotated or not."""
         self.cursor: Cursor | None = None
         self._tasks = asyncio.TaskGroup()
-        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """Held by the life of each kind, so that the next one begins when the one before has ended."""
         self.listwatch = ListWatch(
             CollectionState(context.connections[Side.ROBOT], calls.CRD_COLLECTION, handler=self),
-            resume_check=context.resume_checks[Side.ROBOT],
             page=PageLimit(calls.CRD_PAGE),
             by_name=True,
             watch_timeout=context.watch_timeout,
@@ -84,7 +82,7 @@ class Kinds:
             await row.kind.work(job)
 
     def probe(self, side: Side) -> list[calls.Call]:
-        """What tells most of a side for least: the lists of kinds with something to resume, then what all may ask.
+        """The requests of a probe: the lists of kinds with a cursor, then one that every client may send.
 
         Kinds that were missing or forbidden are asked for only where there are no others: one may be back by now.
         """
@@ -121,7 +119,7 @@ class Kinds:
     def freshness_changed(self, freshness: Freshness) -> None:
         """Kinds stay as they are while the CRDs cannot be watched."""
         self._known |= freshness is not Freshness.STORED
-        self._tell()
+        self._report()
 
     def rewound(self, how: Rewind) -> None:  # noqa: ARG002
         """The list that follows shows every CRD as it is now."""
@@ -144,7 +142,7 @@ class Kinds:
         if row is not None and row.policy == policy:
             if row.schema != schema and row.kind is not None:
                 row.kind.revive()
-                # The API server itself hears of the new schema only now: what it still refused by the old one.
+                # The API server itself applies the new schema only soon, and may refuse by the old one until then.
                 row.kind.spawn(row.kind.revive_after(_SCHEMA_SECONDS))
             row.schema = schema
             return
@@ -152,12 +150,12 @@ class Kinds:
             row.task.cancel()
         source = raw["metadata"]["annotations"][SPEC_SOURCE]
         row = self.rows[name] = KindEntry(policy, schema, source=source, uid=str(raw["metadata"]["uid"]))
-        if row.trouble is not None:
-            log.warning("%s is not synced: %s", name, row.trouble.message)
+        if row.error is not None:
+            log.warning("%s is not synced: %s", name, row.error.message)
             self._context.holds.clear(name)
         else:
-            row.task = self._tasks.create_task(self._live(row))
-        self._tell()
+            row.task = self._tasks.create_task(self._run_kind(row))
+        self._report()
 
     def _remove(self, name: str) -> None:
         """The kind stops; its copies stay as they are (S1.8)."""
@@ -167,43 +165,43 @@ class Kinds:
             self._context.holds.clear(name)
             if row.task is not None:
                 row.task.cancel()
-            self._tell()
+            self._report()
 
-    async def _live(self, row: KindEntry) -> None:
-        """One CRD's life under one annotation: one generation of the kind for each set of terms with the cloud."""
+    async def _run_kind(self, row: KindEntry) -> None:
+        """Sync a kind as annotated, anew whenever another version is negotiated with the cloud."""
         name = row.policy.resource
-        async with self._turns[name]:  # the generation before has ended
-            terms: Policy | Disagreement
-            terms, row.confirmed = self._stored_terms(row.policy)
+        async with self._locks[name]:  # until the task before has ended
+            negotiated: Policy | Disagreement
+            negotiated, row.confirmed = self._stored_negotiation(row.policy)
             try:
-                terms = await self._generation(row, terms)
+                negotiated = await self._sync(row, negotiated)
                 while True:
-                    terms = await self._generation(row, terms, renegotiated=True)
+                    negotiated = await self._sync(row, negotiated, again=True)
             finally:
                 if name not in self.rows or self.rows[name].task is None:
                     self._context.holds.clear(name)
-                    self._context.twins.forget(name)
-                    self._notice()
+                    self._context.duplicates.forget(name)
+                    self._noticed()
 
-    async def _generation(
-        self, row: KindEntry, terms: Policy | Disagreement, *, renegotiated: bool = False
+    async def _sync(
+        self, row: KindEntry, negotiated: Policy | Disagreement, *, again: bool = False
     ) -> Policy | Disagreement:
-        """Sync the kind on these terms until the cloud offers others; those."""
+        """Sync the kind as negotiated, until a negotiation has another result; that result."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                row.trouble = terms if isinstance(terms, Disagreement) else None
+                row.error = negotiated if isinstance(negotiated, Disagreement) else None
                 running = None
-                if not isinstance(terms, Disagreement):
-                    row.kind = await self._load(row, terms)
+                if not isinstance(negotiated, Disagreement):
+                    row.kind = await self._load(row, negotiated)
                     running = tasks.create_task(row.kind.run())
-                    if renegotiated:
+                    if again:
                         row.kind.resend()
-                self._tell()
-                offered = await self._other_terms(row, terms)
+                self._report()
+                result = await self._renegotiate(row, negotiated)
                 row.kind = None
                 if running is not None:
                     running.cancel()
-            return offered
+            return result
         finally:
             row.kind = None
             for dispatcher in self._context.dispatchers.values():
@@ -216,38 +214,40 @@ class Kinds:
         log.info("%s %s is synced, spec from the %s", policy.resource, policy.version, policy.upstream)
         return kind
 
-    async def _other_terms(self, row: KindEntry, terms: Policy | Disagreement) -> Policy | Disagreement:
-        """Ask the cloud whenever there is a reason to; return what it offers when that is not the terms in force."""
-        doubts, failures = 0, int(row.trouble is not None)
+    async def _renegotiate(self, row: KindEntry, negotiated: Policy | Disagreement) -> Policy | Disagreement:
+        """Negotiate whenever there is a reason to; return the first result that differs."""
+        reasons, failures = 0, int(row.error is not None)
+        cloud = self._context.connections[Side.CLOUD]
         while True:
-            await self._reason_to_ask(row, known=doubts if row.confirmed else -1)
-            await self._back_off(failures)
-            doubts = self._doubts(row)
+            await self._until_due(row, known=reasons if row.confirmed else -1)
+            if failures:
+                await cloud.waits.back_off(failures)
+            reasons = self._reasons(row)
             try:
-                offered = await negotiate(row.policy, self._context.connections[Side.CLOUD].request)
+                result = await negotiate(row.policy, cloud.request)
             except Unsure:
                 failures += 1
                 row.confirmed = False
                 continue
-            row.confirmed = not isinstance(offered, Disagreement)
+            row.confirmed = not isinstance(result, Disagreement)
             failures = 0 if row.confirmed and not self._missing(row) else failures + 1
-            if not isinstance(offered, Disagreement):
-                self._context.store.put_meta(f"terms:{offered.resource}", _terms(offered))
-            if offered != terms:
-                return offered
-            self._tell()
+            if not isinstance(result, Disagreement):
+                self._context.store.put_meta(f"terms:{result.resource}", _stored(result))
+            if result != negotiated:
+                return result
+            self._report()
 
-    async def _reason_to_ask(self, row: KindEntry, *, known: int) -> None:
-        """Return when the cloud is connected, and there are more doubts than are known, or the kind is missing."""
+    async def _until_due(self, row: KindEntry, *, known: int) -> None:
+        """Return when the cloud is connected, and there are more reasons than are known, or the kind is missing."""
         while True:
             await self._context.connections[Side.CLOUD].up.wait()
-            if self._doubts(row) > known or self._missing(row):
+            if self._reasons(row) > known or self._missing(row):
                 return
             row.poke.clear()
             await row.poke.wait()
 
-    def _doubts(self, row: KindEntry) -> int:
-        """How often there was reason to think that the cloud's CRD has changed, which nothing tells."""
+    def _reasons(self, row: KindEntry) -> int:
+        """How often something suggested that the cloud's CRD has changed, which is not watched."""
         if row.kind is None:
             return 0
         outbox = row.kind.reconciler.outbox.suspicions if row.policy.upstream is Side.CLOUD else 0
@@ -257,35 +257,31 @@ class Kinds:
         watches = row.kind.on(Side.CLOUD) if row.kind is not None else []
         return any(r.listwatch.phase is Phase.MISSING for r in watches)
 
-    async def _back_off(self, failures: int) -> None:
-        wait = RETRY.wait(failures, random.random()) if failures else 0.0  # noqa: S311
-        await self._context.connections[Side.CLOUD].waits.sleep(wait)
-
-    def _stored_terms(self, policy: Policy) -> tuple[Policy, bool]:
-        """The terms agreed on before, if the robot's CRD still offers them, and whether it offered the same then."""
+    def _stored_negotiation(self, policy: Policy) -> tuple[Policy, bool]:
+        """The last result, if the robot still serves that version, and whether it served the same versions then."""
         known = self._context.store.get_meta(f"terms:{policy.resource}")
         if not known or known["version"] not in [v.name for v in policy.versions if v.served]:
             return provisional(policy), False
-        terms = with_terms(policy, known["version"], cloud_status=known["cloudStatus"])
-        return terms, known.get("offer") == _offer(policy)
+        negotiated = in_version(policy, known["version"], cloud_status=known["cloudStatus"])
+        return negotiated, known.get("offer") == _offer(policy)
 
-    def _tell(self) -> None:
-        if self._known and all(row.kind is not None or row.trouble is not None for row in self.rows.values()):
+    def _report(self) -> None:
+        if self._known and all(row.kind is not None or row.error is not None for row in self.rows.values()):
             self.begun = True
-        self._notice()
+        self._noticed()
 
-    def _noticed(self) -> None:
+    def _changed(self) -> None:
         for row in self.rows.values():
             row.poke.set()
             for informer in row.kind.informers if row.kind is not None else ():
                 upstream = informer.side is row.policy.upstream
                 missing = row.kind is not None and row.kind.kind_missing and upstream
                 if missing or informer.listwatch.phase is Phase.MISSING:
-                    self._context.connections[informer.side].forget_crd_uid(row.policy.resource)
-        self._tell()
+                    self._context.connections[informer.side].identity.forget_crd(row.policy.resource)
+        self._report()
 
 
-def _terms(policy: Policy) -> Json:
+def _stored(policy: Policy) -> Json:
     cloud_status = policy.status_endpoint[Side.CLOUD]
     return {"version": policy.version, "cloudStatus": cloud_status, "offer": _offer(policy)}
 

@@ -1,4 +1,4 @@
-"""What of a running engine must not stand still: connections, workers, watches."""
+"""The parts of a running engine that must not stand still: connections, workers, watches."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,7 +20,7 @@ def progress(engine: Engine) -> Iterator[Progress]:
     While a kind is being listed its workers may wait for the list, which takes as long as the link needs.
     """
     for side, connection in engine.connections.items():
-        yield Progress(f"the connection to the {side}", connection.moved_at, _SECONDS)
+        yield Progress(f"the connection to the {side}", connection.active_at, _SECONDS)
     if not all(connection.up.is_set() for connection in engine.connections.values()):
         return
     up_since = max(connection.up_since for connection in engine.connections.values())

@@ -1,4 +1,4 @@
-"""Agrees with the cloud on how a kind is spoken of: version, scope, status endpoint (S1.5, S1.7)."""
+"""Negotiation with the cloud: in which version a kind is synced, and where its status is written (S1.5, S1.7)."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -12,18 +12,18 @@ from crsyncer.errors import Unsure
 from crsyncer.ports import Reply
 
 Ask = Callable[[Call], Awaitable[Reply]]
-"""Sends one request to one side; raises Unsure when there was no answer."""
+"""Sends one request to one server; raises Unsure when there was no answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """Why a kind cannot be spoken of: the state for `status`, and the sentence."""
+    """Why a negotiation failed: the state of the kind for `status`, and the sentence."""
 
     state: str
     message: str
 
 
-def with_terms(policy: Policy, version: str, *, cloud_status: bool | None) -> Policy:
+def in_version(policy: Policy, version: str, *, cloud_status: bool | None) -> Policy:
     """The policy in a version; `cloud_status` says whether the cloud has `/status` (None: as the robot has)."""
     robot_status = next(v.status for v in policy.versions if v.name == version)
     endpoints = {Side.ROBOT: robot_status, Side.CLOUD: robot_status if cloud_status is None else cloud_status}
@@ -32,7 +32,7 @@ def with_terms(policy: Policy, version: str, *, cloud_status: bool | None) -> Po
 
 def provisional(policy: Policy) -> Policy:
     """The robot's storage version, until the cloud has been asked."""
-    return with_terms(policy, choose_version(policy, None) or "", cloud_status=None)
+    return in_version(policy, choose_version(policy, None) or "", cloud_status=None)
 
 
 async def negotiate(policy: Policy, ask: Ask) -> Policy | Disagreement:
@@ -41,7 +41,7 @@ async def negotiate(policy: Policy, ask: Ask) -> Policy | Disagreement:
     Raises Unsure when the cloud did not answer.
     """
     reply = await ask(object_calls.group_versions(policy))
-    _demand_answer(reply.status)
+    _raise_if_unavailable(reply.status)
     if reply.status != 200:
         return provisional(policy)
     found: dict[str, Json] = {}
@@ -64,15 +64,15 @@ async def negotiate(policy: Policy, ask: Ask) -> Policy | Disagreement:
         return Disagreement(
             "misconfigured", f"scope is {scopes[policy.namespaced]} on the robot, but {scopes[namespaced]} in the cloud"
         )
-    return with_terms(policy, version_name, cloud_status=f"{policy.plural}/status" in entries)
+    return in_version(policy, version_name, cloud_status=f"{policy.plural}/status" in entries)
 
 
 async def _resources(policy: Policy, version: str, ask: Ask) -> dict[str, Json]:
     reply = await ask(object_calls.discovery(policy, version))
-    _demand_answer(reply.status)
+    _raise_if_unavailable(reply.status)
     return {str(r.get("name", "")): r for r in reply.body.get("resources") or []}
 
 
-def _demand_answer(status: int) -> None:
+def _raise_if_unavailable(status: int) -> None:
     if says_nothing(status):
         raise Unsure(f"discovery answered {status}")

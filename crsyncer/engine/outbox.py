@@ -21,7 +21,7 @@ from crsyncer.runtime.connection import Connection
 log = logging.getLogger(__name__)
 
 _SUSPECT_SECONDS = 60.0
-"""What upstream's schema prunes is no reason to ask again with every status."""
+"""A status that upstream's schema prunes is no reason to negotiate again every time."""
 _PERIODIC_AFTER = 3
 """An object whose unsent status was replaced so often reports periodically; it can wait for others (S7.2)."""
 
@@ -39,7 +39,7 @@ class Outbox:
         self._unproven = dict.fromkeys(cache.pending, Proof.UNCHECKED)
         """Rows of the store that nothing has shown to be the newest: upstream may have newer statuses."""
         self.suspicions = 0
-        """How often there was reason to ask upstream anew where it takes statuses; counted once in a while only."""
+        """How often there was a reason to negotiate again; counted once a minute at most."""
         self._suspected_at = 0.0
 
     def take(self, key: Key, action: SendStatus, value: Any) -> Priority | None:
@@ -79,7 +79,7 @@ class Outbox:
         )
 
     def proof(self, key: Key) -> Proof:
-        """What shows that a row is the newest status. An unchecked one is not sent, nor is a copy made with it."""
+        """The proof that a row is the newest status. An unchecked one is not sent, nor is a copy made with it."""
         return self._unproven.get(key, Proof.SHOWN)
 
     @property
@@ -144,7 +144,7 @@ class Outbox:
         return True
 
     def _delivery(self, key: Key, row: Pending, wire: str) -> Delivery:
-        """What is done with a row now."""
+        """The decision about a row, now."""
         return deliver(
             row,
             self._cache.observe(self._policy.upstream, key),
@@ -172,13 +172,13 @@ class Outbox:
             self._cache.set_pending(key, replace(row, attempts=row.attempts + 1, error=str(error), dead=True))
 
     def revive(self, key: Key) -> None:
-        """A human asks: a dead letter is sent like any other again."""
+        """An operator retries a dead letter: it is sent like any other row."""
         row = self._cache.pending.get(key)
         if row is not None:
             self._cache.set_pending(key, replace(row, dead=False))
 
     def drop(self, key: Key) -> None:
-        """A human gives a row up: what upstream has counts as agreed, until downstream's status changes."""
+        """An operator drops a row: upstream's status counts as agreed, until downstream's changes."""
         row = self._cache.pending[key]
         self.agree(key, Agreed(row.upstream_uid, row.digest))
         upstream = self._cache.views[self._policy.upstream].get(key)

@@ -21,7 +21,7 @@ _DEAD_RETRY_SECONDS = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What downstream answered to which upstream content; tried again at `until` (event loop time, seconds)."""
+    """Downstream's answer to some upstream content; tried again at `until` (event loop time, seconds)."""
 
     content: str
     message: str
@@ -66,7 +66,7 @@ class Outcomes:
             self._context.observer.latency("spec" if job.half == CONTENT else "status", seconds)
 
     def failed(self, job: Job, error: SyncError) -> None:
-        """It did not happen, or nobody knows (S10): report it once, and decide when to try again."""
+        """It did not happen, or may not have (S10): report it once, and decide when to try again."""
         dispatcher = self.dispatcher(job)
         error = lasting(error, tries=dispatcher.failures(job) + 1)
         result = type(error).__name__.lower()

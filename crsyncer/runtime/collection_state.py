@@ -1,4 +1,4 @@
-"""What is known of one collection: its cursor, whether that still holds, and which objects a list does not show."""
+"""The state of one list-watch: its cursor, whether the cursor still holds, and the objects that a list must show."""
 
 import logging
 from collections.abc import Collection as Items
@@ -26,7 +26,7 @@ class Rewind(Enum):
 
     REBOOTED = "its machine booted, and may have lost its last writes"
     RESTORED = "it is older than our cursor"
-    REBUILT = "it is another cluster, and somebody has accepted it"
+    REBUILT = "it is another cluster, and an operator has accepted it"
 
 
 class Known(Protocol):
@@ -67,7 +67,7 @@ class Handler(Protocol):
         ...
 
     def freshness_changed(self, freshness: Freshness) -> None:
-        """What is known of the collection is fresher now, or less fresh."""
+        """The observations of the collection are fresher now, or less fresh."""
         ...
 
     def rewound(self, how: Rewind) -> None:
@@ -139,14 +139,14 @@ class CollectionState:
         return max((int(version) for version in versions if version.isdigit()), default=0)
 
     def checkpoint(self) -> Checkpoint | None:
-        """The newest object up to the cursor: what is newer may be our own write to another history."""
+        """The newest object up to the cursor; a newer one may come from our own write to another history."""
         cursor = self.cursor() or ""
         objects = [self._seen, *((known.uid, known.resource_version) for _, known in self._members())]
         numbered = [(uid, v) for uid, v in objects if v.isdigit() and not newer(v, cursor)]
         uid, newest = max(numbered, key=lambda each: int(each[1]), default=("", "0"))
         if not cursor.isdigit() or int(newest) < _FIRST_VERSION:
             return None
-        return Checkpoint(self.collection, uid, newest)
+        return Checkpoint(uid, newest)
 
     # Histories
 
@@ -156,7 +156,7 @@ class CollectionState:
         self.set_cursor(None)
 
     def rebuilt(self) -> None:
-        """A human accepts another cluster: nothing of it is older than what is known, whatever its numbers say."""
+        """An operator accepts another cluster: its objects count as newer, whatever their resourceVersions."""
         self._rewind(Rewind.REBUILT)
 
     def rebooted(self) -> bool:
@@ -206,7 +206,7 @@ class CollectionState:
             self.handler.shown(key, raw, None)
 
     def list_ends(self, resource_version: str, *, consistent: bool) -> None:
-        """What a consistent list does not show is gone, unless we have made it since the list was taken."""
+        """Objects that a consistent list does not show are gone, unless we have made them since the list was taken."""
         self._comparable = True
         missing = self.missing(self._listed, resource_version) if consistent else []
         if not self._gaps and self._too_many(missing, resource_version):

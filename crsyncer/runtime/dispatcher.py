@@ -1,7 +1,6 @@
-"""Hands the work of one side to tasks: by priority, a bounded number at a time, only while the side is connected."""
+"""Hands the jobs for one server to tasks: by priority, a bounded number at a time, only while it is connected."""
 
 import asyncio
-import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Hashable
 from typing import NamedTuple
@@ -11,7 +10,7 @@ from crsyncer.core.model import Key
 from crsyncer.core.pace import MOST
 from crsyncer.core.queue import Priority, WorkQueue
 from crsyncer.runtime.connection import Connection
-from crsyncer.runtime.waits import Patience
+from crsyncer.runtime.waits import HoldOff, chance
 
 _AGAIN = 8
 """Maximum number of retried jobs of one kind that run at once. The other slots stay free for new jobs: a retried job
@@ -28,12 +27,12 @@ class Job(NamedTuple):
 
 
 class Dispatcher:
-    """Runs the jobs that write to one side: as many quick ones at a time as its pace says, and 16 of any one kind.
+    """Runs the jobs that write to one server: as many quick ones at a time as its pace allows, and 16 of any one kind.
 
     A job that is slower than expected for this link no longer counts against the limit, and a kind without running
     jobs may start one: a job that is stuck never delays the rest (S9.5).
-    The number of a kind's jobs is bounded and not their time: a slow connection needs its time, and what a request may
-    have done is known only when it is over.
+    The number of a kind's jobs is bounded and not their time: a slow connection needs its time, and the effect of a
+    request is known only when it has ended.
     """
 
     def __init__(self, connection: Connection, work: Callable[[Job], Awaitable[None]]) -> None:
@@ -45,12 +44,13 @@ class Dispatcher:
         self._again: Counter[str] = Counter()
         self._since: dict[Job, float] = {}
         """Since when each job has been in the queue without a break, in event loop time, seconds."""
-        self._quick = 0
+        self._quick: set[Job] = set()
+        """The jobs that are under way and not yet slower than expected."""
         self.under_way: dict[Job, float] = {}
         """When each job that is being done began, in event loop time."""
-        self._patience = Patience(connection.waits)
-        """How long the side wants no further request."""
-        connection.waits.listeners.append(self._hurry)
+        self._hold_off = HoldOff(connection.waits)
+        """How long the server asked for no further request."""
+        connection.waits.listeners.append(self._retry_now)
 
     def add(self, job: Job, priority: Priority) -> None:
         """Something happened: look as soon as possible."""
@@ -60,12 +60,12 @@ class Dispatcher:
 
     def later(self, job: Job, seconds: float) -> None:
         """Look again after a time, jittered by up to a fifth."""
-        self._at(job, spread(seconds, random.random()))  # noqa: S311
+        self._at(job, spread(seconds, chance()))
 
     def failed(self, job: Job, *, conflict: bool = False) -> None:
         """Look again after a back-off: from 1 to 60 s, and soon at first after a `conflict`, which passes by itself."""
         backoff = CONFLICT if conflict else RETRY
-        self._at(job, backoff.wait(self._queue.failed(job), random.random()))  # noqa: S311
+        self._at(job, backoff.wait(self._queue.failed(job), chance()))
 
     def succeeded(self, job: Job) -> None:
         """The next failure is the first again."""
@@ -76,16 +76,16 @@ class Dispatcher:
         return self._queue.failures(job)
 
     def slow_down(self, seconds: float) -> None:
-        """The side asks for patience: nothing for so long, and then one at a time until one succeeds."""
+        """The server asks to be left alone: send nothing for so long, and then one at a time until one succeeds."""
         self._connection.pace.refused()
         self.pause(seconds)
 
     def pause(self, seconds: float) -> None:
         """Begin nothing for so long, and up to a fifth longer."""
-        self._patience.ask(seconds)
+        self._hold_off.ask(seconds)
 
     def forget(self, resource: str) -> None:
-        """A kind has stopped: what waits for it is nobody's work any more."""
+        """A kind has stopped: drop its jobs that wait."""
         self._queue.drop(lambda job: job.resource == resource)
         self._since = {job: since for job, since in self._since.items() if job.resource != resource}
 
@@ -117,7 +117,7 @@ class Dispatcher:
             while True:
                 await self._connection.up.wait()
                 self._wake.clear()
-                while self._connection.up.is_set() and not self._patience.left:
+                while self._connection.up.is_set() and not self._hold_off.left:
                     job = self._queue.pop(loop.time(), self._free)
                     if job is None:
                         break
@@ -128,11 +128,11 @@ class Dispatcher:
                         continue
                     self._busy[job.resource] += 1
                     self._again[job.resource] += again
-                    self._quick += 1
+                    self._quick.add(job)
                     tasks.create_task(self._do(job, again=again))
                 due = self._queue.next_due()
-                if self._patience.left:
-                    due = max(loop.time() + self._patience.left, due or 0.0)
+                if self._hold_off.left:
+                    due = max(loop.time() + self._hold_off.left, due or 0.0)
                 try:
                     await asyncio.wait_for(self._wake.wait(), None if due is None else max(0.0, due - loop.time()))
                 except TimeoutError:
@@ -144,26 +144,25 @@ class Dispatcher:
         self._queue.add_at(job, now + seconds)
         self._wake.set()
 
-    def _hurry(self) -> None:
+    def _retry_now(self) -> None:
         """Nothing waits for its time any more."""
         self._queue.retry_now()
         self._wake.set()
 
     def _free(self, resource: Hashable) -> bool:
         """Whether a kind may begin one more job."""
-        if self._quick < self._connection.pace.limit:
+        if len(self._quick) < self._connection.pace.limit:
             return self._busy[resource] < MOST
         return self._busy[resource] == 0 and self._connection.pace.limit > 1  # one at a time is one of any kind
 
     async def _do(self, job: Job, *, again: bool) -> None:
         self.under_way[job] = asyncio.get_running_loop().time()
-        place = _Place(self._leave)
-        handle = asyncio.get_running_loop().call_later(self._connection.pace.slow, place.give)
+        handle = asyncio.get_running_loop().call_later(self._connection.pace.slow, self._leave, job)
         try:
             await self._work(job)
         finally:
             handle.cancel()
-            place.give()
+            self._leave(job)
             self._busy[job.resource] -= 1
             self._again[job.resource] -= again
             self._queue.done(job)
@@ -172,18 +171,7 @@ class Dispatcher:
                 self._since.pop(job, None)
             self._wake.set()
 
-    def _leave(self) -> None:
-        self._quick -= 1
+    def _leave(self, job: Job) -> None:
+        """The job has ended, or is slow: another one may begin."""
+        self._quick.discard(job)
         self._wake.set()
-
-
-class _Place:
-    """A place among the quick ones, given back once: when the job ends, or when it turns out to be slow."""
-
-    def __init__(self, leave: Callable[[], None]) -> None:
-        self._leave: Callable[[], None] | None = leave
-
-    def give(self) -> None:
-        if self._leave is not None:
-            self._leave()
-            self._leave = None

@@ -1,14 +1,12 @@
-"""Lists and watches one collection: carries answers to core.watch and obeys (S9.1, S9.2, S8.2)."""
+"""Lists and watches one collection: carries answers to core.watch and takes the steps (S9.1, S9.2, S8.2)."""
 
 import asyncio
 import contextlib
 import logging
 import math
-import random
 from collections.abc import Iterator
 from dataclasses import replace
 from enum import StrEnum
-from typing import Any, cast
 
 from crsyncer.core import calls
 from crsyncer.core.backoff import RETRY, UNSERVED, Backoff, spread
@@ -20,7 +18,7 @@ from crsyncer.core.watch import (
     Checkpoint,
     Denied,
     Emit,
-    Haste,
+    EmptyWatches,
     History,
     Lost,
     Missing,
@@ -35,7 +33,7 @@ from crsyncer.errors import NotAllowed, Refused, Unsure
 from crsyncer.runtime.collection_state import CollectionState
 from crsyncer.runtime.paged_list import Listing, PagedList
 from crsyncer.runtime.resume_check import ResumeCheck
-from crsyncer.runtime.waits import first_of
+from crsyncer.runtime.waits import chance, first_of
 
 log = logging.getLogger(__name__)
 
@@ -43,15 +41,15 @@ _GRACE_SECONDS = 15
 _SPREAD_SECONDS = 5.0
 """Over how long the robots of a cloud spread a list that all of them need: a live change waits half of it."""
 _STEADY_SECONDS = 1.0
-"""A watch that stood for so long has worked, also when there was nothing to say."""
-_EVERYBODYS = ("expired", "unproven", "restored")
+"""A watch that stood for so long has worked, also without an event."""
+_SHARED_REASONS = ("expired", "unproven", "restored")
 """Reasons that come from the server, and so to all its clients at the same time."""
 _LEARN_SECONDS = 5.0
 _INCONSISTENT = Backoff(15.0, 3600.0)
 """How long after a list that proves no absence another one is tried, by digest: the watch has caught up by then."""
 _UNVERIFIED = "unverified"
-_IN_DOUBT = ("unproven", _UNVERIFIED)
-"""Reasons that say nothing against the cursor, only that nothing speaks for it."""
+_CURSOR_MAY_HOLD = ("unproven", _UNVERIFIED)
+"""Reasons that do not show the cursor to be wrong, only that it could not be confirmed."""
 
 
 class Phase(StrEnum):
@@ -71,7 +69,6 @@ class ListWatch:
         self,
         state: CollectionState,
         *,
-        resume_check: ResumeCheck,
         page: PageLimit,
         by_name: bool,
         watch_timeout: int,
@@ -87,38 +84,38 @@ class ListWatch:
         self._state = state
         self._handler = state.handler
         self._path = state.collection.path
-        self._resume_check = resume_check
+        self._resume_check = ResumeCheck(state.connection, state.collection)
         self._watch_timeout = watch_timeout
-        self._haste = Haste()
+        self._empty_watches = EmptyWatches()
         self._opened_at = math.inf
         """When the watch of this round was opened, in event loop time."""
         self._ended_at = 0.0
-        """When the last round ended, in event loop time: whatever answers later may be somebody else."""
+        """When the last round ended, in event loop time: another server may answer later."""
         self._failures = 0
         self._reason = "first"
         self._unsure = True
-        """Whether the cluster may have gone back in time since the last list or watch."""
+        """Whether the cluster may have been restored since the last list or watch."""
         self._cut_short = False
         """Whether the last watch was ended before its time: the next may be answered by another server."""
         self._just_listed = False
         """Whether the cursor comes from a list that no watch has followed yet."""
         self._checkpoint: Checkpoint | None = None
-        """The newest object known when the cluster came into doubt: who has the same history shows it again."""
+        """The newest object known when the last watch ended; None: a list or watch is newer."""
         self._window = ""
-        """What the server remembers that the next list will be of, where its history is not proven."""
+        """The oldest resourceVersion that the server remembers, where its history is not proven."""
         self._inconsistent = 0
         """How many lists in a row were not consistent."""
         self._known_before = 0
         """Up to which revision the history was known when the list began."""
         self._wanted = False
-        """Whether somebody waits for a list that the cursor does not need."""
+        """Whether a list is due that the cursor does not need."""
         self._interrupt = asyncio.Event()
         self._awaiting: list[asyncio.Future[None]] = []
 
     async def fresh_list(self, reason: str) -> None:
         """Return when a consistent list that began after this call has been delivered.
 
-        Raises Unsure when the side did not answer, Refused when the collection is not served, NotAllowed when the
+        Raises Unsure when the server did not answer, Refused when the collection is not served, NotAllowed when the
         credential is refused or may not list it.
         """
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -142,36 +139,21 @@ class ListWatch:
                 self._handler.freshness_changed(Freshness.STORED)
                 self._unsure = True
             if self._checkpoint is None and (self._unsure or self._cut_short):
-                self._checkpoint = self._state.checkpoint()  # now: what comes next may be of another history
+                self._checkpoint = self._state.checkpoint()  # now: later objects may be of another history
             if isinstance(step, Lost | Missing | Denied):
                 self._settle(step)
-            await self._obey(step)
+            await self._take(step)
 
     async def _until_down(self) -> Step:
-        """One round, given up when the side turns out to be down: a watch on a dead connection would never say so."""
-        tasks: list[asyncio.Future[Any]] = [
-            asyncio.ensure_future(self._round()),
-            asyncio.ensure_future(self.connection.down.wait()),
-            asyncio.ensure_future(self._interrupt.wait()),
-        ]
+        """One round, given up when the server turns out to be down: a watch on a dead connection would never end."""
         try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            if tasks[0] in done:
-                return cast("Step", tasks[0].result())
-            return (
-                Lost(f"the {self.connection.name} is {self.connection.state}")
-                if tasks[1] in done
-                else Relist(self._reason)
-            )
+            step = await first_of(self.connection.while_up(self._round()), self._interrupt)
         except Unsure as error:
             return Lost(str(error))
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        return Relist(self._reason) if isinstance(step, asyncio.Event) else step
 
     def _settle(self, step: Step | None) -> None:
-        """Answer those who wait for a fresh list: None, it is there; else why it is not."""
+        """Answer the callers of `fresh_list`: None, it is there; else why it is not."""
         waiting, self._awaiting = self._awaiting, []
         for done in (each for each in waiting if not each.done()):
             match step:
@@ -184,33 +166,33 @@ class ListWatch:
                 case _:
                     done.set_exception(Unsure(f"the {self.connection.name} did not answer"))
 
-    async def _obey(self, step: Step) -> None:
+    async def _take(self, step: Step) -> None:
         match step:
             case Relist(reason=reason):
                 self._reason = reason
-                if self._interrupt.is_set() or reason in _IN_DOUBT:
+                if self._interrupt.is_set() or reason in _CURSOR_MAY_HOLD:
                     self._wanted = True  # the cursor stays: should the list fail, its turn comes again
                 else:
                     self._state.set_cursor(None)
-                if not self._interrupt.is_set() and self._failures == 0 and reason in _EVERYBODYS:
-                    await self._pause(random.uniform(0.0, _SPREAD_SECONDS))  # noqa: S311
+                if not self._interrupt.is_set() and self._failures == 0 and reason in _SHARED_REASONS:
+                    await self._pause(_SPREAD_SECONDS * chance())
                 if not self._interrupt.is_set():
                     await self._back_off(self._failures > 0)
                 self._interrupt.clear()
             case Rewatch(pause=pause):
-                await self.connection.waits.sleep(spread(pause, random.random()))  # noqa: S311
+                await self.connection.waits.sleep(spread(pause, chance()))
             case Lost(reason=reason):
                 log.info("%s: watch of %s lost: %s", self.connection.name, self._path, reason)
                 self._set(Phase.WAITING, reason)
-                self.connection.doubt(reason)
-                if not self.connection.down.is_set():  # else the side says when it is time to go on
+                self.connection.check(reason)
+                if not self.connection.down.is_set():  # else `run` waits until it is up
                     await self._back_off(self._failures > 0)
             case Missing():
                 self._set(Phase.MISSING, f"the {self.connection.name} does not serve {self._path}")
                 await self._back_off(True, UNSERVED)
             case Denied(status=401, message=message):
                 self._set(Phase.WAITING, message)
-                self.connection.doubt(message)
+                self.connection.check(message)
                 await self._back_off(True)
             case Denied(message=message):
                 self._set(Phase.FORBIDDEN, message)
@@ -218,18 +200,18 @@ class ListWatch:
                 await self._back_off(True, UNSERVED)
 
     async def _round(self) -> Step:
-        # Whoever waits for a list goes on waiting where the server only asked for patience.
+        # The callers of `fresh_list` go on waiting where the server only asked to wait.
         if self._wanted and self._reason == _UNVERIFIED and not self._awaiting:
-            # Before the pause the side could not say its revision; a list is needed only if it still cannot.
+            # Before the pause the server did not show its revision; a list is needed only if it still does not.
             await self.connection.wait_probed(since=asyncio.get_running_loop().time())
             self._wanted = self.connection.revision == 0
         wanted, self._wanted = self._wanted or bool(self._awaiting), False
         version = None if wanted else self._state.cursor()
         resumed = version is not None and not self._just_listed
         if version is not None and (self._unsure or self._cut_short):
-            objection = await self._objection()
-            if objection is not None:
-                return objection
+            obstacle = await self._resume_obstacle()
+            if obstacle is not None:
+                return obstacle
         if version is None:
             known = bool(self._window)
             answer = await self._list()
@@ -244,9 +226,9 @@ class ListWatch:
             return Lost("the resourceVersion of the list that was just taken has expired")
         return step
 
-    async def _objection(self) -> Step | None:
-        """What speaks against going on from the cursor; a watch would not say (S8.2). None: nothing."""
-        # What is written while a probe is on its way may be newer than its answer: only what was known before counts.
+    async def _resume_obstacle(self) -> Step | None:
+        """Why the watch cannot go on from the cursor, which it would not show by itself (S8.2); None: it can."""
+        # An object written during a probe may be newer than its answer: only versions known before count.
         known = self._known()
         await self.connection.wait_probed(since=self._ended_at)
         if self.connection.revision < known:
@@ -256,14 +238,14 @@ class ListWatch:
             return Relist(_UNVERIFIED)
         if self.connection.revision < known:
             return self._restored()
-        proof = await self._resume_check.ask(self._checkpoint or Checkpoint(self._state.collection))
+        proof = await self._resume_check.ask(self._checkpoint)
         match proof:
             case Replay(history=History.SAME):
                 return self._rebooted()
             case Replay(history=History.OTHER):
                 return self._restored()
             case Replay(window=window):
-                known = self._resume_check.accepts(self._path, window)
+                known = self._resume_check.accepts(window)
                 self._window = "" if known else window
                 return self._rebooted() or (None if known else Relist("unproven"))
             case _:
@@ -275,12 +257,12 @@ class ListWatch:
         return max(int(cursor) if cursor.isdigit() else 0, self._state.highest_version())
 
     async def _learn_window(self) -> None:
-        """A collection in which nothing happens has no other proof than this, when it is to be resumed some day."""
+        """Note the server's window: the only proof when a collection without objects is to be resumed some day."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LEARN_SECONDS):
-                answer = await self._resume_check.ask(Checkpoint(self._state.collection))
+                answer = await self._resume_check.ask(None)
                 if isinstance(answer, Replay):
-                    self._resume_check.accept(self._path, answer.window)
+                    self._resume_check.accept(answer.window)
 
     def _rebooted(self) -> Relist | None:
         return Relist("rebooted") if self._state.rebooted() else None
@@ -306,16 +288,16 @@ class ListWatch:
         self._checkpoint = None
         self._cut_short = False
         self._inconsistent = 0 if listing.consistent else self._inconsistent + 1
-        self._unsure = not listing.consistent  # the watch covers what it can: what is absent, a later list shows
+        self._unsure = not listing.consistent  # the watch shows changes; a later list shows absences
         if listing.consistent:
-            self._resume_check.accept(self._path, self._window)
+            self._resume_check.accept(self._window)
             self._window = ""
             self._handler.freshness_changed(Freshness.CONFIRMED)
             self._settle(None)
         return listing
 
     async def _watch(self, version: str, *, resumed: bool) -> Step:
-        seconds = round(self._watch_timeout * random.uniform(0.8, 1.6))  # noqa: S311
+        seconds = round(self._watch_timeout * (0.8 + 0.8 * chance()))
         call = calls.watch(self._state.collection, resource_version=version, timeout_seconds=seconds)
         started = asyncio.get_running_loop().time()
         events = 0
@@ -328,8 +310,8 @@ class ListWatch:
             self.open_watch = Progress(name, self._opened_at, seconds + _GRACE_SECONDS)
             with self._verified_later():
                 async for line in stream.lines():
-                    self.connection.heard()
-                    self.open_watch = replace(self.open_watch, since=self.connection.moved_at)
+                    self.connection.note_answer()
+                    self.open_watch = replace(self.open_watch, since=self.connection.active_at)
                     event = read_line(line)
                     match event:
                         case Bookmark(resource_version=version):
@@ -344,12 +326,12 @@ class ListWatch:
         lived = asyncio.get_running_loop().time() - started
         if lived < seconds - 1:
             self._cut_short = True
-            self.connection.doubt("a watch was ended before its time")
-        return self._haste.ended(lived_seconds=lived, events=events)
+            self.connection.check("a watch was ended before its time")
+        return self._empty_watches.ended(lived_seconds=lived, events=events)
 
     def _watching(self, *, resumed: bool) -> None:
         self._opened_at = asyncio.get_running_loop().time()
-        self.connection.heard()
+        self.connection.note_answer()
         if resumed:
             self._state.watch_resumes()
         if self._unsure:  # also where the connection was lost between a list and its first watch
@@ -365,7 +347,7 @@ class ListWatch:
         if not self._inconsistent:
             yield
             return
-        wait = _INCONSISTENT.wait(self._inconsistent - 1, random.random())  # noqa: S311
+        wait = _INCONSISTENT.wait(self._inconsistent - 1, chance())
         timer = asyncio.get_running_loop().call_later(wait, self._ask_for_list, "inconsistent")
         try:
             yield
@@ -386,9 +368,9 @@ class ListWatch:
 
     async def _back_off(self, needed: bool, backoff: Backoff = RETRY) -> None:
         if needed:
-            await self._pause(backoff.wait(self._failures, random.random()))  # noqa: S311
+            await self._pause(backoff.wait(self._failures, chance()))
         self._failures += 1
 
     async def _pause(self, seconds: float) -> None:
-        """Wait, unless somebody wants a fresh list: whoever asks for one has a reason to."""
-        await first_of(self._interrupt.wait(), self.connection.waits.sleep(seconds))
+        """Wait, unless a fresh list is asked for."""
+        await first_of(self.connection.waits.sleep(seconds), self._interrupt)

@@ -1,4 +1,4 @@
-"""Lists a collection, consistently and cheaply: where copies are at hand, first what versions there are (S9.4).
+"""Lists a collection, consistently and cheaply: where objects are known, first only the versions (S9.4).
 
 Measured per object of 2.2 KB, on the wire, in pages of 500: whole 883 bytes, metadata only 45, for API servers compress
 answers above 128 KiB (about 150 objects' metadata). A Table of the versions alone has 88 and is not compressed, and
@@ -9,17 +9,16 @@ Pages are as large as the objects and the line allow (core/pages.py). One that f
 for again, smaller, and the list goes on from there: a continue token belongs to the list, not to the connection. Where
 the token has expired (410), the list goes on with the token that the server then offers. Such a list is of two moments:
 it shows every object, and proves no absence (Kubernetes documentation, API concepts, "Retrieving large results sets in
-chunks"). A watch from the first moment tells what has changed, and a digest what is absent. The same is true of a list
+chunks"). A watch from the first moment shows changes, and a digest shows absences. The same is true of a list
 that goes on after an outage: the cluster may have been restored meanwhile, and have another history.
 
-What has changed is then fetched. One object costs 3 KB with its headers, so up to a quarter of the collection is
+Changed objects are then fetched. One object costs 3 KB with its headers, so up to a quarter of the collection is
 fetched one by one, by name; else everything. Gateways in the cloud let through a single label selector: for a filtered
 kind there it is everything as soon as anything has changed. After a restart of the API server nothing has, mostly.
 """
 
 import asyncio
 import logging
-import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -32,6 +31,7 @@ from crsyncer.core.watch import Lost, Step, listed_at, newer, read_answer, versi
 from crsyncer.errors import TooLarge, Unsure
 from crsyncer.ports import Reply
 from crsyncer.runtime.collection_state import CollectionState
+from crsyncer.runtime.waits import chance
 
 log = logging.getLogger(__name__)
 
@@ -56,12 +56,12 @@ class Listing:
 
     resource_version: str
     consistent: bool = True
-    """Every page is of this very resourceVersion. If not, what the list does not show may be there all the same."""
+    """Every page is of this very resourceVersion. If not, an object that the list does not show may exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rest:
-    """What is left of a list: its first page's resourceVersion ("": it has none yet), and the next one's token."""
+    """The rest of a list: its first page's resourceVersion ("": it has none yet), and the next one's token."""
 
     resource_version: str = ""
     token: str = ""
@@ -81,7 +81,7 @@ class PagedList:
         self._limits = {calls.JSON: page, calls.PARTIAL_LIST: PageLimit(_DIGEST_PAGE)}
         self._by_name = by_name
         self._rest = _WHOLE
-        """What was left of the last list of whole objects when its connection was lost."""
+        """The rest of the last list of whole objects, where its connection was lost."""
 
     @property
     def goes_on(self) -> bool:
@@ -89,11 +89,11 @@ class PagedList:
         return bool(self._rest.token) and self._rest.cluster == self._connection.cluster_identity
 
     def begin_anew(self) -> None:
-        """The next list begins at its first page: somebody wants to know what is there from now on."""
+        """The next list begins at its first page: it must show the present."""
         self._rest = _WHOLE
 
     async def deliver(self) -> Listing | Step:
-        """Show everything that is not known; what stood in the way, if anything.
+        """Show every object that is not known; the step to take where the list was refused.
 
         Raises Unsure when there was no answer.
         """
@@ -193,8 +193,8 @@ class PagedList:
                     return reply
                 if reply.status >= 500:
                     limit.halve()
-                wait = spread(granted(reply.retry_after), random.random())  # noqa: S311
-            await self._connection.waits.sleep(max(wait, RETRY.wait(failures - 1, random.random())))  # noqa: S311
+                wait = spread(granted(reply.retry_after), chance())
+            await self._connection.waits.sleep(max(wait, RETRY.wait(failures - 1, chance())))
 
     async def _by_digest(self) -> Listing | Step | None:
         """The list by its digest; None where so much has changed that everything has to be fetched."""
@@ -221,7 +221,7 @@ class PagedList:
         return listing if await self._fetch(keys) else None
 
     async def _fetch(self, keys: list[Key]) -> bool:
-        """Fetch some objects; False when that is refused. What is gone by now, the watch will say."""
+        """Fetch some objects; False when that is refused. The watch shows those that are gone by now."""
         for start in range(0, len(keys), _AT_ONCE):
             wanted = [calls.list_one(self._collection, key) for key in keys[start : start + _AT_ONCE]]
             for reply in await asyncio.gather(*(self._connection.request(call) for call in wanted)):

@@ -1,4 +1,4 @@
-"""Finds out in few requests whether a server is there and which resourceVersion it is at (S8.2, S9.5)."""
+"""Finds out in few requests whether a server is there, and its present resourceVersion (S8.2, S9.5)."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -8,44 +8,44 @@ from crsyncer.errors import NotAllowed, SyncError, Unsure
 from crsyncer.ports import Reply
 
 _KINDS = 3
-"""How many kinds one probe asks at most; the next probe asks others."""
+"""Maximum number of kinds that one probe lists; the next probe lists others."""
 
 
 class Probe:
-    """Chooses what a probe asks. `ask` sends one question; it raises Unsure when there was no answer.
+    """Chooses the requests of a probe. `send_one` sends a request; it raises Unsure when there was no answer.
 
     One kind can fail alone: its storage is made anew after an edit of its CRD (429), its conversion webhook is down
-    (500), its CRD is gone (404), its list hangs. So where a kind does not tell, the general question says whether
-    anybody is there, and another kind where that is.
+    (500), its CRD is gone (404), its list hangs. So where the list of a kind fails, the general request shows whether
+    the server answers at all, and the list of another kind shows its resourceVersion.
     """
 
-    def __init__(self, ask: Callable[[Call], Awaitable[Reply]]) -> None:
-        self._ask = ask
+    def __init__(self, send_one: Callable[[Call], Awaitable[Reply]]) -> None:
+        self._send_one = send_one
         self._turn = 0
-        """Which kind is asked first: the one that answered last time."""
+        """Which kind is listed first: the one that answered last time."""
         self._kinds_fail = False
         """Whether kinds failed lately: then the general request comes first, and alone while it fails too."""
 
-    async def put(self, questions: Sequence[Call]) -> tuple[Reply, bool]:
-        """What the side answers, and whether it is all that it can tell at present.
+    async def send(self, calls: Sequence[Call]) -> tuple[Reply, bool]:
+        """The best answer, and whether it shows all that the server can show at present.
 
-        The last of the questions is the general one, which everybody is answered; the others are of a kind each.
-        Raises NotAllowed when the credential is refused, Throttled when the side asks for patience, Unsure when it does
-        not answer, or not well.
+        The last of the calls is the general one, which every server answers; each of the others lists a kind.
+        Raises NotAllowed when the credential is refused, Throttled when the server asks to be left alone, Unsure when
+        it does not answer, or not well.
         """
-        *kinds, general = questions
+        *kinds, general = calls
         first = self._turn % len(kinds) if kinds else 0
         turns = (kinds[first:] + kinds[:first])[:_KINDS]
         order = [general, *turns] if self._kinds_fail or not turns else [turns[0], general, *turns[1:]]
-        met: Reply | None = None
+        answer: Reply | None = None
         failed: Reply | None = None
         for call in order:
             of_a_kind = call is not general
             self._turn += of_a_kind  # also after silence the next one is asked
-            reply = await self._ask(call)
+            reply = await self._send_one(call)
             if reply.status == 401:
                 raise refusal(reply)
-            if reply.status == 200 and (of_a_kind or not kinds or _tells(reply)):
+            if reply.status == 200 and (of_a_kind or not kinds or _has_revision(reply)):
                 self._turn -= of_a_kind
                 self._kinds_fail = False
                 return reply, True
@@ -55,19 +55,19 @@ class Probe:
                     raise refusal(reply)
                 failed = failed or reply
             elif of_a_kind or not kinds or reply.status == 200:
-                met = met or reply
-        if met is None:
+                answer = answer or reply
+        if answer is None:
             raise refusal(failed or reply)
-        return met, failed is None
+        return answer, failed is None
 
 
 def refusal(reply: Reply) -> SyncError:
-    """An answer that says nothing, as an error. A server that answers 503 is down, whatever patience it asks for."""
+    """An answer without information, as an error. A server that answers 503 is down, also with a Retry-After."""
     if reply.status == 401:
         return NotAllowed("the credential is refused (401)", status=401, hint="renew the token or certificate")
     error = judge(reply.status, reply.body, text=reply.text)
     return error if isinstance(error, Unsure) else Unsure(str(error))
 
 
-def _tells(reply: Reply) -> bool:
+def _has_revision(reply: Reply) -> bool:
     return bool((reply.body.get("metadata") or {}).get("resourceVersion"))

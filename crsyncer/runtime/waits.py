@@ -4,13 +4,20 @@ import asyncio
 import contextlib
 import random
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TypeVar
 
-from crsyncer.core.backoff import spread
+from crsyncer.core.backoff import RETRY, Backoff, spread
+
+T = TypeVar("T")
+
+
+def chance() -> float:
+    """A random number from 0 to 1, for jitter."""
+    return random.random()  # noqa: S311
 
 
 class Waits:
-    """Everything of one connection that waits for a time: back-offs, and the patience that a server asked for."""
+    """Everything of one connection that waits for a time: back-offs, and the time that a server asked for."""
 
     def __init__(self) -> None:
         self.ended = 0
@@ -24,6 +31,10 @@ class Waits:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._end.wait(), max(0.0, seconds))
 
+    async def back_off(self, failures: int, backoff: Backoff = RETRY) -> None:
+        """Sleep after the last of some failures; `failures` counts those before it."""
+        await self.sleep(backoff.wait(failures, chance()))
+
     def end(self) -> None:
         """End every wait that is going on."""
         self.ended += 1
@@ -33,8 +44,8 @@ class Waits:
             listener()
 
 
-class Patience:
-    """Until when something is to be left alone, because its server asked for that."""
+class HoldOff:
+    """The time until which a server is to be left alone, because it asked for that (Retry-After)."""
 
     def __init__(self, waits: Waits) -> None:
         self._waits = waits
@@ -45,7 +56,7 @@ class Patience:
 
     def ask(self, seconds: float) -> None:
         """Leave it alone for so long, and up to a fifth longer; a longer time that was asked for before stays."""
-        self._until = asyncio.get_running_loop().time() + max(self.left, spread(seconds, random.random()))  # noqa: S311
+        self._until = asyncio.get_running_loop().time() + max(self.left, spread(seconds, chance()))
         self._ended = self._waits.ended
 
     @property
@@ -55,12 +66,14 @@ class Patience:
         return 0.0 if over else max(0.0, self._until - asyncio.get_running_loop().time())
 
 
-async def first_of(*works: Awaitable[Any]) -> set[int]:
-    """Wait until one of them is done, and cancel the others; the places of those that are done."""
-    tasks = [asyncio.ensure_future(work) for work in works]
+async def first_of(work: Awaitable[T], *events: asyncio.Event) -> T | asyncio.Event:
+    """Do the work until one of the events is set: the result of the work, else the event. Raises as the work does."""
+    task = asyncio.ensure_future(work)
+    waits = {asyncio.ensure_future(event.wait()): event for event in events}
     try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        return {place for place, task in enumerate(tasks) if task in done}
+        done, _ = await asyncio.wait([task, *waits], return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task in done else next(event for wait, event in waits.items() if wait in done)
     finally:
-        for task in tasks:
-            task.cancel()
+        for each in (task, *waits):
+            each.cancel()
+        await asyncio.gather(task, *waits, return_exceptions=True)

@@ -9,9 +9,9 @@ from crsyncer.console.reasons import kind_hint
 from crsyncer.console.report import OutboxFacts, StoredFacts, StoreFacts, document, exit_code, stopped_document
 from crsyncer.console.screen import render
 from crsyncer.core.actions import HoldReason
+from crsyncer.core.duplicates import DuplicateAgent
 from crsyncer.core.model import Key, Side
 from crsyncer.core.text import NOT_YET_VALID
-from crsyncer.core.twins import Twin
 from tests.console.report_kit import GOALS, NOW, STORED, facts, hold, kind, side
 
 CONTRACT = json.loads("""
@@ -104,9 +104,9 @@ REASONS = {
         "degraded", "TlsNotVerified", "the certificate of the cloud's server is not verified",
         facts(unverified=(Side.CLOUD,)),
     ),
-    "a twin": (
+    "a duplicate": (
         "attention", "DuplicateInstance", f"crsyncer-00000002 wrote {GOALS} default/a in the cloud at 2026",
-        facts(twin=Twin("crsyncer-00000002", GOALS, Key("default", "a"), NOW, NOW + 600)),
+        facts(duplicate=DuplicateAgent("crsyncer-00000002", GOALS, Key("default", "a"), NOW, NOW + 600)),
     ),
     "disk refuses": (
         "degraded", "StateDegraded", "disk full",

@@ -6,14 +6,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crsyncer.core.calls import Collection
 from crsyncer.core.watch import (
     Bookmark,
     Checkpoint,
     Denied,
     Emit,
+    EmptyWatches,
     EventType,
-    Haste,
     History,
     Lost,
     Missing,
@@ -152,15 +151,15 @@ def test_S9_2_after_any_other_error_the_watch_goes_on_from_the_cursor(status):
 
 
 def test_S9_2_a_server_that_keeps_closing_is_asked_more_and_more_slowly():
-    haste = Haste()
-    pauses = [haste.ended(lived_seconds=0.01, events=0).pause for _ in range(10)]
+    empty = EmptyWatches()
+    pauses = [empty.ended(lived_seconds=0.01, events=0).pause for _ in range(10)]
     assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0, 15.0, 15.0]
-    assert haste.ended(lived_seconds=0.01, events=1) == Rewatch(0.0)
-    assert haste.ended(lived_seconds=0.01, events=0) == Rewatch(0.5)
-    assert haste.ended(lived_seconds=1.0, events=0) == Rewatch(0.0)
+    assert empty.ended(lived_seconds=0.01, events=1) == Rewatch(0.0)
+    assert empty.ended(lived_seconds=0.01, events=0) == Rewatch(0.5)
+    assert empty.ended(lived_seconds=1.0, events=0) == Rewatch(0.0)
 
 
-CHECKPOINT = Checkpoint(Collection("lab.example.com", "v1", "goals"), "u-1", "7")
+CHECKPOINT = Checkpoint("u-1", "7")
 
 
 @pytest.mark.parametrize(

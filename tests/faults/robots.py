@@ -23,7 +23,6 @@ from crsyncer.engine.cache import Cache
 from crsyncer.engine.informer import Informer
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.listwatch import Phase
-from crsyncer.runtime.resume_check import ResumeCheck
 from tests.model.disk import Disk, Memory
 from tests.model.life import Tally
 from tests.system.bed import eventually, some_at_a_time
@@ -65,7 +64,6 @@ class Robot:
         self.reflector = Informer(
             self.link,
             side=Side.CLOUD,
-            resume_check=ResumeCheck(self.link, store=store),
             policy=policy,
             namespace="",
             cache=Cache(policy, store=store, loaded=Loaded(), clock=time.time),

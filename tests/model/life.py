@@ -98,15 +98,15 @@ class Tally:
         self.relists: Counter[tuple[str, str, str]] = Counter()
         self.resumes: Counter[tuple[str, str]] = Counter()
 
-    def relist(self, side: str, resource: str, reason: str) -> None:
+    def relist(self, connection: str, resource: str, reason: str) -> None:
         """A full list was started."""
-        self.relists[side, resource, reason] += 1
+        self.relists[connection, resource, reason] += 1
 
-    def resume(self, side: str, resource: str) -> None:
+    def resume(self, connection: str, resource: str) -> None:
         """A watch went on from a cursor."""
-        self.resumes[side, resource] += 1
+        self.resumes[connection, resource] += 1
 
-    def event(self, side: str, resource: str, event_type: str) -> None:
+    def event(self, connection: str, resource: str, event_type: str) -> None:
         """Not counted."""
 
     def write(self, side: Side, resource: str, verb: str, result: str) -> None:

@@ -276,7 +276,7 @@ MUTANTS = (
     Mutant(
         "a page that arrives is no sign of life",
         Connection.request,
-        "progress=self.heard",
+        "progress=self.note_answer",
         "progress=None",
         noticed_by="S9_4_the_side",
     ),
@@ -386,7 +386,7 @@ PROMISES = (
     Mutant(
         "what is refused is repeated at once",
         Dispatcher.failed,
-        "backoff.wait(self._queue.failed(job), random.random())",
+        "backoff.wait(self._queue.failed(job), chance())",
         "0.0 * self._queue.failed(job)",
         "taken",
         "it is repeated",

@@ -45,8 +45,8 @@ MUTANTS = (
     ),
     Mutant(
         "when a side last answered is not written down",
-        Connection._note,
-        'self._store.put_meta(f"last-ok:{self.name}", self.last_ok)',
+        Connection._save_last_ok,
+        'self.store.put_meta(f"last-ok:{self.name}", self.last_ok)',
         "pass",
         noticed_by="S7_1_an_agent",
     ),

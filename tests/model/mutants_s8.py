@@ -4,8 +4,8 @@ from crsyncer.console.control import ControlCommands
 from crsyncer.core import identity
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.kind import Kind
+from crsyncer.runtime.cluster_identity import ClusterIdentity
 from crsyncer.runtime.collection_state import CollectionState
-from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.listwatch import ListWatch
 from crsyncer.runtime.resume_check import ResumeCheck
 from tests.model.mutant import Mutant
@@ -48,9 +48,9 @@ MUTANTS = (
     ),
     Mutant(
         "a CRD that was seen to be missing tells of another cluster",
-        Connection.forget_crd_uid,
-        "if evidence in self._known:",
-        "if False:",
+        ClusterIdentity.forget_crd,
+        "if name != crd(resource)",
+        "if True",
         noticed_by="S8_1_a_crd",
     ),
     Mutant(
@@ -69,7 +69,7 @@ MUTANTS = (
     ),
     Mutant(
         "a server without namespaces is the cluster that it was",
-        Connection._read_evidence,
+        ClusterIdentity._read,
         "elif reply.status == 404 and reply.body and KUBE_SYSTEM in self._known:",
         "elif False:",
         noticed_by="S8_1_a_server",

@@ -56,7 +56,7 @@ MUTANTS = (
     Mutant(
         "a probe knows no patience",
         Connection._ask,
-        "max(self._patience, granted(reply.retry_after) if self._answered else 0.0)",
+        "granted(reply.retry_after)",
         "0.0",
         noticed_by="S9_1_a_probe",
     ),

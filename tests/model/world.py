@@ -158,7 +158,7 @@ class World:
             return True
         engine = life.engine
         rows = engine.kinds.rows
-        begun = all(name in rows and (rows[name].kind or rows[name].trouble) for name in self._annotated())
+        begun = all(name in rows and (rows[name].kind or rows[name].error) for name in self._annotated())
         if not begun or not all(link.up.is_set() for link in engine.connections.values()):
             return False
         running = [row.kind for row in rows.values() if row.kind is not None]

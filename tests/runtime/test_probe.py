@@ -33,7 +33,7 @@ class Bench:
         """One probe; whoever is not mentioned tells, and the general question is answered without a revision."""
         self.asked.clear()
         self._answers = {GENERAL: THERE} | dict(answers)
-        return await self._probe.put(self._questions)
+        return await self._probe.send(self._questions)
 
     async def _answer(self, call: Call) -> Reply:
         self.asked.append(call.path)

@@ -1,4 +1,4 @@
-"""Whether another agent acts in this one's name: two robots with one identity, such as those of a copied disk."""
+"""Detects another live agent with this robot's name, such as one on a copied disk."""
 
 import re
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from crsyncer.core.model import Json, Key
 from crsyncer.core.text import unix
 
 NAME = "crsyncer-"
-"""What the names of agents begin with; eight hexadecimal digits follow.
+"""The prefix of the names of agents; eight hexadecimal digits follow.
 
-API servers note who wrote a field, by the first part of the User-Agent.
+API servers note the writer of a field, by the first part of the User-Agent.
 
 Source: Kubernetes documentation, "Server-Side Apply", field management: other verbs than apply count as well.
 """
@@ -18,7 +18,7 @@ _REMEMBERED_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Twin:
+class DuplicateAgent:
     """Another live agent, as last noticed. `time` is the server's, `until` ours; Unix time, in seconds."""
 
     name: str
@@ -28,47 +28,48 @@ class Twin:
     until: float
 
 
-class Twins:
-    """Notices another live agent by what it writes to objects that are this robot's alone. `own` is our name.
+class DuplicateAgents:
+    """Notices another live agent by its writes to objects that only this robot writes. `own` is our name.
 
     Agents that ran before leave their names on objects: a restart changes nothing of them. So a name counts only where
-    it writes after we have seen the object, and after we met the server, by the server's own clock: what a predecessor
-    wrote last may reach us late.
+    it writes after we have seen the object, and after we first connected, by the server's own clock: the last write of
+    a predecessor may arrive late.
     """
 
     def __init__(self, own: str) -> None:
         self._own = own
         self._times: dict[tuple[str, Key], float] = {}
-        self._twin: Twin | None = None
+        self._current: DuplicateAgent | None = None
 
-    def saw(self, resource: str, key: Key, raw: Json, *, known: bool, met: float, now: float) -> bool:
-        """An object is seen in the cloud; True when that shows a twin that was not noticed before.
+    def saw(self, resource: str, key: Key, raw: Json, *, known: bool, since: float, now: float) -> bool:
+        """An object is seen in the cloud; True when that shows a duplicate that was not noticed before.
 
-        `known`: we had seen it before. `met`: when we met the server, by its clock; `now`: ours; in seconds.
+        `known`: it had been seen before. `since`: when this agent first connected, by the server's clock; `now`: by its
+        own clock; in seconds.
         """
         name, time = _last_write(raw, self._own)
         before = self._times.get((resource, key), 0.0)
         if not name or time <= before:
             return False
         self._times[resource, key] = time
-        if not known or time <= met:
+        if not known or time <= since:
             return False
-        new = self.twin(now) is None
-        self._twin = Twin(name, resource, key, time, now + _REMEMBERED_SECONDS)
+        new = self.current(now) is None
+        self._current = DuplicateAgent(name, resource, key, time, now + _REMEMBERED_SECONDS)
         return new
 
     def forget(self, resource: str, key: Key | None = None) -> None:
-        """An object has left our sight, or (None) its kind is not synced any more: whoever writes to it then may."""
+        """An object does not match any more, or (None) its kind is not synced any more: others may write to it."""
         if key is not None:
             self._times.pop((resource, key), None)
             return
         self._times = {known: time for known, time in self._times.items() if known[0] != resource}
-        if self._twin is not None and self._twin.resource == resource:
-            self._twin = None
+        if self._current is not None and self._current.resource == resource:
+            self._current = None
 
-    def twin(self, now: float) -> Twin | None:
-        """The twin that was noticed within the last ten minutes."""
-        return self._twin if self._twin is not None and now < self._twin.until else None
+    def current(self, now: float) -> DuplicateAgent | None:
+        """The duplicate that was noticed within the last ten minutes."""
+        return self._current if self._current is not None and now < self._current.until else None
 
 
 def _last_write(raw: Json, own: str) -> tuple[str, float]:

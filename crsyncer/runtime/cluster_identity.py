@@ -1,0 +1,115 @@
+"""The identity of the cluster behind one server: recorded at the first connection, compared at later ones (S8.1)."""
+
+from collections.abc import Awaitable, Callable, Collection
+
+from crsyncer.core import calls
+from crsyncer.core.answers import says_nothing, shown
+from crsyncer.core.calls import PARTIAL, Call
+from crsyncer.core.identity import KUBE_SYSTEM, SERVER, Evidence, crd, crds, evidence_in, merged, name_of, same_cluster
+from crsyncer.errors import Unsure
+from crsyncer.ports import Cluster, MetaStore, Reply
+from crsyncer.runtime.probe import refusal
+
+_KUBE_SYSTEM = Call("get", "GET", "/api/v1/namespaces/kube-system", accept=PARTIAL, timeout=20.0)
+
+
+class ClusterIdentity:
+    """Reads the evidence of a cluster's identity, and remembers it. `ask` sends a request, as `Connection` does.
+
+    `own_crds` returns the names of the CRDs whose uids may identify the cluster.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        cluster: Cluster,
+        store: MetaStore,
+        ask: Callable[[Call], Awaitable[Reply]],
+        own_crds: Callable[[], Collection[str]],
+    ) -> None:
+        self.recorded: str | None = store.get_meta(f"identity:{name}")
+        """The identity at the first connection. Cursors carry it, whatever is learned later (S6.2)."""
+        self._name = name
+        self._cluster = cluster
+        self._store = store
+        self._ask = ask
+        self._own_crds = own_crds
+        self._known: Evidence = store.get_meta(f"evidence:{name}") or evidence_in(self.recorded)
+        self._found: Evidence = {}
+        self._asked: set[str] = set()
+        """The CRDs whose uids have been read."""
+
+    @property
+    def strongest(self) -> str | None:
+        """The strongest known evidence; None before the first connection."""
+        return name_of(self._known) if self._known else None
+
+    @property
+    def found(self) -> str:
+        """The strongest evidence that was last read."""
+        return name_of(self._found)
+
+    async def is_same(self, *, again: bool) -> bool:
+        """Whether the cluster is the one that it was. Raises Unsure when that is not known.
+
+        Evidence is read where it is wanted `again`, or new CRDs may have some.
+        """
+        if again or (KUBE_SYSTEM not in self._found and not self._asked.issuperset(self._own_crds())):
+            self._found = await self._read()
+        return same_cluster(self._known, self._found)
+
+    def remember(self) -> None:
+        """The same cluster was found: add the evidence to what is known."""
+        if self.recorded is None:
+            self._record(self.found)
+        self._know(merged(self._known, self._found))
+
+    def accept(self) -> None:
+        """The cluster that was found is the right one (S8.3)."""
+        self._record(self.found)
+        self._know(self._found)
+
+    def forget_crd(self, resource: str) -> None:
+        """A kind was seen to be missing: its CRD may come back as another, and the cluster is the same."""
+        self._know({name: uid for name, uid in self._known.items() if name != crd(resource)})
+
+    async def _read(self) -> Evidence:
+        """The uid of kube-system; where that is not enough, those of CRDs: of known ones until one is as it was."""
+        found = {SERVER: self._cluster.fallback_identity}
+        reply = await self._get(_KUBE_SYSTEM)
+        known = crds(self._known)
+        if reply.status == 200:
+            found[KUBE_SYSTEM] = str(shown(reply.body)["uid"])
+            if KUBE_SYSTEM in self._known or not known:
+                return found
+        elif reply.status == 404 and reply.body and KUBE_SYSTEM in self._known:
+            # A server answers before it has made its namespaces, and only those identify it.
+            raise Unsure("the cluster has no namespace kube-system yet", hint="is it just being set up, or restored?")
+        self._asked = set(self._own_crds())
+        proven = False
+        for resource in sorted(self._asked | known, key=lambda name: (name not in known, name)):
+            if proven and resource in known:
+                continue
+            reply = await self._get(calls.crd(resource))
+            if reply.status == 200:
+                uid = found[crd(resource)] = str(shown(reply.body)["uid"])
+                proven = proven or self._known.get(crd(resource)) == uid
+            elif reply.status != 404:
+                break  # not ours to read, and every further request costs a slow connection as much
+        return found
+
+    async def _get(self, call: Call) -> Reply:
+        reply = await self._ask(call)
+        if says_nothing(reply.status):
+            raise refusal(reply)
+        return reply
+
+    def _record(self, identity: str) -> None:
+        self.recorded = identity
+        self._store.put_meta(f"identity:{self._name}", identity)
+
+    def _know(self, evidence: Evidence) -> None:
+        if evidence != self._known:
+            self._known = evidence
+            self._store.put_meta(f"evidence:{self._name}", dict(evidence))

@@ -1,0 +1,23 @@
+"""The runtime knows one API server, named by text: no sides, no policy, and two methods of the store."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import crsyncer.runtime
+
+ALLOWED = {
+    "crsyncer.core.model": {"Cursor", "Freshness", "Json", "Key", "ObjectVersion"},
+    "crsyncer.ports": {"Cluster", "MetaStore", "Observer", "Reply"},
+}
+"""What the runtime may use of modules that the engine's words live in, too; the rest is an import contract."""
+
+
+@pytest.mark.parametrize(
+    "path", sorted(Path(crsyncer.runtime.__file__).parent.glob("*.py")), ids=lambda path: path.stem
+)
+def test_a_module_of_the_runtime_uses_nothing_of_a_pair_of_clusters(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module in ALLOWED:
+            assert {name.name for name in node.names} <= ALLOWED[node.module]
