@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import count
-from types import FrameType
 
 from crsyncer import __version__
 from crsyncer.adapters import control, reload, web
@@ -39,6 +38,7 @@ log = logging.getLogger(__name__)
 
 _SAVE_SECONDS = 0.2
 _STOP_SECONDS = 5.0
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _LAST_SECONDS = 9.0
 """From the signal to the end of the process, at the latest."""
 _PULSE_SECONDS = 1.0
@@ -79,6 +79,7 @@ class Agent:
 
     async def run(self) -> int:
         """Serve until SIGTERM or SIGINT; the exit code. Raises ConfigError, Locked or StoreError if it cannot start."""
+        stopping = _stop_signal()
         await self._try(self._settings)  # before anything is touched
         self._store = await SqliteStore.open(
             self._settings.state_dir, on_trouble=self._trouble, on_commit=self._metrics.commit
@@ -87,25 +88,12 @@ class Agent:
         self._name = self._distinct_name()
         for note in self._store.notes:
             log.warning("store: %s", note)
-        loop = asyncio.get_running_loop()
-        stopping = loop.create_future()
         main = asyncio.create_task(self._serve())
-
-        def stop() -> None:
-            if not stopping.done():
-                stopping.set_result(None)
-
-        def on_stop(_signal: int, _frame: FrameType | None) -> None:
-            _end_in_time()
-            loop.call_soon_threadsafe(stop)
-
-        for number in (signal.SIGTERM, signal.SIGINT):
-            # Not the loop's own handlers: those wait for the loop, and a read of a dead file system may hold that up.
-            signal.signal(number, on_stop)
-        loop.add_signal_handler(signal.SIGHUP, self._reread)
+        stopped = asyncio.create_task(stopping.wait())
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._reread)
         try:
-            await asyncio.wait([main, stopping], return_when=asyncio.FIRST_COMPLETED)
-            if stopping.done():
+            await asyncio.wait([main, stopped], return_when=asyncio.FIRST_COMPLETED)
+            if stopping.is_set():
                 self._save()  # while there is still a status
                 self._systemd.notify(STOPPING="1")
             main.cancel()
@@ -370,14 +358,29 @@ class Agent:
         self._changed.set()
 
 
-def _end_in_time() -> None:
-    """End this process in time, whatever hangs. Nothing is lost: the store survives this like a power cut."""
+def _stop_signal() -> asyncio.Event:
+    """Set at SIGTERM or SIGINT. The process then ends in time, whatever hangs: the store survives it like a power cut.
 
-    def end() -> None:
+    A thread waits for the signals, and all other threads block them. Python would run a handler in the main thread
+    only, and no signal wakes that from a read of a dead file system.
+    """
+    loop, stopping = asyncio.get_running_loop(), asyncio.Event()
+
+    def stop(*_: object) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(stopping.set)
+
+    def wait() -> None:
+        signal.sigwait(_STOP_SIGNALS)
+        stop()
         time.sleep(_LAST_SECONDS)
         os._exit(0)
 
-    threading.Thread(target=end, name="crsyncer-end", daemon=True).start()
+    for number in _STOP_SIGNALS:
+        signal.signal(number, stop)  # for a signal that a thread from before took
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
+    threading.Thread(target=wait, name="crsyncer-end", daemon=True).start()
+    return stopping
 
 
 class _Rebuild(Exception):

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ctypes
 import json
 import os
 import shutil
@@ -9,7 +10,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -67,9 +68,10 @@ def plugin(directory: Path, script: str) -> dict[str, Any]:
 async def test_S7_1_a_plugin_that_fails_at_start_makes_its_side_unauthorized_and_the_agent_runs(
     agent: Run, tmp_path: Path
 ) -> None:
-    async with agent(cloud=plugin(tmp_path, "import sys; sys.exit('no network')")) as running:
+    script = "import signal, sys; sys.exit(f'no network, blocked: {signal.pthread_sigmask(signal.SIG_BLOCK, ())}')"
+    async with agent(cloud=plugin(tmp_path, script)) as running:
         status = await running.until(lambda status: status["sides"]["cloud"]["state"] == "unauthorized")
-        assert "no network" in status["sides"]["cloud"]["error"]
+        assert "no network, blocked: set()" in status["sides"]["cloud"]["error"]
         assert status["health"] == "attention"
         assert await running.stop() == 0
 
@@ -108,6 +110,33 @@ async def test_SIGTERM_ends_the_agent_within_10_s_while_DNS_hangs(agent: Run, tm
         ) as running:
             await asyncio.to_thread(silent.recv, 512)
             assert await seconds_to_stop(running) < 10
+
+
+async def test_SIGTERM_ends_the_agent_within_10_s_while_a_file_system_hangs(agent: Run, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text(TOKEN)
+    async with agent(cloud={"tokenFile": str(token)}) as running:
+        with hanging(token):
+            os.utime(token)
+            while await running.ask() is not None:
+                pass
+            assert await seconds_to_stop(running) < 10
+
+
+@contextlib.contextmanager
+def hanging(file: Path) -> Iterator[None]:
+    """Have every open(2) of a file wait, as on a dead file system: fanotify(7) asks us, and we do not answer."""
+    at_cwd, content_class, mark_add, open_permission = -100, 0x4, 0x1, ctypes.c_uint64(0x10000)
+    libc = ctypes.CDLL(None)
+    asked = libc.fanotify_init(content_class, os.O_RDONLY)
+    if asked < 0:
+        pytest.skip("fanotify takes root")
+    try:
+        if libc.fanotify_mark(asked, mark_add, open_permission, at_cwd, os.fsencode(file)):
+            pytest.skip("this kernel asks nobody before it opens a file")
+        yield
+    finally:
+        os.close(asked)
 
 
 async def test_SIGTERM_ends_the_agent_within_10_s_while_its_event_loop_hangs(agent: Run, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ stacks), keeps client keys in temporary files, and runs things that may hang. Al
 import asyncio
 import json
 import re
+import signal
 import sys
 from datetime import datetime
 from typing import Any
@@ -20,6 +21,8 @@ _TOKEN_LIKE = re.compile(r"\S{40,}")
 
 def main() -> None:
     """Read a kubeconfig's user from stdin, print {authorization, certificate, key, expires} or {error, hint}."""
+    # The agent blocks the signals that stop it, and its children inherit that.
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     user = yaml.safe_load(sys.stdin)
     try:
         answer = ask_plugin(user["exec"]) if "exec" in user else ask_provider(user["auth-provider"])
