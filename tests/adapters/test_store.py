@@ -312,6 +312,16 @@ async def test_without_an_agent_the_disk_tells_what_waits(store):
     assert {path.name: path.stat().st_mtime_ns for path in store.path.parent.iterdir()} == before
 
 
+@pytest.mark.parametrize("damaged", ["x'ff62'", "x'62'", "NULL"])
+async def test_without_an_agent_a_kind_whose_name_is_damaged_hides_no_other(store, damaged):
+    everything = put_everything(store)
+    await store.close()
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as database:
+        name = f"CAST({damaged} AS TEXT)" if damaged == "x'ff62'" else damaged
+        database.execute(f"INSERT INTO outbox SELECT {name}, namespace, name, row FROM outbox")
+    assert read_offline(store.path.parent).kinds == {GOALS: everything}
+
+
 def test_without_state_the_offline_door_says_that_there_is_none(tmp_path):
     for directory in (tmp_path, tmp_path / "missing"):
         with pytest.raises(StoreError, match="no state"):

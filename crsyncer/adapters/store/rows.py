@@ -118,10 +118,11 @@ def read_meta(connection: Connection) -> tuple[dict[str, Any], list[str]]:
 
 
 def read_resources(connection: Connection) -> list[str]:
-    """The kinds of which anything is stored."""
+    """The kinds of which anything is stored. Names that are not ASCII text are damaged, and left out."""
     tables = (OBJECTS, OUTBOX, TOMBSTONES, CURSORS)
     query = " UNION ".join(f"SELECT resource FROM {table}" for table in tables)
-    return [resource for (resource,) in connection.execute(query)]
+    names = (resource for (resource,) in connection.execute(query))
+    return [name for name in names if isinstance(name, str) and name.isascii()]
 
 
 def read_kind(connection: Connection, resource: str, newer: Batch) -> tuple[Loaded, list[Place]]:
