@@ -178,7 +178,9 @@ async def test_the_proxy_is_the_one_that_kubectl_would_use(
         ("https://one", {"client-key-data": TOKEN + "=x"}, {}, "client-key is not PEM"),
         ("https://one", {}, {"certificate-authority-data": "eA=="}, "no PEM certificate"),
         ("https://one", {}, {"insecure-skip-tls-verify": True}, "insecure-skip-tls-verify"),
-        ("https://one", {}, {"proxy-url": "socks5://x"}, "proxy"),
+        *(("https://one", {}, {"proxy-url": wrong}, "proxy") for wrong in ("socks5://x", "http://", "http://[::1")),
+        ("https://one..two", {}, {}, "not a host name"),
+        *(("https://one", {}, {"tls-server-name": wrong}, "not a host name") for wrong in (".x", "x" * 64, "x\0y")),
     ],
 )
 async def test_what_would_be_unsafe_or_cannot_work_is_refused_in_one_line(

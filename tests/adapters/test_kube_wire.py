@@ -323,6 +323,8 @@ async def test_a_proxy_only_ever_sees_a_tunnel(reach: Reach) -> None:
     assert b"Bearer" not in head
     async with reach(always(answer()), **{"proxy-url": url}) as (cluster, _):
         assert "word" not in str(await failure(cluster))
+    async with reach(always(answer()), **{"proxy-url": "http://no..name"}) as (cluster, _):
+        assert "does not resolve" in str(await failure(cluster))
 
 
 async def test_the_token_shows_nowhere(reach: Reach, caplog: pytest.LogCaptureFixture) -> None:

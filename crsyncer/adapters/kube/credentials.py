@@ -203,7 +203,7 @@ def _login(config: Kubeconfig, old: Login | None) -> Login:
         if config.path("tokenFile") is None:
             raise
         authorization, trouble = None, _named(config, error)
-    return Login(
+    login = Login(
         config,
         identity,
         _tls(identity, old),
@@ -212,6 +212,12 @@ def _login(config: Kubeconfig, old: Login | None) -> Login:
         authorization=authorization,
         trouble=trouble,
     )
+    name = login.server_name or urlsplit(config.server).hostname
+    try:
+        ssl.SSLContext.wrap_bio(login.tls, ssl.MemoryBIO(), ssl.MemoryBIO(), server_hostname=name)
+    except (TypeError, ValueError):  # an empty or too long part, a leading dot, a zero byte
+        raise ConfigError("its server or tls-server-name is not a host name", hint="a DNS name or an address") from None
+    return login
 
 
 def _tls(identity: Identity, old: Login | None) -> ssl.SSLContext:
@@ -263,8 +269,13 @@ def _proxy(config: Kubeconfig) -> Secret | None:
     proxy = config.cluster.get("proxy-url") or proxy_for(config.server, os.environ)
     if not proxy:
         return None
-    if urlsplit(str(proxy)).scheme not in ("http", "https"):
-        raise ConfigError("its proxy is neither http:// nor https://", hint="other proxies are not supported")
+    try:
+        parts = urlsplit(str(proxy))
+        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        good = False
+    if not good:
+        raise ConfigError("its proxy is not an http:// or https:// URL", hint="other proxies are not supported")
     return Secret(str(proxy))
 
 

@@ -28,9 +28,11 @@ class Resolver(AbstractResolver):
 def _look_up(host: str, port: int, family: int) -> list[ResolveResult]:
     numeric = socket.NI_NUMERICHOST | socket.NI_NUMERICSERV
     found = []
-    for its_family, _, protocol, _, address in socket.getaddrinfo(
-        host, port, family=family, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG
-    ):
+    try:
+        addresses = socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+    except UnicodeError:  # an empty or too long part of a name, which Python refuses before it asks
+        raise socket.gaierror(socket.EAI_NONAME, "no host name") from None
+    for its_family, _, protocol, _, address in addresses:
         text, _ = socket.getnameinfo(address, numeric)
         found.append(
             ResolveResult(
