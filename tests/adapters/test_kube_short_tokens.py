@@ -33,6 +33,10 @@ class Issuer:
     """How long a token lives, in seconds, as it says."""
     refuses: str = ""
     """What it answers instead of a token; empty: it makes one."""
+    hangs: bool = False
+    """It answers no request for a token."""
+    waiting: asyncio.Event = field(default_factory=asyncio.Event)
+    """Such a request has come."""
     silent: bool = False
     """It closes every connection."""
     good: set[str] = field(default_factory=set)
@@ -45,6 +49,9 @@ class Issuer:
         token = request.headers.get("authorization", "").removeprefix("Bearer ")
         if self.silent:
             writer.close()
+        elif "/serviceaccounts/crsyncer/token" in request.line and self.hangs:
+            self.waiting.set()
+            await asyncio.Event().wait()
         elif "/serviceaccounts/crsyncer/token" in request.line:
             writer.write(self._make(token))
         elif token in self.good:
@@ -112,6 +119,20 @@ async def test_a_token_that_is_refused_is_made_anew_once(pair, kubeconfig) -> No
         issuer.good.clear()
         issuer.refuses = "403 Forbidden"
         assert (await cluster.request(GET)).status == 401, "the old one is tried, and the server says that it is dead"
+
+
+async def test_S9_5_while_a_new_token_is_waited_for_the_old_one_is_used(pair, kubeconfig, monkeypatch) -> None:
+    monkeypatch.setattr(short_tokens, "renewal", lambda *_: 0.0)
+    issuer = Issuer()
+    async with hostile(issuer.handle, pair=pair) as server, connected(kubeconfig(server.url)) as cluster:
+        assert (await cluster.request(GET)).status == 200
+        issuer.hangs = True
+        async with asyncio.TaskGroup() as tasks:
+            delayed = tasks.create_task(cluster.request(GET))
+            await issuer.waiting.wait()
+            async with asyncio.timeout(10):
+                assert (await cluster.request(GET)).status == 200
+            delayed.cancel()
 
 
 @pytest.mark.parametrize("refuses", ["401 Unauthorized", "403 Forbidden", "404 Not Found", "201 Created"])

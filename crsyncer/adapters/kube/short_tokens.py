@@ -61,7 +61,11 @@ class ShortTokens:
         a credential.
         """
         login = await self._credentials.current()
+        is_good = self._maker == login.authorization and asyncio.get_running_loop().time() < self._ends_at
+        if is_good and self._making.locked():  # a new one is being made, which may take long
+            return replace(login, authorization=self._authorization, renewed=True)
         async with self._making:
+            login = self._credentials.login  # it may have changed while another request made a token
             if self._maker != login.authorization:
                 self._maker, self._renew_at = login.authorization, -math.inf
                 self._account = worker(token_subject(login.authorization.text)) if login.authorization else None
@@ -79,7 +83,7 @@ class ShortTokens:
     async def renew(self, refused: int) -> bool:
         """After a 401 to a request of generation `refused`: is there anything newer to try?"""
         if self.generation == refused and asyncio.get_running_loop().time() >= self._made_at + _PATIENCE:
-            self._renew_at = -math.inf
+            self._renew_at = self._ends_at = -math.inf
             await self.current()
         return self.generation != refused or await self._credentials.renew(refused - self._made)
 
@@ -94,7 +98,7 @@ class ShortTokens:
                 raise Unsure(str(error), hint=error.hint) if self._begun else error from None
             if isinstance(error, Unsure) and now >= self._ends_at:
                 raise  # the server would not answer the request itself either
-            self._renew_at = now + _PATIENCE
+            self._renew_at = asyncio.get_running_loop().time() + _PATIENCE  # the try itself may have taken longer
             if not isinstance(error, Unsure) and str(error) != self._trouble:
                 log.warning("the token of %s stays as it was: %s (%s)", account, error, error.hint)
             self._trouble = str(error)
