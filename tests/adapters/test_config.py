@@ -213,7 +213,7 @@ WRONG_VALUES = {
     "listen": [
         (wrong, "HOST:PORT") for wrong in ("x", "9464", ":9464", "h:", "h:p", "h:70000", "::1:9", "a b:1", "on")
     ],
-    "namespaces": [("Prod", "lower-case"), ("a/b", "lower-case"), ("a" * 64, "lower-case")],
+    "namespaces": [("Prod", "lower-case"), ("a/b", "lower-case"), ("a" * 64, "lower-case"), (",", "lower-case")],
     "log_format": [("xml", "'text', 'json'")],
     "log_level": [("loud", "'debug', 'info', 'warning', 'error'")],
     "watch_timeout": [(wrong, "30 to 600") for wrong in ("29", "601", "-30", "5m", "30.5", "٣٠٠")],

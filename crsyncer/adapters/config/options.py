@@ -74,6 +74,7 @@ def _listen(text: str) -> tuple[str, int] | str:
 def _namespaces(_ctx: click.Context, _param: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
     """The names, also where several are separated by commas."""
     names = tuple(dict.fromkeys(name for text in texts for name in text.split(",") if name or not text))
+    names = names or texts  # commas alone are refused: no names would mean all namespaces
     for name in names:
         if not _NAMESPACE.fullmatch(name):
             allowed = "at most 63 lower-case letters, digits and '-', with a letter or digit at each end"
