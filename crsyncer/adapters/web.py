@@ -74,7 +74,7 @@ async def serve(
             host, port = runner.addresses[0][:2]
             opened.set_result(((host, port), partial(asyncio.get_running_loop().call_soon_threadsafe, stopping.set)))
             await stopping.wait()
-        except (OSError, UnicodeError) as error:  # the latter for an empty or too long part of a host name
+        except (OSError, ValueError) as error:  # the latter for a text that cannot be a host name
             opened.set_exception(error)
         finally:
             await runner.cleanup()
@@ -82,7 +82,7 @@ async def serve(
     ended = in_daemon(lambda: asyncio.run(listening()), name="crsyncer-web")
     try:
         address, stop = await asyncio.wrap_future(opened)
-    except (OSError, UnicodeError) as error:
+    except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise ConfigError(
             f"--listen {listen[0]}:{listen[1]} cannot be used ({why});"

@@ -76,7 +76,7 @@ async def test_a_busy_port_names_the_flag():
                 pass
 
 
-@pytest.mark.parametrize("host", ["203.0.113.7", "a..b", "x" * 64])
+@pytest.mark.parametrize("host", ["203.0.113.7", "a..b", "x" * 64, "x\0y"])
 async def test_an_address_that_is_not_this_machine_s_names_the_flag(host):
     with pytest.raises(ConfigError, match=rf"--listen {re.escape(host)}:1 cannot be used"):
         async with asyncio.timeout(30), served(listen=(host, 1)):
