@@ -1,6 +1,8 @@
 """How credentials stay fresh: files that change, and plug-ins."""
 
+import asyncio
 import base64
+import errno
 import json
 import logging
 import sys
@@ -178,6 +180,24 @@ async def test_a_plugin_that_failed_is_asked_again(
                 await cluster.request(GET)
         assert (tmp_path / "runs").read_text() == "x"
         plugin(tmp_path, token="new")
+        monkeypatch.setattr(credentials, "_PATIENCE", 0)
+        assert cluster.refresh_credentials()
+        assert (await cluster.request(GET)).status == 200
+
+
+async def test_a_plugin_that_cannot_be_started_is_asked_again(
+    server: HostileServer, certificates: Certificates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object, **__: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")  # as fork(2) does at TasksMax
+
+    user = plugin(tmp_path, token="new")
+    config = write_config(tmp_path / "config", server=server.url, ca=certificates.ca, user=user)
+    async with connected(config) as cluster:
+        with monkeypatch.context() as crowded:
+            crowded.setattr(asyncio, "create_subprocess_exec", refuse)
+            with pytest.raises(NotAllowed, match=r"could not be asked \(resource temporarily unavailable\)"):
+                await cluster.request(GET)
         monkeypatch.setattr(credentials, "_PATIENCE", 0)
         assert cluster.refresh_credentials()
         assert (await cluster.request(GET)).status == 200

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import logging
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -251,6 +252,20 @@ async def test_a_refused_connection_and_an_unknown_name_are_told_apart(reach: Re
         assert words in str(error)
         assert error.hint
         await cluster.close()
+
+
+async def test_where_no_thread_can_be_started_the_server_counts_as_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    cluster = KubeCluster(write_config(tmp_path / "config", server="https://localhost:1", ca=None, user={}))
+    monkeypatch.setattr(threading.Thread, "start", start)
+    assert "does not resolve" in str(await failure(cluster))
+    monkeypatch.undo()
+    assert "connection refused" in str(await failure(cluster))
+    await cluster.close()
 
 
 async def test_a_certificate_of_another_name_of_the_past_or_of_a_stranger_is_refused_by_name(

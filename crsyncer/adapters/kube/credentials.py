@@ -300,14 +300,18 @@ async def _ask(login: Login, old: Login) -> Login:
 
 async def _ask_helper(user: Secret, *, directory: Path) -> dict[str, Any]:
     """What the loader printed. It has a session of its own, so that a hanging plug-in is ended together with it."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-c", _LOADER),
-        cwd=directory,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-c", _LOADER),
+            cwd=directory,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError as error:
+        message = f"its exec plug-in or auth-provider could not be asked ({(error.strerror or '').lower()})"
+        raise ConfigError(message, hint="raise the limits on tasks (TasksMax), memory and open files") from None
     try:
         async with asyncio.timeout(_HELPER_TIMEOUT):
             output, _ = await process.communicate(user.text.encode())

@@ -4,6 +4,7 @@ That took 20 s when it was measured; aiohttp's resolver uses the same threads.
 """
 
 import asyncio
+import errno
 import socket
 from functools import partial
 
@@ -19,7 +20,11 @@ class Resolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         """The addresses of a host, in the order to try them; raises OSError where it has none."""
-        return await asyncio.wrap_future(in_daemon(partial(_look_up, host, port, family), name="crsyncer-names"))
+        try:
+            found = in_daemon(partial(_look_up, host, port, family), name="crsyncer-names")
+        except RuntimeError as error:  # too many tasks, or too little memory
+            raise OSError(errno.EAGAIN, str(error)) from None
+        return await asyncio.wrap_future(found)
 
     async def close(self) -> None:
         """There is nothing to close."""
