@@ -6,7 +6,7 @@ as one number, and it costs a tenth, so that there can be thousands.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -91,6 +91,15 @@ _OF_OBJECTS: Mapping[str, tuple[float, _Draw]] = {
 }
 """Steps that are about one kind: how often they come, and their further arguments."""
 
+_TOGETHER = (
+    ("create", "report", "wait", "back_up_store", "replace", "wait", "put_back_store"),
+    ("create", "wait", "delete_kind", "wait", "define_kind", "crash_after", "wait", "crash", "wait"),
+    ("crowd", "wait", "clear_out", "wait", "hold", "wait"),
+    ("create", "wait", "cut", "report", "wait", "lose_copy", "filter", "wait", "mend"),
+    ("crowd", "wait", "deny", "clear_out", "wait"),
+)
+"""Steps that mean more one after the other, of one kind and one object, than by chance among others."""
+
 _OTHERS: Mapping[str, tuple[float, _Draw]] = {
     "wait": (30, lambda c: (c.choice([0.005, 0.02, 0.02, 0.05, 0.1, 0.3, 1.0, 5.0, 20.0, 100.0]),)),
     "crash": (3, _nothing),
@@ -134,8 +143,22 @@ def history_of(seed: int) -> History:
     weights = {what: weight * chance.choice([0, 1, 1, 1, 3]) for what, (weight, _) in table.items()}
     for what in ("create", "wait", "start", "mend"):
         weights[what] = table[what][0]
-    steps = []
-    for what in chance.choices(list(weights), list(weights.values()), k=chance.randint(5, 40)):
-        arguments = table[what][1](chance)
-        steps.append(Step(what, (chance.choice(kinds), *arguments) if what in _OF_OBJECTS else arguments))
+    names = chance.choices(list(weights), list(weights.values()), k=chance.randint(5, 40))
+    steps = [_step(what, chance.choice(kinds), chance) for what in names]
+    if chance.random() < 0.3:
+        start, name, together = chance.randint(0, len(steps)), _name(chance), chance.choice(_TOGETHER)
+        kind = "flips" if "filter" in together else chance.choice(kinds)
+        kinds = kinds if kind in kinds else (*kinds, kind)
+        steps[start:start] = [_about(name, _step(what, kind, chance)) for what in together]
     return History(seed, kinds, tuple(steps))
+
+
+def _step(what: str, kind: str, chance: Random) -> Step:
+    if what in _OF_OBJECTS:
+        return Step(what, (kind, *_OF_OBJECTS[what][1](chance)))
+    return Step(what, _OTHERS[what][1](chance))
+
+
+def _about(name: str, step: Step) -> Step:
+    """The same step, about the object of this name where it is about one."""
+    return replace(step, arguments=tuple(name if argument in NAMES else argument for argument in step.arguments))

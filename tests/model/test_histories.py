@@ -9,17 +9,22 @@ import pytest
 _ROOT = Path(__file__).parents[2]
 
 
-def histories(*, to: int) -> None:
+def histories(*options: str, to: int) -> None:
     """Run these many. In a process of their own, for the order of sets is part of a history."""
-    command = [sys.executable, "-m", "tests.model", "--to", str(to), "--stop"]
+    command = [sys.executable, "-m", "tests.model", "--to", str(to), *options]
     done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_three_hundred_random_histories_do_nothing_that_must_never_happen() -> None:
-    histories(to=300)
+    histories("--stop", to=300)
 
 
 @pytest.mark.nightly
 def test_ten_thousand_random_histories_do_nothing_that_must_never_happen() -> None:
-    histories(to=10_000)
+    histories("--stop", to=10_000)
+
+
+@pytest.mark.nightly
+def test_random_histories_find_every_defect_that_users_have_met() -> None:
+    histories("--known-defects", to=1_500)

@@ -1,0 +1,74 @@
+"""Defects that earlier versions had and users met, each put back by a mutant: random histories have to find them."""
+
+import crsyncer.core.hold_machine
+from crsyncer.core.hold_machine import HoldMachine
+from crsyncer.core.kind_holds import KindHolds
+from crsyncer.core.model import Observation
+from crsyncer.engine.kind import Kind
+from crsyncer.engine.kinds import Kinds
+from crsyncer.errors import NotAllowed
+from crsyncer.runtime.dispatcher import Dispatcher
+from crsyncer.runtime.listwatch import ListWatch
+from tests.model.mutant import Mutant
+
+vars(crsyncer.core.hold_machine)["NotAllowed"] = NotAllowed
+"""The module has no need of it without the defect."""
+
+KNOWN_DEFECTS = (
+    Mutant(
+        "a stored uid of upstream that is out of date deletes a newer copy",
+        Observation.of,
+        "proven = self.freshness is Freshness.CONFIRMED or",
+        "proven = True or",
+        noticed_by="",
+    ),
+    Mutant(
+        "deletions go on after `holds add`",
+        KindHolds.held_every,
+        "return next(",
+        "return None and next(",
+        noticed_by="",
+    ),
+    Mutant(
+        "a kind stands still, and status calls it healthy",
+        ListWatch._obey,
+        "self._set(Phase.WAITING, message)",
+        "self._set(Phase.WATCHING, message); await asyncio.Event().wait()",
+        noticed_by="",
+    ),
+    Mutant(
+        "a change of filter-by-robot-name drops the outbox",
+        Kind.__init__,
+        "kept = all(map(",
+        "kept = not all(map(",
+        noticed_by="",
+    ),
+    Mutant(
+        "a verifying list that is answered 401 or 403 says that the kind is missing",
+        HoldMachine._list,
+        "except Refused:",
+        "except (Refused, NotAllowed):",
+        noticed_by="",
+    ),
+    Mutant(
+        "a create that is answered 409 is repeated at once",
+        Dispatcher.failed,
+        "backoff.wait(self._queue.failed(job), random.random())",
+        "0.0 * self._queue.failed(job)",
+        noticed_by="",
+    ),
+    Mutant(
+        "a kind that renegotiates cannot be cancelled",
+        Kinds._other_terms,
+        "except Unsure:",
+        "except (Unsure, asyncio.CancelledError):",
+        noticed_by="",
+    ),
+    Mutant(
+        "a watch that resumes after a restart proves that the kind is the same",
+        HoldMachine.__init__,
+        "self._gap = holds.kind_missing",
+        "self._gap = False",
+        noticed_by="",
+    ),
+)
