@@ -303,9 +303,7 @@ class HoldMachine:
         if found is Served.NO:
             self._kind_gone(certain=True)  # now: it may be re-created before a deletion asks, its uid not known
         elif found is Served.OTHER:
-            yield from self._get(
-                Prove()
-            )  # another cluster has another CRD, too: then it is not the kind that is another
+            yield from self._get(Prove())  # another cluster has another CRD, too: then the kind is the same
             if self._crd_uid() != uid:
                 raise Unsure(f"the {self._policy.upstream} went back in time, or is another cluster")
             self._note(f"the CRD of the {self._policy.upstream} was re-created", warning=True)
