@@ -97,8 +97,8 @@ class ApiServer:
         """For how many seconds (event loop time) a continue token is good; etcd forgets older revisions."""
         self._pages: dict[str, _Page] = {}
         self._tokens = 0
-        self._specs: dict[str, Json | None] = {}
-        """By which spec of its CRD a kind's storage was made."""
+        self._built: dict[str, tuple[str, Json] | None] = {}
+        """By which CRD, uid and spec, a kind's storage was made."""
         self._oldest: dict[str, int] = {}
         for name in ("kube-system", "default"):
             self.make_namespace(name)
@@ -157,10 +157,11 @@ class ApiServer:
         return max(self.storage.oldest, self._oldest.get(kind.resource, 0))
 
     def _build(self, kind: Kind) -> None:
-        """The first request after an edit of a CRD's spec has its storage made anew, without a past (measured)."""
-        spec = self.definition(kind)
-        if self._specs.setdefault(kind.resource, spec) != spec:
-            self._specs[kind.resource] = spec
+        """Make a kind's storage anew, without a past, at the first request to another CRD or spec (measured)."""
+        crd = self.storage.of(CRDS).get(("", kind.resource))
+        by = None if crd is None else (crd["metadata"]["uid"], crd["spec"])
+        if self._built.setdefault(kind.resource, by) != by:
+            self._built[kind.resource] = by
             self._oldest[kind.resource] = self.storage.revision
 
     # Answers

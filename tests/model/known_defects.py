@@ -31,8 +31,8 @@ KNOWN_DEFECTS = (
     ),
     Mutant(
         "a kind stands still, and status calls it healthy",
-        ListWatch._obey,
-        "self._set(Phase.WAITING, message)",
+        ListWatch._take,
+        "self._set(Phase.WAITING, reason)",
         "self._set(Phase.WATCHING, message); await asyncio.Event().wait()",
         noticed_by="",
     ),
@@ -59,7 +59,7 @@ KNOWN_DEFECTS = (
     ),
     Mutant(
         "a kind that renegotiates cannot be cancelled",
-        Kinds._other_terms,
+        Kinds._renegotiate,
         "except Unsure:",
         "except (Unsure, asyncio.CancelledError):",
         noticed_by="",
