@@ -1,6 +1,6 @@
 """What has to be found out about one kind before its copies are deleted, one step after another (S5.5, S8.1).
 
-Knows no connection and no clock: `engine/deletions.py` carries out the steps, and says what time it is.
+Knows no connection and no clock: `engine/deletions.py` carries out the steps, and passes the time.
 """
 
 from collections.abc import Generator, Mapping, Set
@@ -60,7 +60,7 @@ class List:
 
 @dataclass(frozen=True, slots=True)
 class Prove:
-    """Have a probe show that upstream is connected, and is the cluster that it was."""
+    """Have a probe show that upstream is connected, and is still the same cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +151,11 @@ class HoldMachine:
         """Objects upstream may be of another CRD than before: find out, soon."""
         self._crd_due = self._policy.upstream is Side.CLOUD
 
+    def discovery_shown(self, status: int, body: Json) -> None:
+        """Somebody has asked discovery for the kind's group and version."""
+        if served_in_discovery(self._policy, status, body) is Served.NO:
+            self._kind_gone(certain=True)
+
     def crd_shown(self, uid: str) -> None:
         """The robot, which is upstream, has this CRD."""
         if self.crd[1] not in ("", uid):
@@ -158,7 +163,7 @@ class HoldMachine:
         self.crd = self._cluster, uid
 
     def forget_crd(self) -> None:
-        """Upstream's CRD may be another, and what is lost with the one before is held for a reason that is known."""
+        """Upstream's CRD may be another; what is lost with the one before is held for another reason."""
         if self._policy.upstream is Side.CLOUD:
             self.crd = self._cluster, ""
 
@@ -285,7 +290,8 @@ class HoldMachine:
         self._crd_due = False
         try:
             replies: list[_Reply] = yield from self._get(Ask((calls.crd(self._policy.resource),)))
-            yield from self._read_crd(replies[0], None)
+            if (yield from self._read_crd(replies[0], None)) is Served.NO:
+                self._kind_gone(certain=True)  # now: it may be re-created before a deletion asks, its uid not known
         except SyncError as error:
             self._note(f"the CRD of the {self._policy.upstream} is not known yet: {error}")
             self._crd_due = True
@@ -298,11 +304,8 @@ class HoldMachine:
     def _read_crd(self, reply: _Reply, served: Served | None) -> Generator[Step, Any, Served | None]:
         """Whether upstream serves the kind, by its CRD; None: not known. `served` is discovery's answer, if known."""
         uid = self._crd_uid()
-        found = served_by_crd(*reply, uid)
-        self._crd_readable = found is not None
-        if found is Served.NO:
-            self._kind_gone(certain=True)  # now: it may be re-created before a deletion asks, its uid not known
-        elif found is Served.OTHER:
+        self._crd_readable = (found := served_by_crd(*reply, uid)) is not None
+        if found is Served.OTHER:
             yield from self._get(Prove())  # another cluster has another CRD, too: then the kind is the same
             if self._crd_uid() != uid:
                 raise Unsure(f"the {self._policy.upstream} went back in time, or is another cluster")
@@ -355,8 +358,6 @@ class HoldMachine:
             if not self._is_complete(side):
                 yield from self._get(List(side, "vanished"))
         return True if not self.missing and all(map(self._is_complete, Side)) else None
-
-    # Small parts
 
     def _get(self, step: Ask | List | Prove) -> Generator[Step, Any, Any]:
         """The result of a step; raises the SyncError that it has ended with."""

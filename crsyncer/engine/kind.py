@@ -6,7 +6,9 @@ from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from crsyncer.core import object_calls
 from crsyncer.core.actions import HoldReason
+from crsyncer.core.calls import Call
 from crsyncer.core.holds import DELETION_HOLDS, MANUAL, RESTORED
 from crsyncer.core.model import Freshness, Json, Key, Loaded, Side
 from crsyncer.core.policy import Policy
@@ -21,6 +23,7 @@ from crsyncer.engine.informer import Informer
 from crsyncer.engine.informer_set import InformerSet
 from crsyncer.engine.outcomes import CHECK, CONTENT
 from crsyncer.engine.reconciler import Reconciler
+from crsyncer.ports import Reply
 from crsyncer.runtime.collection_state import Rewind
 from crsyncer.runtime.dispatcher import Job
 
@@ -165,6 +168,12 @@ class Kind:
         if self.policy.upstream is Side.ROBOT:
             with self._deletion_holds.event() as machine:
                 machine.crd_shown(uid)
+
+    def cloud_answers(self, call: Call, reply: Reply) -> None:
+        """A negotiation has asked the cloud this: discovery also shows whether the kind is being deleted (S5.5a)."""
+        if self.policy.upstream is Side.CLOUD and call == object_calls.discovery(self.policy, self.policy.version):
+            with self._deletion_holds.event() as machine:
+                machine.discovery_shown(reply.status, reply.body)
 
     def pending_ages(self, now: float) -> dict[str, float]:
         """For how many seconds the oldest spec, status, deletion, finalizer and list has waited; 0: none waits.

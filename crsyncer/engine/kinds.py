@@ -5,6 +5,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from crsyncer.core import calls, object_calls
 from crsyncer.core.model import Cursor, Freshness, Json, Key, ObjectVersion, Side
@@ -15,6 +16,7 @@ from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.negotiation import Disagreement, in_version, negotiate, provisional
 from crsyncer.errors import Unsure
+from crsyncer.ports import Reply
 from crsyncer.runtime.collection_state import DISTRUSTED, CollectionState, Rewind
 from crsyncer.runtime.dispatcher import Job
 from crsyncer.runtime.listwatch import ListWatch, Phase
@@ -224,7 +226,7 @@ class Kinds:
                 await cloud.waits.back_off(failures)
             reasons = self._reasons(row)
             try:
-                result = await negotiate(row.policy, cloud.request)
+                result = await negotiate(row.policy, partial(self._ask_cloud, row))
             except Unsure:
                 failures += 1
                 row.confirmed = False
@@ -236,6 +238,12 @@ class Kinds:
             if result != negotiated:
                 return result
             self._report()
+
+    async def _ask_cloud(self, row: KindEntry, call: calls.Call) -> Reply:
+        reply = await self._context.connections[Side.CLOUD].request(call)
+        if row.kind is not None:
+            row.kind.cloud_answers(call, reply)
+        return reply
 
     async def _until_due(self, row: KindEntry, *, known: int) -> None:
         """Return when the cloud is connected, and there are more reasons than are known, or the kind is missing."""

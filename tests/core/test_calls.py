@@ -248,3 +248,7 @@ def test_S8_1_of_a_crd_only_the_metadata_is_asked():
     call = calls.crd("goals.lab.example.com")
     assert call.path == "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/goals.lab.example.com"
     assert call.accept == calls.PARTIAL
+
+
+def test_S6_2_a_collection_is_named_as_its_crd():
+    assert FILTERED.resource == "goals.lab.example.com"

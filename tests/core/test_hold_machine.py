@@ -4,16 +4,14 @@ import pytest
 
 from crsyncer.core.actions import Until, Wait
 from crsyncer.core.hold_machine import Ask, Conclude, Idle, List, Pause, Prove
-from crsyncer.core.holds import KIND_MISSING, MASS_DELETION, RESTORED
+from crsyncer.core.holds import KIND_MISSING, MASS_DELETION
 from crsyncer.core.model import Key, Side
 from crsyncer.errors import NotAllowed, Refused, Unsure
 from tests.core.hold_bench import (
     CONFIRMED,
     DYING,
     NOT_FOUND,
-    RESUMED,
     SERVED,
-    STORED,
     UNKNOWN,
     A,
     B,
@@ -202,12 +200,20 @@ def test_S8_1_the_crd_is_learned_after_each_list_with_discoverys_word_on_its_sco
     assert bench.next([crd("u")]) == Idle(None)
 
 
-def test_S1_7_the_crd_of_another_scope_is_not_remembered():
+def test_S1_7_a_kind_of_another_scope_is_not_served_and_its_crd_not_remembered():
     bench = Bench(known=("", ""))
     bench.machine.doubt_crd()
     assert [bench.next(), bench.next([crd("u")])] == [bench.ask_crd, Ask((bench.discovery,))]
-    assert bench.next([(200, {"resources": []})]) == Idle(None)
-    assert bench.machine.crd == ("", "")
+    assert bench.next([(200, {"resources": []})]) == bench.ask
+    assert (bench.machine.crd, bench.machine.holds.kind_missing) == (("", ""), True)
+
+
+def test_S5_5_discovery_that_somebody_else_asked_for_shows_a_kind_that_is_being_deleted():
+    bench = Bench()
+    bench.machine.discovery_shown(*SERVED)
+    assert bench.next() == Idle(None)
+    bench.machine.discovery_shown(200, {"resources": []})
+    assert bench.machine.holds.kind_missing
 
 
 def test_S8_1_the_crd_is_also_learned_from_the_question_before_a_deletion():
@@ -284,138 +290,3 @@ def test_S5_5_the_robots_crd_is_shown_by_its_watch():
         True,
         True,
     )
-
-
-# The kind is back
-
-
-def test_S5_5_a_kind_whose_collection_is_not_found_is_not_asked_for_in_discovery():
-    bench = Bench()
-    bench.machine.phase_changed(missing=True)
-    assert bench.held() == [("KindMissing", {A, B})]
-    assert bench.next() == Idle(1.0)
-    assert bench.next(after=1.0) == Idle(2.0)
-    bench.copies[C] = view("c-1", stamp=True)
-    bench.freshness(Side.ROBOT, CONFIRMED)
-    assert bench.held() == [("KindMissing", {A, B, C})]
-
-
-def test_S5_5_a_kind_whose_watch_goes_on_from_its_cursor_was_never_gone():
-    bench = Bench()
-    bench.listed()
-    bench.freshness(Side.CLOUD, STORED, resumes=1)
-    bench.machine.phase_changed(missing=True)
-    bench.machine.phase_changed(missing=False)
-    bench.freshness(Side.CLOUD, RESUMED, resumes=2)
-    bench.tombstones.clear()
-    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, Pause(1.0)]
-    assert isinstance(bench.next(after=1.0), Idle)
-    assert (bench.holds.kind_missing, bench.held()) == (False, [])
-    assert bench.machine.notes[-1][0].endswith("serves the kind again; 0 copies stay held")
-
-
-def test_S5_5_a_watch_that_breaks_within_a_second_proves_nothing():
-    bench = Bench()
-    bench.listed()
-    bench.machine.phase_changed(missing=True)
-    bench.machine.phase_changed(missing=False)
-    bench.freshness(Side.CLOUD, STORED, resumes=1)
-    bench.freshness(Side.CLOUD, RESUMED, resumes=2)
-    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, Pause(1.0)]
-    bench.freshness(Side.CLOUD, STORED, resumes=2)
-    assert bench.next(after=1.0) == List(Side.CLOUD, "vanished")
-    assert isinstance(bench.next(Unsure("cut")), Idle)
-    assert bench.holds.kind_missing
-
-
-@pytest.mark.parametrize("how", ["restarted", "listed between", "listed since"])
-def test_S5_5_a_watch_that_resumes_behind_the_gap_proves_nothing(how):
-    bench = Bench(kind_wide={KIND_MISSING.reason: ("h1", 5.0)} if how == "restarted" else {})
-    if how != "restarted":
-        bench.machine.phase_changed(missing=True)
-        bench.machine.phase_changed(missing=False)
-    bench.freshness(Side.CLOUD, STORED, resumes=1)
-    if how == "listed since":
-        bench.freshness(Side.CLOUD, CONFIRMED, resumes=1)
-        bench.machine._crd_due = False
-        bench.freshness(Side.CLOUD, STORED, resumes=1)
-    bench.freshness(Side.CLOUD, RESUMED, resumes=1 if how == "listed between" else 2)
-    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, List(Side.CLOUD, "vanished")]
-
-
-def test_S5_5_copies_that_a_list_lacks_stay_held_each_for_itself():
-    bench = Bench((A, B, C))
-    bench.delete(A)
-    assert [bench.next(), bench.next([DYING, crd("u")])] == [bench.ask, DONE]
-    bench.machine.wanted.clear()
-    assert bench.next() == bench.ask
-    assert bench.next([SERVED, crd("u")]) == List(Side.CLOUD, "vanished")
-    bench.upstream[B] = view()
-    bench.freshness(Side.CLOUD, CONFIRMED)
-    bench.machine._crd_due = False
-    assert bench.next() == List(Side.ROBOT, "vanished")
-    bench.freshness(Side.ROBOT, CONFIRMED)
-    assert isinstance(bench.next(), Idle)
-    assert bench.held() == [("KindMissing", {A, C})]
-    assert (bench.tombstones[C].held, bench.tombstones[C].hold_id) == ("KindMissing", "h1")
-    assert not bench.holds.kind_missing
-    assert bench.holds.keeps(A) == KIND_MISSING
-
-
-@pytest.mark.parametrize("how", ["lost again", "missing again"])
-def test_S5_5_the_hold_goes_on_when_a_side_is_lost_again_before_both_are_listed(how):
-    bench = Bench()
-    bench.machine.phase_changed(missing=True)
-    bench.machine.phase_changed(missing=False)
-    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, List(Side.CLOUD, "vanished")]
-    bench.freshness(Side.CLOUD, CONFIRMED)
-    bench.machine._crd_due = False
-    assert bench.next() == List(Side.ROBOT, "vanished")
-    bench.freshness(Side.ROBOT, CONFIRMED)
-    if how == "lost again":
-        bench.freshness(Side.CLOUD, STORED)
-    else:
-        bench.machine.phase_changed(missing=True)
-    assert bench.next() == Idle(1.0)
-    assert bench.holds.kind_missing
-
-
-def test_S5_5_a_hold_that_a_human_releases_while_the_kind_is_asked_for_is_over():
-    bench = Bench()
-    bench.listed()
-    bench.machine.phase_changed(missing=True)
-    bench.machine.phase_changed(missing=False)
-    assert bench.next() == bench.ask
-    bench.holds.release(KIND_MISSING.reason, {A, B}, absent={A, B}, now=8.0)
-    assert bench.next([SERVED, crd("u")]) == Idle(None)
-    assert bench.holds.keeps(A) is bench.holds.keeps(B) is None
-
-
-def test_S5_5_of_several_namespaces_all_have_to_be_listed_or_to_go_on():
-    bench = Bench()
-    bench.machine.phase_changed(missing=True)
-    bench.machine.phase_changed(missing=False)
-    bench.freshness(Side.CLOUD, CONFIRMED | RESUMED)
-    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, List(Side.CLOUD, "vanished")]
-
-
-# The end of a restore
-
-
-def test_S5_5c_a_restore_is_over_when_each_side_was_seen_and_nothing_is_held_or_being_created():
-    bench = Bench()
-    over = bench.machine.restore_is_over
-    assert not over(settled=None, creating=False)  # there was none
-    bench.holds.hold_every(RESTORED, 5.0)
-    assert not over(settled=None, creating=False)  # nothing was seen yet
-    bench.listed()
-    bench.holds.hold(A, RESTORED, 5.0)
-    assert not over(settled=None, creating=False)
-    assert not over(settled=B, creating=False)
-    assert not over(settled=A, creating=True)
-    assert over(settled=A, creating=False)
-    bench.holds.unhold(A, kept=None)
-    assert not over(settled=A, creating=False)  # nothing that was held
-    assert over(settled=None, creating=False)
-    assert not over(settled=None, creating=True)
-    assert over(settled=B, creating=False)  # it was created, and agrees

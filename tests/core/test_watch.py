@@ -20,6 +20,7 @@ from crsyncer.core.watch import (
     Replay,
     Rewatch,
     listed_at,
+    newer,
     probe_wait,
     read_answer,
     read_line,
@@ -210,3 +211,11 @@ def test_a_side_that_answers_with_errors_is_left_alone_for_longer_each_time():
         for chance in (0.0, 1.0)
     ]
     assert waits == [[1, 2, 4, 30, 30], [2, 4, 8, 60, 60]]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_newer"),
+    [("10", "9", True), ("9", "10", False), ("9", "9", False), ("", "9", False), ("10", "", False), ("10", "x", False)],
+)
+def test_S6_2_versions_are_compared_as_numbers_and_anything_else_is_never_newer(one, other, is_newer):
+    assert newer(one, other) is is_newer

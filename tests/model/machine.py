@@ -311,10 +311,15 @@ class Machine:
         self._must_be(self.promises.lost() + self.promises.generations())
         done = len(world.writes)
         rivalled = {uid for uid, story in self.checker.stories.items() if story.rivalled}
+        dead = self._dead_letters()
         world.pass_time(HOUR)
         self._look()
         late = {_uid_of(w.before or w.after) for w in world.writes[done:] if w.late}
-        more = [str(w) for w in world.writes[done:] if w.before != w.after and not self._overrules(w, rivalled, late)]
+        more = [
+            str(w)
+            for w in world.writes[done:]
+            if w.before != w.after and (w.resource, w.name) not in dead and not self._overrules(w, rivalled, late)
+        ]
         if more:
             raise Violation(f"both sides agreed, and then the agent wrote: {more[:5]}")
         if left := open_ends(self.world, self.checker):
@@ -328,6 +333,12 @@ class Machine:
         """Whether a write came late, or puts right what one did, or what somebody else made of a status (S4.8)."""
         uid = _uid_of(write.before or write.after)
         return uid in late or (write.verb == "status" and uid in rivalled)
+
+    def _dead_letters(self) -> set[tuple[str, str]]:
+        """Resource and name of the objects whose content was refused for good: it is tried again hourly (S3.6)."""
+        assert self.world.life is not None
+        kinds = [row.kind for row in self.world.life.engine.kinds.rows.values() if row.kind is not None]
+        return {(kind.policy.resource, key.name) for kind in kinds for key in kind.reconciler.outcomes.refused}
 
     # Help
 

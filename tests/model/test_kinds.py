@@ -6,6 +6,7 @@ from crsyncer.core.model import Side
 from crsyncer.ports import Reply
 from tests.model.plane import GROUP
 from tests.model.scene import copy, holds, out_of_sight, redefine, scene, synced
+from tests.model.weather import Fate, Rule
 from tests.model.world import World
 from tests.system.bed import crd
 
@@ -35,6 +36,26 @@ def test_S5_5_a_kind_that_is_being_deleted_when_it_is_met_and_made_anew_costs_no
         world.pass_time(3600)
         assert len(world.robot.objects()) == objects
         assert holds(world) == [("KindMissing", objects)]
+
+
+@pytest.mark.parametrize("lost", [False, True])
+@pytest.mark.parametrize("hundredths", range(2, 40, 2))
+def test_S5_5_a_kind_whose_deletion_begins_while_it_is_met_costs_no_copy(hundredths: int, lost: bool) -> None:
+    """Each answer may be the first one that shows it; `lost`: none about the CRD comes."""
+    with scene() as world:
+        world.cloud.create("a", spec={"x": 1})
+        world.weather[Side.CLOUD].latency = 0.04
+        if lost:
+            world.weather[Side.CLOUD].rules.append(
+                Rule(lambda call: "/customresourcedefinitions/" in call.path, Fate.LOST, 1)
+            )
+        world.start()
+        world.pass_time(hundredths / 100)
+        world.cloud.delete_kind()
+        world.pass_time(10)
+        world.cloud.sweep()
+        world.cloud.apply(crd(GROUP))
+        world.pass_time(600)
 
 
 @pytest.mark.parametrize("compacted", [False, True])

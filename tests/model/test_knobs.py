@@ -102,7 +102,7 @@ def test_an_agent_is_told_its_robot_its_namespaces_and_its_times() -> None:
         watch = world.journal.asked("cloud", verb="watch", kind="tasks")[-1]
         assert watch.call.path == "/apis/lab.example.com/v1/namespaces/default/tasks"
         assert watch.query["labelSelector"] == "cloudrobotics.com/robot-name=robot-7"
-        assert 32 <= int(watch.query["timeoutSeconds"]) <= 48
+        assert 32 <= int(watch.query["timeoutSeconds"]) <= 64
         lists = len(world.journal.asked("cloud", verb="list", kind="tasks"))
         world.pass_time(300.0)
         assert len(world.journal.asked("cloud", verb="list", kind="tasks")) > lists
