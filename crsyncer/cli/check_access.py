@@ -14,7 +14,7 @@ from crsyncer.cli.crd_files import crds_option, read_kinds
 from crsyncer.cli.output import output_options, show
 from crsyncer.cli.shared import settings_options
 from crsyncer.console.report import EXIT_CODES
-from crsyncer.core.confinement import Profile
+from crsyncer.core.cloud_manifests import Profile
 from crsyncer.core.limits import Limit
 from crsyncer.core.model import Json, Side
 from crsyncer.core.policy import Policy
@@ -55,7 +55,7 @@ async def _review(settings: Settings, kinds: Sequence[Policy] | None, robot: str
     from crsyncer.adapters.kube.visit import KubeVisit
     from crsyncer.console import lister
     from crsyncer.core.limits import limits, open_to_policies
-    from crsyncer.engine.confinement import Excess, find_excess
+    from crsyncer.engine.account_check import Excess, find_excess
 
     enter = {side: partial(KubeVisit.enter, *login) for side, login in logins(settings).items()}
     insecure = settings.insecure_skip_tls_verify
@@ -70,7 +70,7 @@ async def _review(settings: Settings, kinds: Sequence[Policy] | None, robot: str
             excess = await find_excess(visit.request, asked)
         except Unsure as error:
             excess, silence = Excess(), str(error)
-        server = visit.papers.server
+        server = visit.facts.server
     health = "offline" if silence else "attention" if excess.found else "degraded" if excess.unknown else "healthy"
     return {
         "schema": _SCHEMA,

@@ -8,7 +8,7 @@ import click
 
 from crsyncer.adapters.files import read_documents
 from crsyncer.cli.shared import Command
-from crsyncer.core.confinement import Profile, confinable
+from crsyncer.core.cloud_manifests import Profile, confinable
 from crsyncer.core.model import Json
 from crsyncer.core.policy import Policy
 from crsyncer.errors import ConfigError

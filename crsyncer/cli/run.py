@@ -68,7 +68,7 @@ async def _refuse_excess(settings: Settings) -> None:
     import asyncio
 
     from crsyncer.adapters.kube import KubeCluster
-    from crsyncer.engine.confinement import Confinement
+    from crsyncer.engine.account_check import Confinement
 
     confinement = Confinement(tuple, robot=settings.robot_name, namespaces=settings.namespaces)
     cluster = KubeCluster(settings.cloud_kubeconfig, settings.cloud_context, insecure=settings.insecure_skip_tls_verify)

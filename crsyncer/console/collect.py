@@ -39,7 +39,7 @@ def outbox_facts(rows: Mapping[str, KindEntry]) -> OutboxFacts:
     return OutboxFacts(
         depth=len(waiting),
         oldest=min((row.since for row in waiting), default=None),
-        dead_letters=sum(row.dead for row in waiting) + sum(len(kind.reconciler.outcomes.refused) for kind in kinds),
+        dead_letters=sum(row.dead for row in waiting) + sum(len(kind.reconciler.outcomes.rejected) for kind in kinds),
     )
 
 
@@ -106,7 +106,7 @@ def _with_counts(facts: KindFacts, kind: Kind, dispatchers: Mapping[Side, Dispat
         facts.resumes[side] = sum(r.state.resumes for r in watches)
     # Content that was rejected permanently is a dead letter, and counted as that.
     waiting = dispatchers[kind.policy.downstream].waiting(
-        kind.policy.resource, CONTENT, but=kind.reconciler.outcomes.refused
+        kind.policy.resource, CONTENT, but=kind.reconciler.outcomes.rejected
     )
     return replace(
         facts, pending_spec=waiting, pending_status=len(cache.pending), pending_seconds=kind.pending_ages(now)

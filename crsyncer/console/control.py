@@ -133,7 +133,7 @@ class ControlCommands:
 
     def _pending(self) -> Iterator[Json]:
         for kind in self._running_kinds(""):
-            for key in dict.fromkeys((*kind.cache.pending, *kind.reconciler.outcomes.refused)):
+            for key in dict.fromkeys((*kind.cache.pending, *kind.reconciler.outcomes.rejected)):
                 fields = object_fields(kind.policy.resource, key)
                 yield from (fields | row for row in self._pending_of(kind, key))
 
@@ -141,14 +141,14 @@ class ControlCommands:
         policy, row = kind.policy, kind.cache.pending.get(key)
         if row is not None:
             yield pending_status(row, policy.upstream, next_try=self._next_try(kind, STATUS, key))
-        if refusal := kind.reconciler.outcomes.refused.get(key):
+        if refusal := kind.reconciler.outcomes.rejected.get(key):
             yield rejected_content(refusal.message, policy.downstream, next_try=self._next_try(kind, CONTENT, key))
 
     def _retry(self, resource: str, name: str) -> Json:
         revived = []
         for kind in self._running_kinds(resource):
             rows = kind.cache.pending
-            letters = {*kind.reconciler.outcomes.refused, *(key for key, row in rows.items() if row.dead or name)}
+            letters = {*kind.reconciler.outcomes.rejected, *(key for key, row in rows.items() if row.dead or name)}
             for key in [find_key(name, letters)] if name else sorted(letters):
                 if key not in letters:
                     raise SyncError(f"nothing of {key} of {kind.policy.resource} is pending", hint=_LIST)
@@ -158,9 +158,9 @@ class ControlCommands:
 
     def _drop(self, resource: str, name: str, *, confirmed: bool) -> Json:
         kind = self._running_kind(resource)
-        key = find_key(name, {*kind.cache.pending, *kind.reconciler.outcomes.refused})
+        key = find_key(name, {*kind.cache.pending, *kind.reconciler.outcomes.rejected})
         row = kind.cache.pending.get(key)
-        if row is None and key in kind.reconciler.outcomes.refused:
+        if row is None and key in kind.reconciler.outcomes.rejected:
             raise SyncError(
                 f"the {kind.policy.downstream} rejects the content of {key}, and only a status can be dropped",
                 hint=f"correct or delete the object {ON[kind.policy.upstream]}",

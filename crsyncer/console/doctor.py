@@ -16,12 +16,12 @@ from crsyncer.console.doctor_report import (
     judge_clock,
     judge_exposed,
     judge_kind,
-    judge_term,
+    judge_validity,
 )
 from crsyncer.core import object_calls
 from crsyncer.core.access import OWN_NEEDS, Need, needs
 from crsyncer.core.calls import Call
-from crsyncer.core.findings import Papers, Term
+from crsyncer.core.findings import LoginFacts, Validity
 from crsyncer.core.model import Json, Side
 from crsyncer.core.policy import Policy, read_policy
 from crsyncer.engine.negotiation import Disagreement, negotiate, provisional
@@ -37,13 +37,13 @@ Result = TypeVar("Result")
 class Visit(Protocol):
     """One side whose login is loaded."""
 
-    papers: Papers
+    facts: LoginFacts
 
     async def resolve(self) -> None:
         """Look the server's name up; raises Unsure where it has no address."""
         ...
 
-    async def certificate(self) -> Term | None:
+    async def certificate(self) -> Validity | None:
         """The server's certificate; None where it cannot be read. Raises Unsure."""
         ...
 
@@ -116,13 +116,13 @@ async def _login(side: Side, enter: Enter, checks: list[Check]) -> Visit | None:
     except TimeoutError:
         add(Mark.FAIL, f"its exec plug-in or auth-provider had no result within {_LOGIN_SECONDS:g} s", "run it by hand")
         return None
-    papers = visit.papers
-    if papers.verified:
-        add(Mark.OK, f"{papers.server}, by {papers.means}")
+    facts = visit.facts
+    if facts.verified:
+        add(Mark.OK, f"{facts.server}, by {facts.means}")
     else:
-        message = f"{papers.server}, by {papers.means}: anybody can impersonate the server"
+        message = f"{facts.server}, by {facts.means}: anybody can impersonate the server"
         add(Mark.WARN, message, "add the CA to the kubeconfig and remove --insecure-skip-tls-verify")
-    checks.extend(judge_exposed(file, side) for file in papers.exposed)
+    checks.extend(judge_exposed(file, side) for file in facts.exposed)
     return visit
 
 
@@ -140,7 +140,7 @@ class _Tour:
 
     async def server(self) -> bool:
         """Whether the server answers; also checks the dates of all certificates, a usual cause of failure."""
-        certificate: Term | BaseException | None = None
+        certificate: Validity | BaseException | None = None
         answer: Reply | BaseException
         before = self._subject.clock()
         try:
@@ -151,8 +151,8 @@ class _Tour:
         except Unsure as error:
             answer = error
         now = self._subject.clock()
-        terms = [*self._visit.papers.terms, *([certificate] if isinstance(certificate, Term) else [])]
-        self._checks += [judge_term(term, self._side, now) for term in terms]
+        validities = [*self._visit.facts.validities, *([certificate] if isinstance(certificate, Validity) else [])]
+        self._checks += [judge_validity(term, self._side, now) for term in validities]
         match answer:
             case NotAllowed():
                 self._add("server", Mark.FAIL, str(answer), answer.hint)
@@ -194,21 +194,21 @@ class _Tour:
 
     async def _kind(self, policy: Policy) -> list[Check]:
         try:
-            terms = await negotiate(policy, self._ask) if self._side is Side.CLOUD else provisional(policy)
-            if isinstance(terms, Disagreement):
-                return [disagreement(policy, terms.state, terms.message)]
-            scoped = next(iter(self._subject.namespaces), "") if terms.namespaced else ""
-            reply = await self._ask(object_calls.revision(terms, scoped))
+            validities = await negotiate(policy, self._ask) if self._side is Side.CLOUD else provisional(policy)
+            if isinstance(validities, Disagreement):
+                return [disagreement(policy, validities.state, validities.message)]
+            scoped = next(iter(self._subject.namespaces), "") if validities.namespaced else ""
+            reply = await self._ask(object_calls.revision(validities, scoped))
             while reply.status == 429:  # such as right after a CRD has changed: wait (S9.1)
                 await asyncio.sleep(reply.retry_after or 1.0)
-                reply = await self._ask(object_calls.revision(terms, scoped))
+                reply = await self._ask(object_calls.revision(validities, scoped))
         except SyncError as error:
             return [Check("kind", Mark.UNKNOWN, str(error), error.hint or "try again", self._side, policy.resource)]
         message = str(reply.body.get("message") or reply.text)[:200]
-        kind = judge_kind(terms, self._side, status=reply.status, message=message)
+        kind = judge_kind(validities, self._side, status=reply.status, message=message)
         if reply.status == 404:
             return [kind]
-        return [kind, *await self._access(needs(terms, self._side), resource=policy.resource)]
+        return [kind, *await self._access(needs(validities, self._side), resource=policy.resource)]
 
     async def _access(self, needed: Sequence[Need], *, resource: str = "") -> list[Check]:
         answers = await asyncio.gather(*(self._allowed(need) for need in needed))

@@ -8,7 +8,7 @@ from functools import partial
 from crsyncer.console.reasons import kind_hint, worst
 from crsyncer.console.report import EXIT_CODES, STOPPED
 from crsyncer.core.access import Need, told
-from crsyncer.core.findings import DiskFacts, StoreFindings, Term
+from crsyncer.core.findings import DiskFacts, StoreFindings, Validity
 from crsyncer.core.model import Json, Side
 from crsyncer.core.policy import (
     DRIFT,
@@ -70,7 +70,7 @@ _RENEW = {
 }
 
 
-def judge_term(term: Term, side: Side, now: float) -> Check:
+def judge_validity(term: Validity, side: Side, now: float) -> Check:
     """Whether a certificate or token is valid, and for how long; `now` is Unix time."""
     check = partial(Check, term.name, side=side)
     if term.starts is not None and term.starts > now:

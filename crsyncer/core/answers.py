@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import Any, assert_never
 
-from crsyncer.core.backoff import granted
+from crsyncer.core.backoff import capped
 from crsyncer.core.model import Json
 from crsyncer.errors import Never, NotAllowed, Refused, SyncError, Throttled, Unsure
 
@@ -79,7 +79,7 @@ def judge(
         case Answer.UNSURE if status != 503 or retry_after is None:
             return Unsure(message)
         case Answer.BUSY | Answer.UNSURE:
-            return Throttled(message, retry_after=granted(retry_after, default=1.0))
+            return Throttled(message, retry_after=capped(retry_after, default=1.0))
         case _:
             assert_never(answer)
 

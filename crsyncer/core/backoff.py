@@ -35,7 +35,7 @@ CONFLICT = Backoff(0.05, 60.0)
 """For a write that was refused because the object had changed: usually the newer version is known in a moment."""
 
 
-def granted(retry_after: float | None, *, default: float = 0.0) -> float:
+def capped(retry_after: float | None, *, default: float = 0.0) -> float:
     """For how long a server is left alone that asks for it by `Retry-After`; `default`: where it names no time."""
     return min(_LONGEST_RETRY_AFTER, default if retry_after is None else retry_after)
 

@@ -38,7 +38,7 @@ def decide(
     proof: Proof = Proof.SHOWN,
     reachable: bool = True,
     behind: bool = False,
-    refused: str = "",
+    rejected: str = "",
     verify: bool = False,
     kept: Hold | Wait | None = None,
     contested: bool = False,
@@ -65,7 +65,7 @@ def decide(
     `pending` is the pair's row in the outbox, `proof` what shows that it is the newest status. The row may be on its
     way: what upstream shows meanwhile is no agreement, and a status that differs from the row has to follow it (S4.1).
     `reachable`: upstream is connected. `behind`: upstream has acknowledged a status that it does not show yet.
-    `refused` is the upstream content that downstream refuses for now (S3.6). `kept` is what keeps a copy from
+    `rejected` is the upstream content that downstream rejects for now (S3.6). `kept` is what keeps a copy from
     being deleted (S5.5). `contested`: somebody keeps changing the copy, so that it may not be reverted yet (S3.5). With
     `verify` (audit, restored side) upstream's status is compared too, not only downstream's changes (S4.8).
     """
@@ -74,7 +74,7 @@ def decide(
         if not isinstance(up, View) or up.terminating or copy is Gap.UNSEEN:
             return NOTHING
         before = _before_create(upstream, pending=pending, proof=proof, reachable=reachable, behind=behind)
-        return Plan(Wait(Until.RETRY) if refused == up.content else before or Create())
+        return Plan(Wait(Until.RETRY) if rejected == up.content else before or Create())
     own = up if copy.stamp is None else upstream.of(copy.stamp.upstream_uid)
     status = _status(own, copy, policy, record, pending=pending, verify=verify)
     if policy.downstream is Side.CLOUD and isinstance(up, View) and not up.terminating and not _signed(copy, policy):
@@ -91,7 +91,7 @@ def decide(
     if copy.terminating:
         return Plan(None, status)
     content: ContentAction | None = _content(own, copy, policy, record, pending=pending)
-    if isinstance(content, Update) and refused == own.content:
+    if isinstance(content, Update) and rejected == own.content:
         content = Wait(Until.RETRY)
     elif isinstance(content, Update) and _is_ahead(own, copy, record):
         content = _wait_for_list(upstream) if upstream.freshness is not Freshness.CONFIRMED else content

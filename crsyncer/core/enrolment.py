@@ -7,9 +7,9 @@ for weeks comes back by itself. The names are those of `crsyncer cloud-manifests
 from dataclasses import dataclass
 from datetime import datetime
 
-from crsyncer.core.admission import ROBOTS
 from crsyncer.core.calls import Call
-from crsyncer.core.confinement import ACCOUNT, ENROLL
+from crsyncer.core.cloud_manifests import ACCOUNT, ENROLL
+from crsyncer.core.cloud_policies import ROBOTS
 from crsyncer.core.model import Json
 
 _ASKED_SECONDS = 3600

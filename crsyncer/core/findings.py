@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class Validity:
     """From when to when something is valid, in Unix time; None: it does not say."""
 
     name: str
@@ -19,7 +19,7 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class Papers:
+class LoginFacts:
     """What a login shows of itself, without its secrets."""
 
     server: str
@@ -27,7 +27,7 @@ class Papers:
     """By what it identifies us, in words."""
     verified: bool
     """Whether the server's certificate is."""
-    terms: tuple[Term, ...] = ()
+    validities: tuple[Validity, ...] = ()
     exposed: tuple[str, ...] = ()
     """Files of the login that others may read or write, with their modes."""
 

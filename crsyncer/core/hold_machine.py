@@ -304,7 +304,8 @@ class HoldMachine:
     def _read_crd(self, reply: _Reply, served: Served | None) -> Generator[Step, Any, Served | None]:
         """Whether upstream serves the kind, by its CRD; None: not known. `served` is discovery's answer, if known."""
         uid = self._crd_uid()
-        self._crd_readable = (found := served_by_crd(*reply, uid)) is not None
+        found = served_by_crd(*reply, uid)
+        self._crd_readable = found is not None
         if found is Served.OTHER:
             yield from self._get(Prove())  # another cluster has another CRD, too: then the kind is the same
             if self._crd_uid() != uid:

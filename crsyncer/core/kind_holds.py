@@ -118,7 +118,7 @@ class KindHolds:
                 self._holds.clear(self._resource, key, reason=reason)
 
     def hold_every(self, hold: Hold, now: float) -> None:
-        """From now on every deletion of the kind is held, until a human releases it."""
+        """Hold every deletion of the kind from now on, until a human releases the hold or its cause is over."""
         if hold.reason not in self.kind_wide:
             self.kind_wide[hold.reason] = ("", now)
             if hold is MANUAL:

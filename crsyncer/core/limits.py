@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from crsyncer.core.access import Act
-from crsyncer.core.admission import lacks_status
+from crsyncer.core.cloud_policies import lacks_status
 from crsyncer.core.model import Side
 from crsyncer.core.policy import Policy
 

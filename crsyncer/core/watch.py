@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from crsyncer.core.answers import Answer, read
-from crsyncer.core.backoff import RETRY, Backoff, granted
+from crsyncer.core.backoff import RETRY, Backoff, capped
 from crsyncer.core.model import Json, Key, ObjectVersion
 
 _AT_ONCE_SECONDS = 1.0
@@ -167,7 +167,7 @@ def read_answer(status: int, body: Json, *, retry_after: float | None = None) ->
             oldest = _OLDEST.search(message)
             return Relist("expired", oldest[1] if oldest else "")
         case Answer.BUSY:
-            return Rewatch(granted(retry_after, default=_REINITIALIZING_SECONDS))
+            return Rewatch(capped(retry_after, default=_REINITIALIZING_SECONDS))
         case Answer.NOT_SERVED:
             return Missing()
         case Answer.DENIED:

@@ -9,7 +9,7 @@ from typing import Any, assert_never
 
 from crsyncer.core.actions import HoldReason
 from crsyncer.core.answers import says_nothing
-from crsyncer.core.backoff import granted
+from crsyncer.core.backoff import capped
 from crsyncer.core.calls import Call
 from crsyncer.core.hold_machine import Ask, Conclude, HoldMachine, Idle, List, Pause, Prove, Step
 from crsyncer.core.kind_holds import KindHolds
@@ -19,7 +19,7 @@ from crsyncer.engine.context import EngineContext
 from crsyncer.engine.informer_set import InformerSet
 from crsyncer.errors import SyncError, Unsure
 from crsyncer.runtime.listwatch import Phase
-from crsyncer.runtime.waits import HoldOff, first_of
+from crsyncer.runtime.waits import RetryAfter, first_of
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class DeletionHolds:
         self._connection = context.connections[self._upstream]
         self._informer_set = informer_set
         self._kind_is_back = kind_is_back
-        self._hold_off = HoldOff(self._connection.waits)
+        self._retry_after = RetryAfter(self._connection.waits)
         """How long upstream does not want to be asked again."""
         self._jitter = random.Random(random.random())  # noqa: S311
         self._poke = asyncio.Event()
@@ -164,11 +164,11 @@ class DeletionHolds:
     async def _ask(self, call: Call) -> tuple[int, Json]:
         if not self._connection.up.is_set():  # another cluster would answer (S8.3)
             raise Unsure(f"the {self._connection.name} is {self._connection.state}")
-        if self._hold_off.left:
+        if self._retry_after.left:
             raise Unsure(f"the {self._connection.name} has asked for patience")
         reply = await self._connection.request(call)
         if says_nothing(reply.status):
-            self._hold_off.ask(granted(reply.retry_after))
+            self._retry_after.obey(capped(reply.retry_after))
             raise Unsure(f"the {self._connection.name} answered {reply.status}")
         return reply.status, reply.body
 

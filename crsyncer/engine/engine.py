@@ -9,7 +9,7 @@ from crsyncer.core.duplicates import DuplicateAgents
 from crsyncer.core.holds import Holds
 from crsyncer.core.model import Side
 from crsyncer.core.policy import Policy
-from crsyncer.engine.confinement import Confinement
+from crsyncer.engine.account_check import Confinement
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.deletions import ISSUED
 from crsyncer.engine.kinds import Kinds

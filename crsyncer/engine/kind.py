@@ -29,7 +29,7 @@ from crsyncer.runtime.dispatcher import Job
 
 log = logging.getLogger(__name__)
 
-_HEARING_SECONDS = 0.25
+_CATCH_UP_SECONDS = 0.25
 _HELD = tuple(DELETION_HOLDS.values())
 
 
@@ -126,7 +126,7 @@ class Kind:
 
     def revive(self) -> None:
         """The CRD has changed, or a human asks: what was refused is tried again at once."""
-        self.reconciler.outcomes.refused.clear()
+        self.reconciler.outcomes.rejected.clear()
         for key in self.cache.known_keys():
             self.reconciler.enqueue(key)
 
@@ -145,7 +145,7 @@ class Kind:
 
     def retry(self, key: Key) -> None:
         """A human asks: what was refused of an object is tried again at once."""
-        self.reconciler.outcomes.refused.pop(key, None)
+        self.reconciler.outcomes.rejected.pop(key, None)
         self.reconciler.outbox.revive(key)
         self.reconciler.enqueue(key)
 
@@ -184,7 +184,7 @@ class Kind:
         held: set[Key] = set().union(*(group.keys for group in self._context.holds.groups(resource)))
         copies = self.cache.views[self.policy.downstream]
         spec = self._context.dispatchers[self.policy.downstream].oldest(
-            resource, but=held | self.reconciler.outcomes.refused.keys()
+            resource, but=held | self.reconciler.outcomes.rejected.keys()
         )
         deletions = (
             self.cache.tombstones[key].since
@@ -259,11 +259,11 @@ class Kind:
             self._confirm_outbox()
             if self._informer_set.complete(side):
                 # A change of the CRD has it listed anew, and may change what it takes.
-                self.reconciler.outcomes.refused.clear()
+                self.reconciler.outcomes.rejected.clear()
         if self._context.connections[side].up.is_set():
             # The events of the outage arrive now, oldest first. Wait for them: deletions go first (S7.2), and a status
             # that was sent before a crash must not follow the newer one that was sent after it (S4.1).
-            self._context.dispatchers[side.other].pause(_HEARING_SECONDS)
+            self._context.dispatchers[side.other].pause(_CATCH_UP_SECONDS)
         everywhere = self._informer_set.complete(side)
         if side in self._rewound_sides:
             # Its copies are compared with everything that the side may have lost.

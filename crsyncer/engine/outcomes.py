@@ -20,7 +20,7 @@ _DEAD_RETRY_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Rejection:
     """Downstream's answer to some upstream content; tried again at `until` (event loop time, seconds)."""
 
     content: str
@@ -32,7 +32,7 @@ class Outcomes:
     """Of each job of one kind: the latest outcome that still matters."""
 
     def __init__(self, *, cache: Cache, outbox: Outbox, context: EngineContext) -> None:
-        self.refused: dict[Key, Refusal] = {}
+        self.rejected: dict[Key, Rejection] = {}
         """Copies that downstream refuses for good (S3.6)."""
         self.denied: dict[Job, str] = {}
         """Writes that the credential does not allow, until it does, or nothing is left to be written."""
@@ -88,13 +88,13 @@ class Outcomes:
         if job.half == STATUS and not isinstance(error, Never):
             self._outbox.tried(job.key, error)
 
-    def refused_content(self, key: Key) -> str:
-        """The upstream content that downstream has refused, and that is not to be tried again yet (S3.6); "": none."""
-        return self.refused[key].content if key in self.refused and self.retry_in(key) > 0 else ""
+    def rejected_content(self, key: Key) -> str:
+        """The upstream content that downstream has rejected, and that is not to be tried again yet (S3.6); "": none."""
+        return self.rejected[key].content if key in self.rejected and self.retry_in(key) > 0 else ""
 
     def retry_in(self, key: Key) -> float:
-        """In how many seconds refused content is tried again."""
-        return self.refused[key].until - asyncio.get_running_loop().time()
+        """In how many seconds rejected content is tried again."""
+        return self.rejected[key].until - asyncio.get_running_loop().time()
 
     def _count(self, job: Job, verb: str, result: str) -> str:
         side = self._policy.downstream if job.half == CONTENT else self._policy.upstream
@@ -107,7 +107,7 @@ class Outcomes:
             return
         upstream = self._cache.views[self._policy.upstream].get(job.key)
         until = asyncio.get_running_loop().time() + _DEAD_RETRY_SECONDS
-        self.refused[job.key] = Refusal(upstream.content if upstream else "", str(error), until)
+        self.rejected[job.key] = Rejection(upstream.content if upstream else "", str(error), until)
         self._context.noticed()
 
     def _denied(self, job: Job, message: str | None) -> None:

@@ -19,11 +19,11 @@ from crsyncer.core.actions import (
     Why,
 )
 from crsyncer.core.decide import decide
-from crsyncer.core.drift import DriftLimiter
 from crsyncer.core.model import Gap, Key
 from crsyncer.core.policy import Policy
 from crsyncer.core.project import status_value
 from crsyncer.core.queue import Priority
+from crsyncer.core.revert_limit import DriftLimiter
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.deletions import DeletionHolds
@@ -141,7 +141,7 @@ class Reconciler:
             proof=self.outbox.proof(key),
             reachable=self._up.up.is_set(),
             behind=self.cache.is_behind(key),
-            refused=self.outcomes.refused_content(key),
+            rejected=self.outcomes.rejected_content(key),
             verify=key in self.unverified,
             kept=self._deletion_holds.holds.keeps(key),
             contested=self._drift.wait(key, asyncio.get_running_loop().time()) > 0,
@@ -160,7 +160,7 @@ class Reconciler:
         action = plan.content
         match action:
             case None:
-                self.outcomes.refused.pop(key, None)
+                self.outcomes.rejected.pop(key, None)
                 self.cache.tidy(key)
                 self._settled(key)
                 self._unhold(key, plan.status)

@@ -194,7 +194,9 @@ class Writer:
         return status if isinstance(status, dict) and status else None
 
     def _wrote(self, key: Key, upstream: View, answer: Json, *, seeded: bool = False) -> None:
-        """Remember what downstream made of our write, which is then not fought (S3.5); what came after it is."""
+        """Remember the content as the server answered it: what admission or defaulting made of our write is no drift,
+        but every later change is (S3.5).
+        """
         answer.setdefault("apiVersion", self._policy.api_version)
         copy = view_of(answer, self._policy, self._policy.downstream)
         record = self._cache.record_of(key, upstream.uid)

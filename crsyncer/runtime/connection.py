@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from crsyncer.core import calls
 from crsyncer.core.answers import says_nothing
-from crsyncer.core.backoff import Backoff, granted
+from crsyncer.core.backoff import Backoff, capped
 from crsyncer.core.calls import Call
 from crsyncer.core.pace import Pace
 from crsyncer.core.watch import probe_wait
@@ -17,7 +17,7 @@ from crsyncer.errors import NotAllowed, SyncError, Throttled, Unsure
 from crsyncer.ports import Cluster, MetaStore, Observer, Reply
 from crsyncer.runtime.cluster_identity import ClusterIdentity
 from crsyncer.runtime.probe import Probe
-from crsyncer.runtime.waits import HoldOff, Waits, chance, first_of
+from crsyncer.runtime.waits import RetryAfter, Waits, chance, first_of
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -109,7 +109,7 @@ class Connection:
         self._last_probe = (-math.inf, -math.inf)
         """When the last successful probe began and ended, in event loop time."""
         self._was_connected = False
-        self._hold_off = HoldOff(self.waits)
+        self._retry_after = RetryAfter(self.waits)
         self._callers: list[tuple[float, asyncio.Future[None]]] = []
         """The callers of `wait_probed`: each waits for a probe that began after its time."""
 
@@ -139,7 +139,7 @@ class Connection:
         Not at all when an operator has ended the waits (`ended`, as of when the last probe began) since.
         """
         if self.waits.ended == ended:
-            await self.waits.sleep(self._hold_off.left + seconds)
+            await self.waits.sleep(self._retry_after.left + seconds)
 
     def retry_now(self) -> None:
         """End every wait for this server: an operator gave a command, or the settings were read again (S9.1)."""
@@ -285,7 +285,7 @@ class Connection:
             reply = await self.cluster.request(call)
         self._answers_errors = says_nothing(reply.status)
         if self._answers_errors:
-            self._hold_off.ask(granted(reply.retry_after))
+            self._retry_after.obey(capped(reply.retry_after))
         return reply
 
     def _connected(self) -> None:

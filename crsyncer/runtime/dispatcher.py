@@ -10,7 +10,7 @@ from crsyncer.core.model import Key
 from crsyncer.core.pace import MOST
 from crsyncer.core.queue import Priority, WorkQueue
 from crsyncer.runtime.connection import Connection
-from crsyncer.runtime.waits import HoldOff, chance
+from crsyncer.runtime.waits import RetryAfter, chance
 
 _AGAIN = 8
 """Maximum number of retried jobs of one kind that run at once. The other slots stay free for new jobs: a retried job
@@ -48,7 +48,7 @@ class Dispatcher:
         """The jobs that are under way and not yet slower than expected."""
         self.under_way: dict[Job, float] = {}
         """When each job that is being done began, in event loop time."""
-        self._hold_off = HoldOff(connection.waits)
+        self._retry_after = RetryAfter(connection.waits)
         """How long the server asked for no further request."""
         connection.waits.listeners.append(self._retry_now)
 
@@ -82,7 +82,7 @@ class Dispatcher:
 
     def pause(self, seconds: float) -> None:
         """Begin nothing for so long, and up to a fifth longer."""
-        self._hold_off.ask(seconds)
+        self._retry_after.obey(seconds)
 
     def forget(self, resource: str) -> None:
         """A kind has stopped: drop its jobs that wait."""
@@ -117,7 +117,7 @@ class Dispatcher:
             while True:
                 await self._connection.up.wait()
                 self._wake.clear()
-                while self._connection.up.is_set() and not self._hold_off.left:
+                while self._connection.up.is_set() and not self._retry_after.left:
                     job = self._queue.pop(loop.time(), self._free)
                     if job is None:
                         break
@@ -131,8 +131,8 @@ class Dispatcher:
                     self._quick.add(job)
                     tasks.create_task(self._do(job, again=again))
                 due = self._queue.next_due()
-                if self._hold_off.left:
-                    due = max(loop.time() + self._hold_off.left, due or 0.0)
+                if self._retry_after.left:
+                    due = max(loop.time() + self._retry_after.left, due or 0.0)
                 try:
                     await asyncio.wait_for(self._wake.wait(), None if due is None else max(0.0, due - loop.time()))
                 except TimeoutError:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from crsyncer.core import calls
 from crsyncer.core.answers import says_nothing
-from crsyncer.core.backoff import RETRY, granted, spread
+from crsyncer.core.backoff import RETRY, capped, spread
 from crsyncer.core.model import Json, Key, ObjectVersion
 from crsyncer.core.pages import PageLimit
 from crsyncer.core.watch import Lost, Step, listed_at, newer, read_answer, version_of
@@ -193,7 +193,7 @@ class PagedList:
                     return reply
                 if reply.status >= 500:
                     limit.halve()
-                wait = spread(granted(reply.retry_after), chance())
+                wait = spread(capped(reply.retry_after), chance())
             await self._connection.waits.sleep(max(wait, RETRY.wait(failures - 1, chance())))
 
     async def _by_digest(self) -> Listing | Step | None:

@@ -44,7 +44,7 @@ class Waits:
             listener()
 
 
-class HoldOff:
+class RetryAfter:
     """The time until which a server is to be left alone, because it asked for that (Retry-After)."""
 
     def __init__(self, waits: Waits) -> None:
@@ -54,7 +54,7 @@ class HoldOff:
         self._ended = 0
         """How often the waits had been ended when it was asked for."""
 
-    def ask(self, seconds: float) -> None:
+    def obey(self, seconds: float) -> None:
         """Leave it alone for so long, and up to a fifth longer; a longer time that was asked for before stays."""
         self._until = asyncio.get_running_loop().time() + max(self.left, spread(seconds, chance()))
         self._ended = self._waits.ended

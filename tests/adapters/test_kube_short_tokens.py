@@ -167,5 +167,5 @@ async def test_the_doctor_sees_a_token_that_is_renewed_by_itself(pair, kubeconfi
     async with hostile(Issuer().handle, pair=pair) as server:
         visit = await KubeVisit.enter(kubeconfig(server.url), "")
         await visit.aclose()
-    assert visit.papers.means == "a short token that its account makes"
-    assert [term.renewed for term in visit.papers.terms if term.name == "token"] == [True]
+    assert visit.facts.means == "a short token that its account makes"
+    assert [term.renewed for term in visit.facts.validities if term.name == "token"] == [True]

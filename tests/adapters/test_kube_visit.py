@@ -78,10 +78,10 @@ async def test_the_servers_certificate_is_seen_also_where_it_cannot_be_trusted(
             assert found.ends is not None
             assert found.ends < time.time()
             assert server.requests == []  # nothing was said to it
-            assert [term.name for term in visit.papers.terms] == ["ca"]
-            assert visit.papers.means == "a token"
-            assert TOKEN not in repr(visit.papers)
-            assert visit.papers.exposed == (f"{config} (mode 0644)",)
+            assert [term.name for term in visit.facts.validities] == ["ca"]
+            assert visit.facts.means == "a token"
+            assert TOKEN not in repr(visit.facts)
+            assert visit.facts.exposed == (f"{config} (mode 0644)",)
         finally:
             await visit.aclose()
 
@@ -121,8 +121,8 @@ async def test_a_client_certificate_is_told_with_its_dates(certificates: Certifi
     config = write_config(tmp_path / "config", server="https://localhost:9", ca=certificates.ca, user=user)
     visit = await KubeVisit.enter(config, "")
     await visit.aclose()
-    ca, client = visit.papers.terms
-    assert (ca.name, client.name, visit.papers.means) == ("ca", "client-certificate", "a client certificate")
+    ca, client = visit.facts.validities
+    assert (ca.name, client.name, visit.facts.means) == ("ca", "client-certificate", "a client certificate")
     assert client.ends is not None
     assert abs(client.ends - time.time() - 2 * DAY) < DAY
 

@@ -19,11 +19,11 @@ from crsyncer.console.doctor_report import (
     judge_exposed,
     judge_kind,
     judge_store,
-    judge_term,
+    judge_validity,
 )
 from crsyncer.console.report import document as status_document
 from crsyncer.core.access import OWN_NEEDS, needs
-from crsyncer.core.findings import DiskFacts, StoreFindings, Term
+from crsyncer.core.findings import DiskFacts, StoreFindings, Validity
 from crsyncer.core.model import Side
 from crsyncer.core.policy import DRIFT, FILTER, SPEC_SOURCE, SUBTREE, SYNCER
 from tests.console.report_kit import NOW, facts, hold
@@ -46,7 +46,7 @@ KIND = policy()
 )
 @pytest.mark.parametrize("name", ["ca", "server-certificate", "client-certificate", "token"])
 def test_what_ends_is_told_two_weeks_before(name, starts, ends, renewed, mark, said):
-    check = judge_term(Term(name, starts, ends, renewed), Side.CLOUD, NOW)
+    check = judge_validity(Validity(name, starts, ends, renewed), Side.CLOUD, NOW)
     assert (check.state, check.name, check.side) == (mark, name, Side.CLOUD)
     assert said in check.message
     assert bool(check.hint) is (mark is not Mark.OK)
@@ -56,7 +56,9 @@ def test_what_ends_is_told_two_weeks_before(name, starts, ends, renewed, mark, s
     ("ends", "said"), [(None, "not ours"), (NOW + DAY, "not ours"), (NOW - DAY, "expired 1 d ago")]
 )
 def test_a_certificate_that_is_not_trusted_says_why_and_its_end_first(ends, said):
-    check = judge_term(Term("server-certificate", None, ends, objection="not ours", remedy="look"), Side.CLOUD, NOW)
+    check = judge_validity(
+        Validity("server-certificate", None, ends, objection="not ours", remedy="look"), Side.CLOUD, NOW
+    )
     assert check.state is Mark.FAIL
     assert said in check.message
 

@@ -26,7 +26,7 @@ def allowed(manifest: str) -> set[tuple[str, str, str]]:
     }
 
 
-def granted(need: Need, rights: set[tuple[str, str, str]]) -> bool:
+def capped(need: Need, rights: set[tuple[str, str, str]]) -> bool:
     return any((act.group, act.resource, act.verb) in rights for act in need.acts)
 
 
@@ -35,9 +35,9 @@ def granted(need: Need, rights: set[tuple[str, str, str]]) -> bool:
 def test_the_roles_that_we_ship_are_enough(side, manifest, source, plural):
     rights = allowed(manifest)
     needed = needs(policy(source, plural=plural), side)
-    assert [need for need in needed if not granted(need, rights)] == []
+    assert [need for need in needed if not capped(need, rights)] == []
     if side is Side.ROBOT:
-        assert [need for need in OWN_NEEDS if not granted(need, rights)] == []
+        assert [need for need in OWN_NEEDS if not capped(need, rights)] == []
 
 
 def test_what_is_needed_is_what_the_agent_does():

@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crsyncer.core.backoff import CONFLICT, RETRY, Backoff, granted, spread
+from crsyncer.core.backoff import CONFLICT, RETRY, Backoff, capped, spread
 from tests.core.builders import many
 
 chances = st.floats(0, 1)
@@ -43,5 +43,5 @@ def test_clients_that_failed_together_spread_over_the_whole_octave(backoff, fail
 @given(st.one_of(st.none(), st.floats(0, 10**9)), chances)
 @example(86_400.0, 1.0)
 def test_S9_1_a_server_is_given_the_time_it_asks_for_but_five_minutes_at_most(asked, chance):
-    wait = spread(granted(asked, default=1.0), chance)
+    wait = spread(capped(asked, default=1.0), chance)
     assert min(250.0, 1.0 if asked is None else asked) <= wait <= 300.0

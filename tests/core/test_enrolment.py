@@ -2,7 +2,7 @@
 
 import pytest
 
-from crsyncer.core.confinement import Plan, Profile, manifests
+from crsyncer.core.cloud_manifests import Plan, Profile, manifests
 from crsyncer.core.enrolment import Account, read_token, renewal, token_request, worker
 from tests.core.builders import policy
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crsyncer.core.confinement import Plan, Profile, manifests
+from crsyncer.core.cloud_manifests import Plan, Profile, manifests
 from crsyncer.core.limits import EVERYTHING, Limit, limits, open_to_policies
 from crsyncer.core.model import Side
 from tests.core.builders import policy

@@ -295,7 +295,7 @@ def plan_of(case: Case) -> Plan:
         proof=case.proof,
         reachable=case.reachable,
         behind=case.behind,
-        refused=_THIS if case.refused else "",
+        rejected=_THIS if case.refused else "",
         verify=case.verify,
     )
 

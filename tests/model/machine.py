@@ -338,7 +338,7 @@ class Machine:
         """Resource and name of the objects whose content was refused for good: it is tried again hourly (S3.6)."""
         assert self.world.life is not None
         kinds = [row.kind for row in self.world.life.engine.kinds.rows.values() if row.kind is not None]
-        return {(kind.policy.resource, key.name) for kind in kinds for key in kind.reconciler.outcomes.refused}
+        return {(kind.policy.resource, key.name) for kind in kinds for key in kind.reconciler.outcomes.rejected}
 
     # Help
 

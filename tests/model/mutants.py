@@ -112,10 +112,17 @@ MUTANTS = (
     ),
     Mutant(
         "a CRD that is being deleted matters only to a deletion",
-        HoldMachine._read_crd,
+        HoldMachine._find_crd,
         "self._kind_gone(certain=True)",
         "pass",
-        noticed_by="S5_5_a_kind_that_is_being_deleted",
+        noticed_by="S5_5_a_kind_whose_deletion_begins",
+    ),
+    Mutant(
+        "a negotiation does not see that a kind is being deleted",
+        HoldMachine.discovery_shown,
+        "self._kind_gone(certain=True)",
+        "pass",
+        noticed_by="S5_5_a_kind_whose_deletion_begins",
     ),
     Mutant(
         "a CRD is as good as another",
@@ -240,7 +247,7 @@ MUTANTS = (
     Mutant("what has failed is not tried again", Dispatcher._at, "self._queue.add_at(", "str(", noticed_by="S10_what"),
     Mutant(
         "a server is obeyed for as long as it asks",
-        backoff.granted,
+        backoff.capped,
         "min(_LONGEST_RETRY_AFTER, default if retry_after is None else retry_after)",
         "default if retry_after is None else retry_after",
         noticed_by="S9_1_a_portal",

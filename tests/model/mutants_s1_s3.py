@@ -1,6 +1,6 @@
 """Deliberate defects in what S1 to S3 promise: kinds, objects, specs; noticed by tests named after the rules."""
 
-from crsyncer.core import answers, calls, decide, drift, policy, project
+from crsyncer.core import answers, calls, decide, policy, project, revert_limit
 from crsyncer.engine import negotiation
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.kinds import Kinds
@@ -273,7 +273,7 @@ MUTANTS = (
     ),
     Mutant(
         "a fight is fought for ever",
-        drift.DriftLimiter.wait,
+        revert_limit.DriftLimiter.wait,
         "if len(times) == _REVERTS_A_WINDOW and",
         "if False and",
         noticed_by="S3_5_a_fight",
@@ -316,14 +316,14 @@ MUTANTS = (
     Mutant(
         "what was refused is tried again whatever happens",
         decide.decide,
-        "Until.RETRY) if refused == up.content else",
+        "Until.RETRY) if rejected == up.content else",
         "Until.RETRY) if False else",
         noticed_by="S3_6_a_refused_copy_is_asked",
     ),
     Mutant(
         "a new schema revives nothing",
         Kind._freshness_changed,
-        "self.reconciler.outcomes.refused.clear()",
+        "self.reconciler.outcomes.rejected.clear()",
         "pass",
         noticed_by="S3_6_a_change",
     ),

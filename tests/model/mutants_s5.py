@@ -152,7 +152,7 @@ MUTANTS = (
     Mutant(
         "a copy that downstream refuses can be dropped",
         ControlCommands._drop,
-        "if row is None and key in kind.reconciler.outcomes.refused:",
+        "if row is None and key in kind.reconciler.outcomes.rejected:",
         "if False:",
         noticed_by="S3_6_a_refused_copy_can",
     ),

@@ -56,7 +56,7 @@ MUTANTS = (
     Mutant(
         "a probe knows no patience",
         Connection._ask,
-        "granted(reply.retry_after)",
+        "capped(reply.retry_after)",
         "0.0",
         noticed_by="S9_1_a_probe",
     ),

@@ -11,7 +11,7 @@ import pytest
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Side
 from crsyncer.core.policy import ROBOT_LABEL
-from crsyncer.engine import confinement
+from crsyncer.engine import account_check
 from crsyncer.ports import Reply
 from tests.model.api_server import ApiServer, Kind
 from tests.model.life import ROBOT
@@ -40,8 +40,8 @@ def grant(world: World, allows: Callable[[dict[str, Any]], bool]) -> None:
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert confinement._AGAIN_SECONDS == 86_400.0
-    monkeypatch.setattr(confinement, "_AGAIN_SECONDS", PERIOD)
+    assert account_check._AGAIN_SECONDS == 86_400.0
+    monkeypatch.setattr(account_check, "_AGAIN_SECONDS", PERIOD)
 
 
 @contextmanager

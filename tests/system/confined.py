@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crsyncer.adapters.retries import until
-from crsyncer.core.confinement import Plan, Profile, confinable, manifests
+from crsyncer.core.cloud_manifests import Plan, Profile, confinable, manifests
 from crsyncer.core.project import ROBOT
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.resource import CRD, Resource

@@ -51,7 +51,7 @@ async def test_S6_5_started_on_a_disk_that_refuses_it_enforces_what_is_there_wit
     assert str(bed.agent.state_dir) in reason["hint"]
     code, screen, _ = await bed.agent.crsyncer("status")
     assert code == 10  # degraded: a refusing disk is worse news than an absent cloud
-    assert "Syncing goes on from memory" in " ".join(screen.split())
+    assert "The agent syncs on from memory" in " ".join(screen.split())
     bed.cloud.link.restore()
     await bed.cloud.shows("g01", status={"phase": "DONE"}, seconds=120)
     await bed.cloud.shows("g03", status={"phase": "LATER"})

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from crsyncer.adapters.retries import until
-from crsyncer.core.confinement import Plan, Profile, confinable
+from crsyncer.core.cloud_manifests import Plan, Profile, confinable
 from crsyncer.sandbox.agent import AgentProcess
 from crsyncer.sandbox.sandbox import Sandbox
 from tests.api import Api

@@ -1,4 +1,4 @@
-"""One API server as the doctor sees it: the login's papers, the server's certificate, and single requests."""
+"""One API server as the doctor sees it: the login's facts, the server's certificate, and single requests."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ from crsyncer.adapters.kube.names import Resolver
 from crsyncer.adapters.kube.transport import CONNECT_TIMEOUT, unsure
 from crsyncer.adapters.kubeconfig import Kubeconfig
 from crsyncer.core.calls import Call
-from crsyncer.core.findings import Papers, Term
+from crsyncer.core.findings import LoginFacts, Validity
 from crsyncer.errors import ConfigError, NotAllowed, Unsure
 from crsyncer.ports import Reply
 
@@ -27,7 +27,7 @@ class KubeVisit:
         self._cluster = cluster
         self._login = login
         self._server = urlsplit(login.config.server)
-        self.papers = _papers(login)
+        self.facts = _login_facts(login)
 
     @classmethod
     async def enter(cls, kubeconfig: Path | None, context: str, *, insecure: bool = False) -> "KubeVisit":
@@ -54,7 +54,7 @@ class KubeVisit:
                 hint="check DNS, the network and the kubeconfig's server",
             ) from None
 
-    async def certificate(self) -> Term | None:
+    async def certificate(self) -> Validity | None:
         """The server's certificate as it shows it, and whether we trust it. Raises Unsure.
 
         None behind a proxy. Nothing but handshakes are made, and no credential but a client certificate is sent, and
@@ -73,10 +73,10 @@ class KubeVisit:
             await self._handshake(self._login.tls)
         except ssl.SSLCertVerificationError as error:
             why = unsure(error, seconds=CONNECT_TIMEOUT)
-            return Term("server-certificate", *found, objection=str(why), remedy=why.hint)
+            return Validity("server-certificate", *found, objection=str(why), remedy=why.hint)
         except OSError:
             pass  # whatever it is, it is not about the certificate, and the requests will meet it too
-        return Term("server-certificate", *found)
+        return Validity("server-certificate", *found)
 
     async def _handshake(self, context: ssl.SSLContext) -> bytes:
         """The server's certificate, as DER; raises OSError."""
@@ -97,21 +97,21 @@ class KubeVisit:
         await self._cluster.close()
 
 
-def _papers(login: Login) -> Papers:
+def _login_facts(login: Login) -> LoginFacts:
     config, identity = login.config, login.identity
-    terms = []
+    validities = []
     if identity.ca:
         # Any certificate of a bundle will do, so the one that lasts longest counts.
         longest = max(spans(identity.ca), key=lambda found: found[1] or 0.0, default=(None, None))
-        terms.append(Term("ca", *longest))
+        validities.append(Validity("ca", *longest))
     if identity.certificate:
         found = next(iter(spans(identity.certificate)), (None, None))
-        terms.append(Term("client-certificate", *found, renewed=login.helper is not None))
+        validities.append(Validity("client-certificate", *found, renewed=login.helper is not None))
     scheme, _, token = (login.authorization.text if login.authorization else "").partition(" ")
     if scheme == "Bearer" and (lifetime := token_span(token)) is not None:
         renewed = login.renewed or login.helper is not None or config.path("tokenFile") is not None
-        terms.append(Term("token", *lifetime, renewed=renewed))
-    return Papers(config.server, _means(login), identity.verify, tuple(terms), _exposed(config))
+        validities.append(Validity("token", *lifetime, renewed=renewed))
+    return LoginFacts(config.server, _means(login), identity.verify, tuple(validities), _exposed(config))
 
 
 def _means(login: Login) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from crsyncer.core.admission import (
+from crsyncer.core.cloud_policies import (
     NAME,
     NAMESPACE_LABEL,
     ROBOTS,

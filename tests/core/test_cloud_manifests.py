@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from crsyncer.core.access import needs
-from crsyncer.core.admission import kind_policy
-from crsyncer.core.confinement import (
+from crsyncer.core.cloud_manifests import (
     Plan,
     Profile,
     check_namespace,
@@ -16,6 +15,7 @@ from crsyncer.core.confinement import (
     rules,
     unconfined,
 )
+from crsyncer.core.cloud_policies import kind_policy
 from crsyncer.core.model import Json, Side
 from crsyncer.core.policy import FILTER, SPEC_SOURCE, SUBTREE, Version
 from crsyncer.errors import ConfigError

@@ -5,8 +5,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.drift import DriftLimiter
 from crsyncer.core.model import Key
+from crsyncer.core.revert_limit import DriftLimiter
 from tests.core.builders import some
 
 A, B = Key("default", "a"), Key("default", "b")
