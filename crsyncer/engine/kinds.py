@@ -5,7 +5,6 @@ import logging
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 from crsyncer.core import calls, object_calls
 from crsyncer.core.model import Cursor, Freshness, Json, Key, ObjectVersion, Side
@@ -226,7 +225,7 @@ class Kinds:
                 await cloud.waits.back_off(failures)
             reasons = self._reasons(row)
             try:
-                result = await negotiate(row.policy, partial(self._ask_cloud, row))
+                result = await negotiate(row.policy, self._ask_cloud)
             except Unsure:
                 failures += 1
                 row.confirmed = False
@@ -239,10 +238,12 @@ class Kinds:
                 return result
             self._report()
 
-    async def _ask_cloud(self, row: KindEntry, call: calls.Call) -> Reply:
+    async def _ask_cloud(self, call: calls.Call) -> Reply:
+        """Ask for a negotiation. Discovery of one kind's group and version shows the others of it too."""
         reply = await self._context.connections[Side.CLOUD].request(call)
-        if row.kind is not None:
-            row.kind.cloud_answers(call, reply)
+        for row in self.rows.values():
+            if row.kind is not None:
+                row.kind.cloud_answers(call, reply)
         return reply
 
     async def _until_due(self, row: KindEntry, *, known: int) -> None:

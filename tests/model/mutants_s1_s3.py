@@ -309,7 +309,7 @@ MUTANTS = (
     Mutant(
         "what was refused once is not tried again",
         Outcomes.retry_in,
-        "self.refused[key].until -",
+        "self.rejected[key].until -",
         "1e9 +",
         noticed_by="S3_6_a_refused_copy_is_asked",
     ),
