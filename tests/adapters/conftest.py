@@ -1,5 +1,6 @@
 """A cluster behind a server that misbehaves, for the tests of the API server's edge."""
 
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from crsyncer.adapters.kube import Exchange, KubeCluster
+from tests.adapters.config_kit import kubeconfig
 from tests.adapters.kube_server import (
     TOKEN,
     Certificates,
@@ -57,3 +59,13 @@ def reach(certificates: Certificates, pair: tuple[Path, Path], tmp_path: Path) -
                 await cluster.close()
 
     return opened
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A directory to work in with usable kubeconfigs, two for each way of naming one."""
+    monkeypatch.chdir(tmp_path)
+    for side in ("cloud", "robot"):
+        for way in ("flag", "env", "file", "default"):
+            (tmp_path / f"{side}-{way}").write_text(json.dumps(kubeconfig(f"https://{side}-{way}.example.com")))
+    return tmp_path

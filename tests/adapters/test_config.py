@@ -1,85 +1,13 @@
 """Settings, from real files: where a value comes from, and one clear line for whatever is wrong."""
 
 import json
-import os
 from pathlib import Path
-from typing import Any
-from unittest.mock import patch
 
-import click
 import pytest
 
-from crsyncer.adapters import config
-from crsyncer.adapters.config import CONFIG, OPTIONS, Settings
+from crsyncer.adapters.config import OPTIONS, Settings
 from crsyncer.errors import ConfigError
-
-FIELDS = [str(option.name) for option in OPTIONS.values()]
-KEYS = dict(zip(FIELDS, OPTIONS, strict=True))
-COMMAND = click.Command("run", params=[CONFIG, *OPTIONS.values()])
-
-
-def kubeconfig(server: str = "https://cloud.example.com", **user) -> dict:
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "one",
-        "clusters": [{"name": "c", "cluster": {"server": server}}],
-        "contexts": [
-            {"name": name, "context": {"cluster": "c", "user": "u"}} for name in ("one", "two", "three", "four")
-        ],
-        "users": [{"name": "u", "user": user}],
-    }
-
-
-@pytest.fixture
-def place(tmp_path, monkeypatch):
-    """A directory to work in with usable kubeconfigs, two for each way of naming one."""
-    monkeypatch.chdir(tmp_path)
-    for side in ("cloud", "robot"):
-        for way in ("flag", "env", "file", "default"):
-            (tmp_path / f"{side}-{way}").write_text(json.dumps(kubeconfig(f"https://{side}-{way}.example.com")))
-    return tmp_path
-
-
-def flags(place: Path, **more) -> dict:
-    return {"cloud_kubeconfig": str(place / "cloud-default"), "robot_kubeconfig": str(place / "robot-default")} | more
-
-
-def file(place: Path, text: str) -> str:
-    (place / "c.yaml").write_text(text)
-    return str(place / "c.yaml")
-
-
-def given(flags: dict, environ: dict) -> dict[str, Any]:
-    """What click makes of flags and variables."""
-    arguments = []
-    for option in COMMAND.params:
-        value = flags.get(str(option.name))
-        if isinstance(option, click.Option) and option.is_flag:
-            arguments += [option.opts[0]] if value else []
-        elif value is not None:
-            arguments += [f"{option.opts[0]}={text}" for text in ([value] if isinstance(value, str) else value)]
-    with patch.dict(os.environ, environ, clear=True):
-        return COMMAND.make_context("run", arguments).params
-
-
-def load(flags: dict, environ: dict, **more) -> Settings:
-    return config.load(given(flags, environ), environ, **more)
-
-
-def state_dir(flags: dict, environ: dict) -> Path:
-    return config.state_dir(given(flags, environ))
-
-
-def refusal(flags: dict, environ: dict | None = None, **more) -> str:
-    with pytest.raises((ConfigError, click.UsageError)) as caught:
-        load(flags, environ or {}, **more)
-    error = caught.value
-    message = error.format_message() if isinstance(error, click.UsageError) else str(error)
-    assert "\n" not in message
-    assert not getattr(error, "hint", "")
-    return message
-
+from tests.adapters.config_kit import FIELDS, KEYS, file, flags, kubeconfig, load, refusal, state_dir
 
 # Each setting: how it is written in each place, and what that means. The default is None where it is required.
 TABLE = {
@@ -400,13 +328,3 @@ def test_looking_at_an_agent_needs_only_its_state_directory(place):
     assert state_dir({}, {}) == Path("/var/lib/crsyncer")
     with pytest.raises(ConfigError, match=r":1: stateDir has the wrong shape"):
         state_dir({"config": file(place, "stateDir: [a]")}, {})
-
-
-DEEP = [b"[" * 200_000, b"{a: " * 60_000, b"- " * 100_000, b"\n".join(b" " * level + b"a:" for level in range(400))]
-
-
-@pytest.mark.parametrize("text", DEEP, ids=["lists", "mappings", "items", "indented"])
-def test_a_file_nested_deeply_is_refused_in_one_line_and_ends_nothing(place, text):
-    (place / "deep").write_bytes(text)
-    assert f"{place}/deep:" in refusal(flags(place, config=str(place / "deep")))
-    assert "not YAML" in refusal(flags(place, cloud_kubeconfig=str(place / "deep")))

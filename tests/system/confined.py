@@ -1,5 +1,6 @@
 """A cloud with three robots, confined by what `crsyncer cloud-manifests` prints, and requests in their names."""
 
+import copy
 import http.client
 import json
 import ssl
@@ -210,3 +211,14 @@ def where(obj: Mapping[str, Any], subresource: str = "") -> str:
     metadata = obj["metadata"]
     plural = next(key for key, each in KINDS.items() if each["spec"]["names"]["kind"] == obj["kind"])
     return at(plural, metadata.get("namespace", ""), metadata["name"], subresource)
+
+
+def changed(obj: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """A copy with other top-level fields; those that are None are left out."""
+    merged = copy.deepcopy(obj) | fields
+    return {key: value for key, value in merged.items() if value is not None}
+
+
+def meta(obj: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """A copy with other metadata."""
+    return changed(obj, metadata=obj["metadata"] | fields)
