@@ -110,6 +110,10 @@ class Story:
     gone: Fate | None = None
     kind_known: bool = False
     """It went with its CRD, whose uid the agent had written down: it can tell, however fast there is another."""
+    place: tuple[str, str] = ("", "")
+    """Its resource and name."""
+    followed: bool = False
+    """It went with its CRD, and afterwards somebody made another object of its name: the copy is replaced (S5.4)."""
     sent: int = 0
     """The highest number of a status that the agent has written to it."""
     cleared: bool = False
@@ -132,6 +136,8 @@ class Checker:
     violations: list[str] = field(default_factory=list)
     noticed_kind: dict[str, list[tuple[float, float]]] = field(default_factory=lambda: defaultdict(list))
     """When the agent was told of the deletion of which kinds, and when that was written down at the latest."""
+    late: set[str] = field(default_factory=set)
+    """Copies, by uid, that were made by a request of which the agent knew no more: their objects may be long gone."""
     released: set[str] = field(default_factory=set)
     """Kinds of which a human has let go whatever was held."""
 
@@ -164,8 +170,11 @@ class Checker:
         if change.after is None:
             story.gone = Fate.KIND if dying and not story.leaving else Fate.USER
             story.kind_known = self._kind_known(change.resource, side)
+        story.place = place
         if there:
             self.occupied.setdefault(place, self.world.clock.now)
+            for other in self.stories.values():
+                other.followed |= other.gone is Fate.KIND and other.place == place
         else:
             self.occupied.pop(place, None)
 
@@ -292,6 +301,8 @@ class Checker:
             if after is not None and not signed(after):
                 raise Violation(f"{write}: a copy without this robot's name")
         if before is None:
+            if write.late and after is not None:
+                self.late.add(after["metadata"]["uid"])
             return
         if write.verb == "delete":
             self._deleted(write, spec, before)
@@ -320,8 +331,8 @@ class Checker:
                 raise Violation(f"{write}: upstream's {uid} is there, and always was")
             case Fate.LOST:
                 raise Violation(f"{write}: upstream's {uid} was lost by a restore, so a human has to say so")
-            case Fate.KIND if (write.resource, write.name) in self.occupied:
-                return  # the kind is back, and with it another object of that name: the copy is replaced (S5.4)
+            case Fate.KIND if story.followed or before["metadata"]["uid"] in self.late:
+                return
             case Fate.KIND if (
                 story.kind_known or self._knows_of(write.resource) or not self._serves(write.resource, spec.upstream)
             ):
