@@ -2,6 +2,7 @@
 
 import copy
 import http.client
+import itertools
 import json
 import ssl
 import time
@@ -17,6 +18,8 @@ from crsyncer.sandbox.resource import CRD, Resource
 from tests.system.bed import LABEL, SECONDS, crd
 
 GROUP = "confined.example.com"
+_NUMBERS = itertools.count(1)
+"""One for each object on a worker's planes, whichever module makes it."""
 ROBOTS = ("r1", "r2", "r3")
 SHARED = "shared-objects"
 KINDS = {
@@ -113,7 +116,6 @@ class Confined:
     def __init__(self, plane: Plane) -> None:
         self.plane = plane
         self.admin = Caller(plane, plane.admin_token)
-        self._number = 0
         for each in KINDS.values():
             self._make(CRD.path(), each)
         self._make("/api/v1/namespaces", {"metadata": {"name": SHARED}})
@@ -141,11 +143,10 @@ class Confined:
 
     def create(self, plural: str, robot: str, *, shared: bool = False, **fields: Any) -> dict[str, Any]:
         """A new object of a robot, made by the administrator: in its namespace, or where all robots' are."""
-        self._number += 1
         cluster = KINDS[plural]["spec"]["scope"] == "Cluster"
         namespace = "" if cluster else SHARED if shared else f"robot-{robot}"
         made = self.admin.ask(
-            "POST", at(plural, namespace), thing(plural, namespace, f"o{self._number}", robot, **fields)
+            "POST", at(plural, namespace), thing(plural, namespace, f"o{next(_NUMBERS)}", robot, **fields)
         )
         assert made.status == 201, made
         return dict(made.body)
