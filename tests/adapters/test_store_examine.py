@@ -10,6 +10,7 @@ from crsyncer.adapters.store.statedir import Lock
 from crsyncer.adapters.store.store import SqliteStore
 from crsyncer.errors import Locked
 from tests.adapters.store_kit import report_status
+from tests.mount import mounted
 
 SHM = Path("/dev/shm")
 
@@ -17,10 +18,17 @@ SHM = Path("/dev/shm")
 def test_a_directory_that_is_not_there_yet_is_judged_by_where_it_will_be(tmp_path: Path) -> None:
     facts = look_at_disk(tmp_path / "not" / "there")
     assert (facts.path, facts.writable, facts.objection) == (str(tmp_path), True, "")
-    assert facts.free == os.statvfs(tmp_path).f_bavail * os.statvfs(tmp_path).f_frsize
     assert facts.kind
     assert look_at_store(tmp_path / "not" / "there").state == "missing"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_free_bytes_are_those_that_still_fit(tmp_path: Path) -> None:
+    """On a disk that nobody else writes to: on a shared one they change between two looks."""
+    with mounted(tmp_path / "disk") as disk:
+        assert look_at_disk(disk.directory).free == disk.free > 0
+        disk.fill()
+        assert look_at_disk(disk.directory).free == 0
 
 
 @pytest.mark.skipif(not os.path.ismount(SHM), reason="no /dev/shm here, the one tmpfs that needs no mount")
