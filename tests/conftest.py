@@ -26,8 +26,8 @@ settings.load_profile("patient")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--rewrite`: what the transcripts of tests/scenarios say is told anew, to be read as a diff."""
-    parser.addoption("--rewrite", action="store_true", help="rewrite the transcripts in tests/scenarios")
+    """`--rewrite`: transcripts in tests/scenarios and screens in OPERATING.md are made anew, to be read as a diff."""
+    parser.addoption("--rewrite", action="store_true", help="rewrite the transcripts and OPERATING.md's screens")
 
 
 def pytest_configure(config: pytest.Config) -> None:
