@@ -14,7 +14,6 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 
-from crsyncer import __version__
 from crsyncer.adapters import control, reload, web
 from crsyncer.adapters.boot import read_boot_id
 from crsyncer.adapters.config import Settings
@@ -22,9 +21,9 @@ from crsyncer.adapters.kube import Exchange, KubeCluster
 from crsyncer.adapters.metrics import Metrics
 from crsyncer.adapters.store.store import SqliteStore
 from crsyncer.adapters.systemd import ServiceManager
-from crsyncer.console.collect import hold_facts, kind_facts, outbox_facts, side_facts
 from crsyncer.console.control import ControlCommands
-from crsyncer.console.report import Facts, StoreFacts, document
+from crsyncer.console.gather import gather
+from crsyncer.console.report import SAVED_STATUS_KEY
 from crsyncer.console.screen import headline
 from crsyncer.core.duplicates import NAME
 from crsyncer.core.liveness import Progress, stuck
@@ -275,36 +274,19 @@ class Agent:
         return await commands.answer(request)
 
     def _document(self, engine: Engine) -> Json:
-        store = StoreFacts(
-            path=str(self._store.path),
-            bytes=self._store.bytes,
-            schema=self._store.schema,
-            state=self._store.state,
-            message=self._store_trouble,
-        )
-        rows, connections = engine.kinds.rows, engine.connections
-        now = asyncio.get_running_loop().time()
-        kinds = [
-            kind_facts(row, connections=connections, dispatchers=engine.dispatchers, holds=engine.holds, now=now)
-            for row in rows.values()
-        ]
-        facts = Facts(
-            version=__version__,
+        store = self._store
+        return gather(
+            engine,
             robot=self._settings.robot_name,
             pid=os.getpid(),
             since=self._since,
-            sides={side: side_facts(connection) for side, connection in connections.items()},
-            store=store,
-            kinds=tuple(kinds),
-            holds=tuple(hold_facts(engine.holds, connections)),
-            outbox=outbox_facts(rows),
-            writes={side: dict(counts) for side, counts in self._metrics.done.items()},
-            ready=engine.kinds.begun,
-            duplicate=engine.duplicates.current(time.time()),
+            store={"path": str(store.path), "bytes": store.bytes, "schema": store.schema, "state": store.state},
+            loop_time=asyncio.get_running_loop().time(),
+            store_message=self._store_trouble,
+            writes=self._metrics.done,
             config_error=self._config_error,
-            unverified=tuple(side for side, cluster in self._clusters.items() if not cluster.verified),
+            unverified=[side for side, cluster in self._clusters.items() if not cluster.verified],
         )
-        return document(facts, time.time())
 
     def _live(self) -> str | None:
         return stuck(self._progress, time.monotonic())
@@ -347,9 +329,9 @@ class Agent:
         content = self._document(self._engine)
         self._systemd.notify(STATUS=headline(content))
         if not self._engine.kinds.begun:  # of its kinds the run before knew more
-            before = self._store.get_meta("status") or {}
+            before = self._store.get_meta(SAVED_STATUS_KEY) or {}
             content |= {part: before[part] for part in ("kinds", "holds") if part in before}
-        self._store.put_meta("status", content)
+        self._store.put_meta(SAVED_STATUS_KEY, content)
 
     def _trouble(self, message: str | None) -> None:
         if message is not None:

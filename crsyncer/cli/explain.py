@@ -11,11 +11,10 @@ import click
 from crsyncer.adapters.config import state_dir
 from crsyncer.cli.output import full_name, namespace_option, object_name, output_options, show
 from crsyncer.cli.shared import ask_agent_or_store, object_target, settings_options
-from crsyncer.cli.status import SAVED_STATUS_KEY
 from crsyncer.cli.yaml_text import yaml_text
 from crsyncer.console.explain import ObjectFacts, stored_policy
 from crsyncer.console.explain import explain as explained
-from crsyncer.console.report import pending_status
+from crsyncer.console.report import SAVED_STATUS_KEY, pending_status
 from crsyncer.console.target import find_key, find_resource
 from crsyncer.core.model import Found, Gap, Json, Key, Loaded, Record, Side
 from crsyncer.core.policy import Policy

@@ -9,20 +9,17 @@ from typing import Any
 
 import click
 
-from crsyncer import __version__
 from crsyncer.adapters.config import state_dir
 from crsyncer.adapters.store.statedir import DATABASE
 from crsyncer.cli.output import output_options, show
 from crsyncer.cli.shared import ask_agent_or_store, report_error, settings_options
-from crsyncer.console.report import OutboxFacts, StoredFacts, StoredKind, StoreFacts, exit_code, stopped_document
+from crsyncer.console.report import SAVED_STATUS_KEY, exit_code, stopped_document
 from crsyncer.console.screen import render
-from crsyncer.core.model import Json, Side
+from crsyncer.core.model import Json
 from crsyncer.errors import StoreError, Unsure
 
 STATUS_REQUEST = {"command": "status"}
 """The agent answers it with the status document."""
-SAVED_STATUS_KEY = "status"
-"""The store's key of the last status document."""
 _COLOURS = {"healthy": "green", "degraded": "yellow", "offline": "cyan", "attention": "red"}
 
 
@@ -60,11 +57,7 @@ def status(output: str, watch: bool, **flags: Any) -> int:
 def read_status(directory: Path) -> Json:
     """The status document of the agent of a state directory, running or not."""
 
-    def stored() -> Json:
-        saved, found = _stored(directory)
-        return stopped_document(saved, found, time.time(), version=__version__)
-
-    return ask_agent_or_store(directory, STATUS_REQUEST, stored)
+    return ask_agent_or_store(directory, STATUS_REQUEST, lambda: _stored(directory))
 
 
 def _show(content: Json, output: str, *, stream: bool = False) -> None:
@@ -78,36 +71,24 @@ def _show(content: Json, output: str, *, stream: bool = False) -> None:
     show(content, output, names=names, text=text, wide=wide, stream=stream)
 
 
-def _stored(directory: Path) -> tuple[Json | None, StoredFacts]:
-    """The last status document that the agent saved, and the store's content. Raises Locked while an agent owns it."""
-    from crsyncer.adapters.store.offline import read_offline  # SQLite is not needed while the agent answers
+def _stored(directory: Path) -> Json:
+    """The document of an agent that does not run. Raises Locked while one owns the store."""
+    from crsyncer.adapters.store.offline import (
+        OfflineState,
+        read_offline,
+    )  # SQLite is not needed while an agent answers
 
-    path = directory / DATABASE
-    if not os.path.exists(path):
-        return None, StoredFacts(StoreFacts(str(path), state="missing"))
-    try:
-        found = read_offline(directory)
-    except StoreError as error:
-        return None, StoredFacts(StoreFacts(str(path), state="unreadable", message=str(error)))
-    kinds = {}
-    for resource, kind in found.kinds.items():
-        versions = {side: {c.resource_version for (s, _), c in kind.cursors.items() if s is side} for side in Side}
-        kinds[resource] = StoredKind(
-            # Zero objects without a cursor means: never listed.
-            objects={side: len(kind.views[side]) if kind.views[side] or versions[side] else None for side in Side},
-            cursor={side: max(versions[side], key=_as_number, default=None) for side in Side},
-            pending_status=len(kind.pending),
-        )
-    waiting = [row for kind in found.kinds.values() for row in kind.pending.values()]
-    oldest = min((row.since for row in waiting), default=None)
-    saved = found.meta.get(SAVED_STATUS_KEY)
-    return saved if isinstance(saved, dict) else None, StoredFacts(
-        store=StoreFacts(str(found.path), bytes=found.bytes, schema=found.schema),
-        outbox=OutboxFacts(len(waiting), oldest, sum(row.dead for row in waiting)),
-        kinds=kinds,
-        last_write=max(file.stat().st_mtime for file in directory.glob(f"{DATABASE}*")),
+    found, state, message = OfflineState(directory / DATABASE), "missing", None
+    if os.path.exists(found.path):
+        try:
+            found, state = read_offline(directory), "ok"
+        except StoreError as error:
+            state, message = "unreadable", str(error)
+    return stopped_document(
+        found.meta.get(SAVED_STATUS_KEY),
+        found.kinds,
+        time.time(),
+        store={"path": str(found.path), "bytes": found.bytes, "schema": found.schema, "state": state},
+        store_message=message,
+        last_write=found.last_write,
     )
-
-
-def _as_number(text: str) -> int:
-    return int(text) if text.isdigit() else 0

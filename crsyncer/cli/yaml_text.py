@@ -34,6 +34,7 @@ def yaml_text(content: Any) -> str:
         short = all(isinstance(item, str) for item in value) and sum(map(len, value)) <= _SHORT
         return dumper.represent_sequence("tag:yaml.org,2002:seq", value, flow_style=short)
 
+    Dumper.add_multi_representer(str, text)  # a StrEnum is written as its text, too
     Dumper.add_representer(str, text)
     Dumper.add_representer(list, items)
     written: str = yaml.dump(content, Dumper=Dumper, sort_keys=False, allow_unicode=False, width=1000)

@@ -4,16 +4,16 @@ import asyncio
 import contextlib
 from collections.abc import Iterator
 
-from crsyncer.console.collect import group_facts, kind_facts
 from crsyncer.console.explain import ON, ObjectFacts, explain
-from crsyncer.console.report import hold_row, kind_row, object_fields, pending_status, rejected_content
+from crsyncer.console.gather import kind_row
+from crsyncer.console.report import hold_row, object_fields, pending_status, rejected_content
 from crsyncer.console.target import find_key, find_resource
 from crsyncer.core.holds import DELETION_HOLDS
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.text import duration, rfc3339
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kind import Kind
-from crsyncer.engine.kinds import KindEntry, Kinds
+from crsyncer.engine.kinds import Kinds
 from crsyncer.engine.outcomes import CONTENT, STATUS
 from crsyncer.errors import SyncError
 from crsyncer.runtime.connection import Connection, ConnectionState
@@ -41,6 +41,7 @@ class ControlCommands:
 
     def __init__(self, kinds: Kinds, context: EngineContext) -> None:
         self._kinds = kinds
+        self._context = context
         self._connections = context.connections
         self._dispatchers = context.dispatchers
         self._holds = context.holds
@@ -101,7 +102,7 @@ class ControlCommands:
         if group.reason not in DELETION_HOLDS:
             raise SyncError(
                 f"{hold_id} ({group.reason}) cannot be released: {group.message}",
-                hint=f"{hold_row(group_facts(group))['hint']}; then the hold ends",
+                hint=f"{hold_row(group)['hint']}; then the hold ends",
             )
         kind = self._running_kind(group.resource)
         answer = {
@@ -235,7 +236,7 @@ class ControlCommands:
         row = rows.get(resource)
         if row is None or row.kind is None:
             key = find_key(name, ())
-            document = None if row is None else self._describe(row)
+            document = None if row is None else kind_row(row, self._context)
             return explain(ObjectFacts(resource, key, kind=document, known=tuple(sorted(rows))))
         kind, cache = row.kind, row.kind.cache
         key = find_key(name, cache.known_keys(), namespaced=kind.policy.namespaced)
@@ -243,7 +244,7 @@ class ControlCommands:
         facts = ObjectFacts(
             resource,
             key,
-            kind=self._describe(row),
+            kind=kind_row(row, self._context),
             policy=kind.policy,
             namespaces=self._kinds.namespaces,
             connections={side: connection.state.value for side, connection in self._connections.items()},
@@ -253,22 +254,11 @@ class ControlCommands:
             record=cache.record(key),
             pending=tuple(self._pending_of(kind, key)),
             tombstone=cache.tombstones.get(key),
-            holds=tuple(hold_row(group_facts(group)) for group in self._holds.groups(resource) if key in group.keys),
+            holds=tuple(hold_row(group) for group in self._holds.groups(resource) if key in group.keys),
         )
         return explain(facts)
 
     # The kinds that a command names
-
-    def _describe(self, row: KindEntry) -> Json:
-        return kind_row(
-            kind_facts(
-                row,
-                connections=self._connections,
-                dispatchers=self._dispatchers,
-                holds=self._holds,
-                now=asyncio.get_running_loop().time(),
-            )
-        )
 
     def _aliases(self) -> dict[str, tuple[str, ...]]:
         return {resource: row.policy.aliases for resource, row in self._kinds.rows.items()}

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-from dataclasses import replace
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -13,12 +12,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from crsyncer.adapters import web
 from crsyncer.adapters.metrics import Metrics
 from crsyncer.adapters.web import serve
-from crsyncer.console.report import Facts, HoldFacts, KindFacts, OutboxFacts, SideFacts, StoreFacts, document
 from crsyncer.core.model import Side
 from crsyncer.errors import ConfigError
 from crsyncer.sandbox.ports import free_ports
-
-NOW = 1_795_248_000.0
+from tests.console.report_kit import NOW, document, facts, hold, kind, outbox, side, store
 
 
 async def get(address, path, method="GET"):
@@ -91,12 +88,7 @@ async def test_the_port_is_free_again_afterwards():
 
 
 def status(**changes):
-    sides = {
-        Side.CLOUD: SideFacts("offline", NOW, "https://c"),
-        Side.ROBOT: SideFacts("connected", NOW, "https://r", last_ok=NOW),
-    }
-    whole = Facts(version="0.1.0", robot="r1", pid=1, since=NOW, sides=sides, store=StoreFacts("/s", 4096, 1))
-    return document(replace(whole, **changes), NOW)
+    return document(facts(side("offline"), side(last_ok=NOW), **changes))
 
 
 def samples(metrics, content=None):
@@ -155,8 +147,7 @@ def test_every_promised_metric_is_there():
 
 def test_what_has_not_happened_yet_is_counted_as_zero():
     """Else the first time is no increase, for Prometheus."""
-    kind = KindFacts("goals", "v1", "Namespaced", "cloud", "syncing")
-    found = samples(Metrics(), status(kinds=(kind,)))
+    found = samples(Metrics(), status(kinds=[kind("goals")]))
     assert found["crsyncer_reconnects_total", "cloud", "offline"] == 0
     assert found["crsyncer_resumes_total", "goals", "robot"] == 0
 
@@ -186,8 +177,7 @@ def test_what_was_counted_is_what_is_scraped():
 
 
 def test_the_state_is_that_of_the_status_document():
-    hold = HoldFacts("h1", "goals", "MassDeletion", 3, NOW)
-    found = samples(Metrics(), status(outbox=OutboxFacts(7, NOW - 60, 2), holds=(hold,)))
+    found = samples(Metrics(), status(outbox=outbox(7, 60, 2), holds=[hold()], store=store(size=4096)))
     assert found["crsyncer_side_connected", "cloud"] == 0
     assert found["crsyncer_side_connected", "robot"] == 1
     assert found["crsyncer_side_last_ok_timestamp_seconds", "robot"] == NOW

@@ -3,7 +3,9 @@
 from typing import Any
 
 import pytest
+import yaml
 
+from crsyncer.cli.yaml_text import yaml_text
 from crsyncer.console.doctor_report import (
     SCHEMA,
     Check,
@@ -21,12 +23,12 @@ from crsyncer.console.doctor_report import (
     judge_store,
     judge_validity,
 )
-from crsyncer.console.report import document as status_document
 from crsyncer.core.access import OWN_NEEDS, needs
 from crsyncer.core.findings import DiskFacts, StoreFindings, Validity
 from crsyncer.core.model import Side
 from crsyncer.core.policy import DRIFT, FILTER, SPEC_SOURCE, SUBTREE, SYNCER
 from tests.console.report_kit import NOW, facts, hold
+from tests.console.report_kit import document as status_document
 from tests.core.builders import ROBOT_NAME, crd, policy
 
 DAY = 86400.0
@@ -190,7 +192,7 @@ def test_a_running_agent_is_believed():
     store, agent = judge_agent(status_document(facts(), NOW))
     assert (store.state, agent.state, agent.health) == (Mark.OK, Mark.OK, "healthy")
     assert "process 812" in store.message
-    store, agent = judge_agent(status_document(facts(holds=(hold(),)), NOW))
+    store, agent = judge_agent(status_document(facts(holds=[hold()]), NOW))
     assert (agent.state, agent.health, agent.hint) == (Mark.FAIL, "attention", "crsyncer status")
     assert "too many deletions at once" in agent.message
     offline = status_document(facts(), NOW) | {"health": "offline"}
@@ -236,6 +238,7 @@ def test_the_report_is_as_documented():
             }
         ],
     }
+    assert yaml.safe_load(yaml_text(content)) == content
 
 
 def test_a_kubeconfig_that_others_may_read_is_a_warning_that_names_it():

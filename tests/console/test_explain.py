@@ -6,7 +6,7 @@ import pytest
 
 from crsyncer.cli.explain import render
 from crsyncer.console.explain import ObjectFacts, explain, stored_policy
-from crsyncer.console.report import HoldFacts, hold_row, kind_row, pending_status, rejected_content
+from crsyncer.console.report import pending_status, rejected_content
 from crsyncer.core.actions import (
     NOTHING,
     Create,
@@ -20,7 +20,7 @@ from crsyncer.core.actions import (
 )
 from crsyncer.core.model import Gap, Key, Pending, Record, Side, Tombstone
 from crsyncer.core.project import view_of
-from tests.console.report_kit import GOALS, NOW, kind
+from tests.console.report_kit import GOALS, NOW, hold, kind
 from tests.core.builders import ROBOT_NAME, copy_of, goal, policy
 
 A = Key("default", "a")
@@ -30,7 +30,7 @@ UP = goal(status={"phase": "A"})
 DOWN = copy_of(UP, POLICY, status={"phase": "A"})
 UP_VIEW = view_of(UP, POLICY, CLOUD)
 DOWN_VIEW = view_of(DOWN, POLICY, ROBOT)
-ROW = kind_row(kind(filtered=False))
+ROW = kind(filterByRobotName=False)
 AGREED = ObjectFacts(
     GOALS,
     A,
@@ -42,7 +42,7 @@ AGREED = ObjectFacts(
     record=Record(upstream_uid="u-1", sent=DOWN_VIEW.status),
 )
 WAITING = Pending(1, "u-1", "d", {"phase": "B"}, NOW - 90, attempts=3)
-HELD = HoldFacts("h1", GOALS, "MassDeletion", 7, NOW - 300, "look", "many vanished", ("default/a",))
+HELD = hold(hint="look", message="many vanished")
 ODD = Hold(HoldReason.ODD_STATUS, "the status is not an object", "mend it")
 TAKEN = Hold(HoldReason.NAME_TAKEN, "the name is taken", "rename it")
 
@@ -75,15 +75,15 @@ STATES: dict[str, tuple[ObjectFacts, str, str, dict[str, bool | None]]] = {
     "not a kind of ours": (ObjectFacts(GOALS, A), "not-synced", "is annotated", {"S1.2": False}),
     "one kind is": (ObjectFacts("x.y", A, known=(GOALS,)), "not-synced", f"annotated are: {GOALS}", {"S1.2": False}),
     "misconfigured": (
-        ObjectFacts(GOALS, A, kind=kind_row(kind(state="misconfigured", message="odd"))),
+        ObjectFacts(GOALS, A, kind=kind(state="misconfigured", message="odd")),
         "not-synced", "misconfigured: odd", {"S1.2": False},
     ),
     "starting": (
-        ObjectFacts(GOALS, A, kind=kind_row(kind(state="waiting", message="starting"))),
+        ObjectFacts(GOALS, A, kind=kind(state="waiting", message="starting")),
         "waiting", "starting", {"S1": None},
     ),
     "kind missing": (
-        replace(AGREED, kind=kind_row(kind(state="kind-missing", message="gone"))),
+        replace(AGREED, kind=kind(state="kind-missing", message="gone")),
         "not-synced", "gone", {"S1.6": False},
     ),
     "labelled, deleted upstream, waits for a finalizer": (
@@ -113,12 +113,12 @@ STATES: dict[str, tuple[ObjectFacts, str, str, dict[str, bool | None]]] = {
         seen(Gap.ABSENT, plan=content(Delete("c-1", Why.GONE))), "waiting", "upstream does not", {"S5": None},
     ),
     "held": (
-        seen(Gap.ABSENT, plan=content(Delete("c-1", Why.GONE)), holds=(hold_row(HELD),)),
+        seen(Gap.ABSENT, plan=content(Delete("c-1", Why.GONE)), holds=(HELD,)),
         "held", "MassDeletion (h1): many vanished; look", {"S5.5": False},
     ),
     "taken": (seen(plan=content(TAKEN)), "held", "the name is taken; rename it", {"S5.3": False}),
     "taken, and known to be": (
-        seen(plan=content(TAKEN), holds=(hold_row(replace(HELD, reason="NameTaken")),)),
+        seen(plan=content(TAKEN), holds=(HELD | {"reason": "NameTaken"},)),
         "held", "NameTaken (h1)", {"S5.3": False},
     ),
     "an orphan that stays": (seen(Gap.ABSENT), "in-sync", "nothing to do", {"S5.3": True}),
@@ -144,7 +144,7 @@ STATES: dict[str, tuple[ObjectFacts, str, str, dict[str, bool | None]]] = {
     ),
     "status is odd": (seen(plan=Plan(status=ODD)), "held", "not an object; mend it", {"S4.5": False}),
     "status is odd, and known to be": (
-        seen(plan=Plan(status=ODD), holds=(hold_row(replace(HELD, reason="StatusNotAnObject")),)),
+        seen(plan=Plan(status=ODD), holds=(HELD | {"reason": "StatusNotAnObject"},)),
         "held", "h1", {"S4.5": False},
     ),
     "no stamp": (seen(down=replace(DOWN_VIEW, stamp=None)), "waiting", "no status is sent", {"S5.4": None}),
@@ -246,16 +246,16 @@ def test_the_text_shows_what_is_pending_and_where_the_object_is():
 
 
 def test_holds_are_shown_with_their_ids():
-    (hold,) = explain(seen(holds=(hold_row(HELD),)))["holds"]
+    (hold,) = explain(seen(holds=(HELD,)))["holds"]
     assert (hold["id"], hold["reason"], hold["hint"]) == ("h1", "MassDeletion", "look")
 
 
 def test_the_policy_of_a_stopped_agent_is_read_from_its_last_document():
-    row = kind_row(kind(subtree="robot"))
+    row = kind(statusSubtree="robot")
     known = stored_policy(row, ROBOT_NAME)
     assert known is not None
     assert (known.resource, known.version, known.upstream, known.selector, known.subtree) == (
         GOALS, "v1", CLOUD, "cloudrobotics.com/robot-name=robot-1", "robot",
     )  # fmt: skip
     for useless in (kind(version=None), kind(state="misconfigured"), kind(state="version-mismatch")):
-        assert stored_policy(kind_row(useless), ROBOT_NAME) is None
+        assert stored_policy(useless, ROBOT_NAME) is None

@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from crsyncer.console.report import OutboxFacts, StoredFacts, StoreFacts, document, stopped_document
+from crsyncer.console.report import stopped_document
 from crsyncer.console.screen import WIDTH, headline, render
 from crsyncer.core.model import Side
 from crsyncer.core.text import count, duration, rfc3339
-from tests.console.report_kit import NOW, STORED, facts, hold, kind, side
+from tests.console.report_kit import NOW, document, facts, hold, kind, outbox, side, stopped, store
 
 HEALTHY_SCREEN = """\
 HEALTHY: robot-1 is in sync with the cloud: 1 kind, 12 objects; nothing waits.
@@ -90,42 +90,40 @@ def test_the_screen_of_a_healthy_robot():
 def test_the_screen_without_the_cloud():
     given = facts(
         cloud=side("offline", since=NOW - 240, last_ok=NOW - 252, error="no route\nto\x1bhost"),
-        kinds=(kind(state="waiting", pending_status=20),),
-        outbox=OutboxFacts(20, NOW - 240),
+        kinds=[kind(state="waiting", pending={"spec": 0, "status": 20})],
+        outbox=outbox(20, 240),
     )
     assert render(document(given, NOW), NOW) == OFFLINE_SCREEN
 
 
 def test_the_screen_for_a_human():
-    held = kind(state="held", held=215, message="waits for a human", objects={Side.CLOUD: None, Side.ROBOT: 12})
-    given = facts(kinds=(held,), holds=(hold(),), outbox=OutboxFacts(2, NOW - 900, 1))
+    held = kind(state="held", held=215, message="waits for a human", objects={"cloud": None, "robot": 12})
+    given = facts(kinds=[held], holds=[hold()], outbox=outbox(2, 900, 1))
     assert render(document(given, NOW), NOW) == ATTENTION_SCREEN
 
 
 def test_the_screen_of_a_stopped_agent():
     last = document(facts(robot=side(last_ok=None)), NOW - 90)
-    assert render(stopped_document(last, STORED, NOW, version="9"), NOW) == STOPPED_SCREEN
+    assert render(stopped(last), NOW) == STOPPED_SCREEN
 
 
 def test_the_screen_of_a_state_directory_that_was_never_used():
-    stored = StoredFacts(StoreFacts("/state/state.db", state="missing"))
-    screen = render(stopped_document(None, stored, NOW, version="9"), NOW)
+    screen = render(stopped_document(None, {}, NOW, store=store("missing")), NOW)
     assert screen.startswith("STOPPED: the agent is not running, so nothing is synced; it has no store yet.\n")
     assert "is this the right --state-dir?" in screen
 
 
 def test_the_screen_of_an_agent_with_nothing_to_sync():
-    screen = render(document(facts(kinds=(), robot=side("connected"), version="9"), NOW), NOW)
+    screen = render(document(facts(kinds=[]), NOW), NOW)
     assert screen.startswith("HEALTHY: both sides are connected, but no CRD on the robot is annotated, so nothing")
 
 
 def test_the_screen_of_a_stopped_agent_says_nothing_of_a_store_that_cannot_be_read():
-    stored = StoredFacts(StoreFacts("/state/state.db", state="unreadable"))
-    assert headline(stopped_document(None, stored, NOW, version="9")).endswith("; its store cannot be read.")
+    assert headline(stopped_document(None, {}, NOW, store=store("unreadable"))).endswith("; its store cannot be read.")
 
 
 def test_a_robot_with_work_under_way_is_not_said_to_be_in_sync():
-    given = facts(kinds=(kind(pending_spec=2),), outbox=OutboxFacts(1, NOW))
+    given = facts(kinds=[kind(pending={"spec": 2, "status": 0})], outbox=outbox(1, 0))
     assert headline(document(given, NOW)) == (
         "HEALTHY: robot-1 is syncing with the cloud: 1 kind, 12 objects; 2 specs and 1 status wait."
     )
@@ -133,18 +131,18 @@ def test_a_robot_with_work_under_way_is_not_said_to_be_in_sync():
 
 def test_a_name_with_hyphens_stays_whole():
     name = f"{'a-' * 15}b.example.com"
-    screen = render(document(facts(holds=(hold("Contested", resource=name),)), NOW), NOW)
+    screen = render(document(facts(holds=[hold("Contested", resource=name)]), NOW), NOW)
     assert all(name in line or "a-a" not in line for line in screen.splitlines())
 
 
 def test_a_degraded_agent_says_so_first():
-    given = facts(cloud=side("connecting", last_ok=None), outbox=OutboxFacts(1, NOW))
+    given = facts(cloud=side("connecting", last_ok=None), outbox=outbox(1, 0))
     screen = render(document(given, NOW), NOW)
     assert screen.startswith("DEGRADED: the agent is connecting to the cloud.\n")
     assert "never answered" in screen
 
 
-@pytest.mark.parametrize("given", [facts(unverified=(Side.CLOUD,)), facts(cloud=side(clock_offset=300.0))])
+@pytest.mark.parametrize("given", [facts(unverified=(Side.CLOUD,)), facts(cloud=side(clockOffsetSeconds=300))])
 def test_the_screen_promises_no_retry_where_only_the_operator_can_help(given):
     content = document(given, NOW)
     screen = render(content, NOW)
@@ -154,8 +152,8 @@ def test_the_screen_promises_no_retry_where_only_the_operator_can_help(given):
 
 
 def test_a_screen_stays_a_screen_whatever_is_in_it():
-    kinds = tuple(kind(f"k{n}.{'x' * 90}.example.com", state="forbidden", message="m" * 300) for n in range(60))
-    holds = tuple(hold(id=f"h{n}") for n in range(30))
+    kinds = [kind(f"k{n}.{'x' * 90}.example.com", state="forbidden", message="m" * 300) for n in range(60)]
+    holds = [hold(name=f"h{n}") for n in range(30)]
     content = document(facts(kinds=kinds, holds=holds, robot=side("offline", error="e" * 500)), NOW)
     lines = render(content, NOW).splitlines()
     assert max(map(len, lines)) <= WIDTH
@@ -166,7 +164,7 @@ def test_a_screen_stays_a_screen_whatever_is_in_it():
 
 
 def test_troubled_kinds_are_shown_before_the_others():
-    content = document(facts(kinds=(kind("a.example.com"), kind("z.example.com", state="forbidden"))), NOW)
+    content = document(facts(kinds=[kind("a.example.com"), kind("z.example.com", state="forbidden")]), NOW)
     screen = render(content, NOW)
     assert screen.index("z.example.com  cloud") < screen.index("a.example.com  cloud")
 

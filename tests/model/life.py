@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Protocol, TypeVar
 
-from crsyncer.console.collect import hold_facts, kind_facts, outbox_facts, side_facts
 from crsyncer.console.control import ControlCommands
-from crsyncer.console.report import Facts, StoreFacts, document
+from crsyncer.console.gather import gather
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Side
 from crsyncer.engine.engine import Engine
@@ -214,32 +213,17 @@ class Life:
             for hand in self._hands.values():
                 hand.let_go(self.chance)
 
-    def document(self, now: float) -> dict[str, object]:
+    def document(self, now: float) -> Json:
         """What `crsyncer status --json` would say; `now` is event loop time, in seconds."""
-        engine = self.engine
-        rows = engine.kinds.rows
-        facts = Facts(
-            version="0",
+        state = "degraded" if self._disk.refuses else "ok"
+        return gather(
+            self.engine,
             robot=self.settings.robot,
             pid=1,
             since=self._since,
-            sides={side: side_facts(connection) for side, connection in engine.connections.items()},
-            store=StoreFacts("memory", state="degraded" if self._disk.refuses else "ok"),
-            kinds=tuple(
-                kind_facts(
-                    row,
-                    connections=engine.connections,
-                    dispatchers=engine.dispatchers,
-                    holds=engine.holds,
-                    now=now,
-                )
-                for row in rows.values()
-            ),
-            holds=tuple(hold_facts(engine.holds, engine.connections)),
-            outbox=outbox_facts(rows),
-            ready=engine.kinds.begun,
+            store={"path": "memory", "bytes": 0, "schema": None, "state": state},
+            loop_time=now,
         )
-        return document(facts, self._clock())
 
 
 class Complaints(logging.Handler):

@@ -1,8 +1,11 @@
 """What operators order, on virtual time: what is said of an object, and what cannot be done."""
 
+import json
+
 import pytest
 
 from crsyncer.errors import SyncError
+from tests.console.report_kit import CONTRACT, shape
 from tests.model.answers import invalid
 from tests.model.scene import copy, scene
 from tests.model.world import World
@@ -22,6 +25,20 @@ def test_S5_3_a_taken_name_is_shown_and_cannot_be_released() -> None:
         explained = world.order("explain", resource="goals", name="a")
         assert (explained["state"], explained["holds"][0]["id"]) == ("held", hold["id"])
         assert copy(world)["spec"] == {"x": 7}
+
+
+def test_the_status_of_a_running_agent_has_exactly_the_keys_of_the_contract_and_survives_json() -> None:
+    with scene(goals={"filtered": "true"}, reports={}) as world:
+        world.robot.create("a", spec={"x": 7})
+        world.cloud.create("a", spec={"x": 1}, labels={LABEL: ROBOT})
+        world.start()
+        world.pass_time(60)
+        content = world.status()
+    assert shape(content) == shape(CONTRACT)
+    assert json.loads(json.dumps(content)) == content
+    assert [kind["resource"] for kind in content["kinds"]] == sorted(kind["resource"] for kind in content["kinds"])
+    assert content["sides"]["cloud"]["state"] == "connected"
+    assert content["kinds"][0]["objects"] == {"cloud": 1, "robot": 0}  # of robot-1
 
 
 def test_S3_6_a_refused_copy_can_be_tried_again_but_not_dropped(world: World) -> None:

@@ -5,7 +5,7 @@ import sqlite3
 import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,11 +24,13 @@ class OfflineState:
     """The content of a state directory, but for the bodies of objects."""
 
     path: Path
-    bytes: int
-    schema: int
-    meta: dict[str, Any]
-    kinds: dict[str, Loaded]
+    bytes: int = 0
+    schema: int | None = None
+    meta: dict[str, Any] = field(default_factory=dict)
+    kinds: dict[str, Loaded] = field(default_factory=dict)
     """By resource. Rows that are damaged are left out."""
+    last_write: float | None = None
+    """Unix time of the last change to it, in seconds."""
 
 
 @contextmanager
@@ -63,7 +65,14 @@ def read_offline(directory: Path) -> OfflineState:
     with reading(directory) as (connection, size):
         meta, _ = rows.read_meta(connection)
         kinds = {name: rows.read_kind(connection, name, rows.Batch())[0] for name in rows.read_resources(connection)}
-        return OfflineState(directory / DATABASE, size, schema.pragma(connection, "user_version"), meta, kinds)
+        return OfflineState(
+            directory / DATABASE,
+            bytes=size,
+            schema=schema.pragma(connection, "user_version"),
+            meta=meta,
+            kinds=kinds,
+            last_write=max(file.stat().st_mtime for file in directory.glob(f"{DATABASE}*")),
+        )
 
 
 def read_bodies(directory: Path, resource: str, key: Key) -> dict[Side, Json]:

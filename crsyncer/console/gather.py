@@ -1,0 +1,176 @@
+"""Gathers the status document of a running agent from its engine."""
+
+from collections.abc import Collection, Mapping
+
+from crsyncer import __version__
+from crsyncer.console.reasons import hold_hint, with_health
+from crsyncer.console.report import SCHEMA, bare_kind, hold_row, outbox_row, writes_row
+from crsyncer.core.holds import DELETION_HOLDS
+from crsyncer.core.model import Freshness, Json, Side
+from crsyncer.core.text import rfc3339
+from crsyncer.engine.context import EngineContext
+from crsyncer.engine.engine import Engine
+from crsyncer.engine.kind import Kind
+from crsyncer.engine.kinds import KindEntry
+from crsyncer.engine.outcomes import CONTENT
+from crsyncer.runtime.connection import Connection, ConnectionState
+from crsyncer.runtime.listwatch import Phase
+
+_OTHER_CLUSTER = ConnectionState.IDENTITY_CHANGED
+
+
+def gather(
+    engine: Engine,
+    *,
+    robot: str,
+    pid: int,
+    since: float,
+    store: Json,
+    loop_time: float,
+    store_message: str | None = None,
+    writes: Mapping[Side, Mapping[str, int]] | None = None,
+    config_error: str | None = None,
+    unverified: Collection[Side] = (),
+) -> Json:
+    """The status document. `since` is Unix time, `loop_time` that of the event loop, both in seconds.
+
+    `store` is its row, `store_message` the reason why the disk fails, `config_error` the reason why the newest
+    configuration is not used. `unverified` are the sides whose server's certificate is not verified, by the setting
+    insecureSkipTlsVerify.
+    """
+    context, rows = engine.context, engine.kinds.rows
+    now = context.clock()
+    kinds = [row.kind for row in rows.values() if row.kind is not None]
+    content: Json = {
+        "schema": SCHEMA,
+        "version": __version__,
+        "robot": robot,
+        "agent": {"state": "running", "pid": pid, "since": rfc3339(since)},
+        "health": "",
+        "reasons": [],
+        "sides": {side.value: _side_row(connection) for side, connection in engine.connections.items()},
+        "kinds": [kind_row(rows[resource], context) for resource in sorted(rows)],
+        "outbox": outbox_row(
+            (row for kind in kinds for row in kind.cache.pending.values()),
+            now,
+            rejected=sum(len(kind.reconciler.outcomes.rejected) for kind in kinds),
+        ),
+        "holds": [
+            *map(hold_row, engine.holds.groups()),
+            *(_identity_hold(each) for each in engine.connections.values() if each.state is _OTHER_CLUSTER),
+        ],
+        "writes": writes_row(writes or {}),
+        "store": store,
+    }
+    return with_health(
+        content,
+        now=now,
+        ready=engine.kinds.begun,
+        config_error=config_error,
+        unverified=unverified,
+        store_message=store_message,
+        duplicate=engine.duplicates.current(now),
+        pending_seconds={kind.policy.resource: kind.pending_ages(loop_time) for kind in kinds},
+    )
+
+
+def _side_row(connection: Connection) -> Json:
+    offset = connection.cluster.clock_offset
+    return {
+        "state": connection.state.value,
+        "since": rfc3339(connection.since),
+        "lastOk": rfc3339(connection.last_ok),
+        "server": connection.cluster.server,
+        "identity": connection.identity.strongest,
+        "reconnects": connection.reconnects,
+        "error": connection.error,
+        "hint": connection.hint or None,
+        "clockOffsetSeconds": None if offset is None else round(offset),
+    }
+
+
+def _identity_hold(connection: Connection) -> Json:
+    """The hold on a whole side that shows another cluster than before; it has the side's name as its id."""
+    return {
+        "id": connection.name,
+        "resource": "",
+        "reason": "IdentityChanged",
+        "objects": 0,
+        "since": rfc3339(connection.since),
+        "hint": connection.hint or hold_hint("IdentityChanged", connection.name),
+        "message": connection.error or "",
+        "names": [],
+    }
+
+
+def kind_row(row: KindEntry, context: EngineContext) -> Json:
+    """One annotated CRD, also a wrongly annotated one.
+
+    Its state is syncing, listing, waiting, misconfigured, kind-missing, version-mismatch, forbidden or held.
+    """
+    policy, kind = row.policy, row.kind
+    groups = context.holds.groups(policy.resource)
+    deletions_held = any(g.keys and g.reason in DELETION_HOLDS for g in groups)
+    state, message = _state(row, context.connections, deletions_held=deletions_held)
+    if message is None and groups:
+        message = groups[0].message
+    return {
+        **bare_kind(policy.resource),
+        "scope": "Namespaced" if policy.namespaced else "Cluster",
+        "specSource": row.source,
+        "filterByRobotName": policy.filtered,
+        "statusSubtree": policy.subtree,
+        "state": state,
+        "message": message,
+        "held": sum(len(g.keys) for g in groups),
+        "aliases": list(policy.aliases),
+        **({} if kind is None else _counts(kind, context)),
+    }
+
+
+def _counts(kind: Kind, context: EngineContext) -> Json:
+    """The fields of a kind's row that only a kind that is synced has."""
+    states = {side: [informer.state for informer in kind.on(side)] for side in Side}
+    cursors = {side: [cursor for state in states[side] if (cursor := state.cursor()) is not None] for side in Side}
+    listed = {side for side in Side if cursors[side] or kind.cache.freshness(side, "") is not Freshness.STORED}
+    # Content that was rejected permanently is a dead letter, and counted as that.
+    specs = context.dispatchers[kind.policy.downstream].waiting(
+        kind.policy.resource, CONTENT, but=kind.reconciler.outcomes.rejected
+    )
+    return {
+        "version": kind.policy.version,
+        "objects": {
+            side.value: sum(state.count() for state in states[side]) if side in listed else None for side in Side
+        },
+        "cursor": {side.value: ",".join(cursors[side]) or None for side in Side},
+        "relists": {side.value: sum(state.relists for state in states[side]) for side in Side},
+        "resumes": {side.value: sum(state.resumes for state in states[side]) for side in Side},
+        "pending": {"spec": specs, "status": len(kind.cache.pending)},
+    }
+
+
+def _state(row: KindEntry, connections: Mapping[Side, Connection], *, deletions_held: bool) -> tuple[str, str | None]:
+    if row.error is not None:
+        return row.error.state, row.error.message
+    if row.kind is None:
+        return "waiting", "starting"
+    watches = [r.listwatch for r in row.kind.informers]
+    by_phase = {watch.phase: watch.message for watch in reversed(watches)}
+    if Phase.MISSING in by_phase:
+        return "kind-missing", by_phase[Phase.MISSING]
+    if row.kind.kind_missing:
+        return "kind-missing", f"the {row.policy.upstream} no longer serves the kind, or is deleting its CRD"
+    if Phase.FORBIDDEN in by_phase:
+        return "forbidden", by_phase[Phase.FORBIDDEN]
+    if row.kind.reconciler.outcomes.denied:
+        return "forbidden", next(iter(row.kind.reconciler.outcomes.denied.values()))
+    if deletions_held:
+        return "held", None
+    for side, connection in connections.items():
+        if connection.state is not ConnectionState.CONNECTED:
+            return "waiting", f"the {side} is {connection.state}"
+    if Phase.LISTING in by_phase:
+        return "listing", None
+    if Phase.WAITING in by_phase:
+        return "waiting", by_phase[Phase.WAITING] or None
+    return "syncing", None
