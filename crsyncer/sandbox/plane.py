@@ -1,34 +1,23 @@
 """One control plane: an API server and its datastore, real ones, on loopback ports."""
 
-import base64
 import http.client
 import json
-import os
 import secrets
 import ssl
 import time
+import urllib.request
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from pathlib import Path
+
+import yaml
 
 from crsyncer.adapters.retries import until
 from crsyncer.errors import SyncError
-from crsyncer.sandbox.datastore import Datastore
-from crsyncer.sandbox.kubeconfig import write_kubeconfig
 from crsyncer.sandbox.ports import free_ports
-from crsyncer.sandbox.process import Process, spawn
+from crsyncer.sandbox.process import recorded, spawn, write_private
 
 COMPONENTS = ("apiserver", "store")
 _START_LIMIT = 90.0  # seconds; 3 to 5 on two idle cores
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What must not change while a plane stops and starts, so that clients find it again."""
-
-    api_port: int
-    store_port: int
-    admin_token: str
 
 
 class Plane:
@@ -38,34 +27,31 @@ class Plane:
     Not for several threads at a time.
     """
 
-    def __init__(
-        self, name: str, directory: Path, *, apiserver: Path, datastore: Datastore, detached: bool = False
-    ) -> None:
+    def __init__(self, name: str, directory: Path, *, apiserver: Path, datastore: Path, detached: bool = False) -> None:
+        """`datastore`: the program, which is called etcd or kine. What still runs, detached, is taken over."""
         self.name = name
         self.directory = directory.resolve()
         self.datastore = datastore
-        self._program = apiserver
+        self._apiserver = apiserver
         self._detached = detached
-        self._processes: dict[str, Process] = {}
         self.data = self.directory / "data"
         self.data.mkdir(parents=True, exist_ok=True)
-        self._settings = self._load()
-        self.server = f"https://127.0.0.1:{self._settings.api_port}"
-        self.admin_token = self._settings.admin_token
-        self.ca_file = self.cert_file = (
-            self.directory / "certs" / "apiserver.crt"
-        )  # the certificate, then its authority
-        self.key_file = self.directory / "certs" / "apiserver.key"
-
-    @property
-    def port(self) -> int:
-        """Where the API server listens on 127.0.0.1."""
-        return self._settings.api_port
-
-    @property
-    def store_port(self) -> int:
-        """Where the datastore listens on 127.0.0.1."""
-        return self._settings.store_port
+        self._processes = recorded(self.directory)
+        # What must not change while a plane stops and starts, so that clients find it again.
+        kept = self.directory / "plane.json"
+        if not kept.exists():
+            port, store_port = free_ports(2)
+            token = secrets.token_urlsafe(24)
+            write_private(self.directory / "tokens.csv", f'{token},admin,admin,"system:masters"\n')
+            write_private(kept, json.dumps({"port": port, "store_port": store_port, "admin_token": token}))
+        settings = json.loads(kept.read_text())
+        self.port: int = settings["port"]
+        self.store_port: int = settings["store_port"]
+        self.admin_token: str = settings["admin_token"]
+        self.server = f"https://127.0.0.1:{self.port}"
+        self._certificates = self.directory / "certs"
+        self.ca_file = self.cert_file = self._certificates / "apiserver.crt"  # the certificate, then its authority
+        self.key_file = self._certificates / "apiserver.key"
 
     def start(self) -> None:
         """Start what is not running. Returns when /readyz says ok and namespace `default` can be read."""
@@ -74,26 +60,22 @@ class Plane:
 
     def launch(self) -> None:
         """Start the programs without waiting until they are ready, so that two planes can start together."""
-        for component in ("store", "apiserver"):
-            running = self._processes.get(component)
-            if running is None or not running.alive():
-                self._processes[component] = self._spawn(component)
-            if component == "store":
-                self._wait(lambda: self.datastore.ready(self.data, self.store_port), "store")
+        self._spawn("store", self._store_argv())
+        self._wait(self._store_is_ready, "store")
+        self._spawn("apiserver", self._apiserver_argv())
 
     def wait_ready(self) -> None:
         """Wait until the plane is ready."""
-        self._wait(lambda: self._get("/readyz") == 200 and self._get("/api/v1/namespaces/default") == 200, "apiserver")
+        self._wait(lambda: self._serves("/readyz") and self._serves("/api/v1/namespaces/default"), *COMPONENTS)
 
     def healthy(self) -> bool:
         """Whether it runs and is ready."""
-        return self._alive("apiserver", "store") and self._get("/readyz") == 200
+        return len(self.pids()) == len(COMPONENTS) and self._serves("/readyz")
 
     def stop(self, *components: str, graceful: bool = True) -> None:
         """End "apiserver", "store", or both; gracefully, or by SIGKILL."""
         for component in components or COMPONENTS:
-            process = self._processes.pop(component, None)
-            if process is not None:
+            if (process := self._processes.pop(component, None)) is not None:
                 process.stop(graceful=graceful)
 
     def restart(self, *components: str, graceful: bool = True) -> None:
@@ -110,57 +92,62 @@ class Plane:
         token_file: Path | None = None,
         namespace: str | None = None,
     ) -> Path:
-        """Write a kubeconfig, mode 0600, for the administrator or for the holder of another token."""
-        return write_kubeconfig(
-            path,
-            name=self.name,
-            server=server or self.server,
-            ca_file=self.ca_file,
-            token=None if token_file else token or self.admin_token,
-            token_file=token_file,
-            namespace=namespace,
-        )
+        """Write a kubeconfig, mode 0600, for the administrator or for the holder of another token. Returns `path`."""
+        cluster = {"server": server or self.server, "certificate-authority": str(self.ca_file)}
+        user = {"tokenFile": str(token_file)} if token_file else {"token": token or self.admin_token}
+        context = {"cluster": self.name, "user": self.name, **({"namespace": namespace} if namespace else {})}
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": self.name,
+            "clusters": [{"name": self.name, "cluster": cluster}],
+            "users": [{"name": self.name, "user": user}],
+            "contexts": [{"name": self.name, "context": context}],
+        }
+        write_private(path, yaml.safe_dump(document, sort_keys=False))
+        return path
 
     def pids(self) -> dict[str, int]:
         """Process numbers by component, those that run."""
         return {component: process.pid for component, process in self._processes.items() if process.alive()}
 
-    def adopt(self, pids: dict[str, int]) -> None:
-        """Take over the processes that another process of ours started and that still run."""
-        for component, pid in pids.items():
-            process = Process(pid=pid, home=self.data, log=self._log(component))
-            if component in COMPONENTS and process.alive():
-                self._processes[component] = process
+    def _spawn(self, component: str, argv: list[str]) -> None:
+        if component not in self.pids():
+            log = self.directory / f"{component}.log"
+            self._processes[component] = spawn(argv, log=log, cwd=self.data, detached=self._detached)
 
-    def _alive(self, *components: str) -> bool:
-        return all(name in self._processes and self._processes[name].alive() for name in components)
-
-    def _process(self, component: str) -> Process:
-        if not self._alive(component):
-            raise SyncError(f"{self.name}: {component} is not running", hint="start() it first")
-        return self._processes[component]
-
-    def _log(self, component: str) -> Path:
-        return self.directory / f"{component}.log"
-
-    def _spawn(self, component: str) -> Process:
-        store = component == "store"
-        argv = self.datastore.argv(self.data, self.store_port) if store else self._apiserver_argv()
-        return spawn(argv, log=self._log(component), cwd=self.data, detached=self._detached)
+    def _store_argv(self) -> list[str]:
+        if self.datastore.name == "kine":
+            # The bare endpoint keeps kine's own SQLite options, those of k3s: a query drops them.
+            listen = f"--listen-address=tcp://127.0.0.1:{self.store_port}"
+            return [str(self.datastore), "--endpoint=sqlite://", listen, "--metrics-bind-address=0"]
+        url = f"http://127.0.0.1:{self.store_port}"
+        return [
+            str(self.datastore),
+            f"--data-dir={self.data}",
+            f"--listen-client-urls={url}",
+            f"--advertise-client-urls={url}",
+            "--listen-peer-urls=http://127.0.0.1:0",  # there are no peers
+            # A throw-away plane needs no protection from power cuts, and fsync makes small disks slow. A killed etcd
+            # loses nothing: its writes are in the kernel's memory.
+            "--unsafe-no-fsync",
+            "--log-level=warn",
+        ]
 
     def _apiserver_argv(self) -> list[str]:
         return [
-            str(self._program),
+            str(self._apiserver),
             f"--etcd-servers=http://127.0.0.1:{self.store_port}",
             "--bind-address=127.0.0.1",
             "--advertise-address=127.0.0.1",
             "--endpoint-reconciler-type=none",  # nobody looks for the API server by its service
-            f"--secure-port={self._settings.api_port}",
-            f"--cert-dir={self.directory / 'certs'}",
+            f"--secure-port={self.port}",
+            f"--cert-dir={self._certificates}",
             f"--token-auth-file={self.directory / 'tokens.csv'}",
             "--authorization-mode=RBAC",
-            f"--service-account-key-file={self.directory / 'service-account.key'}",
-            f"--service-account-signing-key-file={self.directory / 'service-account.key'}",
+            # The key of the server's certificate, which the API server makes at its first start, also signs tokens.
+            f"--service-account-key-file={self.key_file}",
+            f"--service-account-signing-key-file={self.key_file}",
             "--service-account-issuer=https://kubernetes.default.svc",
             "--service-cluster-ip-range=10.0.0.0/24",
             # Its token controller belongs to another program; token requests work without.
@@ -169,61 +156,40 @@ class Plane:
             "--profiling=false",
         ]
 
-    def _load(self) -> Settings:
-        path = self.directory / "plane.json"
-        if path.exists():
-            return Settings(**json.loads(path.read_text()))
-        api_port, store_port = free_ports(2)
-        settings = Settings(api_port=api_port, store_port=store_port, admin_token=secrets.token_urlsafe(24))
-        _write_secret(self.directory / "service-account.key", _signing_key())
-        _write_secret(self.directory / "tokens.csv", f'{settings.admin_token},admin,admin,"system:masters"\n')
-        _write_secret(path, json.dumps(asdict(settings)))
-        return settings
-
-    def _wait(self, condition: Callable[[], bool], component: str) -> None:
+    def _wait(self, condition: Callable[[], bool], *needed: str) -> None:
+        """Wait until a condition holds. Raises SyncError when it does not, or when one of the needed processes ends."""
         started = time.monotonic()
-        needed = COMPONENTS[COMPONENTS.index(component) :]  # the API server cannot become ready without its store
-        in_time = until(lambda: not self._alive(*needed) or condition(), seconds=_START_LIMIT)
-        if in_time and self._alive(*needed):
+
+        def ended() -> list[str]:
+            return [component for component in needed if component not in self.pids()]
+
+        if until(lambda: ended() or condition(), seconds=_START_LIMIT) and not ended():
             return
-        culprit = next((each for each in needed if not self._alive(each)), component)
-        what = "is not ready" if self._alive(culprit) else "ended"
+        # The API server cannot become ready without its store.
+        culprit, what = (ended()[-1], "ended") if ended() else (needed[0], "is not ready")
         process = self._processes[culprit]
         raise SyncError(
             f"{self.name}: {culprit} {what} after {time.monotonic() - started:.0f} s\n{process.tail()}",
             hint=f"the whole log is {process.log}",
         )
 
-    def _get(self, path: str) -> int:
-        """Status of an administrator's GET, 0 when there is no answer."""
-        if not self.ca_file.exists():
-            return 0
-        try:
-            context = ssl.create_default_context(cafile=str(self.ca_file))
-            connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=2, context=context)
-            try:
-                connection.request("GET", path, headers={"Authorization": f"Bearer {self.admin_token}"})
-                return connection.getresponse().status
-            finally:
-                connection.close()
-        except (OSError, http.client.HTTPException):
-            return 0
+    def _store_is_ready(self) -> bool:
+        if self.datastore.name == "kine":
+            # It writes the file's first row when it serves; the API server tries again if it is a moment early.
+            return (self.data / "db" / "state.db").exists()
+        return _is_ok(f"http://127.0.0.1:{self.store_port}/health")
+
+    def _serves(self, path: str) -> bool:
+        """Whether the API server answers an administrator's GET with 200."""
+        return self.ca_file.exists() and _is_ok(self.server + path, token=self.admin_token, ca_file=self.ca_file)
 
 
-def _write_secret(path: Path, text: str) -> None:
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(text)
-
-
-def _signing_key() -> str:
-    """A P-256 key for service account tokens, as PEM.
-
-    Any number below the group's order is a private key, and the public half may be left out (RFC 5915): no
-    cryptography library is needed.
-    """
-    order = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
-    number = (1 + secrets.randbelow(order - 1)).to_bytes(32, "big")
-    curve = bytes.fromhex("a00a06082a8648ce3d030107")
-    body = b"\x02\x01\x01\x04\x20" + number + curve
-    encoded = base64.b64encode(b"\x30" + bytes([len(body)]) + body).decode()
-    return f"-----BEGIN EC PRIVATE KEY-----\n{encoded}\n-----END EC PRIVATE KEY-----\n"
+def _is_ok(url: str, *, token: str = "", ca_file: Path | None = None) -> bool:
+    """Whether there is an answer below 400, without a proxy."""
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})  # noqa: S310 - our own URLs
+    try:
+        tls = urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=ca_file))
+        with urllib.request.build_opener(urllib.request.ProxyHandler({}), tls).open(request, timeout=2):
+            return True
+    except (OSError, http.client.HTTPException):
+        return False

@@ -41,6 +41,11 @@ class Process:
     log: Path
     popen: subprocess.Popen[bytes] | None = None
 
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code; None while it runs, or when another process started it."""
+        return self.popen.poll() if self.popen is not None else None
+
     def alive(self) -> bool:
         """Whether it runs. A zombie does not."""
         if self.popen is not None:
@@ -51,33 +56,20 @@ class Process:
         except (OSError, IndexError):
             return False
 
-    def exit_code(self) -> int | None:
-        """The exit code; None while it runs, or when another process started it."""
-        return self.popen.poll() if self.popen is not None else None
-
-    def signal(self, number: int) -> None:
-        """Send a signal, unless the process has ended."""
-        if self.alive():
-            with suppress(ProcessLookupError):
-                os.kill(self.pid, number)
-
     def stop(self, *, graceful: bool = True, patience: float = 10.0) -> None:
         """End the process and return when it has ended: SIGTERM, then SIGKILL after `patience` seconds or at once."""
-        if graceful:
-            self.signal(signal.SIGCONT)
-            self.signal(signal.SIGTERM)
+        for number in (signal.SIGTERM, signal.SIGKILL) if graceful else (signal.SIGKILL,):
+            with suppress(ProcessLookupError):
+                if self.alive():
+                    os.kill(self.pid, number)
+                    os.kill(self.pid, signal.SIGCONT)  # a stopped process receives SIGTERM when it goes on
             if until(lambda: not self.alive(), seconds=patience):
                 return
-        self.signal(signal.SIGKILL)
-        if not until(lambda: not self.alive(), seconds=patience):
-            raise SyncError(f"process {self.pid} of {self.home} survives SIGKILL")
+        raise SyncError(f"process {self.pid} of {self.home} survives SIGKILL")
 
     def tail(self, lines: int = 12) -> str:
         """The end of its log, for an error message."""
-        try:
-            return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
-        except OSError:
-            return ""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:]) if self.log.exists() else ""
 
 
 def spawn(
@@ -90,7 +82,8 @@ def spawn(
 ) -> Process:
     """Start a program, its output appended to `log`, out of reach of the terminal's Ctrl-C.
 
-    It ends with this process unless `detached`. `argv[0]` is an absolute path. Raises SyncError when it does not exist.
+    It ends with this process unless `detached`: then a file beside `log` lets `recorded` find it again. `argv[0]` is an
+    absolute path. Raises SyncError when it does not exist.
     """
     command = list(argv)
     if not detached:
@@ -109,7 +102,26 @@ def spawn(
             )
 
     try:
-        popen = fork() if detached else _forking_thread.submit(fork).result()
+        popen = _forking_thread.submit(fork).result()
     except OSError as error:
         raise SyncError(f"cannot start {argv[0]}: {error.strerror}") from error
+    if detached:
+        write_private(log.with_suffix(".pid"), f"{popen.pid} {cwd}")
     return Process(pid=popen.pid, home=cwd, log=log, popen=popen)
+
+
+def recorded(directory: Path) -> dict[str, Process]:
+    """The processes that were started detached, with a log in this directory, by the name of the log."""
+    found = {}
+    for file in directory.glob("*.pid"):
+        pid, _, home = file.read_text().partition(" ")
+        found[file.stem] = Process(pid=int(pid), home=Path(home), log=file.with_suffix(".log"))
+    return found
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file with mode 0600 and replace `path` with it at once."""
+    scratch = path.with_name(f".{path.name}.new")
+    with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(text)
+    scratch.replace(path)

@@ -4,10 +4,8 @@ import asyncio
 import socket
 import struct
 from contextlib import suppress
-from pathlib import Path
 from types import TracebackType
 
-from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.ports import free_ports, give_back
 
 _HOST = "127.0.0.1"
@@ -16,11 +14,12 @@ _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # struct linger: on, for 0 s
 
 
 class Relay:
-    """Relays connections from an address of its own to a plane's API server. An async context manager."""
+    """Relays connections from an address of its own to a plane's port. An async context manager."""
 
-    def __init__(self, plane: Plane) -> None:
-        self._plane = plane
+    def __init__(self, plane_port: int) -> None:
+        self._plane_port = plane_port
         (self._port,) = free_ports(1)
+        self.server = f"https://{_HOST}:{self._port}"
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.StreamWriter] = set()
 
@@ -33,10 +32,6 @@ class Relay:
     ) -> None:
         self.cut()
         give_back(self._port)
-
-    def kubeconfig(self, path: Path) -> Path:
-        """Write the administrator's kubeconfig that leads through this relay."""
-        return self._plane.kubeconfig(path, server=f"https://{_HOST}:{self._port}")
 
     def cut(self) -> None:
         """Reset every connection and refuse new ones, until `restore`."""
@@ -54,7 +49,7 @@ class Relay:
         self._open.add(writer)
         try:
             with suppress(OSError):
-                plane_reader, plane_writer = await asyncio.open_connection(_HOST, self._plane.port)
+                plane_reader, plane_writer = await asyncio.open_connection(_HOST, self._plane_port)
                 try:
                     await asyncio.gather(_carry(reader, plane_writer), _carry(plane_reader, writer))
                 finally:

@@ -12,12 +12,11 @@ from types import TracebackType
 from crsyncer.errors import SyncError
 from crsyncer.sandbox import binaries
 from crsyncer.sandbox.binaries import Binaries, say
-from crsyncer.sandbox.datastore import etcd, kine
 from crsyncer.sandbox.golang import Progress
 from crsyncer.sandbox.plane import Plane
-from crsyncer.sandbox.process import Process
+from crsyncer.sandbox.process import recorded, write_private
 
-_STATE = "sandbox.json"
+_PROGRAMS = "programs.json"
 _PREFIX = "crsyncer-sandbox-"
 
 
@@ -27,18 +26,13 @@ class Sandbox:
     def __init__(self, directory: Path, *, programs: Binaries, detached: bool = False, temporary: bool = False) -> None:
         self.directory = directory
         self.programs = programs
+        self.agent_home = directory / "agent"
+        """Where an agent may be started: `down` ends it, and removes this directory."""
         self._temporary = temporary
-        self._others: list[Process] = []
-        on_robot = kine(programs.kine) if programs.kine else etcd(programs.etcd)
+        stores = {"cloud": programs.etcd, "robot": programs.kine or programs.etcd}
         self.cloud, self.robot = (
-            Plane(
-                name,
-                directory / name,
-                apiserver=programs.kube_apiserver,
-                datastore=datastore,
-                detached=detached,
-            )
-            for name, datastore in (("cloud", etcd(programs.etcd)), ("robot", on_robot))
+            Plane(name, directory / name, apiserver=programs.kube_apiserver, datastore=store, detached=detached)
+            for name, store in stores.items()
         )
 
     @classmethod
@@ -52,41 +46,36 @@ class Sandbox:
         temporary = directory is None
         if directory is None:
             _sweep()
-        place = directory or Path(tempfile.mkdtemp(prefix=_PREFIX))
-        place.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if cls.attach(place) is not None:
-            raise SyncError(f"a sandbox is already up in {place}", hint="crsyncer sandbox down")
-        sandbox = cls(place.resolve(), programs=programs, detached=detached, temporary=temporary)
+            directory = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if cls.attach(directory) is not None:
+            raise SyncError(f"a sandbox is already up in {directory}", hint="crsyncer sandbox down")
+        sandbox = cls(directory.resolve(), programs=programs, detached=detached, temporary=temporary)
+        write_private(sandbox.directory / _PROGRAMS, json.dumps(asdict(programs), default=str))
         try:
-            for plane in (sandbox.cloud, sandbox.robot):
+            for plane in sandbox.planes:
                 plane.launch()
-            for plane in (sandbox.cloud, sandbox.robot):
+            for plane in sandbox.planes:
                 plane.wait_ready()
-                plane.kubeconfig(sandbox.directory / f"{plane.name}.kubeconfig")
+                plane.kubeconfig(sandbox.kubeconfig(plane.name))
         except BaseException as error:
             for plane in sandbox.planes:
                 plane.stop(graceful=False)
             if temporary and not isinstance(error, SyncError):  # which names a log in there
-                shutil.rmtree(place, ignore_errors=True)
+                shutil.rmtree(directory, ignore_errors=True)
             raise
-        sandbox._save()
         return sandbox
 
     @classmethod
     def attach(cls, directory: Path) -> "Sandbox | None":
-        """The sandbox that runs in a directory, or None. Builds and starts nothing."""
+        """The detached sandbox that runs in a directory, or None. Builds and starts nothing."""
         try:
-            state = json.loads((directory / _STATE).read_text())
+            kept = json.loads((directory / _PROGRAMS).read_text())
         except (OSError, ValueError):
             return None
-        paths = {key: Path(value) if value else None for key, value in state["programs"].items()}
-        sandbox = cls(directory.resolve(), programs=Binaries(**paths), detached=True)  # type: ignore[arg-type]
-        for plane in (sandbox.cloud, sandbox.robot):
-            plane.adopt(state["pids"].get(plane.name, {}))
-        for name, pid in state["others"].items():
-            home = sandbox.directory / name
-            sandbox._others.append(Process(pid=pid, home=home, log=home / "log"))
-        return sandbox if sandbox.cloud.pids() or sandbox.robot.pids() else None
+        programs = Binaries(**{name: path and Path(path) for name, path in kept.items()})
+        sandbox = cls(directory.resolve(), programs=programs, detached=True)
+        return sandbox if any(plane.pids() for plane in sandbox.planes) else None
 
     @property
     def planes(self) -> tuple[Plane, Plane]:
@@ -97,38 +86,23 @@ class Sandbox:
         """The administrator's kubeconfig of "cloud" or "robot"."""
         return self.directory / f"{name}.kubeconfig"
 
-    def add_process(self, process: Process) -> None:
-        """Let `down` also end this process and remove its directory, which is inside the sandbox's."""
-        self._others.append(process)
-        self._save()
-
     def down(self, *, keep: bool = False) -> None:
         """End every process and remove what `up` made, or `keep` data and logs for a later `up` in this directory."""
-        for process in self._others:
+        agents = recorded(self.agent_home)
+        for process in agents.values():
             process.stop()
         for plane in self.planes:
             plane.stop(graceful=keep)  # data that is thrown away is not worth the seconds of a graceful end
-        (self.directory / _STATE).unlink(missing_ok=True)
+        (self.directory / _PROGRAMS).unlink(missing_ok=True)
         if keep:
             return
-        for process in self._others:
-            shutil.rmtree(process.home, ignore_errors=True)
+        if agents:
+            shutil.rmtree(self.agent_home, ignore_errors=True)
         for plane in self.planes:
             shutil.rmtree(plane.directory, ignore_errors=True)
             self.kubeconfig(plane.name).unlink(missing_ok=True)
         if self._temporary:
             shutil.rmtree(self.directory, ignore_errors=True)
-
-    def _save(self) -> None:
-        state = {
-            "programs": {key: str(path) if path else None for key, path in asdict(self.programs).items()},
-            "owner": os.getpid(),
-            "pids": {plane.name: plane.pids() for plane in self.planes},
-            "others": {process.home.name: process.pid for process in self._others},
-        }
-        scratch = self.directory / f".{_STATE}.new"
-        scratch.write_text(json.dumps(state))
-        scratch.replace(self.directory / _STATE)
 
     def __enter__(self) -> "Sandbox":
         return self
@@ -141,7 +115,8 @@ class Sandbox:
 
 def _sweep() -> None:
     """Remove the temporary directories of processes that were killed, 100 MB each."""
-    for state in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_STATE}"):
-        with suppress(OSError, ValueError, KeyError):
-            if not Path(f"/proc/{json.loads(state.read_text())['owner']}").exists():
-                shutil.rmtree(state.parent)
+    for directory in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
+        owner = directory.name.removeprefix(_PREFIX).partition("-")[0]
+        if not Path(f"/proc/{owner}").exists():
+            with suppress(OSError):
+                shutil.rmtree(directory)

@@ -17,7 +17,6 @@ from crsyncer.errors import SyncError
 from crsyncer.sandbox.agent import AgentProcess
 from crsyncer.sandbox.binaries import cache_directory
 from crsyncer.sandbox.cluster import Cluster
-from crsyncer.sandbox.process import Process
 from crsyncer.sandbox.relay import Relay
 from crsyncer.sandbox.sandbox import Sandbox
 from crsyncer.sandbox.story import Story, tell
@@ -69,16 +68,9 @@ async def _perform(story: Story, sandbox: Sandbox, kinds: list[Kind], options: A
             side: await stack.enter_async_context(Cluster(sandbox.kubeconfig(plane.name)))
             for side, plane in zip(Side, sandbox.planes, strict=True)
         }
-        link = await stack.enter_async_context(Relay(sandbox.cloud))
-        home = _home(sandbox)
-        agent = AgentProcess(
-            home,
-            cloud_kubeconfig=link.kubeconfig(home / "link.kubeconfig"),
-            robot_kubeconfig=sandbox.kubeconfig("robot"),
-            robot_name=ROBOT,
-            flags=options.flags,
-            state_dir=options.state_dir,
-        )
+        link = await stack.enter_async_context(Relay(sandbox.cloud.port))
+        link_kubeconfig = sandbox.cloud.kubeconfig(sandbox.cloud.directory / "link.kubeconfig", server=link.server)
+        agent = _agent(sandbox, options, cloud_kubeconfig=link_kubeconfig)
         stack.push_async_callback(_end, agent)
         try:
             await Steps(story, kinds, clusters, link=link, agent=agent).run()
@@ -96,11 +88,17 @@ async def _end(agent: AgentProcess) -> None:
         await agent.kill()
 
 
-def _home(sandbox: Sandbox) -> Path:
-    """The agent's directory."""
-    home = sandbox.directory / "agent"
-    home.mkdir(mode=0o700, exist_ok=True)
-    return home
+def _agent(sandbox: Sandbox, options: AgentOptions, *, cloud_kubeconfig: Path, detached: bool = False) -> AgentProcess:
+    sandbox.agent_home.mkdir(mode=0o700, exist_ok=True)
+    return AgentProcess(
+        sandbox.agent_home,
+        cloud_kubeconfig=cloud_kubeconfig,
+        robot_kubeconfig=sandbox.kubeconfig("robot"),
+        robot_name=ROBOT,
+        flags=options.flags,
+        detached=detached,
+        state_dir=options.state_dir,
+    )
 
 
 def _kept_directory() -> Path:
@@ -114,18 +112,8 @@ def _kept_directory() -> Path:
 
 async def _leave(story: Story, sandbox: Sandbox, kinds: list[Kind], options: AgentOptions) -> None:
     """Start the agent again without the link, which ends with this process, and print commands to try."""
-    agent = AgentProcess(
-        _home(sandbox),
-        cloud_kubeconfig=sandbox.kubeconfig("cloud"),
-        robot_kubeconfig=sandbox.kubeconfig("robot"),
-        robot_name=ROBOT,
-        flags=options.flags,
-        detached=True,
-        state_dir=options.state_dir,
-    )
-    await agent.start(ready=False)
-    sandbox.add_process(Process(pid=agent.pid, home=agent.directory, log=agent.log))
-    await agent.until(lambda status: status["agent"]["state"] == "running")
+    agent = _agent(sandbox, options, cloud_kubeconfig=sandbox.kubeconfig("cloud"), detached=True)
+    await agent.start()
     kind = next((each for each in kinds if each.policy.upstream is Side.CLOUD), kinds[0])
     up, down = (
         f"$KUBECTL --kubeconfig ${side.upper()}_KUBECONFIG" for side in (kind.policy.upstream, kind.policy.downstream)
