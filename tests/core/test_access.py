@@ -30,7 +30,9 @@ def capped(need: Need, rights: set[tuple[str, str, str]]) -> bool:
     return any((act.group, act.resource, act.verb) in rights for act in need.acts)
 
 
-@pytest.mark.parametrize(("side", "manifest"), [(Side.CLOUD, "cloud/robot-r1.yaml"), (Side.ROBOT, "robot/rbac.yaml")])
+@pytest.mark.parametrize(
+    ("side", "manifest"), [(Side.CLOUD, "cloud/robot-r1.yaml"), (Side.ROBOT, "robot/base/rbac.yaml")]
+)
 @pytest.mark.parametrize(("source", "plural"), [(Side.CLOUD, "goals"), (Side.ROBOT, "findings")])
 def test_the_roles_that_we_ship_are_enough(side, manifest, source, plural):
     rights = allowed(manifest)

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -14,35 +15,51 @@ from crsyncer.sandbox.agent import AgentProcess
 from crsyncer.sandbox.resource import CRD
 from crsyncer.sandbox.sandbox import Sandbox
 from tests.api import Api, ApiError
-from tests.delivery.command_line import write_kubeconfig
+from tests.delivery.command_line import crsyncer, write_kubeconfig
 from tests.delivery.followed import FINDING, GOAL, HOME, NAME, ROOT, Clusters, commands, copy_of_the_documents
 from tests.system.bed import eventually
 
+OVERLAYS = sorted(path.parent.name for path in ROOT.glob("robot/overlays/*/kustomization.yaml"))
+BASE = ROOT / "robot/base"
 
-@pytest.fixture
-async def clusters(sandbox: Sandbox, cloud_api: Api, robot_api: Api, tmp_path: Path):
+
+@pytest.fixture(params=["k3s", "restricted"])
+async def clusters(sandbox: Sandbox, cloud_api: Api, robot_api: Api, tmp_path: Path, request):
     copy_of_the_documents(tmp_path)
     made = Clusters(sandbox, tmp_path)
     apis = (cloud_api, robot_api)
     try:
         await made.set_up_cloud(cloud_api)
-        crds = f"kubectl apply -f cloud/example-crd.yaml; kubectl create namespace {HOME}\n"
-        await asyncio.to_thread(made.shell, crds + commands("robot/README.md"), cluster="robot")
+        crds = f"kubectl apply -f cloud/example-crd.yaml; kubectl create namespace {HOME} --dry-run=client -o yaml"
+        script = commands("robot/README.md").replace("overlays/k3s", f"overlays/{request.param}")
+        await asyncio.to_thread(made.shell, f"{crds} | kubectl apply -f -\n{script}", cluster="robot")
         for api in apis:
             for resource in (GOAL, FINDING):
                 await api.until_served(resource)
         yield made
     finally:
+        rights = (
+            f"kubectl delete --ignore-not-found clusterrolebinding/crsyncer-kinds -n {HOME} rolebinding/crsyncer-kinds"
+        )
+        secret = "kubectl -n crsyncer delete --ignore-not-found secret/crsyncer-cloud"
+        await asyncio.to_thread(made.shell, f"{rights}\n{secret}", cluster="robot")
+        await asyncio.to_thread(
+            made.shell, "kubectl delete --ignore-not-found -f cloud/identity/rights.yaml", cluster="cloud"
+        )
         for api in apis:
             for resource in (GOAL, FINDING):
                 with contextlib.suppress(ApiError):
                     await api.delete(CRD.object(f"{resource.plural}.{resource.group}"))
 
 
-async def test_the_documented_rights_are_enough_and_go_no_further(clusters, cloud_api, robot_api, robot, cloud):
+async def test_the_documented_rights_are_enough_and_go_no_further(
+    clusters, cloud_api, robot_api, robot, cloud, request
+):
     folder = clusters.folder
     token = await robot_api.service_account_token("crsyncer", "crsyncer")
-    config = yaml.safe_load((ROOT / "robot/config.yaml").read_text())
+    overlay = request.node.callspec.params["clusters"]
+    [variables] = [pod(obj)["containers"][0]["env"] for obj in await built(clusters.sandbox, overlay) if has_pod(obj)]
+    config = yaml.safe_load((BASE / "config.yaml").read_text())
     mounted = folder / "kubeconfig"
     mounted.write_text((folder / "checkout/cloud.kubeconfig").read_text())
     config["cloud"]["kubeconfig"] = str(mounted)
@@ -53,6 +70,9 @@ async def test_the_documented_rights_are_enough_and_go_no_further(clusters, clou
         robot_kubeconfig=robot.kubeconfig(folder / "robot.yaml", token=token),
         robot_name="",
         flags=("--config", str(folder / "config.yaml")),
+        environment={
+            each["name"]: each["value"] for each in variables if each["name"] == "CRSYNCER_REQUIRE_CONFINEMENT"
+        },
     )
     await agent.start()
     try:
@@ -102,6 +122,9 @@ async def test_the_documented_rights_are_enough_and_go_no_further(clusters, clou
                 await attempt
             assert refused.value.status == 403
         await can_be_told_more(clusters, thief)
+    async with Api(robot.server, ca_file=robot.ca_file, token=token) as account:
+        everywhere = (await account.request("GET", GOAL.path()))[0]
+        assert everywhere == (403 if overlay == "restricted" else 200)
 
 
 async def can_be_told_more(clusters: Clusters, robot: Api) -> None:
@@ -126,16 +149,47 @@ async def gone(api: Api, obj: dict) -> bool:
     return await api.find(obj) is None
 
 
-def test_the_pod_is_confined_and_its_paths_fit_together():
-    [_, deployment] = yaml.safe_load_all((ROOT / "robot/deployment.yaml").read_text())
-    pod = deployment["spec"]["template"]["spec"]
-    [container] = pod["containers"]
-    assert pod["securityContext"]["runAsNonRoot"]
+def kubectl(sandbox: Sandbox, cluster: str, *arguments: str | Path, given: str = "") -> str:
+    """What kubectl says as that cluster's administrator; a warning of the server's is a failure, too."""
+    command = [sandbox.programs.kubectl(), "--kubeconfig", sandbox.kubeconfig(cluster), *arguments]
+    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+async def built(sandbox: Sandbox, overlay: str, *, folder: Path = ROOT) -> list[dict[str, Any]]:
+    """The objects of an overlay, as kubectl's own kustomize builds them."""
+    text = await asyncio.to_thread(kubectl, sandbox, "robot", "kustomize", folder / "robot/overlays" / overlay)
+    return list(yaml.safe_load_all(text))
+
+
+def has_pod(obj: dict[str, Any]) -> bool:
+    return bool(obj["kind"] == "Deployment")
+
+
+def pod(deployment: dict[str, Any]) -> dict[str, Any]:
+    spec: dict[str, Any] = deployment["spec"]["template"]["spec"]
+    return spec
+
+
+def add_component(kustomization: Path, *names: str) -> None:
+    """Add components, as the documents tell."""
+    text = kustomization.read_text()
+    assert text.count("components: []") == 1
+    kustomization.write_text(text.replace("components: []", f"components: [{', '.join(names)}]"))
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+async def test_the_pod_is_confined_and_its_paths_fit_together(sandbox: Sandbox, overlay: str):
+    objects = await built(sandbox, overlay)
+    [spec] = [pod(obj) for obj in objects if has_pod(obj)]
+    [container] = spec["containers"]
+    assert spec["securityContext"]["runAsNonRoot"]
     assert container["securityContext"]["readOnlyRootFilesystem"]
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
-    config = yaml.safe_load((ROOT / "robot/config.yaml").read_text())
+    [config] = [yaml.safe_load(obj["data"]["config.yaml"]) for obj in objects if obj["kind"] == "ConfigMap"]
     mounts = [mount["mountPath"] for mount in container["volumeMounts"]]
-    assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
+    assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in spec["volumes"]}
     for path in (config["stateDir"], config["cloud"]["kubeconfig"], container["args"][-1]):
         assert str(Path(path).parent) in mounts
     [listen] = [variable["value"] for variable in container["env"] if variable["name"] == "CRSYNCER_LISTEN"]
@@ -143,33 +197,67 @@ def test_the_pod_is_confined_and_its_paths_fit_together():
     assert "listen" not in config
 
 
+@pytest.mark.parametrize("overlay", OVERLAYS)
+async def test_nothing_ends_the_agent_because_a_side_is_away_or_the_robot_is_short_of_something(sandbox, overlay):
+    objects = await built(sandbox, overlay)
+    [spec] = [pod(obj) for obj in objects if has_pod(obj)]
+    [container] = spec["containers"]
+    probes = {probe: container[probe]["httpGet"]["path"] for probe in container if probe.endswith("Probe")}
+    assert probes == {"startupProbe": "/livez", "livenessProbe": "/livez", "readinessProbe": "/readyz"}
+    tolerated = {toleration["key"] for toleration in spec["tolerations"] if toleration["operator"] == "Exists"}
+    troubles = {"disk-pressure", "memory-pressure", "pid-pressure", "network-unavailable", "not-ready", "unreachable"}
+    assert tolerated >= {f"node.kubernetes.io/{trouble}" for trouble in troubles}
+    assert spec["priorityClassName"] in {obj["metadata"]["name"] for obj in objects if obj["kind"] == "PriorityClass"}
+    # Pods that use more than they ask for are evicted before all others, whatever their priority.
+    assert set(container["resources"]["requests"]) == {"cpu", "memory", "ephemeral-storage"}
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
 async def test_an_api_server_admits_the_pod_in_a_restricted_namespace_and_the_metrics_component(
-    sandbox: Sandbox, tmp_path: Path
+    sandbox: Sandbox, tmp_path: Path, overlay: str
 ):
     """`restricted` is the API server's own judgement of the pod; strict validation refuses unknown fields."""
-
-    def kubectl(*arguments: str | Path, given: str = "") -> str:
-        command = [sandbox.programs.kubectl(), "--kubeconfig", sandbox.kubeconfig("robot"), *arguments]
-        done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=120)
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout
-
-    everything = list(yaml.safe_load_all(await asyncio.to_thread(kubectl, "kustomize", ROOT / "robot")))
+    everything = await built(sandbox, overlay)
     applied = [obj for obj in everything if obj["kind"] in ("Namespace", "PriorityClass", "ServiceAccount")]
-    await asyncio.to_thread(kubectl, "apply", "-f", "-", given=yaml.safe_dump_all(applied))
-    [deployment] = [obj for obj in everything if obj["kind"] == "Deployment"]
+    await asyncio.to_thread(kubectl, sandbox, "robot", "apply", "-f", "-", given=yaml.safe_dump_all(applied))
     meta = {"name": "crsyncer", "namespace": "crsyncer"}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": deployment["spec"]["template"]["spec"]}
-    kustomization = copy_of_the_documents(tmp_path) / "robot/kustomization.yaml"
-    kustomization.write_text(kustomization.read_text().replace("components: []", "components: [metrics]"))
-    with_metrics = await asyncio.to_thread(kubectl, "kustomize", kustomization.parent)
+    [spec] = [pod(obj) for obj in everything if has_pod(obj)]
+    alone = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+    checkout = copy_of_the_documents(tmp_path)
+    add_component(checkout / "robot/overlays" / overlay / "kustomization.yaml", "../../metrics")
+    with_metrics = yaml.safe_dump_all(await built(sandbox, overlay, folder=checkout))
     assert "kubernetes.io/metadata.name: monitoring" in with_metrics
-    for given in (yaml.safe_dump(pod), with_metrics):
-        await asyncio.to_thread(kubectl, "apply", "--dry-run=server", "--validate=strict", "-f", "-", given=given)
+    # A claim's storage class cannot change: each overlay's is another claim.
+    for given in (yaml.safe_dump(alone), with_metrics.replace("crsyncer-state", f"state-{overlay}")):
+        dry_run = ("apply", "--dry-run=server", "--validate=strict", "-f", "-")
+        await asyncio.to_thread(kubectl, sandbox, "robot", *dry_run, given=given)
+
+
+async def test_the_clouds_components_are_the_printed_manifests_in_their_order(sandbox: Sandbox, tmp_path: Path):
+    folder = copy_of_the_documents(tmp_path) / "cloud"
+
+    async def objects() -> list[dict[str, Any]]:
+        text = await asyncio.to_thread(kubectl, sandbox, "cloud", "kustomize", folder)
+        return [obj for obj in yaml.safe_load_all(text) if obj["kind"] != "CustomResourceDefinition"]
+
+    printed = list(yaml.safe_load_all((ROOT / "cloud/robot-r1.yaml").read_text()))
+    assert await objects() == printed
+    add_component(folder / "kustomization.yaml", "audit", "identity")
+    done = await asyncio.to_thread(
+        crsyncer, "cloud-manifests", "--robot", NAME, "--crds", folder / "example-crd.yaml", "--audit"
+    )
+    changed = await objects()
+    assert changed[:-2] == list(yaml.safe_load_all(done.stdout))
+    assert [obj["metadata"]["name"] for obj in changed[-2:]] == ["crsyncer-identity", "crsyncer-identity"]
+    namespaces = yaml.safe_dump_all([obj for obj in printed if obj["kind"] == "Namespace"])
+    await asyncio.to_thread(kubectl, sandbox, "cloud", "apply", "-f", "-", given=namespaces)
+    dry_run = ("apply", "--dry-run=server", "--validate=strict", "-f", "-")
+    given = yaml.safe_dump_all(changed)
+    assert "crsyncer-identity" in await asyncio.to_thread(kubectl, sandbox, "cloud", *dry_run, given=given)
 
 
 def test_the_example_configuration_is_accepted(tmp_path):
     kubeconfig = write_kubeconfig(tmp_path / "k")
     flags = {"cloud_kubeconfig": kubeconfig, "robot_kubeconfig": kubeconfig, "robot_context": "robot"}
-    settings = load({"config": ROOT / "robot/config.yaml", **flags}, {})
+    settings = load({"config": BASE / "config.yaml", **flags}, {})
     assert (settings.robot_name, settings.namespaces) == (NAME, (HOME,))
