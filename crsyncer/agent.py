@@ -15,8 +15,8 @@ from functools import partial
 from itertools import count
 
 from crsyncer.adapters import control, reload, web
-from crsyncer.adapters.boot import read_boot_id
 from crsyncer.adapters.config import Settings
+from crsyncer.adapters.files import read_boot_id
 from crsyncer.adapters.kube import Exchange, KubeCluster
 from crsyncer.adapters.metrics import Metrics
 from crsyncer.adapters.store.store import SqliteStore

@@ -3,6 +3,7 @@
 Configuration and kubeconfigs are both read with it. The hint of an error says what is allowed.
 """
 
+import logging
 import os
 import re
 import stat
@@ -13,6 +14,9 @@ from crsyncer.errors import ConfigError
 
 _LARGEST_FILE = 1 << 20
 _DEEPEST = 50
+_LONGEST_BOOT_ID = 64
+
+_log = logging.getLogger(__name__)
 
 
 def read(path: Path, *, largest: int = _LARGEST_FILE) -> str:
@@ -39,6 +43,18 @@ def read_bytes(path: Path, most: int = -1) -> bytes:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(0, "not a regular file")
         return file.read(most)
+
+
+def read_boot_id(path: Path) -> str:
+    """What names this boot of the machine (S8.4); "" where it cannot be read.
+
+    Linux makes a random UUID at each boot (proc(5)).
+    """
+    try:
+        return read_bytes(path, _LONGEST_BOOT_ID).decode(errors="replace").strip()
+    except OSError as error:
+        _log.warning("cannot read the boot id, so a boot goes unnoticed: %s", error)
+        return ""
 
 
 def read_yaml(path: Path) -> Any:

@@ -161,6 +161,6 @@ async def test_a_name_that_nobody_answers_for_keeps_no_process_from_ending(
         async with asyncio.timeout(0.2):
             await visit.resolve()
     assert asked.wait(30)
-    assert {thread.daemon for thread in threading.enumerate() if thread.name == "crsyncer-names"} == {True}
+    assert {thread.daemon for thread in threading.enumerate() if thread.name == "crsyncer-worker"} == {True}
     answered.set()
     await visit.aclose()

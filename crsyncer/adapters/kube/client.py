@@ -17,11 +17,11 @@ import aiohttp
 from yarl import URL
 
 from crsyncer import __version__
-from crsyncer.adapters.kube.credentials import Credentials, Login
-from crsyncer.adapters.kube.names import Resolver
-from crsyncer.adapters.kube.short_tokens import ShortTokens
+from crsyncer.adapters.kube.credentials import Credentials
+from crsyncer.adapters.kube.login import Login
 from crsyncer.adapters.kube.stream import WatchStream
 from crsyncer.adapters.kube.transport import CONNECT_TIMEOUT, Exchange, Meter, open_socket, unsure
+from crsyncer.adapters.threads import DaemonThreads
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Json
 from crsyncer.errors import Never, TooLarge, Unsure
@@ -38,7 +38,8 @@ _LEAST_PATIENCE = 1.0
 """A server that asks for patience and names no time, or one that is over, is not asked again at once."""
 _STRANGE = "no API server sends that: what answers at this address?"
 _TOO_LARGE = {"list": "a smaller page is asked for; where it has one object, see what made that so large"}
-_FAILURES = (aiohttp.ClientError, OSError, TimeoutError)
+_FAILURES = (aiohttp.ClientError, OSError, TimeoutError, UnicodeError)
+"""The last is for a proxy's name that Python refuses to look up."""
 
 T = TypeVar("T")
 Read = Callable[[aiohttp.ClientResponse], Awaitable[T]]
@@ -69,7 +70,7 @@ class KubeCluster:
         `insecure`, and no kubeconfig: see `Credentials`. `name` is the client's, which API servers
         record in managedFields.
         """
-        self.credentials = ShortTokens(Credentials(kubeconfig, context=context, insecure=insecure), self._request_as)
+        self.credentials = Credentials(kubeconfig, self._request_as, context=context, insecure=insecure)
         login = self.credentials.login
         self.server = login.config.server
         self.fallback_identity = hashlib.sha256(f"{login.identity.ca}\n{self.server}".encode()).hexdigest()
@@ -79,13 +80,14 @@ class KubeCluster:
         self._meter = Meter()
         self._slots = asyncio.Semaphore(_POOL)
         self._watches: set[aiohttp.ClientResponse] = set()
+        asyncio.get_running_loop().set_default_executor(DaemonThreads())  # it looks names up
         self._session = aiohttp.ClientSession(
             # Without a limit of its own: each watch holds a connection; short requests are counted by _slots.
             connector=aiohttp.TCPConnector(
                 limit=0,
                 keepalive_timeout=_IDLE,
                 socket_factory=partial(open_socket, meter=self._meter),
-                resolver=Resolver(),
+                resolver=aiohttp.ThreadedResolver(),
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=("Content-Type",),

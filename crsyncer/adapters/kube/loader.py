@@ -6,17 +6,58 @@ stacks), keeps client keys in temporary files, and runs things that may hang. Al
 
 import asyncio
 import json
+import os
 import re
 import signal
 import sys
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import yaml
 
 from crsyncer.errors import ConfigError
 
+_COMMAND = f"from {__name__} import main; main()"
+_TIMEOUT = 60.0
+_WHO = "its exec plug-in or auth-provider"
 _TOKEN_LIKE = re.compile(r"\S{40,}")
+
+
+async def ask_loader(user: str, *, directory: Path) -> dict[str, Any]:
+    """What `main` prints for a kubeconfig's user (YAML); raises ConfigError.
+
+    The process has a session of its own, so that a hanging plug-in is ended together with it.
+    """
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-c", _COMMAND),
+            cwd=directory,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError as error:
+        message = f"{_WHO} could not be asked ({(error.strerror or '').lower()})"
+        raise ConfigError(message, hint="raise the limits on tasks (TasksMax), memory and open files") from None
+    try:
+        async with asyncio.timeout(_TIMEOUT):
+            output, _ = await process.communicate(user.encode())
+    except TimeoutError:
+        raise ConfigError(f"{_WHO} gave nothing within {_TIMEOUT:g} s", hint="run it by hand") from None
+    finally:
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+    try:
+        answer: dict[str, Any] = json.loads(output)
+    except ValueError:
+        message = f"{_WHO} could not be asked (exit {process.returncode})"
+        raise ConfigError(message, hint="does kubectl work with this kubeconfig?") from None
+    if "error" in answer:
+        raise ConfigError(answer["error"], hint=answer["hint"])
+    return answer
 
 
 def main() -> None:

@@ -2,8 +2,6 @@
 
 import os
 import ssl
-import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -66,18 +64,11 @@ def tls_context(identity: Identity) -> ssl.SSLContext:
 
 @contextmanager
 def _secret_file(text: str) -> Iterator[str]:
-    """A path to `text` for a library that reads nothing but files; on Linux in memory only."""
-    if sys.platform == "linux":
-        descriptor = os.memfd_create("crsyncer", os.MFD_CLOEXEC)
-        with open(descriptor, "w") as file:
-            file.write(text)
-            file.flush()
-            yield f"/proc/self/fd/{descriptor}"
-    else:
-        with tempfile.NamedTemporaryFile("w") as file:
-            file.write(text)
-            file.flush()
-            yield file.name
+    """A path to `text` in memory, for a library that reads nothing but files."""
+    with open(os.memfd_create("crsyncer", os.MFD_CLOEXEC), "w") as file:
+        file.write(text)
+        file.flush()
+        yield f"/proc/self/fd/{file.fileno()}"
 
 
 @dataclass(slots=True)

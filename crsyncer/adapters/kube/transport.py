@@ -13,9 +13,15 @@ from crsyncer.errors import Unsure
 
 CONNECT_TIMEOUT = 20.0
 """Seconds for TCP and TLS together: sixteen handshakes at a time take 16 kbit/s for most of it."""
-_KEEPALIVE = (("SO_KEEPALIVE", 1), ("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
-_USER_TIMEOUT = 45_000
-"""Milliseconds that sent bytes may stay unacknowledged; with keep-alive, a silent cut is noticed within 60 s (S9.3)."""
+_OPTIONS = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 45_000),  # milliseconds that sent bytes may stay unacknowledged
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+)
+"""With these a silent cut is noticed within 60 s (S9.3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +89,8 @@ def open_socket(address: tuple[Any, ...], *, meter: Meter) -> socket.socket:
     """An unconnected socket for an address of getaddrinfo() that will notice when its peer vanishes."""
     made = MeteredSocket(*address[:3])
     made.meter = meter
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    for name, value in _KEEPALIVE:
-        if hasattr(socket, name):
-            level = socket.SOL_SOCKET if name.startswith("SO_") else socket.IPPROTO_TCP
-            made.setsockopt(level, getattr(socket, name), value)
-    if hasattr(socket, "TCP_USER_TIMEOUT"):
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _USER_TIMEOUT)
+    for option in _OPTIONS:
+        made.setsockopt(*option)
     return made
 
 
@@ -140,7 +141,7 @@ def _explain(error: BaseException, *, seconds: float) -> tuple[str, str]:
             return _OS_ERROR[cause.errno]
         cause = cause.__cause__ or getattr(cause, "os_error", None)
     match error:
-        case aiohttp.ClientConnectorDNSError():
+        case aiohttp.ClientConnectorDNSError() | UnicodeError():
             return "the server's name does not resolve", "check DNS, the network and the kubeconfig's server"
         case aiohttp.ConnectionTimeoutError():
             return (

@@ -10,8 +10,7 @@ from urllib.parse import urlsplit
 
 from crsyncer.adapters.kube.certificates import span, spans, token_span
 from crsyncer.adapters.kube.client import KubeCluster
-from crsyncer.adapters.kube.credentials import Login
-from crsyncer.adapters.kube.names import Resolver
+from crsyncer.adapters.kube.login import Login
 from crsyncer.adapters.kube.transport import CONNECT_TIMEOUT, unsure
 from crsyncer.adapters.kubeconfig import Kubeconfig
 from crsyncer.core.calls import Call
@@ -47,7 +46,7 @@ class KubeVisit:
             return  # the proxy does it
         url = self._server
         try:
-            await Resolver().resolve(url.hostname or "", url.port or 443)
+            await asyncio.get_running_loop().getaddrinfo(url.hostname, url.port or 443)
         except OSError:
             raise Unsure(
                 f"the server's name {url.hostname} does not resolve",
