@@ -6,21 +6,18 @@ import sys
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from crsyncer.adapters.config import Settings, load
 from crsyncer.cli.clusters import CLUSTER_SETTINGS, logins, robot_name
-from crsyncer.cli.output import output_options, show
+from crsyncer.cli.output import object_name, output_options, show
 from crsyncer.cli.shared import first_cause, report_error, settings_options
 from crsyncer.console.target import find_resource
 from crsyncer.core.model import Json, Side
 from crsyncer.core.text import plain
 from crsyncer.errors import ConfigError, SyncError
-
-if TYPE_CHECKING:
-    from crsyncer.console.diff import Comparison
 
 SCHEMA = "crsyncer.diff/v1"
 _TROUBLE = 2
@@ -52,21 +49,23 @@ def diff(resource: str, output: str, **flags: Any) -> int:
         # Not 1, which means that both sides were compared.
         report_error(first_cause(error) if isinstance(error, BaseExceptionGroup) else error)
         return _TROUBLE
-    differing = [f"{kind.resource}/{each.key}" for kind in found for each in kind.differences]
-    lines = [line for kind in found for line in _unified(kind)] if output in ("text", "wide") else []
-    if lines or output not in ("text", "wide"):
-        show(_document(found), output, names=differing, text=lambda: "\n".join(lines))
-    for kind in found:
-        if kind.trouble is not None:
-            report_error(SyncError(f"{kind.resource}: {kind.trouble}", hint=kind.trouble.hint))
-    if not found and output in ("text", "wide"):
-        click.echo("no CRD on the robot is annotated, so nothing is synced", err=True)
-    if any(kind.trouble is not None for kind in found):
+    if output in ("text", "wide"):
+        if lines := [line for kind in found for line in _unified(kind)]:
+            click.echo("\n".join(lines))
+        if not found:
+            click.echo("no CRD on the robot is annotated, so nothing is synced", err=True)
+    else:
+        names = [f"{kind['resource']}/{object_name(each)}" for kind in found for each in kind["differences"]]
+        show({"schema": SCHEMA, "kinds": found}, output, names=names)
+    failed = [kind for kind in found if kind["error"] is not None]
+    for kind in failed:
+        report_error(SyncError(f"{kind['resource']}: {kind['error']}", hint=kind["hint"]))
+    if failed:
         return _TROUBLE
-    return 1 if any(kind.differences for kind in found) else 0
+    return 1 if any(kind["differences"] for kind in found) else 0
 
 
-async def _compare(settings: Settings, robot: str, resource: str) -> "list[Comparison]":
+async def _compare(settings: Settings, robot: str, resource: str) -> list[Json]:
     import asyncio
 
     from crsyncer.adapters.kube import KubeCluster
@@ -107,36 +106,10 @@ async def _compare(settings: Settings, robot: str, resource: str) -> "list[Compa
         return [await compare(policy, asks, namespaces=settings.namespaces) for policy in policies.values()]
 
 
-def _document(found: "list[Comparison]") -> Json:
-    return {
-        "schema": SCHEMA,
-        "kinds": [
-            {
-                "resource": kind.resource,
-                "version": kind.version or None,
-                "objects": {side.value: kind.objects[side] for side in Side},
-                "error": None if kind.trouble is None else str(kind.trouble),
-                "hint": None if kind.trouble is None else kind.trouble.hint,
-                "differences": [
-                    {
-                        "namespace": each.key.namespace,
-                        "name": each.key.name,
-                        **{side.value: each.shown[side] for side in Side},
-                    }
-                    for each in kind.differences
-                ],
-            }
-            for kind in found
-        ],
-    }
-
-
-def _unified(kind: "Comparison") -> Iterator[str]:
-    for each in kind.differences:
-        cloud, robot = (
-            (_yaml(each.shown[side]), f"{side}/{kind.resource}/{each.key}" if each.shown[side] else "/dev/null")
-            for side in Side
-        )
+def _unified(kind: Json) -> Iterator[str]:
+    for each in kind["differences"]:
+        name = f"{kind['resource']}/{object_name(each)}"
+        cloud, robot = ((_yaml(each[side]), f"{side}/{name}" if each[side] else "/dev/null") for side in Side)
         for line in difflib.unified_diff(cloud[0], robot[0], cloud[1], robot[1], lineterm=""):
             yield plain(line)
 

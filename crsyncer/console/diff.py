@@ -2,9 +2,8 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
-from crsyncer.console.differences import Difference, difference
+from crsyncer.console.differences import difference
 from crsyncer.console.lister import objects
 from crsyncer.console.reasons import kind_hint
 from crsyncer.core import object_calls
@@ -15,52 +14,47 @@ from crsyncer.engine.negotiation import Ask, Disagreement, negotiate
 from crsyncer.errors import NotAllowed, Refused, SyncError
 
 
-@dataclass(slots=True)
-class Comparison:
-    """The result for one kind."""
+async def compare(policy: Policy, asks: Mapping[Side, Ask], *, namespaces: Sequence[str]) -> Json:
+    """Compare one kind: its row in the document of `crsyncer diff`. `asks` sends requests to a side.
 
-    resource: str
-    version: str = ""
-    objects: dict[Side, int] = field(default_factory=lambda: dict.fromkeys(Side, 0))
-    differences: list[Difference] = field(default_factory=list)
-    trouble: SyncError | None = None
-    """The reason why the kind could not be compared completely."""
-
-
-async def compare(policy: Policy, asks: Mapping[Side, Ask], *, namespaces: Sequence[str]) -> Comparison:
-    """Compare one kind; an error of this kind alone becomes its `trouble`. `asks` sends requests to a side."""
-    found = Comparison(policy.resource)
-    if policy.problem:
-        found.trouble = SyncError(policy.problem, hint=kind_hint("misconfigured"))
-        return found
+    The row's `error` is the reason why the kind could not be compared completely; None: it was.
+    """
+    row: Json = {
+        "resource": policy.resource,
+        "version": None,
+        "objects": {side.value: 0 for side in Side},
+        "error": None,
+        "hint": None,
+        "differences": [],
+    }
     try:
-        terms = await negotiate(policy, asks[Side.CLOUD])
-    except SyncError as error:
-        found.trouble = error
-        return found
-    if isinstance(terms, Disagreement):
-        found.trouble = SyncError(terms.message, hint=kind_hint(terms.state))
-        return found
-    found.version = terms.version
-    kinds = _Pairs(terms, found)
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            for side in Side:
-                for namespace in (namespaces if terms.namespaced else ()) or ("",):
-                    tasks.create_task(_read(kinds, side, asks[side], namespace=namespace))
+        await _fill(row, policy, asks, namespaces=namespaces)
     except* SyncError as group:
-        found.trouble = next(error for error in group.exceptions if isinstance(error, SyncError))
-    else:
-        kinds.finish()
-    found.differences.sort(key=lambda each: each.key)
-    return found
+        error = next(error for error in group.exceptions if isinstance(error, SyncError))
+        row |= {"error": str(error), "hint": error.hint}
+    row["differences"].sort(key=lambda each: (each["namespace"], each["name"]))
+    return row
 
 
-async def _read(kinds: "_Pairs", side: Side, ask: Ask, *, namespace: str) -> None:
-    policy = kinds.policy
+async def _fill(row: Json, policy: Policy, asks: Mapping[Side, Ask], *, namespaces: Sequence[str]) -> None:
+    if policy.problem:
+        raise SyncError(policy.problem, hint=kind_hint("misconfigured"))
+    agreed = await negotiate(policy, asks[Side.CLOUD])
+    if isinstance(agreed, Disagreement):
+        raise SyncError(agreed.message, hint=kind_hint(agreed.state))
+    row["version"] = agreed.version
+    pairs = _Pairs(agreed, row)
+    async with asyncio.TaskGroup() as tasks:
+        for side in Side:
+            for namespace in (namespaces if agreed.namespaced else ()) or ("",):
+                tasks.create_task(_read(pairs, side, asks[side], namespace=namespace))
+    pairs.finish()
+
+
+async def _read(pairs: "_Pairs", side: Side, ask: Ask, *, namespace: str) -> None:
     try:
-        async for raw in objects(ask, object_calls.collection(policy, namespace)):
-            kinds.take(side, raw, namespace)
+        async for raw in objects(ask, object_calls.collection(pairs.policy, namespace)):
+            pairs.take(side, raw, namespace)
     except Refused as error:
         message = f"the {side} does not serve it ({error})"
         raise SyncError(message, hint=kind_hint("kind-missing")) from None
@@ -76,9 +70,9 @@ class _Pairs:
     Both servers list in the order of the keys, so few objects wait for their counterpart.
     """
 
-    def __init__(self, policy: Policy, found: Comparison) -> None:
+    def __init__(self, policy: Policy, row: Json) -> None:
         self.policy = policy
-        self._found = found
+        self._row = row
         self._alone: dict[Side, dict[Key, Json]] = {side: {} for side in Side}
 
     def take(self, side: Side, raw: Json, namespace: str) -> None:
@@ -88,21 +82,22 @@ class _Pairs:
         if objection(raw, self.policy, namespace):
             return
         raw["metadata"].pop("managedFields", None)
-        self._found.objects[side] += 1
+        self._row["objects"][side.value] += 1
         key = key_of(raw)
         other = self._alone[side.other].pop(key, None)
         if other is None:
             self._alone[side][key] = raw
         else:
-            self._judge({side: raw, side.other: other})
+            self._judge(key, {side: raw, side.other: other})
 
     def finish(self) -> None:
         """Judge the objects without a counterpart, when both lists are complete."""
         for side, alone in self._alone.items():
-            for raw in alone.values():
-                self._judge({side: raw})
+            for key, raw in alone.items():
+                self._judge(key, {side: raw})
 
-    def _judge(self, pair: Mapping[Side, Json]) -> None:
-        found = difference(pair.get(self.policy.upstream), pair.get(self.policy.downstream), self.policy)
-        if found is not None:
-            self._found.differences.append(found)
+    def _judge(self, key: Key, pair: Mapping[Side, Json]) -> None:
+        shown = difference(pair.get(self.policy.upstream), pair.get(self.policy.downstream), self.policy)
+        if shown is not None:
+            sides = {side.value: shown[side] for side in Side}
+            self._row["differences"].append({"namespace": key.namespace, "name": key.name, **sides})

@@ -1,16 +1,14 @@
 """Compares the two objects of a pair: only the fields that crsyncer syncs."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from crsyncer.core.decide import may_delete
-from crsyncer.core.model import Json, Key, Side, Stamp
+from crsyncer.core.model import Json, Side, Stamp
 from crsyncer.core.policy import Policy
 from crsyncer.core.project import (
     content_of,
     digest,
-    key_of,
     labels,
     map_generation,
     stamp_of,
@@ -23,14 +21,8 @@ from crsyncer.core.project import (
 
 Generations = tuple[tuple[int, int], ...]
 """(downstream, upstream) generations with the same content."""
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A pair that does not agree. `shown` is each side's object, reduced to synced fields; None: it does not exist."""
-
-    key: Key
-    shown: dict[Side, Json | None]
+Difference = dict[Side, Json | None]
+"""Each side's object of a pair that does not agree, reduced to synced fields; None: it does not exist."""
 
 
 def difference(
@@ -74,8 +66,7 @@ def difference(
                 document["metadata"]["deletionTimestamp"] = time
     if digest(wanted) == digest(found):
         return None
-    shown = {policy.upstream: whole_numbers(wanted), policy.downstream: whole_numbers(found)}
-    return Difference(key_of(upstream), shown)
+    return {policy.upstream: whole_numbers(wanted), policy.downstream: whole_numbers(found)}
 
 
 def _lone(raw: Json | None, policy: Policy, side: Side) -> Difference | None:
@@ -86,8 +77,7 @@ def _lone(raw: Json | None, policy: Policy, side: Side) -> Difference | None:
     else:
         differs = may_delete(view_of(raw, policy, side), policy)
     whole = _document(raw, policy, labels(raw), synced_annotations(raw))
-    shown = {side: _with_status(whole, status_value(raw, policy), policy), side.other: None}
-    return Difference(key_of(raw), shown) if differs else None
+    return {side: _with_status(whole, status_value(raw, policy), policy), side.other: None} if differs else None
 
 
 def _document(raw: Json, policy: Policy, labels: dict[str, str], annotations: dict[str, str]) -> Json:

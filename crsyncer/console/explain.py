@@ -303,7 +303,7 @@ def _differences(facts: ObjectFacts, policy: Policy) -> list[tuple[str, Any, Any
     if up is None or down is None or not isinstance(facts.observations[policy.upstream], View):
         return []
     found = difference(up, down, policy, generations=facts.record.generations)
-    return [] if found is None else leaf_differences(found.shown[policy.upstream], found.shown[policy.downstream])
+    return [] if found is None else leaf_differences(found[policy.upstream], found[policy.downstream])
 
 
 def _pending(facts: ObjectFacts, what: str) -> Json | None:

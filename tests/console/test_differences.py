@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from crsyncer.console.differences import Difference, difference
-from crsyncer.core.model import Json, Key, Side
+from crsyncer.core.model import Side
 from crsyncer.core.project import APPLIED, ROBOT, UPSTREAM_UID
 from tests.core.builders import copy_of, goal, policies, policy, some, upstream_goals
 
@@ -14,10 +14,9 @@ KIND = policy()
 CLOUD, ROBOT_SIDE = Side.CLOUD, Side.ROBOT
 
 
-def shown(found: Difference | None) -> dict[Side, Json | None]:
+def shown(found: Difference | None) -> Difference:
     assert found is not None
-    assert found.key == Key("default", "a")
-    return found.shown
+    return found
 
 
 @some
@@ -69,8 +68,8 @@ def test_S5_3_what_should_not_be_there_differs_only_where_it_is_ours_to_delete(a
     found = difference(None, copy, kind)
     assert (found is not None) is differs
     if found is not None:
-        assert found.shown[kind.upstream] is None
-        assert (found.shown[kind.downstream] or {})["metadata"] == {"namespace": "default", "name": "a"}
+        assert found[kind.upstream] is None
+        assert (found[kind.downstream] or {})["metadata"] == {"namespace": "default", "name": "a"}
 
 
 def test_content_and_the_labels_and_annotations_that_upstream_owns_differ():
@@ -95,7 +94,7 @@ def statuses(up, down, kind=KIND) -> tuple:
     copy = copy_of(upstream, kind)
     copy.pop("status", None)
     found = difference(upstream, copy if down is None else copy | {"status": down}, kind)
-    return () if found is None else tuple((found.shown[side] or {}).get("status") for side in Side)
+    return () if found is None else tuple((found[side] or {}).get("status") for side in Side)
 
 
 def test_S4_3_a_status_differs_once_the_copy_has_one():
