@@ -113,16 +113,17 @@ class AgentProcess:
         """Poll the status until it is good. Raises SyncError with the last one, or when the process has ended."""
         last: dict[str, Any] | None = None
 
-        async def look() -> tuple[bool, bool]:
+        async def look() -> dict[str, Any] | None:
             nonlocal last
             last = await self.ask() or last
-            return last is not None and good(last), self.running
+            if last is not None and good(last):
+                return last
+            if not self.running:
+                raise SyncError(f"the agent has ended:\n{self.tail()}")
+            return None
 
-        is_good, is_running = await until_async(look, lambda seen: seen[0] or not seen[1], seconds=seconds)
-        if is_good and last is not None:
-            return last
-        if not is_running:
-            raise SyncError(f"the agent has ended:\n{self.tail()}")
+        if (status := await until_async(look, seconds=seconds)) is not None:
+            return status
         raise SyncError(f"the agent's status is not as expected after {seconds} s: {last}\n{self.tail()}")
 
     def tail(self, lines: int = 25) -> str:
@@ -132,6 +133,5 @@ class AgentProcess:
     async def _end(self, number: signal.Signals) -> int:
         if self._process is None:
             return 0
-        if self._process.poll() is None:
-            self._process.send_signal(number)
+        self._process.send_signal(number)
         return await asyncio.to_thread(self._process.wait, _STOP_SECONDS)

@@ -1,8 +1,9 @@
 """Reads and writes the objects of one API server by the official client, as a user with kubectl does."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from kubernetes.aio.client import ApiClient
@@ -19,25 +20,14 @@ _PATIENCE = 60.0  # seconds
 
 
 class Cluster:
-    """One API server, as the user of a kubeconfig. An async context manager.
+    """One API server, as the user of a kubeconfig. `connected` opens one.
 
     Kinds are given and not discovered: discovery sends a dozen requests and keeps the answers in a shared file. The
     verbs raise kubernetes' ApiException; a 429, the answer right after a start or a CRD's change, is retried.
     """
 
-    def __init__(self, kubeconfig: Path) -> None:
-        self._kubeconfig = kubeconfig
-        self._api: ApiClient | None = None
-
-    async def __aenter__(self) -> "Cluster":
-        self._api = await new_client_from_config(str(self._kubeconfig))
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._api is not None:
-            await self._api.close()
+    def __init__(self, api: ApiClient) -> None:
+        self._client = DynamicClient(api)
 
     async def version(self) -> str:
         """The API server's version, such as "v1.36.3"."""
@@ -77,7 +67,7 @@ class Cluster:
     async def serves(self, resource: Resource) -> bool:
         """Whether the server serves a kind."""
         try:
-            await self._send("GET", resource.path(), query_params=[("limit", "1")])
+            await self._send("GET", resource.path(), limit=1)
         except NotFoundError:
             return False
         return True
@@ -85,8 +75,15 @@ class Cluster:
     @retried(TooManyRequestsError, seconds=_PATIENCE)
     async def _send(self, method: str, path: str, **options: Any) -> Json:
         async with asyncio.timeout(_PATIENCE):
-            reply = await DynamicClient(self._api).request(method, path, serialize=False, **options)
+            reply = await self._client.request(method, path, serialize=False, **options)
             return dict(await reply.json())
+
+
+@asynccontextmanager
+async def connected(kubeconfig: Path) -> AsyncIterator[Cluster]:
+    """One API server, until the block ends."""
+    async with await new_client_from_config(str(kubeconfig)) as api:
+        yield Cluster(api)
 
 
 def _path(resource: Resource, obj: Json, subresource: str = "") -> str:

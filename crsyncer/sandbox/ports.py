@@ -4,6 +4,7 @@ import os
 import random
 import socket
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 from crsyncer.errors import SyncError
@@ -25,12 +26,9 @@ def free_ports(count: int) -> list[int]:
     with suppress(OSError, ValueError, IndexError):
         highest = min(highest, int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0]))
     candidates = range(min(_LOWEST, highest // 2), highest)
-    found: list[int] = []
-    for port in random.sample(candidates, len(candidates)):
-        if len(found) == count:
-            return found
-        if reserve(port):
-            found.append(port)
+    found = list(islice(filter(reserve, random.sample(candidates, len(candidates))), count))
+    if len(found) == count:
+        return found
     give_back(*found)
     raise SyncError("no free port on 127.0.0.1", hint="end some of the sandboxes that run on this machine")
 

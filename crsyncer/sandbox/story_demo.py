@@ -16,7 +16,7 @@ from crsyncer.core.model import Side
 from crsyncer.errors import SyncError
 from crsyncer.sandbox.agent import AgentProcess
 from crsyncer.sandbox.binaries import cache_directory
-from crsyncer.sandbox.cluster import Cluster
+from crsyncer.sandbox.cluster import connected
 from crsyncer.sandbox.relay import Relay
 from crsyncer.sandbox.sandbox import Sandbox
 from crsyncer.sandbox.story import Story, tell
@@ -65,7 +65,7 @@ async def _perform(story: Story, sandbox: Sandbox, kinds: list[Kind], options: A
     """Run every step with an agent behind a link; the agent has ended when this returns."""
     async with AsyncExitStack() as stack:
         clusters = {
-            side: await stack.enter_async_context(Cluster(sandbox.kubeconfig(plane.name)))
+            side: await stack.enter_async_context(connected(sandbox.kubeconfig(plane.name)))
             for side, plane in zip(Side, sandbox.planes, strict=True)
         }
         link = await stack.enter_async_context(Relay(sandbox.cloud.port))

@@ -1,7 +1,7 @@
 """Reads the demo's kinds: CRDs from a folder, and objects that their schemas accept."""
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -112,18 +112,15 @@ def load(folder: Path, robot: str) -> list[Kind]:
         if policy.problem:
             raise SyncError(f"{policy.resource}: {policy.problem}")
         resource = Resource.of_crd(crd)
-        kinds.append(Kind(crd, resource, policy, tuple(_examples(documents, resource))))
+        wanted = (resource.api_version, resource.kind)
+        examples = (each for each in documents if (each.get("apiVersion"), each.get("kind")) == wanted)
+        kinds.append(Kind(crd, resource, policy, tuple(examples)))
     if not kinds:
         raise SyncError(
             f"no CRD in {folder} is annotated to be synced",
             hint="annotate one with cr-syncer.cloudrobotics.com/spec-source: cloud",
         )
     return kinds
-
-
-def _examples(documents: Iterable[Json], resource: Resource) -> Iterable[Json]:
-    wanted = (resource.api_version, resource.kind)
-    return (each for each in documents if (each.get("apiVersion"), each.get("kind")) == wanted)
 
 
 def sample(schema: Mapping[str, Any], number: int, name: str = "value") -> Any:
