@@ -110,17 +110,12 @@ def _render(content: Json) -> str:
     if content["unanswered"]:
         lines.append(f"{count(content['unanswered'], 'review')} not answered: what they ask for may be allowed")
     if content["health"] == "healthy" and content["confinedByPolicies"]:
-        kinds_of_policies = ", ".join(content["confinedByPolicies"])
-        lines.append(
-            f"note: only admission policies keep it from other robots' objects of {kinds_of_policies}: {_HINT}"
-        )
-    match content["health"]:
-        case "healthy":
-            verdict = "CONFINED: no access review allows more than it should"
-        case "offline":
-            verdict = f"OFFLINE: the cloud does not answer: {content['error']}"
-        case "degraded":
-            verdict = "UNKNOWN: the server does not answer all access reviews"
-        case _:
-            verdict = f"NOT CONFINED: {count(len(content['findings']), 'finding')}"
+        names = ", ".join(content["confinedByPolicies"])
+        lines.append(f"note: only admission policies keep it from other robots' objects of {names}: {_HINT}")
+    verdict = {
+        "healthy": "CONFINED: no access review allows more than it should",
+        "offline": f"OFFLINE: the cloud does not answer: {content['error']}",
+        "degraded": "UNKNOWN: the server does not answer all access reviews",
+        "attention": f"NOT CONFINED: {count(len(content['findings']), 'finding')}",
+    }[content["health"]]
     return "\n".join(plain(line) for line in [f"{verdict} ({about}).", *lines])

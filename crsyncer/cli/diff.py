@@ -14,7 +14,7 @@ from crsyncer.adapters.config import Settings, load
 from crsyncer.cli.clusters import CLUSTER_SETTINGS, logins, robot_name
 from crsyncer.cli.output import object_name, output_options, show
 from crsyncer.cli.shared import first_cause, report_error, settings_options
-from crsyncer.console.target import find_resource
+from crsyncer.console.target import synced_resource
 from crsyncer.core.model import Json, Side
 from crsyncer.core.text import plain
 from crsyncer.errors import ConfigError, SyncError
@@ -94,13 +94,7 @@ async def _compare(settings: Settings, robot: str, resource: str) -> list[Json]:
         except SyncError as error:
             raise SyncError(f"the robot's CRDs cannot be listed: {error}", hint=error.hint) from None
         if resource:
-            chosen = find_resource(resource, {name: policy.aliases for name, policy in policies.items()})
-            if chosen not in policies:
-                known = ", ".join(policies) or "none"
-                raise SyncError(
-                    f"{resource} is not synced: no CRD of that name on the robot is annotated",
-                    hint=f"synced are: {known}",
-                )
+            chosen = synced_resource(resource, {name: policy.aliases for name, policy in policies.items()})
             policies = {chosen: policies[chosen]}
         # One kind after the other, so that memory holds the lists of one only.
         return [await compare(policy, asks, namespaces=settings.namespaces) for policy in policies.values()]

@@ -12,27 +12,21 @@ from crsyncer.cli.shared import first_cause, report_error
 from crsyncer.errors import SyncError
 
 _COMMANDS = {
-    "run": ("crsyncer.cli.run:run", "Run the agent in the foreground."),
-    "status": ("crsyncer.cli.status:status", "Is my robot in sync, and if not, what do I do?"),
-    "explain": ("crsyncer.cli.explain:explain", "Why is, or isn't, this object on the other side?"),
-    "diff": ("crsyncer.cli.diff:diff", "What differs between the two clusters now."),
-    "pending": ("crsyncer.cli.pending:pending", "Statuses that wait to be sent, and dead letters."),
-    "holds": ("crsyncer.cli.holds:holds", "Deletions and conflicts that wait for your decision."),
-    "resync": ("crsyncer.cli.resync:resync", "List both sides again and compare everything now."),
-    "doctor": ("crsyncer.cli.doctor:doctor", "Is everything set up, and if not, what do I do?"),
-    "cloud-manifests": (
-        "crsyncer.cli.cloud_manifests:cloud_manifests",
-        "Print manifests that confine a robot to its own objects in the cloud.",
-    ),
-    "check-access": (
-        "crsyncer.cli.check_access:check_access",
-        "May the robot's account in the cloud do more than it should?",
-    ),
-    "demo": ("crsyncer.cli.demo:demo", "See it work on two throw-away control planes on this machine."),
-    "version": ("crsyncer.cli.version:version", "Print the version."),
-    "sandbox": ("crsyncer.cli.sandbox:sandbox", "Two throw-away control planes to try things on."),
+    "run": "Run the agent in the foreground.",
+    "status": "Is my robot in sync, and if not, what do I do?",
+    "explain": "Why is, or isn't, this object on the other side?",
+    "diff": "What differs between the two clusters now.",
+    "pending": "Statuses that wait to be sent, and dead letters.",
+    "holds": "Deletions and conflicts that wait for your decision.",
+    "resync": "List both sides again and compare everything now.",
+    "doctor": "Is everything set up, and if not, what do I do?",
+    "cloud-manifests": "Print manifests that confine a robot to its own objects in the cloud.",
+    "check-access": "May the robot's account in the cloud do more than it should?",
+    "demo": "See it work on two throw-away control planes on this machine.",
+    "version": "Print the version.",
+    "sandbox": "Two throw-away control planes to try things on.",
 }
-"""By name: the module and object of the command, and its line in `crsyncer --help`."""
+"""Each command, which is an object of this name in a module of this name, and its line in `crsyncer --help`."""
 
 
 class _Lazy(click.Group):
@@ -44,13 +38,13 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in _COMMANDS:
             return None
-        module, attribute = _COMMANDS[cmd_name][0].split(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
+        name = cmd_name.replace("-", "_")
+        command: click.Command = getattr(importlib.import_module(f"crsyncer.cli.{name}"), name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+            formatter.write_dl([*_COMMANDS.items()])
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

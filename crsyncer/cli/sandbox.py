@@ -13,20 +13,25 @@ from crsyncer.cli.status import STATUS_REQUEST
 from crsyncer.errors import SyncError
 
 _FLAGS = {"CRSYNCER_STATE_DIR": "--state-dir", "CRSYNCER_CONFIG": "--config"}
-_directory = click.option(
-    "--directory",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Where data, logs and kubeconfigs live.  [default: $XDG_CACHE_HOME/crsyncer/sandbox]",
-)
-_state_dir = click.option(
-    "--state-dir",
-    metavar="DIR",
-    type=a_directory,
-    help="State directory of an agent on these planes: `env` prints it, `down` warns while that agent runs.",
-)
-_config = click.option(
-    "--config", metavar="FILE", type=a_path, help="Configuration file of an agent on these planes: `env` prints it."
-)
+_OPTIONS: list[click.Parameter] = [
+    click.Option(
+        ["--directory"],
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Where data, logs and kubeconfigs live.  [default: $XDG_CACHE_HOME/crsyncer/sandbox]",
+    ),
+    click.Option(
+        ["--state-dir"],
+        metavar="DIR",
+        type=a_directory,
+        help="State directory of an agent on these planes: `env` prints it, `down` warns while that agent runs.",
+    ),
+    click.Option(
+        ["--config"],
+        metavar="FILE",
+        type=a_path,
+        help="Configuration file of an agent on these planes: `env` prints it.",
+    ),
+]
 
 
 @click.group()
@@ -38,10 +43,7 @@ def sandbox() -> None:
     """
 
 
-@sandbox.command()
-@_directory
-@_state_dir
-@_config
+@sandbox.command(params=[*_OPTIONS])
 def up(directory: Path | None, state_dir: Path | None, config: Path | None) -> None:
     """Start both planes; they run until `down`."""
     from crsyncer.sandbox.sandbox import Sandbox
@@ -63,10 +65,7 @@ def up(directory: Path | None, state_dir: Path | None, config: Path | None) -> N
     click.echo(f'next: eval "$({command})"')
 
 
-@sandbox.command()
-@_directory
-@_state_dir
-@_config
+@sandbox.command(params=[*_OPTIONS])
 def down(directory: Path | None, state_dir: Path | None, config: Path | None) -> None:
     """Stop both planes and delete their data."""
     from crsyncer.sandbox.sandbox import Sandbox
@@ -85,10 +84,7 @@ def down(directory: Path | None, state_dir: Path | None, config: Path | None) ->
         click.echo(f"the agent on {home} (process {pid}) is still running, but its clusters are gone")
 
 
-@sandbox.command()
-@_directory
-@_state_dir
-@_config
+@sandbox.command(params=[*_OPTIONS])
 @click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
 def env(directory: Path | None, state_dir: Path | None, config: Path | None, as_json: bool) -> None:
     """Print environment variables for a shell, kubectl and `crsyncer run`.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from crsyncer.console.explain import ON, ObjectFacts, explain
 from crsyncer.console.gather import kind_row
 from crsyncer.console.report import hold_row, object_fields, pending_status, rejected_content
-from crsyncer.console.target import find_key, find_resource
+from crsyncer.console.target import find_key, find_resource, synced_resource
 from crsyncer.core.holds import DELETION_HOLDS
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.text import duration, rfc3339
@@ -264,13 +264,7 @@ class ControlCommands:
         return {resource: row.policy.aliases for resource, row in self._kinds.rows.items()}
 
     def _running_kind(self, resource: str) -> Kind:
-        rows = self._kinds.rows
-        row = rows.get(find_resource(resource, self._aliases()))
-        if row is None:
-            raise SyncError(
-                f"{resource} is not synced: no CRD of that name on the robot is annotated",
-                hint=f"synced are: {', '.join(sorted(rows)) or 'none'}",
-            )
+        row = self._kinds.rows[synced_resource(resource, self._aliases())]
         if row.kind is None:
             state = row.error.state if row.error is not None else "starting"
             raise SyncError(f"{resource} is not synced at the moment: {state}", hint="crsyncer status shows the reason")

@@ -10,7 +10,6 @@ from crsyncer.console import lister
 from crsyncer.console.doctor_report import (
     Check,
     Mark,
-    disagreement,
     judge_access,
     judge_annotations,
     judge_clock,
@@ -18,13 +17,14 @@ from crsyncer.console.doctor_report import (
     judge_kind,
     judge_validity,
 )
+from crsyncer.console.reasons import VERIFY_TLS, kind_hint
 from crsyncer.core import object_calls
 from crsyncer.core.access import OWN_NEEDS, Need, needs
 from crsyncer.core.calls import Call
 from crsyncer.core.findings import LoginFacts, Validity
 from crsyncer.core.model import Json, Side
 from crsyncer.core.policy import Policy, read_policy
-from crsyncer.engine.negotiation import Disagreement, negotiate, provisional
+from crsyncer.engine.negotiation import Ask, Disagreement, negotiate, provisional
 from crsyncer.errors import ConfigError, NotAllowed, SyncError, Unsure
 from crsyncer.ports import Reply
 
@@ -62,7 +62,7 @@ Enter = Callable[[], Awaitable[Visit]]
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The subject of both sides' checks. `clock` is Unix time, in seconds."""
+    """The robot whose set-up is checked. `clock` is Unix time, in seconds."""
 
     robot: str
     namespaces: Sequence[str]
@@ -87,86 +87,85 @@ async def examine(doors: Mapping[Side, Enter], subject: Subject, *, seconds: flo
 
 
 async def _examine_side(side: Side, enter: Enter, subject: Subject, *, checks: list[Check], deadline: float) -> None:
+    tour = _Tour(side, subject, checks=checks)
     try:
         async with asyncio.timeout_at(deadline):
-            visit = await _login(side, enter, checks)
+            visit = await tour.login(enter)
             if visit is not None:
                 async with aclosing(visit):
-                    tour = _Tour(side, visit, subject, checks=checks)
-                    if await tour.server():
+                    if await tour.server(visit):
                         await tour.kinds()
     except TimeoutError:
-        hint = "the side is slow: try again"
-        checks.append(Check("time", Mark.UNKNOWN, "some checks had no answer in time", hint, side))
+        tour.add("time", Mark.UNKNOWN, "some checks had no answer in time", "the side is slow: try again")
     finally:
         if side is Side.ROBOT and not subject.crds.done():
             subject.crds.set_result(None)
 
 
-async def _login(side: Side, enter: Enter, checks: list[Check]) -> Visit | None:
-    def add(state: Mark, message: str, hint: str = "") -> None:
-        checks.append(Check("login", state, message, hint, side))
-
-    try:
-        async with asyncio.timeout(_LOGIN_SECONDS):
-            visit = await enter()
-    except ConfigError as error:
-        add(Mark.FAIL, str(error), error.hint)
-        return None
-    except TimeoutError:
-        add(Mark.FAIL, f"its exec plug-in or auth-provider had no result within {_LOGIN_SECONDS:g} s", "run it by hand")
-        return None
-    facts = visit.facts
-    if facts.verified:
-        add(Mark.OK, f"{facts.server}, by {facts.means}")
-    else:
-        message = f"{facts.server}, by {facts.means}: anybody can impersonate the server"
-        add(Mark.WARN, message, "add the CA to the kubeconfig and remove --insecure-skip-tls-verify")
-    checks.extend(judge_exposed(file, side) for file in facts.exposed)
-    return visit
-
-
 class _Tour:
-    """Asks one side, whose login is loaded, and adds the results to `checks`."""
+    """Asks one side and adds the results to `checks`."""
 
-    def __init__(self, side: Side, visit: Visit, subject: Subject, *, checks: list[Check]) -> None:
+    def __init__(self, side: Side, subject: Subject, *, checks: list[Check]) -> None:
         self._side = side
-        self._visit = visit
         self._subject = subject
         self._checks = checks
+        self._request: Ask
 
-    def _add(self, name: str, state: Mark, message: str, hint: str = "", *, health: str = "") -> None:
+    def add(self, name: str, state: Mark, message: str, hint: str = "", *, health: str = "") -> None:
+        """Add a check of this side."""
         self._checks.append(Check(name, state, message, hint, self._side, health=health))
 
-    async def server(self) -> bool:
+    async def login(self, enter: Enter) -> Visit | None:
+        """Load the login and check it; None where it cannot be used."""
+        try:
+            async with asyncio.timeout(_LOGIN_SECONDS):
+                visit = await enter()
+        except ConfigError as error:
+            self.add("login", Mark.FAIL, str(error), error.hint)
+            return None
+        except TimeoutError:
+            message = f"its exec plug-in or auth-provider had no result within {_LOGIN_SECONDS:g} s"
+            self.add("login", Mark.FAIL, message, "run it by hand")
+            return None
+        facts = visit.facts
+        login = f"{facts.server}, by {facts.means}"
+        if facts.verified:
+            self.add("login", Mark.OK, login)
+        else:
+            self.add("login", Mark.WARN, f"{login}: anybody can impersonate the server", VERIFY_TLS)
+        self._checks += [judge_exposed(file, self._side) for file in facts.exposed]
+        self._request = visit.request
+        return visit
+
+    async def server(self, visit: Visit) -> bool:
         """Whether the server answers; also checks the dates of all certificates, a usual cause of failure."""
         certificate: Validity | BaseException | None = None
         answer: Reply | BaseException
         before = self._subject.clock()
         try:
-            await _within(self._visit.resolve())
+            await _within(visit.resolve())
             certificate, answer = await asyncio.gather(
-                _within(self._visit.certificate()), lister.knock(self._ask), return_exceptions=True
+                _within(visit.certificate()), lister.knock(self._ask), return_exceptions=True
             )
         except Unsure as error:
             answer = error
         now = self._subject.clock()
-        validities = [*self._visit.facts.validities, *([certificate] if isinstance(certificate, Validity) else [])]
-        self._checks += [judge_validity(term, self._side, now) for term in validities]
+        validities = [*visit.facts.validities, *([certificate] if isinstance(certificate, Validity) else [])]
+        self._checks += [judge_validity(each, self._side, now) for each in validities]
         match answer:
             case NotAllowed():
-                self._add("server", Mark.FAIL, str(answer), answer.hint)
+                self.add("server", Mark.FAIL, str(answer), answer.hint)
                 return False
             case SyncError():
                 # A connection may be down for hours, and the agent waits for it: this is no fault of the set-up.
                 health = "offline" if self._side is Side.CLOUD else "degraded"
-                self._add("server", Mark.FAIL, f"does not answer: {answer}", answer.hint, health=health)
+                self.add("server", Mark.FAIL, f"does not answer: {answer}", answer.hint, health=health)
                 return False
             case BaseException():
                 raise answer
         version = answer.body.get("gitVersion") if answer.status == 200 else None
         message = f"Kubernetes {version}" if version else f"answers; its version is not readable ({answer.status})"
-        self._add("server", Mark.OK, message)
+        self.add("server", Mark.OK, message)
         self._checks.append(judge_clock(_ahead(answer, (before + now) / 2), self._side))
         return True
 
@@ -177,12 +176,10 @@ class _Tour:
                 self._subject.crds.set_result(await lister.crds(self._ask))
             crds = await asyncio.shield(self._subject.crds)
         except SyncError as error:
-            self._add("annotations", Mark.FAIL, f"the CRDs cannot be listed: {error}", error.hint)
+            self.add("annotations", Mark.FAIL, f"the CRDs cannot be listed: {error}", error.hint)
             return
         if crds is None:
-            self._add(
-                "kind", Mark.UNKNOWN, "the kinds are not known without the robot's CRDs", "see the robot's checks"
-            )
+            self.add("kind", Mark.UNKNOWN, "the kinds are not known without the robot's CRDs", "see the robot's checks")
             return
         policies = [policy for crd in crds if (policy := read_policy(crd, self._subject.robot)) and not policy.problem]
         work = [self._kind(policy) for policy in policies]
@@ -194,21 +191,22 @@ class _Tour:
 
     async def _kind(self, policy: Policy) -> list[Check]:
         try:
-            validities = await negotiate(policy, self._ask) if self._side is Side.CLOUD else provisional(policy)
-            if isinstance(validities, Disagreement):
-                return [disagreement(policy, validities.state, validities.message)]
-            scoped = next(iter(self._subject.namespaces), "") if validities.namespaced else ""
-            reply = await self._ask(object_calls.revision(validities, scoped))
+            agreed = await negotiate(policy, self._ask) if self._side is Side.CLOUD else provisional(policy)
+            if isinstance(agreed, Disagreement):
+                hint = kind_hint(agreed.state)
+                return [Check("kind", Mark.FAIL, agreed.message, hint, self._side, policy.resource)]
+            namespace = next(iter(self._subject.namespaces), "") if agreed.namespaced else ""
+            reply = await self._ask(object_calls.revision(agreed, namespace))
             while reply.status == 429:  # such as right after a CRD has changed: wait (S9.1)
                 await asyncio.sleep(reply.retry_after or 1.0)
-                reply = await self._ask(object_calls.revision(validities, scoped))
+                reply = await self._ask(object_calls.revision(agreed, namespace))
         except SyncError as error:
             return [Check("kind", Mark.UNKNOWN, str(error), error.hint or "try again", self._side, policy.resource)]
         message = str(reply.body.get("message") or reply.text)[:200]
-        kind = judge_kind(validities, self._side, status=reply.status, message=message)
+        kind = judge_kind(agreed, self._side, status=reply.status, message=message)
         if reply.status == 404:
             return [kind]
-        return [kind, *await self._access(needs(validities, self._side), resource=policy.resource)]
+        return [kind, *await self._access(needs(agreed, self._side), resource=policy.resource)]
 
     async def _access(self, needed: Sequence[Need], *, resource: str = "") -> list[Check]:
         answers = await asyncio.gather(*(self._allowed(need) for need in needed))
@@ -234,7 +232,7 @@ class _Tour:
         return bool(status.get("allowed")) if reply.status == 201 else None
 
     async def _ask(self, call: Call) -> Reply:
-        return await self._visit.request(replace(call, timeout=_ANSWER_SECONDS))
+        return await self._request(replace(call, timeout=_ANSWER_SECONDS))
 
 
 async def _within(work: Coroutine[Any, Any, Result]) -> Result:

@@ -70,21 +70,21 @@ _RENEW = {
 }
 
 
-def judge_validity(term: Validity, side: Side, now: float) -> Check:
+def judge_validity(validity: Validity, side: Side, now: float) -> Check:
     """Whether a certificate or token is valid, and for how long; `now` is Unix time."""
-    check = partial(Check, term.name, side=side)
-    if term.starts is not None and term.starts > now:
-        return check(Mark.FAIL, f"not valid before {rfc3339(term.starts)}", "is this machine's clock right?")
-    if term.objection and (term.ends is None or term.ends > now):
-        return check(Mark.FAIL, term.objection, term.remedy)
-    if term.ends is None:
+    check = partial(Check, validity.name, side=side)
+    if validity.starts is not None and validity.starts > now:
+        return check(Mark.FAIL, f"not valid before {rfc3339(validity.starts)}", "is this machine's clock right?")
+    if validity.objection and (validity.ends is None or validity.ends > now):
+        return check(Mark.FAIL, validity.objection, validity.remedy)
+    if validity.ends is None:
         return check(Mark.OK, "has no end date")
-    until, left = rfc3339(term.ends), term.ends - now
+    until, left = rfc3339(validity.ends), validity.ends - now
     if left <= 0:
-        return check(Mark.FAIL, f"expired {duration(-left)} ago, at {until}", _RENEW[term.name])
-    if term.renewed:
+        return check(Mark.FAIL, f"expired {duration(-left)} ago, at {until}", _RENEW[validity.name])
+    if validity.renewed:
         return check(Mark.OK, f"valid until {until}, renewed automatically")
-    mark, hint = (Mark.WARN, _RENEW[term.name]) if left < SOON else (Mark.OK, "")
+    mark, hint = (Mark.WARN, _RENEW[validity.name]) if left < SOON else (Mark.OK, "")
     return check(mark, f"valid for {duration(left)}, until {until}", hint)
 
 
@@ -145,11 +145,6 @@ def judge_kind(policy: Policy, side: Side, *, status: int, message: str) -> Chec
     if status == 403:
         return check(Mark.FAIL, f"may not be listed ({message})", kind_hint("forbidden"))
     return check(Mark.UNKNOWN, f"the list answered {status} ({message})", "try again")
-
-
-def disagreement(policy: Policy, state: str, message: str) -> Check:
-    """The two sides do not serve a kind alike; `state` is the kind's in `status`."""
-    return Check("kind", Mark.FAIL, message, kind_hint(state), Side.CLOUD, policy.resource)
 
 
 def judge_access(found: Mapping[Need, bool | None], side: Side, *, resource: str = "") -> Check:

@@ -13,6 +13,7 @@ _MAX_CLOCK_SKEW_SECONDS = 60
 """API servers accept tokens with a skew of one minute (go-jose's DefaultLeeway); a Date header has whole seconds."""
 _GOOD_STORE_STATES = ("ok", "rebuilt", "missing")
 """Store states that need no action; a rebuilt store cost only a relist."""
+VERIFY_TLS = "add the CA to the kubeconfig and remove --insecure-skip-tls-verify"
 _SET_CLOCK = "set this machine's clock (timedatectl status shows whether it follows a time server)"
 _NEW_CREDENTIAL = "renew the credential in the {side}'s kubeconfig; the agent reads it again and retries"
 
@@ -98,7 +99,7 @@ _REASONS = {
         "ClockSuspect": ("this machine's clock is {offset} that of the {side}'s API server", _SET_CLOCK),
         "TlsNotVerified": (
             "the certificate of the {side}'s server is not verified: anybody can impersonate the server",
-            "add the CA to the kubeconfig and remove --insecure-skip-tls-verify",
+            VERIFY_TLS,
         ),
         "RobotOffline": (
             "the robot's own API server {silence}",

@@ -39,6 +39,17 @@ def find_resource(text: str, known: Mapping[str, Sequence[str]]) -> str:
     return found[0] if found else text
 
 
+def synced_resource(text: str, known: Mapping[str, Sequence[str]]) -> str:
+    """As `find_resource`, but raises SyncError also where no kind has the text."""
+    found = find_resource(text, known)
+    if found not in known:
+        raise SyncError(
+            f"{text} is not synced: no CRD of that name on the robot is annotated",
+            hint=f"synced are: {', '.join(sorted(known)) or 'none'}",
+        )
+    return found
+
+
 def find_key(text: str, known: Iterable[Key], *, namespaced: bool = True) -> Key:
     """The object's key. Without a namespace it is the one known object of that name, else it is in `default`.
 
