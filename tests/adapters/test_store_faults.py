@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from crsyncer.adapters.store import committer
+from crsyncer.adapters.store import store as store_module
 from crsyncer.adapters.store.offline import read_offline
 from crsyncer.adapters.store.store import SqliteStore
 from crsyncer.core.model import Side
@@ -125,7 +125,7 @@ async def check_refusal(directory: Path, elsewhere: Path, refuse, relent) -> Non
 
 @pytest.fixture
 def quick_retry(monkeypatch):
-    monkeypatch.setattr(committer, "RETRY_SECONDS", (0.05, 0.2))
+    monkeypatch.setattr(store_module, "RETRY_SECONDS", (0.05, 0.2))
 
 
 @pytest.mark.fault_44

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from crsyncer.adapters.store import committer, schema
+from crsyncer.adapters.store import schema
+from crsyncer.adapters.store import store as store_module
 from crsyncer.adapters.store.offline import read_offline
 from crsyncer.adapters.store.statedir import Lock
 from crsyncer.adapters.store.store import SqliteStore
@@ -40,7 +41,7 @@ def disk(tmp_path: Path) -> Iterator[Mount]:
 
 @pytest.fixture(autouse=True)
 def quick_retry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committer, "RETRY_SECONDS", (0.05, 0.2))
+    monkeypatch.setattr(store_module, "RETRY_SECONDS", (0.05, 0.2))
 
 
 async def left_behind(disk: Mount, tmp_path: Path, *names: str) -> Path:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from crsyncer.adapters.store import committer
+from crsyncer.adapters.store import store as store_module
 from crsyncer.adapters.store.store import SqliteStore
 from crsyncer.core.model import Record, Side, Tombstone
 from crsyncer.ports import Store
@@ -124,7 +124,7 @@ def test_a_crash_keeps_a_prefix_of_what_was_put_and_all_that_was_durable() -> No
 @pytest.fixture
 def mount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mount]:
     """A disk that can be made to refuse, and a store that soon tries it again."""
-    monkeypatch.setattr(committer, "RETRY_SECONDS", (0.05, 0.2))
+    monkeypatch.setattr(store_module, "RETRY_SECONDS", (0.05, 0.2))
     with mounted(tmp_path / "disk") as made:
         yield made
 

@@ -11,6 +11,7 @@ from typing import Any
 from sqlite_utils import Database
 
 from crsyncer.adapters.store import codec, rows, schema
+from crsyncer.adapters.store.buffer import Batch
 from crsyncer.adapters.store.codec import META, OUTBOX, RECORD, TOMBSTONES, Place
 from crsyncer.adapters.store.schema import Unusable
 from crsyncer.adapters.store.statedir import Files, Lock, Mark, create_empty, prepare, refuses, sync_names
@@ -33,7 +34,7 @@ class Opened:
     notes: list[str] = field(default_factory=list)
     refusal: str = ""
     """Why it can only be read; empty: it can be written."""
-    thaw: "Callable[[rows.Batch], Opened] | None" = None
+    thaw: "Callable[[Batch], Opened] | None" = None
     """Where it can only be read: opens it for a batch to be written; raises SyncError while that is not possible."""
 
     def read_meta(self, connection: sqlite3.Connection) -> None:
@@ -206,7 +207,7 @@ def _salvage(files: Files, database: Database, readers: ExitStack) -> dict[str, 
 
     No cursor, and so no copies.
     """
-    batch = rows.Batch()
+    batch = Batch()
     for part in (OUTBOX, RECORD, TOMBSTONES, META):
         # From both ends: a broken page in the middle stops a scan, but not the one from the other end.
         for order in ("ASC", "DESC"):
@@ -218,7 +219,7 @@ def _salvage(files: Files, database: Database, readers: ExitStack) -> dict[str, 
     return {part: parts.count(part) for part in dict.fromkeys(parts)}
 
 
-def _collect(old: sqlite3.Connection, part: str, order: str, batch: rows.Batch) -> None:
+def _collect(old: sqlite3.Connection, part: str, order: str, batch: Batch) -> None:
     column, table = rows.column(part)
     by = ", ".join(f"{name} {order}" for name in (("id",) if table == rows.OBJECTS else rows.KEY))
     found = old.execute(
@@ -286,7 +287,7 @@ class _Frozen:
             raise
         self.opened.database, self._mark = Database(connection), mark
 
-    def _thaw(self, batch: rows.Batch) -> Opened:
+    def _thaw(self, batch: Batch) -> Opened:
         self._lock.renew()
         prepare(self._files.main.parent)
         try:
@@ -307,7 +308,7 @@ class _Frozen:
         if same and not opened.rebuilt:
             return opened
         self._mark = None
-        waiting = rows.Batch({place: row for place, row in batch.rows.items() if place[0] == OUTBOX})
+        waiting = Batch({place: row for place, row in batch.rows.items() if place[0] == OUTBOX})
         with opened.database.atomic():
             rows.write(opened.database, waiting)
         opened.close()

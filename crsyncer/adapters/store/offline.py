@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from crsyncer.adapters.store import codec, rows, schema
+from crsyncer.adapters.store.buffer import Batch
 from crsyncer.adapters.store.statedir import DATABASE, Files, Lock, check
 from crsyncer.core.findings import DiskFacts, StoreFindings
 from crsyncer.core.model import Json, Key, Loaded, Side
@@ -64,7 +65,7 @@ def read_offline(directory: Path) -> OfflineState:
     """Read a state directory; raises as `reading` does."""
     with reading(directory) as (connection, size):
         meta, _ = rows.read_meta(connection)
-        kinds = {name: rows.read_kind(connection, name, rows.Batch())[0] for name in rows.read_resources(connection)}
+        kinds = {name: rows.read_kind(connection, name, Batch())[0] for name in rows.read_resources(connection)}
         return OfflineState(
             directory / DATABASE,
             bytes=size,

@@ -3,12 +3,12 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import chain
 from sqlite3 import Connection
 from typing import TYPE_CHECKING, Any
 
 from crsyncer.adapters.store import codec
+from crsyncer.adapters.store.buffer import Batch
 from crsyncer.adapters.store.codec import CURSORS, META, OUTBOX, RECORD, RESTS, STATUSES, TOMBSTONES, VIEWS, Place
 from crsyncer.core.model import Cursor, Key, Loaded, Pending, Side, Tombstone
 
@@ -23,49 +23,9 @@ TABLES = (*RESTS.values(), OUTBOX, TOMBSTONES, CURSORS, META)
 """The parts that are tables with a column `row`."""
 _SHORT = (*VIEWS, RECORD)
 """The parts that are not compressed: it would cost more than it saves."""
-_LOADED = (*_SHORT, OUTBOX, TOMBSTONES, CURSORS)
 _WHERE = "resource = ? AND namespace = ? AND name = ?"
 _PUT = "INSERT INTO {} VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET row = excluded.row WHERE row IS NOT excluded.row"
 _REMOVE_EMPTY = f"DELETE FROM {OBJECTS} WHERE {_WHERE} AND coalesce({', '.join(COLUMNS)}) IS NULL"
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Writes that belong into one transaction; of several to one place, the newest."""
-
-    rows: dict[Place, str | None] = field(default_factory=dict)
-    forgotten: dict[str, bool] = field(default_factory=dict)
-    """Kinds to be forgotten before the rows are written, and whether their outbox stays."""
-
-    def forget(self, resource: str, *, keep_outbox: bool) -> None:
-        """Forget a kind, with what was put of it so far."""
-        for place in [place for place in self.rows if _is_of(place, resource, keep_outbox=keep_outbox)]:
-            del self.rows[place]
-        self.forgotten[resource] = keep_outbox and self.forgotten.get(resource, True)
-
-    def absorb(self, newer: "Batch") -> None:
-        """Add what was put later."""
-        for resource, keep_outbox in newer.forgotten.items():
-            self.forget(resource, keep_outbox=keep_outbox)
-        self.rows.update(newer.rows)
-
-    def covers(self, place: Place) -> bool:
-        """Whether what is on disk at a place does not count any more."""
-        keep_outbox = self.forgotten.get(place[1])
-        return place in self.rows or (keep_outbox is not None and _is_of(place, place[1], keep_outbox=keep_outbox))
-
-    def sealed(self, resource: str) -> Iterator[tuple[Place, str]]:
-        """What is to be written of a kind, but for bodies."""
-        for place, row in self.rows.items():
-            if place[1] == resource and place[0] in _LOADED and row is not None:
-                yield place, row
-
-    def __bool__(self) -> bool:
-        return bool(self.rows or self.forgotten)
-
-
-def _is_of(place: Place, resource: str, *, keep_outbox: bool) -> bool:
-    return place[1] == resource and place[0] != META and not (keep_outbox and place[0] == OUTBOX)
 
 
 def write(database: "Database", batch: Batch) -> None:
