@@ -1,0 +1,123 @@
+"""The dashboard and the alerts ask only for what an agent's own `/metrics` has: names, labels and sides."""
+
+import asyncio
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from crsyncer.sandbox.ports import free_ports
+from tests.system.conftest import MakeBed
+
+ROOT = Path(__file__).parents[2]
+ALERTS = ROOT / "robot/metrics/alerts.yaml"
+DASHBOARD = json.loads((ROOT / "robot/metrics/dashboard.json").read_text())
+RULES = [rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]]
+PROMETHEUS = {"job", "instance"}
+"""Labels that Prometheus adds to whatever it scrapes."""
+SELECTED = re.compile(r"\b(crsyncer_\w+)(?:\{(.*?)\})?")
+MATCHER = re.compile(r'(\w+)\s*(=~|!~|!=|=)\s*"(.*?)"')
+GROUPED = re.compile(r"\b(?:by|on|without|ignoring)\s*\(([\w\s,]*)\)")
+
+Series = dict[str, dict[str, set[str]]]
+"""The values of each label of each metric."""
+
+
+def expressions() -> dict[str, str]:
+    """Every query of the dashboard and of the alerts, by where it is."""
+    found = {f"alert {rule['alert']}": str(rule["expr"]) for rule in RULES}
+    for panel in DASHBOARD["panels"]:
+        for target in panel["targets"]:
+            found[f"panel {panel['title']} {target['refId']}"] = target["expr"]
+    for variable in DASHBOARD["templating"]["list"]:
+        if variable["type"] == "query":
+            found[f"variable {variable['name']}"] = variable["query"]["query"]
+    return found
+
+
+def wrong(expression: str, known: Series) -> Iterator[str]:
+    """What an expression asks for that no agent has."""
+    grouped = {label.strip() for labels in GROUPED.findall(expression) for label in labels.split(",")}
+    for name, matchers in SELECTED.findall(expression):
+        if name not in known:
+            yield name
+            continue
+        for label, operator, value in MATCHER.findall(matchers):
+            if label not in known[name].keys() | PROMETHEUS:
+                yield f"{name}{{{label}}}"
+            elif operator == "=" and label not in PROMETHEUS and value not in known[name][label]:
+                yield f"{name}{{{label}={value}}}"
+        # What one side of `and on (...)` is joined by is a label of both.
+        yield from (f"{name} by {label}" for label in grouped - known[name].keys() - PROMETHEUS)
+
+
+def series(text: str) -> Series:
+    """The series of an agent's `/metrics`."""
+    found: Series = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            for label, value in sample.labels.items():
+                found.setdefault(sample.name, {}).setdefault(label, set()).add(value)
+            found.setdefault(sample.name, {})
+    return found
+
+
+def promtool(*arguments: str | Path, given: str = "") -> str:
+    """What Prometheus' own checker says; it is in Debian's package prometheus."""
+    program = shutil.which("promtool")
+    if program is None:
+        pytest.skip("promtool is not installed (Debian: prometheus)")
+    done = subprocess.run([program, *arguments], input=given, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+async def test_every_query_asks_for_what_an_agent_has(make_bed: MakeBed):
+    (port,) = free_ports(1)
+    bed = await make_bed(flags=("--listen", f"127.0.0.1:{port}"))
+    await bed.cloud.create("a", spec={"x": 1})
+    await bed.robot.shows("a", spec={"x": 1})
+    await bed.robot.set_status("a", {"phase": "DONE"})
+    await bed.cloud.shows("a", status={"phase": "DONE"})
+    await bed.settled()
+    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/metrics") as reply:
+        text = await reply.text()
+    known = series(text)
+    assert {where: trouble for where, each in expressions().items() if (trouble := list(wrong(each, known)))} == {}
+    assert set(wrong('crsyncer_holds{side="x"} + crsyncer_hold', known)) == {"crsyncer_holds{side}", "crsyncer_hold"}
+    if shutil.which("promtool"):
+        await asyncio.to_thread(promtool, "check", "metrics", given=text)
+
+
+def test_every_panel_and_alert_says_what_it_shows_and_what_to_do():
+    assert all(panel["title"] and panel["description"] and panel["targets"] for panel in DASHBOARD["panels"])
+    numbers = [panel["id"] for panel in DASHBOARD["panels"]]
+    assert len(numbers) == len(set(numbers))
+    for rule in RULES:
+        assert set(rule["annotations"]) == {"summary", "description"}, rule["alert"]
+        assert rule["labels"]["severity"] in ("warning", "critical"), rule["alert"]
+
+
+def test_prometheus_itself_takes_the_alerts_and_the_queries_and_each_alert_fires_for_its_trouble(tmp_path: Path):
+    assert f"{len(RULES)} rules found" in promtool("check", "rules", ALERTS)
+    cases = Path(__file__).with_name("alerts_test.yaml")
+    promtool("test", "rules", cases)
+    tried: list[dict[str, Any]] = yaml.safe_load(cases.read_text())["tests"]
+    fired = {each["alertname"] for test in tried for each in test["alert_rule_test"] if each.get("exp_alerts")}
+    assert fired == {rule["alert"] for rule in RULES}
+    queries = [each for where, each in expressions().items() if where.startswith("panel")]
+    rules = [
+        {"record": f"query:{number}", "expr": query.replace("$__rate_interval", "5m")}
+        for number, query in enumerate(queries)
+    ]
+    file = tmp_path / "queries.yaml"
+    file.write_text(yaml.safe_dump({"groups": [{"name": "dashboard", "rules": rules}]}))
+    promtool("check", "rules", file)
