@@ -21,8 +21,6 @@ _log = logging.getLogger(__name__)
 
 NAME = "crsyncer.sock"
 LARGEST_REQUEST = 64 * 1024
-DEEPEST_REQUEST = 8
-"""Levels of brackets, those in texts included: no request needs more than three."""
 LARGEST_ANSWER = 32 * 1024 * 1024
 MOST_CLIENTS = 16
 _LONGEST_ADDRESS = 107
@@ -163,19 +161,10 @@ def _read_line(client: socket.socket) -> Json:
 
 
 def _request(line: bytes) -> Json:
-    """The JSON object of a request; raises SyncError where it is none, or one nested deeply.
-
-    The depth is bounded before the JSON parser sees the text, because the parser is recursive.
-    """
-    depth = deepest = 0
-    for character in line:
-        depth += (character in b"[{") - (character in b"]}")
-        deepest = max(deepest, depth)
-    if deepest > DEEPEST_REQUEST:
-        raise SyncError(f"the request is nested too deeply: at most {DEEPEST_REQUEST} levels")
+    """The JSON object of a request; raises SyncError where it is none, or one nested too deeply for a parser."""
     try:
         request = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         request = None
     if not isinstance(request, dict):
         raise SyncError("the request is not a JSON object")

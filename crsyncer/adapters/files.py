@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -58,49 +59,37 @@ def read_boot_id(path: Path) -> str:
 
 
 def read_yaml(path: Path) -> Any:
-    """A YAML file as a tree of nodes with line numbers; None where it is empty. Raises ConfigError.
-
-    At most 50 levels, because composing YAML is recursive. PyYAML's C part ends the process at 200,000 levels,
-    its Python part takes minutes for 5,000. Reading events, as is done first, is neither recursive nor slow.
-    """
+    """A YAML file as a tree of nodes with line numbers; None where it is empty. Raises ConfigError."""
     import yaml  # not at the top: `--help` shall not wait for it
 
-    text = read(path)
-    try:
-        _check_depth(text, deepest=_DEEPEST)
-        return yaml.compose(text, Loader=_loader())
-    except yaml.YAMLError as error:
-        raise not_yaml(path, error) from None
+    return _parsed(path, yaml.compose, largest=_LARGEST_FILE, deepest=_DEEPEST)
 
 
 def read_documents(path: Path, *, largest: int, deepest: int) -> list[Any]:
     """The documents of a YAML or JSON file of at most so many bytes and levels, decoded. Raises ConfigError."""
     import yaml
 
-    text = read(path, largest=largest)
+    documents: list[Any] = _parsed(path, lambda *given: list(yaml.load_all(*given)), largest=largest, deepest=deepest)
+    return documents
+
+
+def _parsed(path: Path, parse: Callable[[str, Any], Any], *, largest: int, deepest: int) -> Any:
+    """A file by one of PyYAML's parsers, which are recursive. Reading events, as is done first, is not, nor slow.
+
+    PyYAML's C part ends the process at 200,000 levels, its Python part takes minutes for 5,000.
+    """
+    import yaml
+
+    text, loader, depth = read(path, largest=largest), getattr(yaml, "CSafeLoader", yaml.SafeLoader), 0
     try:
-        _check_depth(text, deepest=deepest)
-        return list(yaml.load_all(text, Loader=_loader()))
+        for event in yaml.parse(text, Loader=loader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > deepest:
+                mark: Any = event.start_mark
+                raise yaml.MarkedYAMLError(problem=f"nested deeper than {deepest} levels", problem_mark=mark)
+        return parse(text, loader)
     except (yaml.YAMLError, ValueError) as error:
         raise not_yaml(path, error) from None
-
-
-def _loader() -> Any:
-    import yaml
-
-    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-def _check_depth(text: str, *, deepest: int) -> None:
-    """Raises yaml.YAMLError where a text is nested deeper, or not YAML up to there."""
-    import yaml
-
-    depth = 0
-    for event in yaml.parse(text, Loader=_loader()):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > deepest:
-            mark: Any = event.start_mark
-            raise yaml.MarkedYAMLError(problem=f"nested deeper than {deepest} levels", problem_mark=mark)
 
 
 def not_yaml(path: Path, error: Exception) -> ConfigError:

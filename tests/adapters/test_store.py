@@ -339,8 +339,8 @@ def test_a_seal_fits_only_its_text_and_its_place(text, place):
 
 
 def test_a_field_added_at_the_end_of_a_dataclass_needs_no_migration():
-    assert codec.load(Cursor, '["i","p","s","9"]') == Cursor("i", "p", "s", "9")
-    assert codec.load(Pending, '[1,"u","d",null,2.5]') == Pending(1, "u", "d", None, 2.5)
+    assert codec.load(Cursor, '["i","p","s","9"]', {}) == Cursor("i", "p", "s", "9")
+    assert codec.load(Pending, '[1,"u","d",null,2.5]', {}) == Pending(1, "u", "d", None, 2.5)
 
 
 async def test_the_cost_of_a_status_change_can_be_measured(tmp_path):

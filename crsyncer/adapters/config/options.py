@@ -10,18 +10,30 @@ import click
 from click.core import ParameterSource
 
 K3S = "etc/rancher/k3s/k3s.yaml"
-_LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
-_NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 def _is_not(text: str, allowed: str) -> click.BadParameter:
     return click.BadParameter(f"{text[:80]!r} is not {allowed}")
 
 
-def _robot_name(text: str) -> str:
-    if not _LABEL_VALUE.fullmatch(text):
-        raise _is_not(text, "a label value: at most 63 letters, digits, '-', '_', '.', a letter or digit at each end")
-    return text
+def _matching(pattern: str, allowed: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise _is_not(text, allowed)
+        return text
+
+    return parse
+
+
+_robot_name = _matching(
+    r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?",
+    "a label value: at most 63 letters, digits, '-', '_', '.', a letter or digit at each end",
+)
+_context = _matching(r"(?s:.+)", "the name of a context in the kubeconfig")
+_namespace = _matching(
+    "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
+    "the name of a namespace: at most 63 lower-case letters, digits and '-', with a letter or digit at each end",
+)
 
 
 def a_path(text: str) -> Path:
@@ -53,12 +65,6 @@ def _boot_id_file(text: str) -> Path:
     return path
 
 
-def _context(text: str) -> str:
-    if not text:
-        raise _is_not(text, "the name of a context in the kubeconfig")
-    return text
-
-
 def _listen(text: str) -> tuple[str, int] | str:
     if text == "off":
         return text
@@ -74,12 +80,8 @@ def _listen(text: str) -> tuple[str, int] | str:
 def _namespaces(_ctx: click.Context, _param: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
     """The names, also where several are separated by commas."""
     names = tuple(dict.fromkeys(name for text in texts for name in text.split(",") if name or not text))
-    names = names or texts  # commas alone are refused: no names would mean all namespaces
-    for name in names:
-        if not _NAMESPACE.fullmatch(name):
-            allowed = "at most 63 lower-case letters, digits and '-', with a letter or digit at each end"
-            raise _is_not(name, f"the name of a namespace: {allowed}")
-    return names
+    # Commas alone are refused: no names would mean all namespaces.
+    return tuple(_namespace(name) for name in names or texts)
 
 
 def _seconds(least: int, most: int) -> Callable[[str], int]:

@@ -140,29 +140,22 @@ class KubeCluster:
 
     async def _ask(self, call: Call, *, gap: float | None, read: Read[T]) -> tuple[aiohttp.ClientResponse, T]:
         """The answer and what `read` makes of it; asked again where a 401 came and there are newer credentials."""
-        data = _body(call)
-        response, result, generation = await self._exchange(call, data, gap, read)
+        login, generation = await self.credentials.current(), self.credentials.generation
+        response, result = await self._perform(call, gap, read, login=login)
         if response.status == 401 and await self.credentials.renew(generation):
             response.close()
-            response, result, _ = await self._exchange(call, data, gap, read)
+            response, result = await self._perform(call, gap, read, login=await self.credentials.current())
         return response, result
 
-    async def _exchange(
-        self, call: Call, data: bytes | None, gap: float | None, read: Read[T]
-    ) -> tuple[aiohttp.ClientResponse, T, int]:
-        """The answer, what `read` makes of it, and the generation of the credentials it was given to."""
-        login = await self.credentials.current()
-        generation = self.credentials.generation
-        return *await self._perform(call, data, gap, read, login=login), generation
-
     async def _request_as(self, call: Call, login: Login) -> Reply:
-        _, reply = await self._perform(call, _body(call), call.gap, partial(_reply, call=call), login=login)
+        _, reply = await self._perform(call, call.gap, partial(_reply, call=call), login=login)
         return reply
 
     async def _perform(
-        self, call: Call, data: bytes | None, gap: float | None, read: Read[T], *, login: Login
+        self, call: Call, gap: float | None, read: Read[T], *, login: Login
     ) -> tuple[aiohttp.ClientResponse, T]:
         """The answer and what `read` makes of it. `gap` bounds each wait for more of the answer, in seconds."""
+        data = _body(call)
         started = time.perf_counter()
         status = 0
         try:

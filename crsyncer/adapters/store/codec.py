@@ -7,15 +7,13 @@ finds a broken tree, not a flipped bit in a name or a revision, and deletions ar
 
 import json
 import zlib
-from collections.abc import Callable
 from dataclasses import fields
-from operator import attrgetter
 from typing import Any, TypeVar
 
 from crsyncer.core.model import Cursor, Json, Key, Pending, Record, Side, Stamp, Tombstone, View
 
 Plain = Cursor | Pending | Record | Tombstone
-T = TypeVar("T", Cursor, Pending, Tombstone)
+T = TypeVar("T", Cursor, Pending, Record, Tombstone, View)
 
 Place = tuple[str, str, str, str]
 """Where a row belongs: part (a table or a column of it), resource, namespace, name."""
@@ -71,13 +69,7 @@ def _sum(text: str, place: Place) -> int:
     return zlib.crc32("\0".join((*place, text)).encode(errors="surrogatepass"))
 
 
-def _values(kind: type) -> Callable[[Any], tuple[Any, ...]]:
-    return attrgetter(*(field.name for field in fields(kind)))
-
-
-_view, _stamp = _values(View), _values(Stamp)
 _STAMP = [field.name for field in fields(View)].index("stamp")
-_GENERATIONS = [field.name for field in fields(Record)].index("generations")
 
 
 def object_places(side: Side, resource: str, key: Key) -> tuple[Place, Place, Place]:
@@ -90,9 +82,8 @@ def object_places(side: Side, resource: str, key: Key) -> tuple[Place, Place, Pl
 
 def dump_object(view: View, body: Json, places: tuple[Place, ...]) -> dict[Place, str | None]:
     """Encode an object, without its managedFields, as what belongs at its places."""
-    values = list(_view(view))
-    if view.stamp is not None:
-        values[_STAMP] = _stamp(view.stamp)
+    values = _values(view)
+    values[_STAMP] = view.stamp and _values(view.stamp)
     metadata = {name: value for name, value in body["metadata"].items() if name != "managedFields"}
     moving = [metadata.get("resourceVersion")]
     if "resourceVersion" in metadata:
@@ -118,38 +109,29 @@ def load_body(rows: list[str | None], places: tuple[Place, ...]) -> Json | None:
     return whole
 
 
-def load_view(text: str, pool: dict[Any, Any]) -> View:
-    """A view whose repeated strings are shared with everything else that was loaded through the pool."""
-    values = _pooled(json.loads(text), pool)
-    if values[_STAMP] is not None:
-        stamp = tuple(_as_tuple(value, pool) for value in _pooled(values[_STAMP], pool))
-        values[_STAMP] = pool.setdefault(stamp, Stamp(*stamp))
-    return View(*values)
-
-
 def dump_fields(value: Plain) -> str:
     """Encode a record, outbox row, tombstone or cursor."""
-    return dump([getattr(value, each.name) for each in fields(value)])
+    return dump(_values(value))
 
 
-def load(kind: type[T], text: str) -> T:
-    """Decode an outbox row, tombstone or cursor; raises ValueError or TypeError."""
-    return kind(*json.loads(text))
+def load(kind: type[T], text: str, pool: dict[Any, Any]) -> T:
+    """Decode what is known of an object, or a cursor; raises ValueError or TypeError.
+
+    Repeated strings, stamps and lists of keys are shared with everything else that was loaded through the pool.
+    """
+    values = json.loads(text)
+    if kind is not Pending:  # its status is JSON, and stays it
+        values = [_shared(value, pool) for value in values]
+    if kind is View and values[_STAMP] is not None:
+        values[_STAMP] = pool.setdefault(("stamp", values[_STAMP]), Stamp(*values[_STAMP]))
+    return kind(*values)
 
 
-def load_record(text: str, pool: dict[Any, Any]) -> Record:
-    """Decode a record; raises ValueError or TypeError."""
-    values = _pooled(json.loads(text), pool)
-    values[_GENERATIONS] = tuple(tuple(pair) for pair in values[_GENERATIONS])
-    return Record(*values)
-
-
-def _pooled(values: list[Any], pool: dict[Any, Any]) -> list[Any]:
-    return [pool.setdefault(value, value) if type(value) is str else value for value in values]
-
-
-def _as_tuple(value: Any, pool: dict[Any, Any]) -> Any:
+def _shared(value: Any, pool: dict[Any, Any]) -> Any:
     if isinstance(value, list):
-        keys = tuple(_pooled(value, pool))
-        return pool.setdefault(keys, keys)
-    return value
+        value = tuple(_shared(each, pool) for each in value)
+    return pool.setdefault(value, value) if isinstance(value, str | tuple) else value
+
+
+def _values(value: Plain | View | Stamp) -> list[Any]:
+    return [getattr(value, each.name) for each in fields(value)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from crsyncer.adapters.store import codec
 from crsyncer.adapters.store.buffer import Batch
 from crsyncer.adapters.store.codec import CURSORS, META, OUTBOX, RECORD, RESTS, STATUSES, TOMBSTONES, VIEWS, Place
-from crsyncer.core.model import Cursor, Key, Loaded, Pending, Side, Tombstone
+from crsyncer.core.model import Cursor, Key, Loaded, Pending, Record, Side, Tombstone, View
 
 if TYPE_CHECKING:  # slow to import, and reading does not need it
     from sqlite_utils import Database
@@ -99,19 +99,19 @@ def read_kind(connection: Connection, resource: str, newer: Batch) -> tuple[Load
         try:
             text = codec.unseal(sealed, place)
             if part == CURSORS:
-                loaded.cursors[Side(name), namespace] = codec.load(Cursor, text)
+                loaded.cursors[Side(name), namespace] = codec.load(Cursor, text, pool)
                 continue
             key = keys.get((namespace, name)) or Key(pool.setdefault(namespace, namespace), name)
             keys[namespace, name] = key
             match part:
                 case "record":
-                    loaded.records[key] = codec.load_record(text, pool)
+                    loaded.records[key] = codec.load(Record, text, pool)
                 case "outbox":
-                    loaded.pending[key] = codec.load(Pending, text)
+                    loaded.pending[key] = codec.load(Pending, text, pool)
                 case "tombstones":
-                    loaded.tombstones[key] = codec.load(Tombstone, text)
+                    loaded.tombstones[key] = codec.load(Tombstone, text, pool)
                 case _:
-                    loaded.views[Side(part)][key] = codec.load_view(text, pool)
+                    loaded.views[Side(part)][key] = codec.load(View, text, pool)
         except (TypeError, ValueError, IndexError):
             damaged.append(place)
     lost = {place[0] for place in damaged}
