@@ -99,6 +99,8 @@ def decide(
         content = Wait(Until.REVERTIBLE)
     elif isinstance(content, Seed) and behind and reachable:
         content = Wait(Until.STATUS_SHOWN)
+    elif isinstance(content, Seed) and reachable and upstream.freshness is not Freshness.CONFIRMED:
+        content = _wait_for_list(upstream)  # a newer status may be on its way
     return Plan(content, status)
 
 

@@ -4,16 +4,16 @@ Knows no connection and no clock: `engine/deletions.py` carries out the steps, a
 """
 
 from collections.abc import Generator, Mapping, Set
-from dataclasses import dataclass
 from typing import Any
 
 from crsyncer.core import calls, object_calls
 from crsyncer.core.actions import Hold, HoldReason
 from crsyncer.core.backoff import UNSERVED, Backoff
 from crsyncer.core.calls import Call
+from crsyncer.core.hold_steps import Ask, Conclude, Idle, Inquiry, List, Pause, Prove, Step
 from crsyncer.core.holds import KIND_MISSING, MASS_DELETION, DeletionWindow
 from crsyncer.core.kind_holds import KindHolds
-from crsyncer.core.kind_served import Served, served_by_both, served_by_crd, served_in_discovery
+from crsyncer.core.kind_served import Served, is_dying, served_by_both, served_by_crd, served_in_discovery
 from crsyncer.core.model import Freshness, Json, Key, Side
 from crsyncer.core.policy import Policy
 from crsyncer.errors import Refused, SyncError, Unsure
@@ -24,55 +24,12 @@ _LIST_SECONDS = 2.0
 _LIST_TRIES = 4
 _UNLISTED = Backoff(0.5, 15.0)
 _UNKNOWN_CRD = Backoff(5.0, 300.0)
+_CRD_DENIED_SECONDS = 120.0
+"""For how long a CRD that could be read is asked for again when it is refused, until it counts as unreadable."""
 _STEADY_SECONDS = 1.0
 """A cursor of a CRD that is no more is refused inside a watch that began with 200, at once (measured)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Idle:
-    """Wait for an event, for so many seconds at most; None: for as long as it takes."""
-
-    seconds: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """Wait for so many seconds. `retry`: a reload or an operator's command ends the wait (S9.1)."""
-
-    seconds: float
-    retry: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """Send these requests to upstream at the same time; the result is each answer's status code and body."""
-
-    calls: tuple[Call, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class List:
-    """Have a side listed, freshly and consistently."""
-
-    side: Side
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Prove:
-    """Have a probe show that upstream is connected, and is still the same cluster."""
-
-
-@dataclass(frozen=True, slots=True)
-class Conclude:
-    """A round of verification is over: all who wait for it go on, or get the error."""
-
-    error: SyncError | None
-
-
-Step = Idle | Pause | Ask | List | Prove | Conclude
-Inquiry = Generator[Step, Any, None]
-"""Steps to be carried out. The result of a step that fails is its SyncError."""
 _Reply = tuple[int, Json]
 
 
@@ -103,6 +60,8 @@ class HoldMachine:
         self._crd_due = False
         self._crd_readable = policy.upstream is Side.CLOUD
         """Whether the CRD may be readable. The robot's own CRDs are watched (`engine/kinds.py`)."""
+        self._crd_denied_at: float | None = None
+        """Since when the CRD, whose uid is known, is refused."""
         self._window = DeletionWindow()
         self._stale = False
         """Whether the CRD was deleted or replaced for certain, and upstream has not been listed since it is back."""
@@ -151,9 +110,9 @@ class HoldMachine:
         """Objects upstream may be of another CRD than before: find out, soon."""
         self._crd_due = self._policy.upstream is Side.CLOUD
 
-    def discovery_shown(self, status: int, body: Json) -> None:
-        """Somebody has asked discovery for the kind's group and version."""
-        if served_in_discovery(self._policy, status, body) is Served.NO:
+    def discovery_shown(self, body: Json) -> None:
+        """Discovery of the kind's group and version has answered somebody; where the kind is not in it, no matter."""
+        if is_dying(self._policy, body):
             self._kind_gone(certain=True)
 
     def crd_shown(self, uid: str) -> None:
@@ -305,6 +264,12 @@ class HoldMachine:
         """Whether upstream serves the kind, by its CRD; None: not known. `served` is discovery's answer, if known."""
         uid = self._crd_uid()
         found = served_by_crd(*reply, uid)
+        if found is not None or not uid:
+            self._crd_denied_at = None
+        elif self._crd_denied_at is None:
+            self._crd_denied_at = self._now
+        if self._crd_denied_at is not None and self._now < self._crd_denied_at + _CRD_DENIED_SECONDS:
+            raise Unsure(f"the {self._policy.upstream} does not show the CRD any more")
         self._crd_readable = found is not None
         if found is Served.OTHER:
             yield from self._get(Prove())  # another cluster has another CRD, too: then the kind is the same

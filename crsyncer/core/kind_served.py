@@ -29,11 +29,19 @@ def served_in_discovery(policy: Policy, status: int, body: Json) -> Served:
         return Served.NOT_FOUND
     if status != 200:
         return Served.UNKNOWN
-    for resource in body.get("resources") or []:
-        if resource.get("name") == policy.plural:
-            same = bool(resource.get("namespaced")) == policy.namespaced
-            return Served.YES if same and "create" in (resource.get("verbs") or []) else Served.NO
-    return Served.NO
+    resource = _resource(policy, body)
+    same = resource is not None and bool(resource.get("namespaced")) == policy.namespaced
+    return Served.YES if same and not is_dying(policy, body) else Served.NO
+
+
+def is_dying(policy: Policy, body: Json) -> bool:
+    """Whether discovery shows the kind as one that is being deleted."""
+    resource = _resource(policy, body)
+    return resource is not None and "create" not in (resource.get("verbs") or [])
+
+
+def _resource(policy: Policy, body: Json) -> Json | None:
+    return next((r for r in body.get("resources") or [] if r.get("name") == policy.plural), None)
 
 
 def served_by_crd(status: int, body: Json, uid: str) -> Served | None:

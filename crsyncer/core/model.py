@@ -161,6 +161,8 @@ class Pending:
     error: str = ""
     dead: bool = False
     """Refused for good: tried hourly, revived by any change (S10)."""
+    unanswered: str = ""
+    """Digest of an earlier value that was being sent when this one replaced it: upstream may have got it."""
 
 
 class Proof(StrEnum):

@@ -11,9 +11,10 @@ from crsyncer.core.actions import HoldReason
 from crsyncer.core.answers import says_nothing
 from crsyncer.core.backoff import capped
 from crsyncer.core.calls import Call
-from crsyncer.core.hold_machine import Ask, Conclude, HoldMachine, Idle, List, Pause, Prove, Step
+from crsyncer.core.hold_machine import HoldMachine
+from crsyncer.core.hold_steps import Ask, Conclude, Idle, List, Pause, Prove, Step
 from crsyncer.core.kind_holds import KindHolds
-from crsyncer.core.model import Gap, Json, Key, Side
+from crsyncer.core.model import Freshness, Gap, Json, Key, Side
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.informer_set import InformerSet
@@ -33,11 +34,18 @@ class DeletionHolds:
     """The deletions of one kind: `holds` has the verdicts, `run` finds out what is not known yet.
 
     Whatever gives the machine something to find out or to record is done inside `event()`. `kind_is_back()` is called
-    when upstream, which did not serve the kind, serves it again.
+    when upstream, which did not serve the kind, serves it again. While `is_guess()` and no list has shown otherwise,
+    upstream may serve the kind in another version only: nothing is asked, and no answer counts.
     """
 
     def __init__(
-        self, *, cache: Cache, context: EngineContext, informer_set: InformerSet, kind_is_back: Callable[[], None]
+        self,
+        *,
+        cache: Cache,
+        context: EngineContext,
+        informer_set: InformerSet,
+        kind_is_back: Callable[[], None],
+        is_guess: Callable[[], bool],
     ) -> None:
         self._cache = cache
         self._context = context
@@ -52,6 +60,9 @@ class DeletionHolds:
         self._poke = asyncio.Event()
         self._round: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the present round of verification is over."""
+        self._is_guess = is_guess
+        self._was_listed = False
+        """Whether upstream has been listed: it serves the kind in this version."""
         resource = cache.policy.resource
         self._kind_wide_name, self._crd_name = f"standing:{resource}", f"crd:{self._upstream}:{resource}"
         kind_wide = self._store.get_meta(self._kind_wide_name) or {}
@@ -101,6 +112,8 @@ class DeletionHolds:
             while self.holds.is_open(key):
                 if not self._connection.up.is_set():
                     raise Unsure(f"the {self._connection.name} is {self._connection.state}")
+                if self._is_in_doubt:
+                    raise Unsure(f"the {self._connection.name} has not said which versions it serves")
                 self._poke.set()
                 await asyncio.shield(self._round)
         finally:
@@ -117,15 +130,21 @@ class DeletionHolds:
 
     def freshness_changed(self, side: Side) -> None:
         """How fresh the observations of a side are has changed."""
+        self._was_listed |= side is self._upstream and Freshness.CONFIRMED in self._informer_set.freshnesses(side)
         resumes = {each.namespace: each.state.resumes for each in self._informer_set.on(side)}
         with self.event() as machine:
             machine.freshness_changed(side, self._informer_set.freshnesses(side), resumes)
 
     def phase_changed(self) -> None:
-        """A watch is in another phase: upstream's collection may be found no more, or again."""
+        """A watch is in another phase, or the version is no guess any more: upstream may not serve the kind."""
         phases = [each.listwatch.phase for each in self._informer_set.on(self._upstream)]
         with self.event() as machine:
-            machine.phase_changed(missing=Phase.MISSING in phases)
+            machine.phase_changed(missing=Phase.MISSING in phases and not self._is_in_doubt)
+
+    @property
+    def _is_in_doubt(self) -> bool:
+        """Whether upstream may serve the kind in another version only."""
+        return self._is_guess() and not self._was_listed
 
     async def _do(self, step: Step) -> Any:
         waits, connection = self._connection.waits, self._connection
@@ -177,7 +196,7 @@ class DeletionHolds:
             asyncio.get_running_loop().time(),
             unix=self._context.clock(),
             chance=self._jitter.random(),
-            up=self._connection.up.is_set(),
+            up=self._connection.up.is_set() and not self._is_in_doubt,
             cluster=self._connection.cluster_identity or "",
         )
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,9 +34,20 @@ _HELD = tuple(DELETION_HOLDS.values())
 
 
 class Kind:
-    """Keeps the objects of one kind in agreement. `run` owns every task of the kind; the dispatchers call `work`."""
+    """Keeps the objects of one kind in agreement. `run` owns every task of the kind; the dispatchers call `work`.
 
-    def __init__(self, policy: Policy, *, namespaces: Sequence[str], context: EngineContext, loaded: Loaded) -> None:
+    `is_guess()`: the cloud, which is upstream, has not said yet whether it serves the kind in this version.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        namespaces: Sequence[str],
+        context: EngineContext,
+        loaded: Loaded,
+        is_guess: Callable[[], bool],
+    ) -> None:
         self.policy = policy
         projections = {cursor.selector for cursor in loaded.cursors.values()} - {policy.projection}
         if projections:
@@ -54,7 +65,11 @@ class Kind:
         self._tasks = asyncio.TaskGroup()
         self._informer_set = InformerSet(self.cache, spawn=self.spawn)
         self._deletion_holds = DeletionHolds(
-            cache=self.cache, context=context, informer_set=self._informer_set, kind_is_back=self._kind_is_back
+            cache=self.cache,
+            context=context,
+            informer_set=self._informer_set,
+            kind_is_back=self._kind_is_back,
+            is_guess=is_guess,
         )
         self.reconciler = Reconciler(
             policy,
@@ -173,7 +188,11 @@ class Kind:
         """A negotiation has asked the cloud this: discovery also shows whether the kind is being deleted (S5.5a)."""
         if self.policy.upstream is Side.CLOUD and call == object_calls.discovery(self.policy, self.policy.version):
             with self._deletion_holds.event() as machine:
-                machine.discovery_shown(reply.status, reply.body)
+                machine.discovery_shown(reply.body)
+
+    def negotiated(self) -> None:
+        """The version of the kind is no guess any more."""
+        self._deletion_holds.phase_changed()
 
     def pending_ages(self, now: float) -> dict[str, float]:
         """For how many seconds the oldest spec, status, deletion, finalizer and list has waited; 0: none waits.

@@ -13,7 +13,7 @@ from crsyncer.core.policy import SPEC_SOURCE, Policy, read_policy
 from crsyncer.core.watch import EventType, version_of
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kind import Kind
-from crsyncer.engine.negotiation import Disagreement, in_version, negotiate, provisional
+from crsyncer.engine.negotiation import Disagreement, discover, in_version, provisional
 from crsyncer.errors import Unsure
 from crsyncer.ports import Reply
 from crsyncer.runtime.collection_state import DISTRUSTED, CollectionState, Rewind
@@ -42,6 +42,8 @@ class KindEntry:
         self.task: asyncio.Task[None] | None = None
         self.confirmed = False
         """Whether the cloud still serves the negotiated version, by its latest answer."""
+        self.is_guess = False
+        """Whether the cloud, which is upstream, has not said which versions it serves: it may be others."""
         self.poke = asyncio.Event()
 
 
@@ -173,7 +175,7 @@ class Kinds:
         name = row.policy.resource
         async with self._locks[name]:  # until the task before has ended
             negotiated: Policy | Disagreement
-            negotiated, row.confirmed = self._stored_negotiation(row.policy)
+            negotiated, row.confirmed = self._stored_negotiation(row)
             try:
                 negotiated = await self._sync(row, negotiated)
                 while True:
@@ -210,7 +212,13 @@ class Kinds:
 
     async def _load(self, row: KindEntry, policy: Policy) -> Kind:
         loaded = await self._context.store.load(policy.resource)
-        kind = Kind(policy, namespaces=self.namespaces, context=self._context, loaded=loaded)
+        kind = Kind(
+            policy,
+            namespaces=self.namespaces,
+            context=self._context,
+            loaded=loaded,
+            is_guess=lambda: row.is_guess,
+        )
         kind.crd_shown(row.uid)
         log.info("%s %s is synced, spec from the %s", policy.resource, policy.version, policy.upstream)
         return kind
@@ -225,17 +233,22 @@ class Kinds:
                 await cloud.waits.back_off(failures)
             reasons = self._reasons(row)
             try:
-                result = await negotiate(row.policy, self._ask_cloud)
+                answer = await discover(row.policy, self._ask_cloud)
             except Unsure:
                 failures += 1
                 row.confirmed = False
                 continue
+            result = answer or provisional(row.policy)
+            is_guess = answer is None and row.policy.upstream is Side.CLOUD
+            row.is_guess = is_guess and (row.is_guess or result != negotiated)
             row.confirmed = not isinstance(result, Disagreement)
             failures = 0 if row.confirmed and not self._missing(row) else failures + 1
             if not isinstance(result, Disagreement):
                 self._context.store.put_meta(f"terms:{result.resource}", _stored(result))
             if result != negotiated:
                 return result
+            if row.kind is not None:
+                row.kind.negotiated()
             self._report()
 
     async def _ask_cloud(self, call: calls.Call) -> Reply:
@@ -266,10 +279,12 @@ class Kinds:
         watches = row.kind.on(Side.CLOUD) if row.kind is not None else []
         return any(r.listwatch.phase is Phase.MISSING for r in watches)
 
-    def _stored_negotiation(self, policy: Policy) -> tuple[Policy, bool]:
+    def _stored_negotiation(self, row: KindEntry) -> tuple[Policy, bool]:
         """The last result, if the robot still serves that version, and whether it served the same versions then."""
+        policy = row.policy
         known = self._context.store.get_meta(f"terms:{policy.resource}")
         if not known or known["version"] not in [v.name for v in policy.versions if v.served]:
+            row.is_guess = policy.upstream is Side.CLOUD
             return provisional(policy), False
         negotiated = in_version(policy, known["version"], cloud_status=known["cloudStatus"])
         return negotiated, known.get("offer") == _offer(policy)

@@ -40,10 +40,15 @@ async def negotiate(policy: Policy, ask: Ask) -> Policy | Disagreement:
 
     Raises Unsure when the cloud did not answer.
     """
+    return await discover(policy, ask) or provisional(policy)
+
+
+async def discover(policy: Policy, ask: Ask) -> Policy | Disagreement | None:
+    """As `negotiate`, but None where the cloud forbids discovery."""
     reply = await ask(object_calls.group_versions(policy))
     _raise_if_unavailable(reply.status)
     if reply.status != 200:
-        return provisional(policy)
+        return None if reply.status != 404 else provisional(policy)
     found: dict[str, Json] = {}
     for version in [str(v.get("version", "")) for v in reply.body.get("versions") or []]:
         entries = await _resources(policy, version, ask)

@@ -38,6 +38,8 @@ class Outbox:
         self._clock = clock
         self._unproven = dict.fromkeys(cache.pending, Proof.UNCHECKED)
         """Rows of the store that nothing has shown to be the newest: upstream may have newer statuses."""
+        self._sending: dict[Key, str] = {}
+        """Digests of the values that are being sent."""
         self.suspicions = 0
         """How often there was a reason to negotiate again; counted once a minute at most."""
         self._suspected_at = 0.0
@@ -56,6 +58,7 @@ class Outbox:
             since=merged.since if merged else self._clock(),
             merged=merged.merged + 1 if merged else 0,
             attempts=merged.attempts if merged and not merged.dead else 0,
+            unanswered=self._sending.get(key, merged.unanswered) if merged else "",
         )
         self._cache.set_pending(key, row)
         self._unproven.pop(key, None)
@@ -129,12 +132,15 @@ class Outbox:
                 raise Never(reason)
             case Delivery.SEND:
                 upstream = self._cache.views[self._policy.upstream][key]
+        self._sending[key] = wire
         try:
             reply = await self._writer.write(key, upstream, value, exact=self.proof(key) is Proof.MISSING)
         except Refused as error:
             self._suspect()
             unchanged = self._cache.views[self._policy.upstream].get(key) == upstream
             raise lasting(error, tries=failures + 1, unchanged=unchanged) from None
+        finally:
+            del self._sending[key]
         metadata = shown(reply.body, upstream.uid)
         version = str(metadata.get("resourceVersion") or "")
         if version == upstream.resource_version:

@@ -83,7 +83,6 @@ class ResumeCheck:
                 found = read_replay(line, checkpoint)
                 if found is not None:
                     return found
+            lasted = loop.time() - started  # our own closing of the connection may take a while after that
         # The events come in order, and before the end: a slow line makes this later, but not otherwise.
-        if loop.time() - started < seconds * 0.9:
-            return Lost("a watch was ended before its time")
-        return None
+        return Lost("a watch was ended before its time") if lasted < seconds * 0.9 else None

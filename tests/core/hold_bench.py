@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 
 from crsyncer.core import calls, object_calls
-from crsyncer.core.hold_machine import Ask, HoldMachine, Idle, Inquiry, Step
+from crsyncer.core.hold_machine import HoldMachine
+from crsyncer.core.hold_steps import Ask, Idle, Inquiry, Step
 from crsyncer.core.holds import Holds
 from crsyncer.core.kind_holds import KindHolds
 from crsyncer.core.model import Freshness, Key, Side, Stamp, Tombstone, View

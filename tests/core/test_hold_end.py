@@ -2,7 +2,7 @@
 
 import pytest
 
-from crsyncer.core.hold_machine import Conclude, Idle, List, Pause
+from crsyncer.core.hold_steps import Conclude, Idle, List, Pause
 from crsyncer.core.holds import KIND_MISSING, RESTORED
 from crsyncer.core.model import Side
 from crsyncer.errors import Unsure

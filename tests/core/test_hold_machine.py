@@ -3,7 +3,7 @@
 import pytest
 
 from crsyncer.core.actions import Until, Wait
-from crsyncer.core.hold_machine import Ask, Conclude, Idle, List, Pause, Prove
+from crsyncer.core.hold_steps import Ask, Conclude, Idle, List, Pause, Prove
 from crsyncer.core.holds import KIND_MISSING, MASS_DELETION
 from crsyncer.core.model import Key, Side
 from crsyncer.errors import NotAllowed, Refused, Unsure
@@ -163,7 +163,7 @@ def test_S5_5b_a_connection_that_is_lost_during_a_list_ends_the_round():
 
 
 def test_S5_5_where_discovery_is_forbidden_a_list_is_repeated_while_more_deletions_arrive():
-    bench = Bench((A, B, C))
+    bench = Bench((A, B, C), known=("", ""))
     bench.delete(A)
     assert [bench.next(), bench.next([UNKNOWN, UNKNOWN])] == [bench.ask, Pause(3.0)]
     assert [bench.next(after=3.0), bench.next()] == [Pause(0.0), LIST]
@@ -176,7 +176,7 @@ def test_S5_5_where_discovery_is_forbidden_a_list_is_repeated_while_more_deletio
 
 @pytest.mark.parametrize(("later", "held"), [(NOT_FOUND, []), (SERVED, [("KindMissing", {A, B})])])
 def test_S5_5_a_list_taken_while_discovery_did_not_know_the_group_counts_if_that_is_still_so(later, held):
-    bench = Bench()
+    bench = Bench(known=("", ""))
     bench.delete(A)
     assert [bench.next(), bench.next([NOT_FOUND, UNKNOWN])] == [bench.ask, Pause(3.0)]
     assert [bench.next(after=3.0), bench.next()] == [Pause(0.0), LIST]
@@ -210,9 +210,10 @@ def test_S1_7_a_kind_of_another_scope_is_not_served_and_its_crd_not_remembered()
 
 def test_S5_5_discovery_that_somebody_else_asked_for_shows_a_kind_that_is_being_deleted():
     bench = Bench()
-    bench.machine.discovery_shown(*SERVED)
-    assert bench.next() == Idle(None)
-    bench.machine.discovery_shown(200, {"resources": []})
+    for body in (SERVED[1], NOT_FOUND[1]):
+        bench.machine.discovery_shown(body)
+        assert bench.next() == Idle(None)
+    bench.machine.discovery_shown(DYING[1])
     assert bench.machine.holds.kind_missing
 
 
@@ -221,6 +222,27 @@ def test_S8_1_the_crd_is_also_learned_from_the_question_before_a_deletion():
     bench.delete(A)
     assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, DONE]
     assert bench.machine.crd == ("cluster", "u")
+
+
+@pytest.mark.parametrize("refusal", [UNKNOWN, NOT_FOUND])
+def test_S5_5_a_crd_that_could_be_read_is_asked_for_again_for_two_minutes_when_it_is_refused(refusal):
+    bench = Bench()
+    bench.delete(A)
+    bench.next()
+    conclusion = bench.next([SERVED, refusal])
+    assert isinstance(conclusion, Conclude)
+    assert isinstance(conclusion.error, Unsure)
+    bench.next()
+    assert bench.next(after=119.0) == bench.ask
+    assert bench.next([SERVED, crd("u")]) == DONE
+    bench.next()
+    bench.delete(B)
+    assert bench.next(after=1.0) == bench.ask
+    assert isinstance(bench.next([SERVED, refusal]), Conclude)
+    bench.next()
+    assert bench.next(after=120.0) == bench.ask
+    assert bench.next([SERVED, refusal]) == DONE
+    assert bench.tombstones[B].checked
 
 
 def test_S8_1_a_crd_that_is_not_known_yet_is_asked_for_again_and_at_once_when_somebody_wishes_so():

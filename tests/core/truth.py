@@ -138,6 +138,18 @@ CONTENT = (
     Row(
         "S4.4", "the status owed is about to change", lambda c: c.owed and c.behind and c.reachable, Until.STATUS_SHOWN
     ),
+    Row(
+        "S4.4",
+        "the status owed may be an older one, and a list can tell",
+        lambda c: c.owed and c.reachable and c.unasked,
+        Until.UPSTREAM_LISTED,
+    ),
+    Row(
+        "S4.4",
+        "the status owed may be an older one",
+        lambda c: c.owed and c.reachable and c.freshness is Freshness.STORED,
+        NOTHING,
+    ),
     Row("S4.4", "the copy is owed a status", lambda c: c.owed, Seed("c-1", "10")),
     Row("S3.5", "what admission made of our write", lambda c: c.content == ADMITTED and c.wrote_this, NOTHING),
     Row("S3.5", "keep drift", lambda c: c.content != AGREES, NOTHING),

@@ -7,7 +7,6 @@ from crsyncer.core.model import Observation
 from crsyncer.core.queue import WorkQueue
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.kind import Kind
-from crsyncer.engine.kinds import Kinds
 from crsyncer.engine.outbox import Outbox
 from crsyncer.engine.writer import Writer
 from crsyncer.runtime import paged_list
@@ -355,48 +354,3 @@ MUTANTS = (
         noticed_by="S5_3",
     ),
 )
-
-PROMISES = (
-    Mutant("a hold is no hold", KindHolds.held_every, "return next(", "return None and next(", "held", "a human holds"),
-    Mutant(
-        "a kind that is stopped ends without its jobs",
-        Kind.work,
-        "self.spawn(",
-        "asyncio.get_running_loop().create_task(",
-        "stopped",
-        "the kind is stopped",
-    ),
-    Mutant(
-        "a kind that is stopped never ends",
-        Kinds._remove,
-        "row.task.cancel()",
-        "pass",
-        "annotated",
-        "does not come to rest",
-    ),
-    Mutant(
-        "a filter drops what waits",
-        Kind.__init__,
-        "kept = all(map(",
-        "kept = not all(map(",
-        "filtered",
-        "never arrived",
-    ),
-    Mutant(
-        "a refused list is an answer",
-        HoldMachine._list,
-        "except Refused:",
-        "except Exception:",
-        "refused",
-        "without a cause",
-    ),
-    Mutant(
-        "what is refused is repeated at once",
-        Dispatcher.failed,
-        "backoff.wait(self._queue.failed(job), chance())",
-        "0.0 * self._queue.failed(job)",
-        "taken",
-        "it is repeated",
-    ),
-)
-"""Noticed by what random histories are judged by (`test_promises`)."""

@@ -96,7 +96,7 @@ MUTANTS = (
     ),
     Mutant(
         "the cloud has a status endpoint where the robot has one",
-        negotiation.negotiate,
+        negotiation.discover,
         'cloud_status=f"{policy.plural}/status" in entries',
         "cloud_status=None",
         noticed_by="S1_5_a_status",
@@ -145,7 +145,7 @@ MUTANTS = (
     ),
     Mutant(
         "scopes may differ",
-        negotiation.negotiate,
+        negotiation.discover,
         "if namespaced != policy.namespaced:",
         "if False:",
         noticed_by="S1_7_a_scope",

@@ -17,9 +17,9 @@ MUTANTS = (
     ),
     Mutant(
         "a kind that loses the verb create is alive",
-        kind_served.served_in_discovery,
-        'same and "create" in (resource.get("verbs") or [])',
-        "same",
+        kind_served.is_dying,
+        'resource is not None and "create" not in (resource.get("verbs") or [])',
+        "False",
         noticed_by="S5_5a_a_kind_that_is_only",
     ),
     Mutant(

@@ -31,9 +31,14 @@ def scene(seed: int = 0, **kinds: Mapping[str, Any]) -> Iterator[World]:
 
 
 @contextmanager
-def synced(seed: int = 0) -> Iterator[World]:
-    """One unfiltered kind, spec from the cloud; the agent runs, and has made the copy of a."""
+def synced(seed: int = 0, *, crds: Reply | None = None) -> Iterator[World]:
+    """One unfiltered kind, spec from the cloud; the agent runs, and has made the copy of a.
+
+    `crds`: how the cloud has always answered to whoever asks for a CRD.
+    """
     with scene(seed) as made:
+        if crds is not None:
+            made.inject("cloud", crds, verb="get", part="/customresourcedefinitions/", times=10_000)
         made.start()
         made.cloud.create("a", spec={"x": 1})
         made.settle()

@@ -5,7 +5,7 @@ import pytest
 from tests.model.__main__ import failure
 from tests.model.history import History, Step
 from tests.model.mutant import Mutant
-from tests.model.mutants import PROMISES
+from tests.model.mutants_promises import PROMISES
 
 _CROWD = (Step("crowd", ("goals", 24)), Step("wait", (20.0,)))
 _CLEAR_SLOWLY = (Step("slow_disk", (10.0,)), Step("clear_out", ("goals", 0, 0)))
@@ -33,13 +33,41 @@ HISTORIES = {
         Step("create", ("reports", "a", 1, 1)),
         Step("wait", (30.0,)),
     ),
+    "silent": (
+        Step("create", ("views", "a", 1, 42)),
+        Step("wait", (5.0,)),
+        Step("back_up_store"),
+        Step("remove", ("views", "a")),
+        Step("wait", (1.0,)),
+        Step("close_slowly", ("robot", 5.0)),
+        Step("end_watches", ("robot", 2)),
+        Step("put_back_store"),
+        Step("wait", (20.0,)),
+    ),
+    "guessed": (
+        Step("wait", (0.1,)),
+        Step("create", ("plains", "a", 7, 33)),
+        Step("wait", (0.05,)),
+        Step("version", ("plains", "robot", 1)),
+        Step("remove", ("plains", "a")),
+        Step("retry", ("plains",)),
+    ),
+    "hidden": (
+        Step("wait", (5.0,)),
+        Step("hide_kinds", ("cloud", 1, 60.0)),
+        Step("create", ("goals", "b", 0, 36)),
+        Step("wait", (5.0,)),
+        Step("delete_kind", ("goals", "cloud", 0)),
+        Step("define_kind", ("goals", "cloud")),
+        Step("wait", (100.0,)),
+    ),
 }
 """By the names that mutants give them."""
 
 
 def history(name: str) -> History:
     """The history of this name."""
-    kind = {"filtered": "flips", "taken": "reports"}.get(name, "goals")
+    kind = {"filtered": "flips", "taken": "reports", "silent": "views", "guessed": "plains"}.get(name, "goals")
     return History(1, (kind,), HISTORIES[name])
 
 

@@ -1,0 +1,78 @@
+"""Mutants that random histories have to notice."""
+
+from crsyncer.core.hold_machine import HoldMachine
+from crsyncer.core.kind_holds import KindHolds
+from crsyncer.engine.kind import Kind
+from crsyncer.engine.kinds import Kinds
+from crsyncer.runtime.dispatcher import Dispatcher
+from crsyncer.runtime.resume_check import ResumeCheck
+from tests.model.mutant import Mutant
+
+PROMISES = (
+    Mutant("a hold is no hold", KindHolds.held_every, "return next(", "return None and next(", "held", "a human holds"),
+    Mutant(
+        "a kind that is stopped ends without its jobs",
+        Kind.work,
+        "self.spawn(",
+        "asyncio.get_running_loop().create_task(",
+        "stopped",
+        "the kind is stopped",
+    ),
+    Mutant(
+        "a kind that is stopped never ends",
+        Kinds._remove,
+        "row.task.cancel()",
+        "pass",
+        "annotated",
+        "does not come to rest",
+    ),
+    Mutant(
+        "a filter drops what waits",
+        Kind.__init__,
+        "kept = all(map(",
+        "kept = not all(map(",
+        "filtered",
+        "never arrived",
+    ),
+    Mutant(
+        "a refused list is an answer",
+        HoldMachine._list,
+        "except Refused:",
+        "except Exception:",
+        "refused",
+        "without a cause",
+    ),
+    Mutant(
+        "what is refused is repeated at once",
+        Dispatcher.failed,
+        "backoff.wait(self._queue.failed(job), chance())",
+        "0.0 * self._queue.failed(job)",
+        "taken",
+        "it is repeated",
+    ),
+    Mutant(
+        "a connection that closes slowly looks silent",
+        ResumeCheck._replay,
+        "lasted = loop.time() - started",
+        "lasted = seconds",
+        "silent",
+        "without a cause",
+    ),
+    Mutant(
+        "a version that the cloud was not asked for is no guess",
+        Kinds._stored_negotiation,
+        "row.is_guess = policy.upstream is Side.CLOUD",
+        "pass",
+        "guessed",
+        "without a cause",
+    ),
+    Mutant(
+        "a CRD that is refused once is unreadable",
+        HoldMachine._read_crd,
+        "self._now < self._crd_denied_at + _CRD_DENIED_SECONDS",
+        "False",
+        "hidden",
+        "went with its kind",
+    ),
+)
+"""Noticed by what random histories are judged by (`test_promises`)."""
