@@ -285,7 +285,7 @@ class Agent:
             store_message=self._store_trouble,
             writes=self._metrics.done,
             config_error=self._config_error,
-            unverified=[side for side, cluster in self._clusters.items() if not cluster.verified],
+            tls_unverified=[side for side, cluster in self._clusters.items() if not cluster.verified],
         )
 
     def _live(self) -> str | None:

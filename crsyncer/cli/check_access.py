@@ -66,7 +66,7 @@ async def _review(settings: Settings, kinds: Sequence[Policy] | None, robot: str
     async with aclosing(await enter[Side.CLOUD](insecure=insecure)) as visit:
         asked = limits(kinds, robot=robot, namespaces=settings.namespaces)
         try:
-            await lister.knock(visit.request)
+            await lister.first_answer(visit.request)
             excess = await find_excess(visit.request, asked)
         except Unsure as error:
             excess, silence = Excess(), str(error)

@@ -79,7 +79,7 @@ async def _compare(settings: Settings, robot: str, resource: str) -> list[Json]:
                 insecure = settings.insecure_skip_tls_verify
                 cluster = KubeCluster(kubeconfig, context, insecure=insecure)
                 stack.push_async_callback(cluster.close)
-                await lister.knock(cluster.request)
+                await lister.first_answer(cluster.request)
             except ConfigError:
                 raise  # it names the side's file, and is one line
             except SyncError as error:

@@ -14,9 +14,10 @@ from click.core import ParameterSource
 from crsyncer.adapters.config import OPTIONS, Settings, load, read_config
 from crsyncer.cli.clusters import CLUSTER_SETTINGS, logins, robot_name
 from crsyncer.cli.output import output_options, show
-from crsyncer.cli.shared import START_HINT, ask_agent_or_store, settings_options
+from crsyncer.cli.shared import ask_agent_or_store, settings_options
 from crsyncer.cli.status import STATUS_REQUEST
 from crsyncer.console.doctor_report import Check, Mark, document, exit_code, judge_agent, judge_disk, judge_store
+from crsyncer.console.reasons import START_HINT
 from crsyncer.console.screen import WIDTH
 from crsyncer.core.findings import StoreFindings
 from crsyncer.core.model import Json
@@ -60,11 +61,11 @@ def doctor(output: str, **flags: Any) -> int:
 
 async def _sides(settings: Settings, robot: str, *, seconds: float) -> list[Check]:
     from crsyncer.adapters.kube.visit import KubeVisit
-    from crsyncer.console.doctor import Subject, examine
+    from crsyncer.console.doctor import SetUp, examine
 
     insecure = settings.insecure_skip_tls_verify
-    doors = {side: partial(KubeVisit.enter, *login, insecure=insecure) for side, login in logins(settings).items()}
-    return await examine(doors, Subject(robot, settings.namespaces, time.time), seconds=seconds)
+    loaders = {side: partial(KubeVisit.enter, *login, insecure=insecure) for side, login in logins(settings).items()}
+    return await examine(loaders, SetUp(robot, settings.namespaces, time.time), seconds=seconds)
 
 
 def _config(settings: Settings, context: click.Context) -> Check:

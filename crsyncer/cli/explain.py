@@ -76,7 +76,7 @@ def _stored(directory: Path, resource: str, name: str) -> Json:
             resource,
             key,
             kind=kind,
-            known=tuple(sorted(kinds)),
+            annotated=tuple(sorted(kinds)),
             policy=policy,
             running=False,
             observations={side: _last_seen(loaded, side, key, policy) for side in Side},

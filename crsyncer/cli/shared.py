@@ -9,6 +9,7 @@ import click
 
 from crsyncer.adapters.config import CONFIG, OPTIONS
 from crsyncer.adapters.control import ask
+from crsyncer.console.reasons import START_HINT
 from crsyncer.console.target import split_target
 from crsyncer.core.model import Json
 from crsyncer.core.text import plain
@@ -18,7 +19,6 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 Answer = TypeVar("Answer")
 _START_TIMEOUT_SECONDS = 3.0
 """How long to wait until an agent that is starting has opened its socket."""
-START_HINT = "systemctl start crsyncer (or crsyncer run)"
 
 
 def settings_options(*fields: str) -> list[click.Parameter]:

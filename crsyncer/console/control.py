@@ -237,7 +237,7 @@ class ControlCommands:
         if row is None or row.kind is None:
             key = find_key(name, ())
             document = None if row is None else kind_row(row, self._context)
-            return explain(ObjectFacts(resource, key, kind=document, known=tuple(sorted(rows))))
+            return explain(ObjectFacts(resource, key, kind=document, annotated=tuple(sorted(rows))))
         kind, cache = row.kind, row.kind.cache
         key = find_key(name, cache.known_keys(), namespaced=kind.policy.namespaced)
         bodies = {side: await self._store.body(side, resource, key) for side in Side}

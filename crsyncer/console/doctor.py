@@ -17,7 +17,7 @@ from crsyncer.console.doctor_report import (
     judge_kind,
     judge_validity,
 )
-from crsyncer.console.reasons import VERIFY_TLS, kind_hint
+from crsyncer.console.reasons import TLS_HINT, kind_hint
 from crsyncer.core import object_calls
 from crsyncer.core.access import OWN_NEEDS, Need, needs
 from crsyncer.core.calls import Call
@@ -34,7 +34,7 @@ _ANSWER_SECONDS = 4.0
 Result = TypeVar("Result")
 
 
-class Visit(Protocol):
+class LoadedLogin(Protocol):
     """One side whose login is loaded."""
 
     facts: LoginFacts
@@ -56,12 +56,12 @@ class Visit(Protocol):
         ...
 
 
-Enter = Callable[[], Awaitable[Visit]]
+LoadLogin = Callable[[], Awaitable[LoadedLogin]]
 """Loads the login of a side; raises ConfigError."""
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class SetUp:
     """The robot whose set-up is checked. `clock` is Unix time, in seconds."""
 
     robot: str
@@ -73,7 +73,7 @@ class Subject:
     """The robot's CRDs: the robot's checks read them, the cloud's wait for them; None: they could not be read."""
 
 
-async def examine(doors: Mapping[Side, Enter], subject: Subject, *, seconds: float) -> list[Check]:
+async def examine(logins: Mapping[Side, LoadLogin], set_up: SetUp, *, seconds: float) -> list[Check]:
     """Every check of both sides, the cloud's first; a side that is slow or offline does not delay the other.
 
     Changes nothing. Ends within `seconds`; checks without an answer by then are left out.
@@ -81,33 +81,33 @@ async def examine(doors: Mapping[Side, Enter], subject: Subject, *, seconds: flo
     deadline = asyncio.get_running_loop().time() + seconds
     checks: dict[Side, list[Check]] = {side: [] for side in Side}
     async with asyncio.TaskGroup() as tasks:
-        for side, enter in doors.items():
-            tasks.create_task(_examine_side(side, enter, subject, checks=checks[side], deadline=deadline))
+        for side, load in logins.items():
+            tasks.create_task(_examine_side(side, load, set_up, checks=checks[side], deadline=deadline))
     return [check for side in Side for check in checks[side]]
 
 
-async def _examine_side(side: Side, enter: Enter, subject: Subject, *, checks: list[Check], deadline: float) -> None:
-    tour = _Tour(side, subject, checks=checks)
+async def _examine_side(side: Side, load: LoadLogin, set_up: SetUp, *, checks: list[Check], deadline: float) -> None:
+    side_checks = _SideChecks(side, set_up, checks=checks)
     try:
         async with asyncio.timeout_at(deadline):
-            visit = await tour.login(enter)
-            if visit is not None:
-                async with aclosing(visit):
-                    if await tour.server(visit):
-                        await tour.kinds()
+            login = await side_checks.login(load)
+            if login is not None:
+                async with aclosing(login):
+                    if await side_checks.server(login):
+                        await side_checks.kinds()
     except TimeoutError:
-        tour.add("time", Mark.UNKNOWN, "some checks had no answer in time", "the side is slow: try again")
+        side_checks.add("time", Mark.UNKNOWN, "some checks had no answer in time", "the side is slow: try again")
     finally:
-        if side is Side.ROBOT and not subject.crds.done():
-            subject.crds.set_result(None)
+        if side is Side.ROBOT and not set_up.crds.done():
+            set_up.crds.set_result(None)
 
 
-class _Tour:
+class _SideChecks:
     """Asks one side and adds the results to `checks`."""
 
-    def __init__(self, side: Side, subject: Subject, *, checks: list[Check]) -> None:
+    def __init__(self, side: Side, set_up: SetUp, *, checks: list[Check]) -> None:
         self._side = side
-        self._subject = subject
+        self._set_up = set_up
         self._checks = checks
         self._request: Ask
 
@@ -115,11 +115,11 @@ class _Tour:
         """Add a check of this side."""
         self._checks.append(Check(name, state, message, hint, self._side, health=health))
 
-    async def login(self, enter: Enter) -> Visit | None:
+    async def login(self, load: LoadLogin) -> LoadedLogin | None:
         """Load the login and check it; None where it cannot be used."""
         try:
             async with asyncio.timeout(_LOGIN_SECONDS):
-                visit = await enter()
+                login = await load()
         except ConfigError as error:
             self.add("login", Mark.FAIL, str(error), error.hint)
             return None
@@ -127,30 +127,30 @@ class _Tour:
             message = f"its exec plug-in or auth-provider had no result within {_LOGIN_SECONDS:g} s"
             self.add("login", Mark.FAIL, message, "run it by hand")
             return None
-        facts = visit.facts
-        login = f"{facts.server}, by {facts.means}"
+        facts = login.facts
+        message = f"{facts.server}, by {facts.means}"
         if facts.verified:
-            self.add("login", Mark.OK, login)
+            self.add("login", Mark.OK, message)
         else:
-            self.add("login", Mark.WARN, f"{login}: anybody can impersonate the server", VERIFY_TLS)
+            self.add("login", Mark.WARN, f"{message}: anybody can impersonate the server", TLS_HINT)
         self._checks += [judge_exposed(file, self._side) for file in facts.exposed]
-        self._request = visit.request
-        return visit
+        self._request = login.request
+        return login
 
-    async def server(self, visit: Visit) -> bool:
+    async def server(self, login: LoadedLogin) -> bool:
         """Whether the server answers; also checks the dates of all certificates, a usual cause of failure."""
         certificate: Validity | BaseException | None = None
         answer: Reply | BaseException
-        before = self._subject.clock()
+        before = self._set_up.clock()
         try:
-            await _within(visit.resolve())
+            await _within(login.resolve())
             certificate, answer = await asyncio.gather(
-                _within(visit.certificate()), lister.knock(self._ask), return_exceptions=True
+                _within(login.certificate()), lister.first_answer(self._ask), return_exceptions=True
             )
         except Unsure as error:
             answer = error
-        now = self._subject.clock()
-        validities = [*visit.facts.validities, *([certificate] if isinstance(certificate, Validity) else [])]
+        now = self._set_up.clock()
+        validities = [*login.facts.validities, *([certificate] if isinstance(certificate, Validity) else [])]
         self._checks += [judge_validity(each, self._side, now) for each in validities]
         match answer:
             case NotAllowed():
@@ -173,18 +173,18 @@ class _Tour:
         """Check the annotations of the robot's CRDs, and each kind on this side."""
         try:
             if self._side is Side.ROBOT:
-                self._subject.crds.set_result(await lister.crds(self._ask))
-            crds = await asyncio.shield(self._subject.crds)
+                self._set_up.crds.set_result(await lister.crds(self._ask))
+            crds = await asyncio.shield(self._set_up.crds)
         except SyncError as error:
             self.add("annotations", Mark.FAIL, f"the CRDs cannot be listed: {error}", error.hint)
             return
         if crds is None:
             self.add("kind", Mark.UNKNOWN, "the kinds are not known without the robot's CRDs", "see the robot's checks")
             return
-        policies = [policy for crd in crds if (policy := read_policy(crd, self._subject.robot)) and not policy.problem]
+        policies = [policy for crd in crds if (policy := read_policy(crd, self._set_up.robot)) and not policy.problem]
         work = [self._kind(policy) for policy in policies]
         if self._side is Side.ROBOT:
-            self._checks += judge_annotations(crds, self._subject.robot)
+            self._checks += judge_annotations(crds, self._set_up.robot)
             work.insert(0, self._access(OWN_NEEDS))
         for found in await asyncio.gather(*work):
             self._checks += found
@@ -195,7 +195,7 @@ class _Tour:
             if isinstance(agreed, Disagreement):
                 hint = kind_hint(agreed.state)
                 return [Check("kind", Mark.FAIL, agreed.message, hint, self._side, policy.resource)]
-            namespace = next(iter(self._subject.namespaces), "") if agreed.namespaced else ""
+            namespace = next(iter(self._set_up.namespaces), "") if agreed.namespaced else ""
             reply = await self._ask(object_calls.revision(agreed, namespace))
             while reply.status == 429:  # such as right after a CRD has changed: wait (S9.1)
                 await asyncio.sleep(reply.retry_after or 1.0)
@@ -216,7 +216,7 @@ class _Tour:
         """Whether one of the acts is allowed wherever it is needed; None: not known."""
         answers: list[bool | None] = []
         for act in need.acts:
-            places = self._subject.namespaces or ("",)
+            places = self._set_up.namespaces or ("",)
             everywhere = [await self._review(object_calls.access_review(act, place)) for place in places]
             if all(everywhere):
                 return True

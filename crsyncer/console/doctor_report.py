@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
-from crsyncer.console.reasons import kind_hint, worst
+from crsyncer.console.reasons import MAX_CLOCK_SKEW_SECONDS, kind_hint, worst
 from crsyncer.console.report import EXIT_CODES, STOPPED
 from crsyncer.core.access import Need, told
 from crsyncer.core.findings import DiskFacts, StoreFindings, Validity
@@ -27,8 +27,6 @@ from crsyncer.core.text import duration, rfc3339
 SCHEMA = "crsyncer.doctor/v1"
 SOON = 14 * 86400.0
 """Seconds before the end of a credential that is renewed by hand: from then on it is a warning."""
-LATE = 60.0
-"""Seconds that two clocks may differ: API servers allow tokens as much (go-jose's DefaultLeeway, one minute)."""
 LITTLE, TOO_LITTLE = 128 << 20, 16 << 20
 """Free bytes: a warning, and a failure. A store of 10,000 objects and its log need more."""
 NETWORK_DISKS = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "fuse.glusterfs"})
@@ -93,7 +91,7 @@ def judge_clock(ahead: float | None, side: Side) -> Check:
     check = partial(Check, "clock", side=side)
     if ahead is None:
         return check(Mark.UNKNOWN, "the server's answer has no date")
-    if abs(ahead) <= LATE:
+    if abs(ahead) <= MAX_CLOCK_SKEW_SECONDS:
         return check(Mark.OK, f"within {max(1, round(abs(ahead)))} s of the server's clock")
     message = f"this machine's clock is {duration(abs(ahead))} {'ahead of' if ahead > 0 else 'behind'} the server's"
     return check(
@@ -171,31 +169,24 @@ def judge_exposed(file: str, side: Side) -> Check:
 
 
 def judge_disk(facts: DiskFacts) -> Check:
-    """Whether the state directory's disk is usable."""
+    """Whether the state directory's disk is usable: the first row that applies says so."""
+    lost = "free some space: else the statuses that wait are lost when the agent stops"
+    refused = "check its owner and mode, and whether it is mounted read-only"
+    local = "choose a --state-dir on a disk of this machine"
+    memory = ": in memory, so waiting statuses are lost at a reboot"
+    rows = (
+        (bool(facts.objection), Mark.FAIL, f": {facts.objection}", facts.remedy),
+        (facts.writable is False, Mark.FAIL, ": not writable", refused),
+        (facts.free < TOO_LITTLE, Mark.FAIL, ": full, or nearly", lost),
+        (facts.kind in NETWORK_DISKS, Mark.FAIL, ": SQLite needs a local file system", local),
+        (facts.kind in MEMORY_DISKS, Mark.WARN, memory, "choose a --state-dir on a disk"),
+        (facts.free < LITTLE, Mark.WARN, ": little space", "free some space before the disk is full"),
+        (facts.writable is None, Mark.UNKNOWN, ": its owner is another user", "run this as the agent's user"),
+        (True, Mark.OK, "", ""),
+    )
+    mark, message, hint = next(row[1:] for row in rows if row[0])
     where = f"{facts.path} ({facts.kind or 'unknown file system'}, {facts.free >> 20:,} MiB free)"
-
-    def check(state: Mark, message: str, hint: str = "") -> Check:
-        return Check("disk", state, f"{where}{message}", hint)
-
-    if facts.objection:
-        return check(Mark.FAIL, f": {facts.objection}", facts.remedy)
-    if facts.writable is False:
-        return check(Mark.FAIL, ": not writable", "check its owner and mode, and whether it is mounted read-only")
-    if facts.free < TOO_LITTLE:
-        return check(
-            Mark.FAIL, ": full, or nearly", "free some space: else the statuses that wait are lost when the agent stops"
-        )
-    if facts.kind in NETWORK_DISKS:
-        return check(Mark.FAIL, ": SQLite needs a local file system", "choose a --state-dir on a disk of this machine")
-    if facts.kind in MEMORY_DISKS:
-        return check(
-            Mark.WARN, ": in memory, so waiting statuses are lost at a reboot", "choose a --state-dir on a disk"
-        )
-    if facts.free < LITTLE:
-        return check(Mark.WARN, ": little space", "free some space before the disk is full")
-    if facts.writable is None:
-        return check(Mark.UNKNOWN, ": its owner is another user", "run this as the agent's user")
-    return check(Mark.OK, "")
+    return Check("disk", mark, f"{where}{message}", hint)
 
 
 _STORES = {

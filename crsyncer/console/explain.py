@@ -46,8 +46,8 @@ class ObjectFacts:
     key: Key
     kind: Json | None = None
     """None: no CRD on the robot is annotated for it."""
-    known: tuple[str, ...] = ()
-    """The kinds that are annotated."""
+    annotated: tuple[str, ...] = ()
+    """The kinds of the CRDs that are annotated."""
     policy: Policy | None = None
     """None: the kind cannot be synced; `kind` has the reason."""
     namespaces: tuple[str, ...] = ()
@@ -125,7 +125,7 @@ def stored_policy(kind: Json, robot: str) -> Policy | None:
 def _steps(facts: ObjectFacts) -> Iterator[_Step]:
     kind, policy = facts.kind, facts.policy
     if kind is None:
-        others = f"; annotated are: {', '.join(facts.known)}" if facts.known else ""
+        others = f"; annotated are: {', '.join(facts.annotated)}" if facts.annotated else ""
         yield _Step("S1.2", False, f"no CRD {facts.resource} on the robot is annotated with {SPEC_SOURCE}{others}")
         return
     if policy is None:

@@ -30,12 +30,12 @@ def gather(
     store_message: str | None = None,
     writes: Mapping[Side, Mapping[str, int]] | None = None,
     config_error: str | None = None,
-    unverified: Collection[Side] = (),
+    tls_unverified: Collection[Side] = (),
 ) -> Json:
     """The status document. `since` is Unix time, `loop_time` that of the event loop, both in seconds.
 
     `store` is its row, `store_message` the reason why the disk fails, `config_error` the reason why the newest
-    configuration is not used. `unverified` are the sides whose server's certificate is not verified, by the setting
+    configuration is not used. `tls_unverified` are the sides whose server's certificate is not verified, by the setting
     insecureSkipTlsVerify.
     """
     context, rows = engine.context, engine.kinds.rows
@@ -67,7 +67,7 @@ def gather(
         now=now,
         ready=engine.kinds.begun,
         config_error=config_error,
-        unverified=unverified,
+        tls_unverified=tls_unverified,
         store_message=store_message,
         duplicate=engine.duplicates.current(now),
         pending_seconds={kind.policy.resource: kind.pending_ages(loop_time) for kind in kinds},

@@ -57,7 +57,7 @@ async def annotated(ask: Ask, robot: str) -> list[Policy]:
     return [policy for crd in await crds(ask) if (policy := read_policy(crd, robot)) is not None]
 
 
-async def knock(ask: Ask) -> Reply:
+async def first_answer(ask: Ask) -> Reply:
     """The answer to a first small request; raises SyncError where the side cannot be used. A 403 is an answer."""
     reply = await ask(calls.VERSION)
     error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)

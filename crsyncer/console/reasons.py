@@ -9,11 +9,12 @@ from crsyncer.core.text import NOT_YET_VALID, count, duration, rfc3339, unix
 _STUCK_AFTER_SECONDS = 120.0
 _FINALIZERS_AFTER_SECONDS = 600.0
 """Work that is pending for longer than this while both sides are connected is reported."""
-_MAX_CLOCK_SKEW_SECONDS = 60
+MAX_CLOCK_SKEW_SECONDS = 60
 """API servers accept tokens with a skew of one minute (go-jose's DefaultLeeway); a Date header has whole seconds."""
 _GOOD_STORE_STATES = ("ok", "rebuilt", "missing")
 """Store states that need no action; a rebuilt store cost only a relist."""
-VERIFY_TLS = "add the CA to the kubeconfig and remove --insecure-skip-tls-verify"
+START_HINT = "systemctl start crsyncer (or crsyncer run)"
+TLS_HINT = "add the CA to the kubeconfig and remove --insecure-skip-tls-verify"
 _SET_CLOCK = "set this machine's clock (timedatectl status shows whether it follows a time server)"
 _NEW_CREDENTIAL = "renew the credential in the {side}'s kubeconfig; the agent reads it again and retries"
 
@@ -21,7 +22,7 @@ _REASONS = {
     "attention": {
         "AgentStopped": (
             "the agent is not running: nothing is synced until it is started",
-            "systemctl start crsyncer (or crsyncer run); its log shows why it ended",
+            f"{START_HINT}; its log shows why it ended",
         ),
         "IdentityChanged": (
             "the {id} is another cluster than before",
@@ -99,7 +100,7 @@ _REASONS = {
         "ClockSuspect": ("this machine's clock is {offset} that of the {side}'s API server", _SET_CLOCK),
         "TlsNotVerified": (
             "the certificate of the {side}'s server is not verified: anybody can impersonate the server",
-            VERIFY_TLS,
+            TLS_HINT,
         ),
         "RobotOffline": (
             "the robot's own API server {silence}",
@@ -178,7 +179,7 @@ def with_health(
     now: float,
     ready: bool = True,
     config_error: str | None = None,
-    unverified: Iterable[Side] = (),
+    tls_unverified: Iterable[Side] = (),
     store_message: str | None = None,
     duplicate: DuplicateAgent | None = None,
     pending_seconds: Mapping[str, Mapping[str, float]] | None = None,
@@ -188,7 +189,7 @@ def with_health(
     `pending_seconds`: by resource and type of work, for how long the oldest item has waited.
     """
     found = [*_kind_reasons(content), *_hold_reasons(content), *_store_reasons(content["store"], store_message)]
-    found += [_reason("degraded", "TlsNotVerified", side=side) for side in unverified]
+    found += [_reason("degraded", "TlsNotVerified", side=side) for side in tls_unverified]
     if dead := content["outbox"]["deadLetters"]:
         found.append(_reason("attention", "DeadLetters", writes=count(dead, "write")))
     if config_error is not None:
@@ -223,7 +224,7 @@ def _clock_reasons(content: Json) -> Iterator[_Reason]:
             hint = f"{_SET_CLOCK}; the agent retries the connection"
             yield _reason("degraded", "ClockSuspect", message=message, hint=hint)
             return  # the same clock is compared with both sides
-        if row["state"] == "connected" and abs(offset) > _MAX_CLOCK_SKEW_SECONDS:
+        if row["state"] == "connected" and abs(offset) > MAX_CLOCK_SKEW_SECONDS:
             text = f"{duration(abs(offset))} {'behind' if offset > 0 else 'ahead of'}"
             yield _reason("degraded", "ClockSuspect", offset=text, side=side)
             return

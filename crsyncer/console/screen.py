@@ -45,8 +45,8 @@ def headline(content: Json) -> str:
     reasons, kinds = content["reasons"], content["kinds"]
     waiting = _waiting(content)
     if content["agent"]["state"] == "stopped":
-        known = {"missing": "it has no store yet", "unreadable": "its store cannot be read"}
-        rest = known.get(content["store"]["state"]) or f"{waiting} in its store"
+        stores = {"missing": "it has no store yet", "unreadable": "its store cannot be read"}
+        rest = stores.get(content["store"]["state"]) or f"{waiting} in its store"
         return f"STOPPED: the agent is not running, so nothing is synced; {rest}."
     first = reasons[0]["message"] if reasons else ""
     more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
@@ -80,18 +80,18 @@ def _sides(content: Json, now: float) -> Iterator[str]:
     robot = f", robot {content['robot']}" if content["robot"] else ""
     yield _cut(f"agent   {agent['state']}{since}{pid}, crsyncer {content['version']}{robot}")
     for side in Side:
-        known = content["sides"][side]
+        row = content["sides"][side]
         if agent["state"] == "stopped":
-            parts = [f"unknown, last answer {_since(known['lastOk'], now)} ago" if known["lastOk"] else "unknown"]
+            parts = [f"unknown, last answer {_since(row['lastOk'], now)} ago" if row["lastOk"] else "unknown"]
         else:
-            parts = [f"{known['state']} for {_since(known['since'], now)}"]
-            if known["state"] != "connected":
-                parts.append(f"last answer {_since(known['lastOk'], now)} ago" if known["lastOk"] else "never answered")
-            if known["reconnects"]:
-                parts.append(count(known["reconnects"], "reconnect"))
-        yield _cut(f"{side:<8}{', '.join(parts)}  {known['server']}".rstrip())
-        if known["error"] and agent["state"] == "running":
-            yield _cut(f"        {known['error']}")
+            parts = [f"{row['state']} for {_since(row['since'], now)}"]
+            if row["state"] != "connected":
+                parts.append(f"last answer {_since(row['lastOk'], now)} ago" if row["lastOk"] else "never answered")
+            if row["reconnects"]:
+                parts.append(count(row["reconnects"], "reconnect"))
+        yield _cut(f"{side:<8}{', '.join(parts)}  {row['server']}".rstrip())
+        if row["error"] and agent["state"] == "running":
+            yield _cut(f"        {row['error']}")
     oldest = f", the oldest for {duration(outbox['oldestSeconds'])}" if outbox["oldestSeconds"] is not None else ""
     dead = f", {count(outbox['deadLetters'], 'dead letter')}" if outbox["deadLetters"] else ""
     yield _cut(f"outbox  {count(outbox['depth'], 'status')} waiting{oldest}{dead}")

@@ -19,17 +19,17 @@ def split_target(resource: str, name: str, namespace: str) -> tuple[str, str]:
     return resource, f"{namespace}/{bare}" if namespace and bare else name
 
 
-def find_resource(text: str, known: Mapping[str, Sequence[str]]) -> str:
+def find_resource(text: str, kinds: Mapping[str, Sequence[str]]) -> str:
     """The full name of the kind that `text` means: itself, or one of its `aliases`, with or without the group.
 
-    `known` has the aliases of each kind: plural, singular, kind and short names, in any case. A text that no kind
+    `kinds` has the aliases of each kind: plural, singular, kind and short names, in any case. A text that no kind
     has is returned as it is. Raises SyncError where several kinds have it.
     """
-    if text in known:
+    if text in kinds:
         return text
     wanted = text.casefold()
     found = []
-    for resource, aliases in known.items():
+    for resource, aliases in kinds.items():
         group = resource.partition(".")[2]
         spellings = {alias.casefold() for alias in (resource.partition(".")[0], *aliases)}
         if wanted in spellings or any(wanted == f"{spelling}.{group}" for spelling in spellings):
@@ -39,26 +39,26 @@ def find_resource(text: str, known: Mapping[str, Sequence[str]]) -> str:
     return found[0] if found else text
 
 
-def synced_resource(text: str, known: Mapping[str, Sequence[str]]) -> str:
+def synced_resource(text: str, kinds: Mapping[str, Sequence[str]]) -> str:
     """As `find_resource`, but raises SyncError also where no kind has the text."""
-    found = find_resource(text, known)
-    if found not in known:
+    found = find_resource(text, kinds)
+    if found not in kinds:
         raise SyncError(
             f"{text} is not synced: no CRD of that name on the robot is annotated",
-            hint=f"synced are: {', '.join(sorted(known)) or 'none'}",
+            hint=f"synced are: {', '.join(sorted(kinds)) or 'none'}",
         )
     return found
 
 
-def find_key(text: str, known: Iterable[Key], *, namespaced: bool = True) -> Key:
-    """The object's key. Without a namespace it is the one known object of that name, else it is in `default`.
+def find_key(text: str, keys: Iterable[Key], *, namespaced: bool = True) -> Key:
+    """The object's key. Without a namespace it is the one of `keys` with that name, else it is in `default`.
 
     Raises SyncError where several namespaces have one of that name.
     """
     namespace, slash, name = text.rpartition("/")
     if slash:
         return Key(namespace, name)
-    found = sorted(key for key in known if key.name == name)
+    found = sorted(key for key in keys if key.name == name)
     if len(found) > 1:
         raise SyncError(f"{name} may be {' or '.join(map(str, found))}", hint="give NAMESPACE/NAME")
     return found[0] if found else Key("default" if namespaced else "", name)

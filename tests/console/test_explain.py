@@ -73,7 +73,9 @@ def content(action) -> Plan:
 STATES: dict[str, tuple[ObjectFacts, str, str, dict[str, bool | None]]] = {
     "both agree": (AGREED, "in-sync", "nothing to do", {}),
     "not a kind of ours": (ObjectFacts(GOALS, A), "not-synced", "is annotated", {"S1.2": False}),
-    "one kind is": (ObjectFacts("x.y", A, known=(GOALS,)), "not-synced", f"annotated are: {GOALS}", {"S1.2": False}),
+    "one kind is": (
+        ObjectFacts("x.y", A, annotated=(GOALS,)), "not-synced", f"annotated are: {GOALS}", {"S1.2": False},
+    ),
     "misconfigured": (
         ObjectFacts(GOALS, A, kind=kind(state="misconfigured", message="odd")),
         "not-synced", "misconfigured: odd", {"S1.2": False},

@@ -73,7 +73,7 @@ REASONS = {
     "config rejected": ("attention", "ConfigRejected", "c.yaml:3", facts(config_error="c.yaml:3: nope")),
     "a server that is not verified": (
         "degraded", "TlsNotVerified", "the certificate of the cloud's server is not verified",
-        facts(unverified=(Side.CLOUD,)),
+        facts(tls_unverified=(Side.CLOUD,)),
     ),
     "a duplicate": (
         "attention", "DuplicateInstance", f"crsyncer-00000002 wrote {GOALS} default/a in the cloud at 2026",

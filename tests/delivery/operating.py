@@ -47,7 +47,7 @@ _RUNNING: dict[str, tuple[Json, ...]] = {
     "Held": (_kind_is("held", held=3),),
     "StateDegraded": (facts(store=_store("degraded"), store_message="disk full"),),
     "ClockSuspect": (facts(cloud=side(clockOffsetSeconds=5400), robot=side(clockOffsetSeconds=0)),),
-    "TlsNotVerified": (facts(unverified=(Side.CLOUD,)),),
+    "TlsNotVerified": (facts(tls_unverified=(Side.CLOUD,)),),
     "RobotOffline": (facts(robot=side("offline", last_ok=NOW - 30, error="connection refused")),),
     "Starting": (facts(cloud=side("connecting")),),
     "NotListed": (_kind_is("listing", objects={"cloud": None, "robot": 12}),),

@@ -142,7 +142,7 @@ def test_a_degraded_agent_says_so_first():
     assert "never answered" in screen
 
 
-@pytest.mark.parametrize("given", [facts(unverified=(Side.CLOUD,)), facts(cloud=side(clockOffsetSeconds=300))])
+@pytest.mark.parametrize("given", [facts(tls_unverified=(Side.CLOUD,)), facts(cloud=side(clockOffsetSeconds=300))])
 def test_the_screen_promises_no_retry_where_only_the_operator_can_help(given):
     content = document(given, NOW)
     screen = render(content, NOW)
