@@ -12,7 +12,7 @@ import click
 
 from crsyncer.adapters.config import Settings, load
 from crsyncer.cli.clusters import CLUSTER_SETTINGS, logins, robot_name
-from crsyncer.cli.output import object_name, output_options, show
+from crsyncer.cli.output import TEXTS, object_name, output_options, show
 from crsyncer.cli.shared import first_cause, report_error, settings_options
 from crsyncer.console.target import synced_resource
 from crsyncer.core.model import Json, Side
@@ -49,14 +49,11 @@ def diff(resource: str, output: str, **flags: Any) -> int:
         # Not 1, which means that both sides were compared.
         report_error(first_cause(error) if isinstance(error, BaseExceptionGroup) else error)
         return _TROUBLE
-    if output in ("text", "wide"):
-        if lines := [line for kind in found for line in _unified(kind)]:
-            click.echo("\n".join(lines))
-        if not found:
-            click.echo("no CRD on the robot is annotated, so nothing is synced", err=True)
-    else:
-        names = [f"{kind['resource']}/{object_name(each)}" for kind in found for each in kind["differences"]]
-        show({"schema": SCHEMA, "kinds": found}, output, names=names)
+    names = [f"{kind['resource']}/{object_name(each)}" for kind in found for each in kind["differences"]]
+    lines = (line for kind in found for line in _unified(kind))
+    show({"schema": SCHEMA, "kinds": found}, output, names=names, text=lambda: "\n".join(lines))
+    if not found and output in TEXTS:
+        click.echo("no CRD on the robot is annotated, so nothing is synced", err=True)
     failed = [kind for kind in found if kind["error"] is not None]
     for kind in failed:
         report_error(SyncError(f"{kind['resource']}: {kind['error']}", hint=kind["hint"]))

@@ -13,6 +13,8 @@ from crsyncer.core.model import Json
 from crsyncer.core.text import plain
 
 FORMATS = ("text", "json", "yaml", "wide", "name")
+TEXTS = ("text", "wide")
+"""The formats for people."""
 
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -52,7 +54,7 @@ def show(
     wide: Callable[[], str] | None = None,
     stream: bool = False,
 ) -> None:
-    """Print a document in the chosen format. Without a `wide` text, `-o wide` is the same as `-o text`.
+    """Print a document in the chosen format; of an empty text nothing. Without `wide`, it is the same as `text`.
 
     With `stream` more documents follow: JSON is one line each, YAML documents are separated.
     """
@@ -64,16 +66,16 @@ def show(
         case "name":
             for name in names:
                 click.echo(plain(name))
-        case "wide" if wide is not None:
-            click.echo(wide())
         case _:
-            click.echo(text())
+            if shown := wide() if output == "wide" and wide is not None else text():
+                click.echo(shown)
 
 
-def confirmed(question: str, *, yes: bool) -> bool:
-    """True with --yes or after confirmation at a terminal; otherwise False."""
+def confirmed(question: str, preview: str, *, yes: bool, output: str) -> bool:
+    """True with --yes, else the preview is shown: then True after confirmation at a terminal, otherwise False."""
     if yes:
         return True
+    click.echo(preview, err=output not in TEXTS)
     if not sys.stdin.isatty():
         click.echo("nothing was changed; repeat the command with --yes", err=True)
         return False

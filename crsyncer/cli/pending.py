@@ -80,19 +80,16 @@ def drop(resource: str, name: str, namespace: str, yes: bool, output: str, **fla
     directory = state_dir(flags)
     letter = send_command(directory, command="drop", resource=resource, name=name, confirmed=False)
     what = plain(f"{letter['resource']} {object_name(letter)}")
-    if not yes:
-        lost = plain(json.dumps(letter["status"], ensure_ascii=False))
-        click.echo(
-            f"this status of {what}, waiting since {letter['since']}, will not be sent to the {letter['to']}:\n{lost}\n"
-            + plain(f"it was rejected: {letter['refusal']}"),
-            err=output != "text",
-        )
-    if confirmed(f"drop the status of {what}?", yes=yes):
+    preview = (
+        f"this status of {what}, waiting since {letter['since']}, will not be sent to the {letter['to']}:",
+        plain(json.dumps(letter["status"], ensure_ascii=False)),
+        plain(f"it was rejected: {letter['refusal']}"),
+    )
+    if confirmed(f"drop the status of {what}?", "\n".join(preview), yes=yes, output=output):
         resource, name = letter["resource"], object_name(letter)
         letter = send_command(directory, command="drop", resource=resource, name=name, confirmed=True)
-    if letter["dropped"] or output != "text":
-        content = {"schema": "crsyncer.drop/v1", **letter}
-        show(content, output, names=[full_name(letter)], text=lambda: f"dropped: the status of {what}")
+    text = f"dropped: the status of {what}" if letter["dropped"] else ""
+    show({"schema": "crsyncer.drop/v1", **letter}, output, names=[full_name(letter)], text=lambda: text)
     return 0
 
 

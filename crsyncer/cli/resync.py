@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from crsyncer.adapters.config import state_dir
-from crsyncer.cli.output import output_options, show
+from crsyncer.cli.output import TEXTS, output_options, show
 from crsyncer.cli.shared import send_command, settings_options
 from crsyncer.core.model import Json
 from crsyncer.core.text import count, plain
@@ -24,23 +24,20 @@ def resync(resource: str, output: str, **flags: Any) -> int:
     """
     directory = state_dir(flags)
     content = send_command(directory, command="resync", resource=resource)
-    is_text = output in ("text", "wide")
     last_lines: dict[str, str] = {}
     while True:
         for kind in content["kinds"]:
             line = _line(kind)
-            if is_text and last_lines.get(kind["resource"]) != line:
+            if output in TEXTS and last_lines.get(kind["resource"]) != line:
                 last_lines[kind["resource"]] = line
                 click.echo(line)
         if all(kind["state"] in ("done", "failed") for kind in content["kinds"]):
             break
         time.sleep(_POLL_SECONDS)
         content = send_command(directory, command="progress", resync=content["resync"])
-    if not is_text:
-        names = [kind["resource"] for kind in content["kinds"]]
-        show({"schema": "crsyncer.resync/v1", "kinds": content["kinds"]}, output, names=names)
-    elif not content["kinds"]:
-        click.echo("no kind is synced at the moment; see crsyncer status")
+    names = [kind["resource"] for kind in content["kinds"]]
+    none = "" if names else "no kind is synced at the moment; see crsyncer status"
+    show({"schema": "crsyncer.resync/v1", "kinds": content["kinds"]}, output, names=names, text=lambda: none)
     return 1 if any(kind["state"] == "failed" for kind in content["kinds"]) else 0
 
 

@@ -94,9 +94,13 @@ def test_a_wrong_format_is_answered_with_those_there_are(tmp_path):
 def test_without_a_terminal_nothing_is_done_unless_it_was_said_before(capsys, monkeypatch, tmp_path):
     empty = (tmp_path / "empty").open("w+")
     monkeypatch.setattr("sys.stdin", empty)
-    assert confirmed("delete?", yes=True)
-    assert not confirmed("delete?", yes=False)
-    assert "--yes" in capsys.readouterr().err
+    assert confirmed("delete?", "one object", yes=True, output="text")
+    assert capsys.readouterr() == ("", "")
+    for output in ("text", "wide", "json"):
+        assert not confirmed("delete?", "one object", yes=False, output=output)
+        out, err = capsys.readouterr()
+        assert "--yes" in err
+        assert "one object" in (err if output == "json" else out)
     empty.close()
 
 

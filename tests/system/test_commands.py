@@ -102,6 +102,7 @@ async def test_S5_5_a_human_holds_back_the_deletions_of_a_kind_and_lets_them_go(
     assert (status["kinds"][0]["state"], status["health"]) == ("held", "attention")
     assert (await bed.robot.get("b"))["metadata"]["uid"] == replaced["metadata"]["uid"]
     assert await bed.robot.names() == {"a", "b", "c"}
+    assert "released" not in await run(bed, "holds", "release", hold["id"], "-o", "wide")
     shown = await run(bed, "holds", "release", hold["id"])  # without a terminal and --yes it is only shown
     assert f"deletions of {bed.resource} are carried out again" in shown
     assert (await one_hold(bed))["id"] == hold["id"]
