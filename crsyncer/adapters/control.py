@@ -148,12 +148,10 @@ def _peer(connection: socket.socket) -> int:
 
 
 def _read_line(client: socket.socket) -> Json:
-    data = bytearray()
-    while not data.endswith(b"\n"):
-        part = client.recv(65536)
-        if not part or len(data) > LARGEST_ANSWER:
-            raise ValueError("an incomplete answer" if not part else "an endless answer")
-        data += part
+    with client.makefile("rb") as stream:
+        data = stream.readline(LARGEST_ANSWER + 1)
+    if not data.endswith(b"\n"):
+        raise ValueError("an endless answer" if len(data) > LARGEST_ANSWER else "an incomplete answer")
     answer = json.loads(data)
     if not isinstance(answer, dict):
         raise ValueError("an answer that is not a JSON object")  # noqa: TRY004 - it is about the content

@@ -65,7 +65,7 @@ def read_yaml(path: Path) -> Any:
     return _parsed(path, yaml.compose, largest=_LARGEST_FILE, deepest=_DEEPEST)
 
 
-def read_documents(path: Path, *, largest: int, deepest: int) -> list[Any]:
+def read_documents(path: Path, *, largest: int = _LARGEST_FILE, deepest: int = _DEEPEST) -> list[Any]:
     """The documents of a YAML or JSON file of at most so many bytes and levels, decoded. Raises ConfigError."""
     import yaml
 
@@ -89,10 +89,10 @@ def _parsed(path: Path, parse: Callable[[str, Any], Any], *, largest: int, deepe
                 raise yaml.MarkedYAMLError(problem=f"nested deeper than {deepest} levels", problem_mark=mark)
         return parse(text, loader)
     except (yaml.YAMLError, ValueError) as error:
-        raise not_yaml(path, error) from None
+        raise _not_yaml(path, error) from None
 
 
-def not_yaml(path: Path, error: Exception) -> ConfigError:
+def _not_yaml(path: Path, error: Exception) -> ConfigError:
     """That a file is no YAML, where and why, in the parser's words without what they quote: it may be a credential."""
     mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None) or "unreadable characters"
     line = f":{mark.line + 1}" if mark else ""

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
-from crsyncer.adapters.files import not_yaml, read_yaml
+from crsyncer.adapters.files import read_documents
 from crsyncer.errors import ConfigError
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -52,7 +52,9 @@ def read_kubeconfig(path: Path, context: str = "") -> Kubeconfig:
     An error is one line that names the file and quotes none of its secrets.
     """
     path = path.absolute()
-    document = _document(path)
+    document, *more = read_documents(path) or [None]
+    if more or not isinstance(document, dict):
+        document = {}
     contexts = _named(document, "contexts")
     name = context or str(document.get("current-context") or "")
     if name not in contexts:
@@ -81,15 +83,14 @@ def read_account(environ: Mapping[str, str], *, root: Path = Path("/")) -> Kubec
     return Kubeconfig(directory, None, "", server, cluster, {"tokenFile": "token"})
 
 
-def _document(path: Path) -> dict[str, Any]:
-    import yaml  # not at the top: `--help` shall not wait for it
-
-    tree = read_yaml(path)
+def url_parts(url: object, *schemes: str) -> SplitResult | None:
+    """The parts of a URL; None where it is none of these schemes, or has no host or no possible port."""
     try:
-        document = None if tree is None else yaml.SafeLoader("").construct_document(tree)
-    except (yaml.YAMLError, ValueError) as error:
-        raise not_yaml(path, error) from None
-    return document if isinstance(document, dict) else {}
+        parts = urlsplit(url if isinstance(url, str) else "")
+        good = parts.scheme in schemes and parts.hostname and parts.port != 0
+    except ValueError:
+        return None
+    return parts if good else None
 
 
 def _named(document: dict[str, Any], section: str) -> dict[str, dict[str, Any]]:
@@ -112,14 +113,9 @@ def _of_context(path: Path, document: dict[str, Any], kind: str, name: str) -> d
 
 
 def _server(cluster: dict[str, Any]) -> str:
-    server = cluster.get("server")
     hint = "https://HOST[:PORT][/PATH]; credentials never travel in the clear"
-    try:
-        parts = urlsplit(server if isinstance(server, str) else "")
-        good = parts.scheme == "https" and parts.hostname and parts.port != 0
-    except ValueError:
-        good = False
-    if not good:
+    parts = url_parts(cluster.get("server"), "https")
+    if parts is None:
         raise ConfigError("its server is not an https:// URL", hint=hint)
     if parts.username is not None or parts.query or parts.fragment:
         raise ConfigError("its server holds more than host, port and path", hint=hint)

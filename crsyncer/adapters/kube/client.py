@@ -116,9 +116,8 @@ class KubeCluster:
         response, reply = await self._ask(call, gap=read_timeout, read=partial(_refusal, call=call))
         self._watches.add(response)
         try:
-            yield WatchStream(
-                response, reply=reply, read_timeout=read_timeout, count=partial(self._count, call.verb, None)
-            )
+            count = partial(self._count, call.verb, None)
+            yield WatchStream(response, reply=reply, read_timeout=read_timeout, count=count)
         finally:
             # HTTP/1.1 cannot end a running answer: leaving closes the connection. After a clean end nothing is open.
             self._watches.discard(response)
@@ -156,7 +155,6 @@ class KubeCluster:
     ) -> tuple[aiohttp.ClientResponse, T]:
         """The answer and what `read` makes of it. `gap` bounds each wait for more of the answer, in seconds."""
         data = _body(call)
-        started = time.perf_counter()
         status = 0
         try:
             async with asyncio.timeout(call.timeout):
@@ -173,7 +171,7 @@ class KubeCluster:
             stalled = gap is not None and isinstance(error, aiohttp.SocketTimeoutError)
             raise unsure(error, seconds=gap if gap is not None and stalled else call.timeout) from None
         finally:
-            self._count(call.verb, status, started)
+            self._count(call.verb, status)
         return response, result
 
     async def _send(self, call: Call, data: bytes | None, *, login: Login, gap: float | None) -> aiohttp.ClientResponse:
@@ -203,10 +201,9 @@ class KubeCluster:
             middlewares=_ONCE if call.method in ("PUT", "DELETE") else (),
         )
 
-    def _count(self, verb: str, code: int | None, started: float) -> None:
+    def _count(self, verb: str, code: int | None) -> None:
         if self._observe is not None:
-            up, down = self._meter.take()
-            self._observe(Exchange(verb, code, up, down, time.perf_counter() - started))
+            self._observe(Exchange(verb, code, *self._meter.take()))
 
 
 async def _send_once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:

@@ -15,7 +15,7 @@ import yaml
 from crsyncer.adapters.files import read
 from crsyncer.adapters.kube.proxy import proxy_for
 from crsyncer.adapters.kube.tls import Identity, Secret, tls_context
-from crsyncer.adapters.kubeconfig import Kubeconfig, read_account, read_kubeconfig
+from crsyncer.adapters.kubeconfig import Kubeconfig, read_account, read_kubeconfig, url_parts
 from crsyncer.errors import ConfigError
 
 
@@ -153,11 +153,6 @@ def _proxy(config: Kubeconfig) -> Secret | None:
     proxy = config.cluster.get("proxy-url") or proxy_for(config.server, os.environ)
     if not proxy:
         return None
-    try:
-        parts = urlsplit(str(proxy))
-        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        good = False
-    if not good:
+    if url_parts(proxy, "http", "https") is None:
         raise ConfigError("its proxy is not an http:// or https:// URL", hint="other proxies are not supported")
     return Secret(str(proxy))

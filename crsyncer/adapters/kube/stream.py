@@ -1,6 +1,5 @@
 """Reads a watch: bytes in any pieces become complete lines, and everything else becomes Unsure."""
 
-import time
 from collections.abc import AsyncIterator, Callable
 
 import aiohttp
@@ -22,9 +21,9 @@ class WatchStream:
         *,
         reply: Reply | None,
         read_timeout: float,
-        count: Callable[[float], None],
+        count: Callable[[], None],
     ) -> None:
-        """`count` is called after each read with the time that it began (time.perf_counter)."""
+        """`count` is called after each read."""
         self.status = response.status
         self.reply = reply
         self._response = response
@@ -57,7 +56,6 @@ class WatchStream:
 
     async def _read(self) -> bytes:
         """The next bytes, b"" at a clean end."""
-        started = time.perf_counter()
         try:
             return await self._response.content.readany()
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
@@ -66,4 +64,4 @@ class WatchStream:
             # aiohttp's word for reading on after close().
             raise Unsure("the connection was closed on our side") from None
         finally:
-            self._count(started)
+            self._count()

@@ -37,7 +37,6 @@ class Exchange:
     code: int | None
     bytes_up: int
     bytes_down: int
-    seconds: float
 
 
 @dataclass(slots=True)

@@ -35,7 +35,7 @@ class Opened:
     refusal: str = ""
     """Why it can only be read; empty: it can be written."""
     thaw: "Callable[[Batch], Opened] | None" = None
-    """Where it can only be read: opens it for a batch to be written; raises SyncError while that is not possible."""
+    """Where it can only be read: see _Frozen."""
 
     def read_meta(self, connection: sqlite3.Connection) -> None:
         """Load the small values, and note which are damaged; raises sqlite3.Error."""
@@ -250,9 +250,19 @@ def open_or_freeze(files: Files, lock: Lock) -> Opened:
     except StoreError as error:
         if not _is_of_disk(error, files):
             raise
-        return _Frozen(files, lock, refusal=str(error), new=there == ()).opened
+        frozen = _Frozen(Opened(_in_memory(), refusal=str(error)), files, lock)
+        frozen.opened.thaw = frozen.thaw
+        try:
+            if there == ():  # whatever is there by now, we made it
+                frozen.mark = files.mark()
+            else:
+                frozen.read()
+        except (OSError, Unusable, sqlite3.Error) as why:
+            frozen.opened.notes.append(f"{files.main.name} cannot be used while the disk refuses: {why}")
+        return frozen.opened
 
 
+@dataclass(slots=True)
 class _Frozen:
     """A database that can only be read at best, and what it takes to write to it.
 
@@ -260,24 +270,15 @@ class _Frozen:
     one is left to the next start, but for the outbox: a row that waits here is newer than any that waits there.
     """
 
-    def __init__(self, files: Files, lock: Lock, *, refusal: str, new: bool) -> None:
-        """`new`: nothing was there when we came."""
-        self.opened = Opened(_in_memory(), refusal=refusal, thaw=self._thaw)
-        self._files = files
-        self._lock = lock
-        self._mark: Mark | None = None
-        """Of the files that memory builds on; None: it builds on none that could be read."""
-        try:
-            if new:  # whatever is there by now, we made it
-                self._mark = files.mark()
-            else:
-                self._read()
-        except (OSError, Unusable, sqlite3.Error) as error:
-            self.opened.notes.append(f"{files.main.name} cannot be used while the disk refuses: {error}")
+    opened: Opened
+    files: Files
+    lock: Lock
+    mark: Mark | None = None
+    """Of the files that memory builds on; None: it builds on none that could be read."""
 
-    def _read(self) -> None:
+    def read(self) -> None:
         """Read what is there, as it is now; raises OSError, Unusable or sqlite3.Error."""
-        mark, connection = self._files.mark(), schema.connect(self._files)
+        mark, connection = self.files.mark(), schema.connect(self.files)
         try:
             if (version := schema.check(connection)) != len(schema.STEPS):
                 raise Unusable(f"it has to be migrated from schema {version}", ours=True)
@@ -285,35 +286,36 @@ class _Frozen:
         except BaseException:
             connection.close()
             raise
-        self.opened.database, self._mark = Database(connection), mark
+        self.opened.database, self.mark = Database(connection), mark
 
-    def _thaw(self, batch: Batch) -> Opened:
-        self._lock.renew()
-        prepare(self._files.main.parent)
+    def thaw(self, batch: Batch) -> Opened:
+        """Open the database for a batch to be written; raises SyncError while that is not possible."""
+        self.lock.renew()
+        prepare(self.files.main.parent)
         try:
-            same = self._mark == self._files.mark()
+            same = self.mark == self.files.mark()
         except OSError as error:
-            raise StoreError(f"cannot look at {self._files.main}: {error}") from error
+            raise StoreError(f"cannot look at {self.files.main}: {error}") from error
         if same:  # before it is opened for writing: closing a reader may remove the WAL
             self.opened.database.close()
             self.opened.database = _in_memory()
         try:
-            opened = open_database(self._files)
+            opened = open_database(self.files)
         except StoreError:
             if same:  # whatever is there now, we made it
                 with suppress(OSError, Unusable, sqlite3.Error):
-                    self._mark = self._files.mark()
-                    self._read()
+                    self.mark = self.files.mark()
+                    self.read()
             raise
         if same and not opened.rebuilt:
             return opened
-        self._mark = None
+        self.mark = None
         waiting = Batch({place: row for place, row in batch.rows.items() if place[0] == OUTBOX})
         with opened.database.atomic():
             rows.write(opened.database, waiting)
         opened.close()
         raise StoreError(
-            f"the disk works again, but {self._files.main} is not what was read when the agent started: "
+            f"the disk works again, but {self.files.main} is not what was read when the agent started: "
             "restart the agent"
         )
 

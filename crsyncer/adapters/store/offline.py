@@ -147,11 +147,7 @@ def _file_system(path: Path) -> str:
         lines = _MOUNTS.read_text(errors="surrogateescape").splitlines()
     except OSError:
         return ""
-    real, best, kind = path.resolve(), -1, ""
-    for line in lines:
-        _, place, found, *_ = line.split(" ")
-        point = Path(place.replace("\\040", " "))
-        # Of several file systems on one mount point, the last one mounted is used.
-        if real.is_relative_to(point) and len(point.parts) >= best:
-            best, kind = len(point.parts), found
-    return kind
+    mounts = [(Path(place.replace("\\040", " ")), kind) for _, place, kind, *_ in (line.split(" ") for line in lines)]
+    around = [mount for mount in mounts if path.resolve().is_relative_to(mount[0])]
+    # The innermost mount point; of several file systems on one, the last one mounted is used.
+    return max(reversed(around), key=lambda mount: len(mount[0].parts), default=(path, ""))[1]
