@@ -1,7 +1,7 @@
 """Shared by several commands: common options, requests to the agent, and error output."""
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -98,17 +98,11 @@ def report_error(error: BaseException) -> int:
 
 def first_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The error to report for a group: its first SyncError if it has nothing else, else the group."""
-    leaves = list(_leaves([group]))
-    known = [leaf for leaf in leaves if isinstance(leaf, SyncError)]
-    return known[0] if len(known) == len(leaves) else group
-
-
-def _leaves(errors: Iterable[BaseException]) -> Iterable[BaseException]:
-    for error in errors:
-        if isinstance(error, BaseExceptionGroup):
-            yield from _leaves(error.exceptions)
-        else:
-            yield error
+    _, others = group.split(SyncError)
+    cause: BaseException = group
+    while others is None and isinstance(cause, BaseExceptionGroup):
+        cause = cause.exceptions[0]
+    return cause
 
 
 def _print_error(message: str, *, hint: str = "", code: int = 1) -> int:

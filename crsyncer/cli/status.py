@@ -11,7 +11,7 @@ import click
 
 from crsyncer.adapters.config import state_dir
 from crsyncer.adapters.store.statedir import DATABASE
-from crsyncer.cli.output import output_options, show
+from crsyncer.cli.output import TEXTS, output_options, show
 from crsyncer.cli.shared import ask_agent_or_store, report_error, settings_options
 from crsyncer.console.report import SAVED_STATUS_KEY, exit_code, stopped_document
 from crsyncer.console.screen import render
@@ -46,7 +46,7 @@ def status(output: str, watch: bool, **flags: Any) -> int:
             except Unsure as error:  # such as an agent that is restarted: the watch continues
                 report_error(error)
             else:
-                if sys.stdout.isatty() and output in ("text", "wide"):
+                if sys.stdout.isatty() and output in TEXTS:
                     click.clear()
                 _show(content, output, stream=True)
             time.sleep(1.0)
@@ -61,14 +61,13 @@ def read_status(directory: Path) -> Json:
 
 
 def _show(content: Json, output: str, *, stream: bool = False) -> None:
-    def screen(*, wide: bool) -> str:
+    def screen(*, wide: bool = False) -> str:
         health, colon, rest = render(content, time.time(), wide=wide).partition(":")
         # click removes the colour when the output is not a terminal.
         return click.style(health, fg=_COLOURS[content["health"]], bold=True) + colon + rest
 
     names = [kind["resource"] for kind in content["kinds"]]
-    text, wide = partial(screen, wide=False), partial(screen, wide=True)
-    show(content, output, names=names, text=text, wide=wide, stream=stream)
+    show(content, output, names=names, text=screen, wide=partial(screen, wide=True), stream=stream)
 
 
 def _stored(directory: Path) -> Json:

@@ -82,24 +82,8 @@ async def examine(logins: Mapping[Side, LoadLogin], set_up: SetUp, *, seconds: f
     checks: dict[Side, list[Check]] = {side: [] for side in Side}
     async with asyncio.TaskGroup() as tasks:
         for side, load in logins.items():
-            tasks.create_task(_examine_side(side, load, set_up, checks=checks[side], deadline=deadline))
+            tasks.create_task(_SideChecks(side, set_up, checks=checks[side]).run(load, deadline))
     return [check for side in Side for check in checks[side]]
-
-
-async def _examine_side(side: Side, load: LoadLogin, set_up: SetUp, *, checks: list[Check], deadline: float) -> None:
-    side_checks = _SideChecks(side, set_up, checks=checks)
-    try:
-        async with asyncio.timeout_at(deadline):
-            login = await side_checks.login(load)
-            if login is not None:
-                async with aclosing(login):
-                    if await side_checks.server(login):
-                        await side_checks.kinds()
-    except TimeoutError:
-        side_checks.add("time", Mark.UNKNOWN, "some checks had no answer in time", "the side is slow: try again")
-    finally:
-        if side is Side.ROBOT and not set_up.crds.done():
-            set_up.crds.set_result(None)
 
 
 class _SideChecks:
@@ -111,33 +95,47 @@ class _SideChecks:
         self._checks = checks
         self._request: Ask
 
-    def add(self, name: str, state: Mark, message: str, hint: str = "", *, health: str = "") -> None:
-        """Add a check of this side."""
+    async def run(self, load: LoadLogin, deadline: float) -> None:
+        """Make every check for which there is an answer until the deadline, in event loop time."""
+        try:
+            async with asyncio.timeout_at(deadline):
+                login = await self._login(load)
+                if login is not None:
+                    async with aclosing(login):
+                        if await self._server(login):
+                            await self._kinds()
+        except TimeoutError:
+            self._add("time", Mark.UNKNOWN, "some checks had no answer in time", "the side is slow: try again")
+        finally:
+            if self._side is Side.ROBOT and not self._set_up.crds.done():
+                self._set_up.crds.set_result(None)
+
+    def _add(self, name: str, state: Mark, message: str, hint: str = "", *, health: str = "") -> None:
         self._checks.append(Check(name, state, message, hint, self._side, health=health))
 
-    async def login(self, load: LoadLogin) -> LoadedLogin | None:
+    async def _login(self, load: LoadLogin) -> LoadedLogin | None:
         """Load the login and check it; None where it cannot be used."""
         try:
             async with asyncio.timeout(_LOGIN_SECONDS):
                 login = await load()
         except ConfigError as error:
-            self.add("login", Mark.FAIL, str(error), error.hint)
+            self._add("login", Mark.FAIL, str(error), error.hint)
             return None
         except TimeoutError:
             message = f"its exec plug-in or auth-provider had no result within {_LOGIN_SECONDS:g} s"
-            self.add("login", Mark.FAIL, message, "run it by hand")
+            self._add("login", Mark.FAIL, message, "run it by hand")
             return None
         facts = login.facts
         message = f"{facts.server}, by {facts.means}"
         if facts.verified:
-            self.add("login", Mark.OK, message)
+            self._add("login", Mark.OK, message)
         else:
-            self.add("login", Mark.WARN, f"{message}: anybody can impersonate the server", TLS_HINT)
+            self._add("login", Mark.WARN, f"{message}: anybody can impersonate the server", TLS_HINT)
         self._checks += [judge_exposed(file, self._side) for file in facts.exposed]
         self._request = login.request
         return login
 
-    async def server(self, login: LoadedLogin) -> bool:
+    async def _server(self, login: LoadedLogin) -> bool:
         """Whether the server answers; also checks the dates of all certificates, a usual cause of failure."""
         certificate: Validity | BaseException | None = None
         answer: Reply | BaseException
@@ -154,32 +152,34 @@ class _SideChecks:
         self._checks += [judge_validity(each, self._side, now) for each in validities]
         match answer:
             case NotAllowed():
-                self.add("server", Mark.FAIL, str(answer), answer.hint)
+                self._add("server", Mark.FAIL, str(answer), answer.hint)
                 return False
             case SyncError():
                 # A connection may be down for hours, and the agent waits for it: this is no fault of the set-up.
                 health = "offline" if self._side is Side.CLOUD else "degraded"
-                self.add("server", Mark.FAIL, f"does not answer: {answer}", answer.hint, health=health)
+                self._add("server", Mark.FAIL, f"does not answer: {answer}", answer.hint, health=health)
                 return False
             case BaseException():
                 raise answer
         version = answer.body.get("gitVersion") if answer.status == 200 else None
         message = f"Kubernetes {version}" if version else f"answers; its version is not readable ({answer.status})"
-        self.add("server", Mark.OK, message)
+        self._add("server", Mark.OK, message)
         self._checks.append(judge_clock(_ahead(answer, (before + now) / 2), self._side))
         return True
 
-    async def kinds(self) -> None:
+    async def _kinds(self) -> None:
         """Check the annotations of the robot's CRDs, and each kind on this side."""
         try:
             if self._side is Side.ROBOT:
                 self._set_up.crds.set_result(await lister.crds(self._ask))
             crds = await asyncio.shield(self._set_up.crds)
         except SyncError as error:
-            self.add("annotations", Mark.FAIL, f"the CRDs cannot be listed: {error}", error.hint)
+            self._add("annotations", Mark.FAIL, f"the CRDs cannot be listed: {error}", error.hint)
             return
         if crds is None:
-            self.add("kind", Mark.UNKNOWN, "the kinds are not known without the robot's CRDs", "see the robot's checks")
+            self._add(
+                "kind", Mark.UNKNOWN, "the kinds are not known without the robot's CRDs", "see the robot's checks"
+            )
             return
         policies = [policy for crd in crds if (policy := read_policy(crd, self._set_up.robot)) and not policy.problem]
         work = [self._kind(policy) for policy in policies]

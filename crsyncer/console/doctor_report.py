@@ -235,14 +235,7 @@ def document(checks: Sequence[Check], *, pid: int | None) -> Json:
         "health": worst(check.health or _HEALTHS[check.state] for check in checks),
         "agent": {"state": "stopped" if pid is None else "running", "pid": pid or None},
         "checks": [
-            {
-                "name": check.name,
-                "side": check.side,
-                "resource": check.resource or None,
-                "state": check.state,
-                "message": check.message,
-                "hint": check.hint or None,
-            }
+            {name: getattr(check, name) or None for name in ("name", "side", "resource", "state", "message", "hint")}
             for check in checks
         ],
     }

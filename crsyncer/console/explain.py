@@ -67,13 +67,9 @@ class ObjectFacts:
     """Its holds, rows of the status document."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+def _step(rule: str, ok: bool | None, text: str) -> Json:
     """One rule, and whether it is fulfilled: None means not yet."""
-
-    rule: str
-    ok: bool | None
-    text: str
+    return {"rule": rule, "ok": ok, "text": text}
 
 
 def explain(facts: ObjectFacts) -> Json:
@@ -97,7 +93,7 @@ def explain(facts: ObjectFacts) -> Json:
         ]
         if policy is not None
         else [],
-        "steps": [{"rule": step.rule, "ok": step.ok, "text": step.text} for step in steps],
+        "steps": steps,
         "pending": list(facts.pending),
         "holds": [{name: hold[name] for name in ("id", "reason", "since", "message", "hint")} for hold in facts.holds],
     }
@@ -122,29 +118,29 @@ def stored_policy(kind: Json, robot: str) -> Policy | None:
     )
 
 
-def _steps(facts: ObjectFacts) -> Iterator[_Step]:
+def _steps(facts: ObjectFacts) -> Iterator[Json]:
     kind, policy = facts.kind, facts.policy
     if kind is None:
         others = f"; annotated are: {', '.join(facts.annotated)}" if facts.annotated else ""
-        yield _Step("S1.2", False, f"no CRD {facts.resource} on the robot is annotated with {SPEC_SOURCE}{others}")
+        yield _step("S1.2", False, f"no CRD {facts.resource} on the robot is annotated with {SPEC_SOURCE}{others}")
         return
     if policy is None:
         rule = _KIND_RULES.get(kind["state"])
-        yield _Step(rule or "S1", False if rule else None, f"the kind is {kind['state']}: {kind['message']}")
+        yield _step(rule or "S1", False if rule else None, f"the kind is {kind['state']}: {kind['message']}")
         return
     owners = f"the {policy.upstream} owns spec and lifecycle, the {policy.downstream} owns the status"
-    yield _Step("S1.2", True, owners)
+    yield _step("S1.2", True, owners)
     if kind["state"] in _KIND_RULES:
-        yield _Step(_KIND_RULES[kind["state"]], False, f"the kind is {kind['state']}: {kind['message']}")
+        yield _step(_KIND_RULES[kind["state"]], False, f"the kind is {kind['state']}: {kind['message']}")
     else:
-        yield _Step("S1.5", True, f"both sides serve version {policy.version}")
+        yield _step("S1.5", True, f"both sides serve version {policy.version}")
     if not facts.running:
-        yield _Step("S7.1", None, "the agent is not running: nothing is written; this is the last state in its store")
+        yield _step("S7.1", None, "the agent is not running: nothing is written; this is the last state in its store")
     for side in Side:
         if facts.running and facts.connections[side] != "connected":
-            yield _Step("S7.1", None, f"the {side} is {facts.connections[side]}: its last known state is used")
+            yield _step("S7.1", None, f"the {side} is {facts.connections[side]}: its last known state is used")
     if facts.namespaces and policy.namespaced and facts.key.namespace not in facts.namespaces:
-        yield _Step(
+        yield _step(
             "S1.7", False, f"the agent syncs namespaced kinds only in {', '.join(facts.namespaces)} (--namespace)"
         )
     yield from _of_filter(facts, policy)
@@ -152,127 +148,127 @@ def _steps(facts: ObjectFacts) -> Iterator[_Step]:
     yield from _of_content(facts, policy)
     for hold in facts.holds:
         rule = _HOLD_RULES.get(HoldReason(hold["reason"]), "S5.5")
-        yield _Step(rule, False, f"{hold['reason']} ({hold['id']}): {hold['message']}; {hold['hint']}")
+        yield _step(rule, False, f"{hold['reason']} ({hold['id']}): {hold['message']}; {hold['hint']}")
     yield from _of_status(facts, policy)
 
 
-def _of_filter(facts: ObjectFacts, policy: Policy) -> Iterator[_Step]:
+def _of_filter(facts: ObjectFacts, policy: Policy) -> Iterator[Json]:
     if not policy.filtered:
-        yield _Step("S2.1", True, f"every object of the kind {ON[policy.upstream]} is synced")
+        yield _step("S2.1", True, f"every object of the kind {ON[policy.upstream]} is synced")
         return
     wanted = f"labelled {ROBOT_LABEL}={policy.robot}"
     match facts.observations[policy.upstream]:
         case View():
-            yield _Step("S2.1", True, f"the object is {wanted}")
+            yield _step("S2.1", True, f"the object is {wanted}")
         case Gap.UNSEEN:
-            yield _Step("S2.2", None, f"only an object {wanted} is synced")
+            yield _step("S2.2", None, f"only an object {wanted} is synced")
         case _ if facts.tombstone is None and facts.observations[policy.downstream] is Gap.ABSENT:
             text = f"no such object {ON[policy.upstream]} is {wanted}; without this label it is not synced"
-            yield _Step("S2.2", False, text)
+            yield _step("S2.2", False, text)
 
 
-def _of_observations(facts: ObjectFacts, policy: Policy) -> Iterator[_Step]:
+def _of_observations(facts: ObjectFacts, policy: Policy) -> Iterator[Json]:
     for side in (policy.upstream, policy.downstream):
         observation = facts.observations[side]
         if isinstance(observation, View):
             terminating = ", and is being deleted there" if observation.terminating else ""
-            yield _Step("S2", True, f"it exists {ON[side]}{terminating}")
+            yield _step("S2", True, f"it exists {ON[side]}{terminating}")
         elif observation is Gap.UNSEEN:
-            yield _Step("S7.1", None, f"it is not known whether the {side} has it; nothing is deleted because of that")
+            yield _step("S7.1", None, f"it is not known whether the {side} has it; nothing is deleted because of that")
         elif side is policy.upstream and facts.tombstone is not None:
-            yield _Step("S7.1", True, f"it was deleted {ON[side]}; recorded at {rfc3339(facts.tombstone.since)}")
+            yield _step("S7.1", True, f"it was deleted {ON[side]}; recorded at {rfc3339(facts.tombstone.since)}")
         else:
-            yield _Step("S2", True, f"it does not exist {ON[side]}, as a complete list shows")
+            yield _step("S2", True, f"it does not exist {ON[side]}, as a complete list shows")
 
 
-def _of_content(facts: ObjectFacts, policy: Policy) -> Iterator[_Step]:
+def _of_content(facts: ObjectFacts, policy: Policy) -> Iterator[Json]:
     if row := _pending(facts, "content"):
-        yield _Step("S3.6", False, f"the {policy.downstream} rejects the copy: {row['error']}")
+        yield _step("S3.6", False, f"the {policy.downstream} rejects the copy: {row['error']}")
     up, down = facts.observations[policy.upstream], facts.observations[policy.downstream]
     match facts.plan.content:
         case Create():
-            yield _Step("S3.2", None, f"the copy must be created {ON[policy.downstream]}")
+            yield _step("S3.2", None, f"the copy must be created {ON[policy.downstream]}")
         case Seed():
-            yield _Step("S4.4", None, "the new copy must be given upstream's status, once")
+            yield _step("S4.4", None, "the new copy must be given upstream's status, once")
         case Update(why=why) | Delete(why=why):
             rule, text = _WHY[why]
-            yield _Step(rule, None, f"the copy {text}")
+            yield _step(rule, None, f"the copy {text}")
         case Wait(until=until) if until is not Until.RETRY:
-            yield _Step(_UNTIL[until], None, f"nothing is written to the {policy.downstream} until {until}")
+            yield _step(_UNTIL[until], None, f"nothing is written to the {policy.downstream} until {until}")
         case Hold(message=message, hint=hint, reason=reason):
             if not facts.holds:
-                yield _Step(_HOLD_RULES.get(reason, "S5.5"), False, f"{message}; {hint}")
+                yield _step(_HOLD_RULES.get(reason, "S5.5"), False, f"{message}; {hint}")
         case None if isinstance(up, View) and isinstance(down, View):
             yield _agreement(facts, policy, down)
         case None if isinstance(down, View) and up is Gap.ABSENT:
             if down.terminating:
                 yield _finalizing(facts, policy)
             elif facts.running:
-                yield _Step("S5.3", True, "crsyncer does not own the object, so it is not deleted")
+                yield _step("S5.3", True, "crsyncer does not own the object, so it is not deleted")
             else:
-                yield _Step("S5", None, "the agent decides about the copy when it runs")
+                yield _step("S5", None, "the agent decides about the copy when it runs")
         case None if isinstance(up, View) and up.terminating and down is Gap.ABSENT:
-            yield _Step("S5", True, "the upstream object is being deleted, so no copy is created")
+            yield _step("S5", True, "the upstream object is being deleted, so no copy is created")
 
 
-def _finalizing(facts: ObjectFacts, policy: Policy) -> _Step:
+def _finalizing(facts: ObjectFacts, policy: Policy) -> Json:
     names = ", ".join(_finalizers(facts, policy.downstream)) or "not known"
-    return _Step("S5.1", None, f"the copy is being deleted and waits for its finalizers: {names}")
+    return _step("S5.1", None, f"the copy is being deleted and waits for its finalizers: {names}")
 
 
-def _agreement(facts: ObjectFacts, policy: Policy, down: View) -> _Step:
+def _agreement(facts: ObjectFacts, policy: Policy, down: View) -> Json:
     if down.terminating:
         return _finalizing(facts, policy)
     paths = [path for path, _, _ in _differences(facts, policy) if not path.startswith("status")]
     if not paths:
-        return _Step("S3.2", True, "both sides have the same content")
+        return _step("S3.2", True, "both sides have the same content")
     where = ", ".join(paths[:5])
     if not facts.running:
-        return _Step("S3.2", None, f"the content differs in {where}")
+        return _step("S3.2", None, f"the content differs in {where}")
     why = "the server changed it at admission, or the CRD says drift: keep"
-    return _Step("S3.5", True, f"the content differs in {where}: {why}")
+    return _step("S3.5", True, f"the content differs in {where}: {why}")
 
 
-def _of_status(facts: ObjectFacts, policy: Policy) -> Iterator[_Step]:
+def _of_status(facts: ObjectFacts, policy: Policy) -> Iterator[Json]:
     row, down, up = (
         _pending(facts, "status"),
         facts.observations[policy.downstream],
         facts.observations[policy.upstream],
     )
     if row is not None and row["dead"]:
-        yield _Step("S10", False, f"the {policy.upstream} rejects the status permanently: {row['error']}")
+        yield _step("S10", False, f"the {policy.upstream} rejects the status permanently: {row['error']}")
     elif row is not None:
         answer = f"; last answer: {row['error']}" if row["error"] else ""
-        yield _Step("S6.3", None, f"the status waits to be sent to the {policy.upstream}{answer}")
+        yield _step("S6.3", None, f"the status waits to be sent to the {policy.upstream}{answer}")
     elif isinstance(facts.plan.status, Hold):
         if not facts.holds:
-            yield _Step("S4.5", False, f"{facts.plan.status.message}; {facts.plan.status.hint}")
+            yield _step("S4.5", False, f"{facts.plan.status.message}; {facts.plan.status.hint}")
     elif isinstance(down, View) and isinstance(up, View):
         if down.stamp is None or down.stamp.upstream_uid != up.uid:
-            yield _Step("S5.4", None, "no status is sent until the copy belongs to this upstream object")
+            yield _step("S5.4", None, "no status is sent until the copy belongs to this upstream object")
         elif not down.status:
-            yield _Step("S4.3", True, "the copy has no status to send")
+            yield _step("S4.3", True, "the copy has no status to send")
         elif facts.record.sent != down.status:
-            yield _Step("S4.1", None, "the newest status has not been sent yet")
+            yield _step("S4.1", None, "the newest status has not been sent yet")
         elif any(path.startswith("status") for path, _, _ in _differences(facts, policy)):
             why = "its schema or another writer changed it, or the newest status was dropped"
-            yield _Step("S4.8", True, f"the {policy.upstream} has another status: {why}")
+            yield _step("S4.8", True, f"the {policy.upstream} has another status: {why}")
         else:
-            yield _Step("S4.1", True, f"the {policy.upstream} has acknowledged the newest status")
+            yield _step("S4.1", True, f"the {policy.upstream} has acknowledged the newest status")
 
 
-def _verdict(facts: ObjectFacts, steps: list[_Step]) -> tuple[str, str]:
-    wrong = [step for step in steps if step.ok is False]
+def _verdict(facts: ObjectFacts, steps: list[Json]) -> tuple[str, str]:
+    wrong = [step for step in steps if step["ok"] is False]
     if wrong:
         if facts.holds or isinstance(facts.plan.content, Hold) or isinstance(facts.plan.status, Hold):
             state = "held"
         else:
-            state = "refused" if wrong[0].rule in ("S3.6", "S10") else "not-synced"
-        return state, wrong[0].text
-    waiting = [step for step in steps if step.ok is None]
+            state = "refused" if wrong[0]["rule"] in ("S3.6", "S10") else "not-synced"
+        return state, wrong[0]["text"]
+    waiting = [step for step in steps if step["ok"] is None]
     if waiting:
         # The last step is the most specific one.
-        return "waiting", waiting[-1].text
+        return "waiting", waiting[-1]["text"]
     if not any(isinstance(observation, View) for observation in facts.observations.values()):
         return "absent", "neither side has it"
     return "in-sync", "there is nothing to do"
