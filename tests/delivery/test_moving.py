@@ -1,0 +1,136 @@
+"""MOVING.md: its files are taken, and the real engine takes copies over and asks a gateway as the page says."""
+
+import math
+import re
+from pathlib import Path
+
+import yaml
+
+from crsyncer.adapters.config import OPTIONS, load
+from crsyncer.adapters.kubeconfig import read_kubeconfig
+from crsyncer.core.calls import Call
+from crsyncer.core.policy import ROBOT_LABEL
+from crsyncer.ports import Reply
+from tests.delivery.command_line import write_kubeconfig
+from tests.model.life import ROBOT, AgentSettings
+from tests.model.scene import copy, holds, original, scene
+from tests.model.weather import Rule
+from tests.model.world import World
+
+PAGE = (Path(__file__).parents[2] / "MOVING.md").read_text()
+KUBECONFIG, CONFIGURATION = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+MINE = {ROBOT_LABEL: ROBOT}
+NOTE = {"cr-syncer.cloudrobotics.com/remote-resource-version": "5"}
+PLACES = {
+    "GROUP": "lab.example.com",
+    "VERSION": "v1",
+    "PLURAL": "goals",
+    "ROBOT": ROBOT,
+    "NAME": "(?:goals.lab.example.com|a|b)",
+}
+
+
+def filled(text: str) -> str:
+    """A pattern, or a text, with the names of the world in it."""
+    return re.sub("|".join(PLACES), lambda place: PLACES[place[0]], text)
+
+
+def table(start: str) -> list[tuple[str, set[str]]]:
+    """Requests that the page lists below a sentence, as patterns, each with the parameters that it may have."""
+    rows = PAGE.split(start)[1].split("\n\n")[1].splitlines()[2:]
+    return [
+        (filled(request), set(re.findall("`(.*?)`", parameters)))
+        for asked, parameters in (row.strip("|").split("|")[:2] for row in rows)
+        for request in re.findall("`(.*?)`", asked)
+    ]
+
+
+ENOUGH = table("With filtered kinds these requests")
+WELCOME = table("crsyncer also asks for these")
+
+
+def is_enough(call: Call) -> bool:
+    """Whether a gateway that knows only what the page calls enough, and no PATCH, lets a request through."""
+    return call.method != "PATCH" and any(re.fullmatch(pattern, f"{call.method} {call.path}") for pattern, _ in ENOUGH)
+
+
+def test_its_kubeconfig_and_its_configuration_are_taken_and_every_key_exists(tmp_path: Path):
+    file = tmp_path / "cloud.kubeconfig"
+    file.write_text(KUBECONFIG)
+    given = read_kubeconfig(file)
+    assert given.server.endswith("/apis/core.kubernetes")
+    assert Path(given.user["tokenFile"]).is_absolute()
+    (tmp_path / "crsyncer.yaml").write_text(CONFIGURATION)
+    robot = write_kubeconfig(tmp_path / "robot.kubeconfig")
+    settings = load({"config": tmp_path / "crsyncer.yaml", "robot_kubeconfig": robot, "cloud_kubeconfig": file}, {})
+    assert (settings.robot_name, settings.namespaces) == ("r1", ("default",))
+    assert yaml.safe_load(CONFIGURATION)["cloud"]["kubeconfig"] == file.name
+    keys = [key for row in re.findall(r"^\| `--.*?\|(.*)\|$", PAGE, re.MULTILINE) for key in re.findall("`(.*?)`", row)]
+    assert {key for key in keys if not key[0].isdigit()} <= set(OPTIONS)
+
+
+def test_copies_of_the_predecessor_are_taken_over_with_one_write_each_and_nothing_else():
+    with scene(goals={"filtered": "true"}) as world:
+        for name in "ab":
+            world.cloud.create(name, spec={"x": 1}, labels=MINE, annotations=NOTE)
+            world.robot.create(name, spec={"x": 1}, labels=MINE)
+        for plane in (world.cloud, world.robot):
+            plane.set_status("a", {"phase": "DONE"})
+        world.cloud.set_status("b", {"phase": "WAITING"})  # its copy has no status yet
+        before = {name: (copy(world, name)["metadata"]["uid"], original(world, name)) for name in "ab"}
+        world.start()
+        world.settle()
+        world.pass_time(7 * 3600)  # an audit is among it
+        assert sorted(map(str, world.journal.asked(verb="write"))) == [
+            f"robot: update /apis/lab.example.com/v1/namespaces/default/goals/{name} (200)" for name in "ab"
+        ]
+        assert {name: (copy(world, name)["metadata"]["uid"], original(world, name)) for name in "ab"} == before
+        assert not NOTE.keys() & copy(world)["metadata"]["annotations"].keys()
+
+
+def test_its_copies_in_the_cloud_are_made_again_with_their_status_once_they_are_deleted():
+    with scene(goals={"source": "robot"}) as world:
+        for plane in (world.robot, world.cloud):
+            plane.create("a", spec={"x": 1})
+            plane.set_status("a", {"seen": True})
+        world.start()
+        world.settle()
+        assert holds(world) == [("NameTaken", 1)]
+        world.cloud.delete("a")
+        world.settle()
+        assert holds(world) == []
+        assert original(world)["status"] == {"seen": True}
+
+
+def test_a_gateway_is_asked_for_what_the_page_lists_and_needs_to_let_no_more_through():
+    kinds, settings = {"goals": {"filtered": "true"}}, AgentSettings(namespaces=("default",))
+    with World(kinds=kinds, settings=settings) as world:
+        refused = Rule(lambda call: not is_enough(call), Reply(403, {}, "not for robots"), math.inf)
+        world.weather[world.cloud.side].rules.append(refused)
+        world.cloud.create("a", spec={"x": 1}, labels=MINE)
+        world.start()
+        world.settle()
+        world.robot.set_status("a", {"n": 1})
+        world.settle()
+        world.cut("cloud")
+        world.pass_time(60)
+        world.mend("cloud")
+        world.cloud.set("a", spec={"x": 2})
+        world.settle()
+        world.pass_time(7 * 3600)
+        assert (copy(world)["spec"], original(world)["status"]) == ({"x": 2}, {"n": 1})
+        world.cloud.delete("a")
+        world.settle()
+        assert (world.robot.objects(), world.status()["health"]) == ({}, "healthy")
+        asked = [(f"{each.call.method} {each.call.path}", each.query) for each in world.journal.asked("cloud")]
+        known = ENOUGH + WELCOME
+        used = set()
+        for request, query in asked:
+            [(pattern, allowed)] = [each for each in known if re.fullmatch(each[0], request)]
+            used.add(pattern)
+            if pattern == ENOUGH[0][0]:
+                parameters = {key if key != "labelSelector" else f"{key}={value}" for key, value in query.items()}
+                assert parameters <= {filled(each) for each in allowed}
+                assert "labelSelector" in query
+        assert used == {pattern for pattern, _ in known}
+        assert world.troubles == []
