@@ -1,6 +1,5 @@
 """`crsyncer cloud-manifests`: what to apply to the cloud so that a robot reaches its own objects and no others."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,11 +7,10 @@ from typing import Any
 import click
 
 from crsyncer.cli.crd_files import crds_option, read_kinds
-from crsyncer.cli.output import output_options
+from crsyncer.cli.output import output_options, show
 from crsyncer.cli.shared import settings_options
 from crsyncer.cli.yaml_text import yaml_text
 from crsyncer.core.cloud_manifests import (
-    Manifest,
     Plan,
     Profile,
     check_namespace,
@@ -72,20 +70,14 @@ def cloud_manifests(
     )
     for sentence in unconfined(plan):
         click.echo(f"crsyncer: note: {sentence}", err=True)
-    _show(manifests(plan), output)
-
-
-def _show(found: Sequence[Manifest], output: str) -> None:
-    """As kubectl takes it: a stream of YAML documents, a v1 List as JSON, or KIND/NAME lines."""
-    match output:
-        case "json":
-            items = [manifest.content for manifest in found]
-            print(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=2))
-        case "name":
-            for manifest in found:
-                click.echo(_name(manifest.content))
-        case _:
-            click.echo("---\n".join(f"# {each.purpose}\n{yaml_text(each.content)}" for each in found), nl=False)
+    found = manifests(plan)
+    contents = [manifest.content for manifest in found]
+    show(
+        {"apiVersion": "v1", "kind": "List", "items": contents},
+        "text" if output == "yaml" else output,  # for people and for kubectl: one stream of YAML documents
+        names=map(_name, contents),
+        text=lambda: "---\n".join(f"# {each.purpose}\n{yaml_text(each.content)}" for each in found).rstrip("\n"),
+    )
 
 
 def _name(content: Json) -> str:

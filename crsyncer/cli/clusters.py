@@ -1,4 +1,4 @@
-"""Shared by `diff` and `doctor`, which read the clusters directly."""
+"""Shared by `diff`, `doctor` and `check-access`, which read the clusters directly."""
 
 from collections.abc import Mapping
 from contextlib import suppress

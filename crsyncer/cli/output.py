@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from crsyncer.cli.yaml_text import yaml_text
-from crsyncer.core.model import Json
+from crsyncer.core.model import Json, Key
 from crsyncer.core.text import plain
 
 FORMATS = ("text", "json", "yaml", "wide", "name")
@@ -37,7 +37,7 @@ yes_option = click.option("--yes", is_flag=True, help="Do it without asking.")
 
 def object_name(row: Json) -> str:
     """An object as NAMESPACE/NAME, or as NAME where it has no namespace."""
-    return f"{row['namespace']}/{row['name']}" if row["namespace"] else str(row["name"])
+    return str(Key(row["namespace"], row["name"]))
 
 
 def full_name(row: Json) -> str:

@@ -47,7 +47,19 @@ def _list(rows: list[Json]) -> str:
         return "nothing is pending"
     now = time.time()
     heads = ("RESOURCE", "OBJECT", "WHAT", "AGE", "TRIED", "NEXT TRY", "LAST ANSWER")
-    return table(heads, [_cells(row, now) for row in rows])
+    cells = [
+        (
+            row["resource"],
+            object_name(row),
+            row["what"],
+            duration(now - unix(row["since"])) if row["since"] else "-",
+            "-" if row["attempts"] is None else str(row["attempts"]),
+            f"in {duration(unix(row['nextTry']) - now)}" if row["nextTry"] else "-",
+            ("dead letter: " if row["dead"] else "") + (row["error"] or ""),
+        )
+        for row in rows
+    ]
+    return table(heads, cells)
 
 
 @pending.command(params=settings_options("state_dir"))
@@ -100,15 +112,3 @@ def _read_stored_pending(directory: Path) -> Json:
     stored = [(row, resource, key) for resource, kind in kinds.items() for key, row in kind.pending.items()]
     stored.sort(key=lambda found: found[0].since)
     return {"pending": [object_fields(resource, key) | pending_status(row, None) for row, resource, key in stored]}
-
-
-def _cells(row: Json, now: float) -> tuple[str, ...]:
-    return (
-        row["resource"],
-        object_name(row),
-        row["what"],
-        duration(now - unix(row["since"])) if row["since"] else "-",
-        "-" if row["attempts"] is None else str(row["attempts"]),
-        f"in {duration(unix(row['nextTry']) - now)}" if row["nextTry"] else "-",
-        ("dead letter: " if row["dead"] else "") + (row["error"] or ""),
-    )

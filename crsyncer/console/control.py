@@ -22,7 +22,7 @@ from crsyncer.runtime.dispatcher import Job
 _CHANGES = ("hold", "release", "retry", "drop")
 _ENDS_WAITS = ("release", "retry", "resync")
 """These commands end every wait for a server, also one that the server asked for (S9.1)."""
-_LIST = "crsyncer pending list shows all that is pending"
+_LIST_HINT = "crsyncer pending list shows all that is pending"
 _RESYNC_SECONDS = 600.0
 _LAST_WRITES_SECONDS = 10.0
 _POLL_SECONDS = 0.05
@@ -152,7 +152,7 @@ class ControlCommands:
             letters = {*kind.reconciler.outcomes.rejected, *(key for key, row in rows.items() if row.dead or name)}
             for key in [find_key(name, letters)] if name else sorted(letters):
                 if key not in letters:
-                    raise SyncError(f"nothing of {key} of {kind.policy.resource} is pending", hint=_LIST)
+                    raise SyncError(f"nothing of {key} of {kind.policy.resource} is pending", hint=_LIST_HINT)
                 kind.retry(key)
                 revived.append(object_fields(kind.policy.resource, key))
         return {"revived": revived}
@@ -167,7 +167,7 @@ class ControlCommands:
                 hint=f"correct or delete the object {ON[kind.policy.upstream]}",
             )
         if row is None or not row.dead:
-            raise SyncError(f"{key} of {kind.policy.resource} has no dead letter", hint=_LIST)
+            raise SyncError(f"{key} of {kind.policy.resource} has no dead letter", hint=_LIST_HINT)
         if confirmed:
             kind.reconciler.outbox.drop(key)
             kind.reconciler.enqueue(key)

@@ -16,8 +16,6 @@ from crsyncer.engine.outcomes import CONTENT
 from crsyncer.runtime.connection import Connection, ConnectionState
 from crsyncer.runtime.listwatch import Phase
 
-_OTHER_CLUSTER = ConnectionState.IDENTITY_CHANGED
-
 
 def gather(
     engine: Engine,
@@ -41,6 +39,7 @@ def gather(
     context, rows = engine.context, engine.kinds.rows
     now = context.clock()
     kinds = [row.kind for row in rows.values() if row.kind is not None]
+    other_clusters = [each for each in engine.connections.values() if each.state is ConnectionState.IDENTITY_CHANGED]
     content: Json = {
         "schema": SCHEMA,
         "version": __version__,
@@ -55,10 +54,7 @@ def gather(
             now,
             rejected=sum(len(kind.reconciler.outcomes.rejected) for kind in kinds),
         ),
-        "holds": [
-            *map(hold_row, engine.holds.groups()),
-            *(_identity_hold(each) for each in engine.connections.values() if each.state is _OTHER_CLUSTER),
-        ],
+        "holds": [*map(hold_row, engine.holds.groups()), *map(_identity_hold, other_clusters)],
         "writes": writes_row(writes or {}),
         "store": store,
     }
