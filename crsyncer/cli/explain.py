@@ -15,6 +15,7 @@ from crsyncer.cli.yaml_text import yaml_text
 from crsyncer.console.explain import ObjectFacts, stored_policy
 from crsyncer.console.explain import explain as explained
 from crsyncer.console.report import SAVED_STATUS_KEY, pending_status
+from crsyncer.console.screen import cut
 from crsyncer.console.target import find_key, find_resource
 from crsyncer.core.model import Found, Gap, Json, Key, Loaded, Record, Side
 from crsyncer.core.policy import Policy
@@ -122,15 +123,11 @@ def _differences(differences: list[Json]) -> Iterator[str]:
     if differences:
         yield "DIFFERENCES"
     for found in differences[:_MOST_DIFFERENCES]:
-        values = [f"{side} {_value(found[side])}" for side in Side]
+        texts = {side: "-" if found[side] is None else json.dumps(found[side], ensure_ascii=False) for side in Side}
+        values = [f"{side} {cut(text, _VALUE_WIDTH)}" for side, text in texts.items()]
         yield f"{found['path']}: {', '.join(values)}"
     if (rest := len(differences) - _MOST_DIFFERENCES) > 0:
         yield f"and {rest} more: --json shows both objects"
-
-
-def _value(value: Any) -> str:
-    text = "-" if value is None else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _VALUE_WIDTH else f"{text[: _VALUE_WIDTH - 1]}…"
 
 
 def _pending(pending: list[Json], now: float) -> Iterator[str]:

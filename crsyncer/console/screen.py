@@ -78,7 +78,7 @@ def _sides(content: Json, now: float) -> Iterator[str]:
     since = f" for {_since(agent['since'], now)}" if agent["since"] else ""
     pid = f", pid {agent['pid']}" if agent["pid"] else ""
     robot = f", robot {content['robot']}" if content["robot"] else ""
-    yield _cut(f"agent   {agent['state']}{since}{pid}, crsyncer {content['version']}{robot}")
+    yield cut(f"agent   {agent['state']}{since}{pid}, crsyncer {content['version']}{robot}")
     for side in Side:
         row = content["sides"][side]
         if agent["state"] == "stopped":
@@ -89,13 +89,13 @@ def _sides(content: Json, now: float) -> Iterator[str]:
                 parts.append(f"last answer {_since(row['lastOk'], now)} ago" if row["lastOk"] else "never answered")
             if row["reconnects"]:
                 parts.append(count(row["reconnects"], "reconnect"))
-        yield _cut(f"{side:<8}{', '.join(parts)}  {row['server']}".rstrip())
+        yield cut(f"{side:<8}{', '.join(parts)}  {row['server']}".rstrip())
         if row["error"] and agent["state"] == "running":
-            yield _cut(f"        {row['error']}")
+            yield cut(f"        {row['error']}")
     oldest = f", the oldest for {duration(outbox['oldestSeconds'])}" if outbox["oldestSeconds"] is not None else ""
     dead = f", {count(outbox['deadLetters'], 'dead letter')}" if outbox["deadLetters"] else ""
-    yield _cut(f"outbox  {count(outbox['depth'], 'status')} waiting{oldest}{dead}")
-    yield _cut(f"store   {store['state']}, {store['bytes'] / 1024:,.0f} KiB, {store['path']}")
+    yield cut(f"outbox  {count(outbox['depth'], 'status')} waiting{oldest}{dead}")
+    yield cut(f"store   {store['state']}, {store['bytes'] / 1024:,.0f} KiB, {store['path']}")
 
 
 def _kinds(content: Json) -> Iterator[str]:
@@ -110,11 +110,11 @@ def _kinds(content: Json) -> Iterator[str]:
         sides = [kind["objects"][side] for side in Side]
         cloud, robot = map(_or_dash, sides)
         waiting = kind["pending"]["spec"] + kind["pending"]["status"]
-        name = _cut(kind["resource"], width)
-        source = _cut(kind["specSource"], 5)
+        name = cut(kind["resource"], width)
+        source = cut(kind["specSource"], 5)
         yield f"{name:<{width}}  {source:<5}  {kind['state']:<16} {cloud:>6} {robot:>6} {waiting:>8} {kind['held']:>5}"
         if kind["message"] and content["agent"]["state"] == "running":
-            yield _cut(f"    {kind['message']}")
+            yield cut(f"    {kind['message']}")
     if rest := len(kinds) - len(shown):
         yield f"and {rest} more"
 
@@ -148,7 +148,7 @@ def _holds(content: Json, now: float) -> Iterator[str]:
     for hold in holds[:_MOST_HOLDS]:
         # A hold on a whole side has no resource.
         what = f": {count(hold['objects'], 'object')} of {hold['resource']}" if hold["resource"] else ""
-        yield _cut(f"{hold['id']}  {hold['reason']}{what}, for {_since(hold['since'], now)}")
+        yield cut(f"{hold['id']}  {hold['reason']}{what}, for {_since(hold['since'], now)}")
     if len(holds) > _MOST_HOLDS:
         yield f"and {len(holds) - _MOST_HOLDS} more: crsyncer holds list"
 
@@ -173,6 +173,7 @@ def _wrapped(text: str, indent: str = "") -> list[str]:
     return wrap(plain(text), WIDTH, subsequent_indent=indent, max_lines=4, placeholder=" …", break_on_hyphens=False)
 
 
-def _cut(text: str, width: int = WIDTH) -> str:
+def cut(text: str, width: int = WIDTH) -> str:
+    """A text in one line of at most so many characters."""
     text = plain(text)
     return text if len(text) <= width else f"{text[: width - 1]}…"
