@@ -165,10 +165,7 @@ class Agent:
             path, context = settings.cloud_kubeconfig, settings.cloud_context
 
         def observe(exchange: Exchange) -> None:
-            if exchange.code is None:
-                self._metrics.transfer(side, exchange.bytes_up, exchange.bytes_down)
-            else:
-                self._metrics.exchange(side, exchange.verb, exchange.code, exchange.bytes_up, exchange.bytes_down)
+            self._metrics.exchange(side, exchange.verb, exchange.code, exchange.bytes_up, exchange.bytes_down)
 
         try:
             cluster = KubeCluster(

@@ -22,7 +22,10 @@ _COMMITS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
 
 
 class Metrics:
-    """Every `crsyncer_*` metric, in a registry of its own (ports.Observer). Every label has few values."""
+    """Every `crsyncer_*` metric, in a registry of its own. Every label has few values.
+
+    Implements ports.Observer, which says when each of its methods is called.
+    """
 
     def __init__(self) -> None:
         # The `_created` series would double the number of series, and its times are not used.
@@ -69,43 +72,33 @@ class Metrics:
     def _make(self, type_: Any, name: str, help_: str, labels: str = "", **options: Any) -> Any:
         return type_(name, help_, labels.split(), namespace="crsyncer", registry=self._registry, **options)
 
-    def exchange(self, side: Side, verb: str, code: int, bytes_up: int, bytes_down: int) -> None:
-        """One answered request; code 0 when there was no answer."""
-        self._requests.labels(side, verb, code).inc()
-        self.transfer(side, bytes_up, bytes_down)
-
-    def transfer(self, side: Side, bytes_up: int, bytes_down: int) -> None:
-        """Bytes beyond an exchange, such as those of a watch while it is open."""
+    def exchange(self, side: Side, verb: str, code: int | None, bytes_up: int, bytes_down: int) -> None:
+        """One request, with the code 0 where no answer came, or bytes of a running watch, with the code None."""
+        if code is not None:
+            self._requests.labels(side, verb, code).inc()
         self._bytes.labels(side, "sent").inc(bytes_up)
         self._bytes.labels(side, "received").inc(bytes_down)
 
     def reconnect(self, connection: str, reason: str) -> None:
-        """A lost side is connected again. `reason` is how it was lost, one of a few words, never an error's text."""
         self._reconnects.labels(connection, reason).inc()
 
     def relist(self, connection: str, resource: str, reason: str) -> None:
-        """A kind was listed in full."""
         self._relists.labels(connection, resource, reason).inc()
 
     def resume(self, connection: str, resource: str) -> None:
-        """A watch went on from the stored position."""
         self._resumes.labels(connection, resource).inc()
 
     def event(self, connection: str, resource: str, change: str) -> None:
-        """A watch event arrived. `change` is its type, such as MODIFIED."""
         self._events.labels(connection, resource, change).inc()
 
     def write(self, side: Side, resource: str, verb: str, result: str) -> None:
-        """A write ended, with the result `done`, `refused`, `unsure` or `never`."""
         self._writes.labels(side, resource, verb, result).inc()
         self.done[side][verb] += result == "done"
 
     def noop(self) -> None:
-        """A pair was looked at and agreed."""
         self._noops.inc()
 
     def latency(self, direction: str, seconds: float) -> None:
-        """A change arrived on the other side. `direction` is `spec` or `status`."""
         self._latency.labels(direction).observe(seconds)
 
     def commit(self, seconds: float) -> None:

@@ -128,7 +128,7 @@ def exercised() -> Metrics:
     metrics = Metrics()
     metrics.exchange(Side.CLOUD, "list", 200, 10, 2000)
     metrics.exchange(Side.CLOUD, "list", 0, 10, 0)
-    metrics.transfer(Side.CLOUD, 0, 5)
+    metrics.exchange(Side.CLOUD, "watch", None, 0, 5)
     metrics.reconnect(Side.CLOUD, "timeout")
     metrics.relist(Side.ROBOT, "goals", "first")
     metrics.resume(Side.ROBOT, "goals")

@@ -60,25 +60,21 @@ class MeteredSocket(socket.socket):
     meter: Meter
 
     def send(self, data: Any, flags: int = 0, /) -> int:
-        """Count what the kernel took."""
         sent = super().send(data, flags)
         self.meter.up += sent
         return sent
 
     def recv(self, size: int, flags: int = 0, /) -> bytes:
-        """Count what came."""
         data = super().recv(size, flags)
         self.meter.down += len(data)
         return data
 
     def recv_into(self, buffer: Any, size: int = 0, flags: int = 0, /) -> int:
-        """Count what came."""
         received = super().recv_into(buffer, size, flags)
         self.meter.down += received
         return received
 
     def sendmsg(self, buffers: Any, *rest: Any) -> int:
-        """Count what the kernel took."""
         sent = super().sendmsg(buffers, *rest)
         self.meter.up += sent
         return sent

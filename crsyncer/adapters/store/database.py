@@ -92,19 +92,15 @@ def _open(files: Files, version: int) -> Opened:
     connection = sqlite3.connect(files.main, timeout=_PATIENCE_SECONDS)
     connection.text_factory = codec.tolerant
     try:
-        # No other process may write, and the WAL's index stays in memory instead of in a -shm file.
-        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        _configure(connection, new=not version)
-        schema.migrate(connection)
-        if schema.pragma(connection, "freelist_count"):
-            connection.execute("PRAGMA incremental_vacuum").fetchall()
-        opened = Opened(Database(connection))
-        opened.read_meta(connection)
-    except sqlite3.Error as error:
-        connection.close()
-        if schema.is_circumstance(error):
-            raise
-        raise Unusable(str(error), ours=True) from error
+        with schema.judging():
+            # No other process may write, and the WAL's index stays in memory instead of in a -shm file.
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            _configure(connection, new=not version)
+            schema.migrate(connection)
+            if schema.pragma(connection, "freelist_count"):
+                connection.execute("PRAGMA incremental_vacuum").fetchall()
+            opened = Opened(Database(connection))
+            opened.read_meta(connection)
     except BaseException:
         connection.close()
         raise

@@ -4,8 +4,8 @@ Forward only: what a newer version wrote is set aside, not read (S6.5).
 """
 
 import sqlite3
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 
 from crsyncer.adapters.store import codec, rows
 from crsyncer.adapters.store.statedir import Files
@@ -90,13 +90,11 @@ def connect(files: Files) -> sqlite3.Connection:
     return connection
 
 
-def check(connection: sqlite3.Connection) -> int:
-    """The schema of a database that is ours and sound, 0 for one without tables. Changes nothing.
-
-    Raises Unusable where it is not that, and sqlite3.Error where the disk or another program is in the way.
-    """
+@contextmanager
+def judging() -> Iterator[None]:
+    """Turn an error that is the file's into Unusable; that of the disk, or of another program in the way, passes."""
     try:
-        return _checked(connection)
+        yield
     except sqlite3.Error as error:
         if is_circumstance(error):
             raise
@@ -105,7 +103,12 @@ def check(connection: sqlite3.Connection) -> int:
         raise Unusable(str(error), ours=True) from error
 
 
-def _checked(connection: sqlite3.Connection) -> int:
+@judging()
+def check(connection: sqlite3.Connection) -> int:
+    """The schema of a database that is ours and sound, 0 for one without tables. Changes nothing.
+
+    Raises Unusable where it is not that, and sqlite3.Error where the disk or another program is in the way.
+    """
     owner, schema = pragma(connection, "application_id"), pragma(connection, "user_version")
     if owner != APPLICATION_ID:
         if owner or schema or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:

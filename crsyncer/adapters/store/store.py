@@ -52,7 +52,7 @@ def _ignore(_: object) -> None:
 
 
 class SqliteStore:
-    """Implements ports.Store. Made by `open`; without `close` the last 250 ms are lost.
+    """Implements ports.Store, which has the contract. Made by `open`; without `close` the last 250 ms are lost.
 
     The newest put to a place wins, and all puts are committed in one piece. While the disk refuses, the refused batch
     stays in front of newer puts, cursors included, and is tried again.
@@ -166,15 +166,12 @@ class SqliteStore:
         self._put(codec.dump_object(view, body, codec.object_places(side, resource, key)))
 
     def drop_copy(self, side: Side, resource: str, key: Key) -> None:
-        """Forget an object."""
         self._put(dict.fromkeys(codec.object_places(side, resource, key)))
 
     def put_cursor(self, side: Side, resource: str, namespace: str, cursor: Cursor | None) -> None:
-        """Move a cursor, in the same transaction as everything put before; None forgets it."""
         self._put_fields((CURSORS, resource, namespace, side.value), cursor)
 
     def put_record(self, resource: str, key: Key, record: Record | None) -> None:
-        """Remember (or forget) what was agreed on a pair."""
         self._put_fields((RECORD, resource, key.namespace, key.name), record)
 
     def put_pending(self, resource: str, key: Key, pending: Pending | None) -> None:
@@ -182,30 +179,26 @@ class SqliteStore:
         self._put_fields((OUTBOX, resource, key.namespace, key.name), pending)
 
     def put_tombstone(self, resource: str, key: Key, tombstone: Tombstone | None) -> None:
-        """Record upstream's deletion, or that it has been carried out."""
         self._put_fields((TOMBSTONES, resource, key.namespace, key.name), tombstone)
 
     def forget_kind(self, resource: str, *, keep_outbox: bool = True) -> None:
-        """Drop copies, cursors, records and tombstones of a kind that is not ours any more."""
         with self._guard:
             self._buffer.forget(resource, keep_outbox=keep_outbox)
             self._touch()
 
     def get_meta(self, name: str) -> Any:
-        """A small JSON value; None when it was never set."""
         return self._meta.get(name)
 
     def put_meta(self, name: str, value: Any) -> None:
-        """Set a small JSON value."""
         text = codec.dump(value)
         self._meta[name] = json.loads(text)
         place = (META, "", "", name)
         self._put({place: codec.seal(text, place)})
 
     async def durable(self) -> None:
-        """Return when everything put so far is on disk, or when the store has reported that the disk refuses it."""
-        if self._closed or self.trouble is not None or not (self._buffer or self._flying):
-            return
+        with self._guard:
+            if self._closed or self.trouble is not None or not (self._buffer or self._flying):
+                return
         waiter = asyncio.wrap_future(self._submit(self._commit))
         while not waiter.done() and self.trouble is None:
             await asyncio.wait([waiter], timeout=1.0)
