@@ -42,11 +42,6 @@ class ControlCommands:
     def __init__(self, kinds: Kinds, context: EngineContext) -> None:
         self._kinds = kinds
         self._context = context
-        self._connections = context.connections
-        self._dispatchers = context.dispatchers
-        self._holds = context.holds
-        self._store = context.store
-        self._clock = context.clock
         self._resyncs: dict[int, _Resync] = {}
         self._resyncs_begun = 0
 
@@ -75,10 +70,10 @@ class ControlCommands:
                 hint = "crsyncer version and crsyncer status show whether the agent has another version"
                 raise SyncError(f"the agent does not know the command {unknown!r}", hint=hint)
         if given["command"] in _ENDS_WAITS:
-            for connection in self._connections.values():
+            for connection in self._context.connections.values():
                 connection.retry_now()
         if given["command"] in _CHANGES:
-            await self._store.durable()
+            await self._context.store.durable()
         return answer
 
     # Holds
@@ -89,14 +84,14 @@ class ControlCommands:
         with contextlib.suppress(TimeoutError):  # a server that does not answer may still carry out what was sent
             async with asyncio.timeout(_UNDER_WAY_SECONDS):
                 await kind.reconciler.deletions_answered()
-        group = next(g for g in self._holds.groups(kind.policy.resource) if g.kind_wide)
+        group = next(g for g in self._context.holds.groups(kind.policy.resource) if g.kind_wide)
         return {"id": group.id, "resource": group.resource, "reason": group.reason}
 
     def _release(self, hold_id: str, *, dry_run: bool) -> Json:
         """Release a hold, or with `dry_run` only name the copies that will be deleted."""
         if hold_id in list(Side):
-            return self._accept(self._connections[Side(hold_id)], dry_run=dry_run)
-        group = next((g for g in self._holds.groups() if g.id == hold_id), None)
+            return self._accept(self._context.connections[Side(hold_id)], dry_run=dry_run)
+        group = next((g for g in self._context.holds.groups() if g.id == hold_id), None)
         if group is None:
             raise SyncError(f"there is no hold {hold_id}", hint="crsyncer holds list shows all holds")
         if group.reason not in DELETION_HOLDS:
@@ -113,7 +108,7 @@ class ControlCommands:
             "names": sorted(map(str, group.keys)) if dry_run else [],
         }
         if not dry_run:
-            self._holds.release(hold_id)
+            self._context.holds.release(hold_id)
             kind.release(group.reason, group.keys)
         return answer
 
@@ -190,7 +185,7 @@ class ControlCommands:
         resource = kind.policy.resource
         result: tuple[str, str | None] = ("failed", "the kind was restarted, so both sides are listed again anyway")
         work = self._compare(kind, run)
-        for connection in self._connections.values():
+        for connection in self._context.connections.values():
             work = connection.while_up(work)
         try:
             async with asyncio.timeout(_RESYNC_SECONDS):
@@ -212,7 +207,7 @@ class ControlCommands:
             patience -= 0 if kind.reconciler.unverified else _POLL_SECONDS
 
     def _busy(self, kind: Kind) -> bool:
-        return any(dispatcher.active(kind.policy.resource) for dispatcher in self._dispatchers.values())
+        return any(dispatcher.active(kind.policy.resource) for dispatcher in self._context.dispatchers.values())
 
     def _progress(self, number: str) -> Json:
         run = self._resyncs.get(int(number)) if number.isdigit() else None
@@ -240,21 +235,21 @@ class ControlCommands:
             return explain(ObjectFacts(resource, key, kind=document, annotated=tuple(sorted(rows))))
         kind, cache = row.kind, row.kind.cache
         key = find_key(name, cache.known_keys(), namespaced=kind.policy.namespaced)
-        bodies = {side: await self._store.body(side, resource, key) for side in Side}
+        bodies = {side: await self._context.store.body(side, resource, key) for side in Side}
         facts = ObjectFacts(
             resource,
             key,
             kind=kind_row(row, self._context),
             policy=kind.policy,
             namespaces=self._kinds.namespaces,
-            connections={side: connection.state.value for side, connection in self._connections.items()},
+            connections={side: connection.state.value for side, connection in self._context.connections.items()},
             observations={side: cache.observe(side, key).found for side in Side},
             bodies={side: body for side, body in bodies.items() if body is not None},
             plan=kind.reconciler.plan(key),
             record=cache.record(key),
             pending=tuple(self._pending_of(kind, key)),
             tombstone=cache.tombstones.get(key),
-            holds=tuple(hold_row(group) for group in self._holds.groups(resource) if key in group.keys),
+            holds=tuple(hold_row(group) for group in self._context.holds.groups(resource) if key in group.keys),
         )
         return explain(facts)
 
@@ -278,5 +273,5 @@ class ControlCommands:
 
     def _next_try(self, kind: Kind, half: str, key: Key) -> float | None:
         side = kind.policy.downstream if half == CONTENT else kind.policy.upstream
-        seconds = self._dispatchers[side].next_try(Job(kind.policy.resource, half, key))
-        return None if seconds is None else self._clock() + seconds
+        seconds = self._context.dispatchers[side].next_try(Job(kind.policy.resource, half, key))
+        return None if seconds is None else self._context.clock() + seconds
