@@ -116,6 +116,13 @@ def test_every_annotation_is_documented_and_no_other():
     assert policy.ROBOT_LABEL in README
 
 
+def test_what_is_to_be_tuned_are_keys_and_annotations_that_exist():
+    [table] = re.findall(r"^## Tune\n(.*?)^## ", read("OPERATING.md"), re.MULTILINE | re.DOTALL)
+    named = {span.partition(": ")[0] for span in re.findall("`(.*?)`", table)}
+    assert "watchTimeout" in named
+    assert named <= OPTIONS.keys() | ANNOTATIONS
+
+
 def test_exit_codes_and_health_are_those_of_the_code():
     told = {health.strip("`"): int(number) for number, health, *_ in rows("exit code")}
     assert told == {**report.EXIT_CODES, "": report.STOPPED}
