@@ -1,11 +1,13 @@
 """The doctor's judgements."""
 
+from functools import partial
 from typing import Any
 
 import pytest
 import yaml
 
 from crsyncer.cli.yaml_text import yaml_text
+from crsyncer.console.doctor import SetUp, examine
 from crsyncer.console.doctor_report import (
     SCHEMA,
     Check,
@@ -23,9 +25,11 @@ from crsyncer.console.doctor_report import (
     judge_validity,
 )
 from crsyncer.core.access import OWN_NEEDS, needs
-from crsyncer.core.findings import DiskFacts, StoreFindings, Validity
+from crsyncer.core.calls import CRDS, Call
+from crsyncer.core.findings import DiskFacts, LoginFacts, StoreFindings, Validity
 from crsyncer.core.model import Side
 from crsyncer.core.policy import DRIFT, FILTER, SPEC_SOURCE, SUBTREE, SYNCER
+from crsyncer.ports import Reply
 from tests.console.report_kit import NOW, facts, hold
 from tests.console.report_kit import document as status_document
 from tests.core.builders import ROBOT_NAME, crd, policy
@@ -243,3 +247,46 @@ def test_a_kubeconfig_that_others_may_read_is_a_warning_that_names_it():
     assert (check.state, check.side) == (Mark.WARN, Side.CLOUD)
     assert "/etc/crsyncer/cloud (mode 0644)" in check.message
     assert "chmod 600" in check.hint
+
+
+class Server:
+    """A side that serves goals in some versions and allows everything."""
+
+    facts = LoginFacts("https://side.example.com", "a token", verified=False)
+
+    def __init__(self, *versions: str) -> None:
+        self._versions = versions
+
+    async def resolve(self) -> None:
+        """The name has an address."""
+
+    async def certificate(self) -> None:
+        """There is none to read."""
+
+    async def request(self, call: Call) -> Reply:
+        """Answer one request."""
+        if call.method == "POST":
+            return Reply(201, {"status": {"allowed": True}})
+        answers: dict[str, dict] = {
+            "/version": {"gitVersion": "v1.35.0"},
+            CRDS: {"kind": "List", "metadata": {"resourceVersion": "1"}, "items": [crd({SPEC_SOURCE: "cloud"})]},
+            "/apis/lab.example.com": {"versions": [{"version": version} for version in self._versions]},
+        }
+        return Reply(200, answers.get(call.path, {"resources": [{"name": "goals", "namespaced": True}]}), date=NOW)
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+async def test_two_sides_without_a_common_version_are_a_failure_with_the_hint_of_status():
+    async def load(side: Side) -> Server:
+        return Server("v9" if side is Side.CLOUD else "v1")
+
+    logins = {side: partial(load, side) for side in Side}
+    checks = await examine(logins, SetUp(ROBOT_NAME, (), lambda: NOW), seconds=60.0)
+    [mismatch] = [check for check in checks if check.state is Mark.FAIL]
+    assert (mismatch.name, mismatch.side, mismatch.resource) == ("kind", Side.CLOUD, KIND.resource)
+    assert mismatch.message == "the robot serves v1; the cloud serves v9"
+    assert mismatch.hint == "serve one version of the CRD on both sides"
+    warned = {(check.side, check.name) for check in checks if check.state is Mark.WARN}
+    assert warned == {(side, "login") for side in Side}  # their certificates are not verified

@@ -257,6 +257,13 @@ def test_a_stopped_agent_shows_no_kind_that_is_not_synced_any_more_unless_someth
     assert [row["resource"] for row in content["kinds"]] == [GOALS, "owed.example.com"]
 
 
+def test_a_stopped_agent_shows_the_cursors_of_all_its_namespaces_as_a_running_one_does():
+    [cursor] = STORED[GOALS].cursors.values()
+    cursors = {(Side.CLOUD, "one"): cursor, (Side.CLOUD, "two"): replace(cursor, resource_version="9")}
+    [row] = stopped(None, {GOALS: replace(STORED[GOALS], cursors=cursors)})["kinds"]
+    assert row["cursor"] == {"cloud": "77,9", "robot": None}
+
+
 def test_a_stopped_agent_keeps_what_only_a_human_can_mend():
     last = document(facts(kinds=[kind(state="misconfigured", message="no")]), NOW - 90)
     content = stopped(last, {})
