@@ -97,6 +97,11 @@ async def test_every_query_asks_for_what_an_agent_has(make_bed: MakeBed):
         await asyncio.to_thread(promtool, "check", "metrics", given=text)
 
 
+def test_the_picture_shows_the_graphs_of_the_dashboard():
+    titles = re.findall('class="t">(.*?)<', (ROOT / "robot/metrics/dashboard.svg").read_text())
+    assert titles == [panel["title"] for panel in DASHBOARD["panels"] if panel["type"] == "timeseries"], "draw it anew"
+
+
 def test_every_panel_and_alert_says_what_it_shows_and_what_to_do():
     assert all(panel["title"] and panel["description"] and panel["targets"] for panel in DASHBOARD["panels"])
     numbers = [panel["id"] for panel in DASHBOARD["panels"]]
