@@ -23,6 +23,7 @@ _MARGIN = 30.0
 """Seconds before its expiry at which a plug-in's answer is renewed."""
 _PATIENCE = 10.0
 """Seconds between two tries to renew a login."""
+_NONE_YET = NotAllowed("there is no credential yet", status=401)
 
 log = logging.getLogger(__name__)
 
@@ -49,30 +50,31 @@ class Renewal:
         self._ask = ask
         self._source: Login | None = None
         self._given: Given | None = None
-        self._renew_at = self._ends_at = self._tried_at = -math.inf
-        self._trouble: SyncError | None = None
+        self._ask_at = self._tried_at = -math.inf
+        self._trouble: SyncError = _NONE_YET
 
     @property
     def is_good(self) -> bool:
         """Whether the last login has not ended."""
-        return _now() < self._ends_at
+        return self._given is not None and _now() < self._given.ends_at
 
     async def current(self, source: Login) -> Login:
         """The login for the next request; raises NotAllowed or Unsure where there is none. One caller at a time."""
         if source is not self._source:
-            self._source, self._renew_at = source, -math.inf
-        if _now() >= self._renew_at:
+            self._source, self._ask_at = source, -math.inf
+        if _now() >= self._ask_at:
             await self._renew(source)
         if self._given is None:
-            raise self._trouble or NotAllowed("no credential", status=401)
+            raise self._trouble
         return self._given.login
 
     def expire(self) -> bool:
         """Ask again with the next request, though not within 10 s of the last time; whether there is whom to ask."""
-        asks = self._given.login is not self._source if self._given is not None else self._source is not None
+        asks = self._source is not None and (self._given is None or self._given.login is not self._source)
         if not asks or _now() < self._tried_at + _PATIENCE:
             return False
-        self._renew_at = self._ends_at = -math.inf
+        self._ask_at = -math.inf
+        self._given = self._given and replace(self._given, ends_at=-math.inf)
         return True
 
     async def _renew(self, source: Login) -> None:
@@ -83,13 +85,12 @@ class Renewal:
         except SyncError as error:
             if isinstance(error, Unsure) and not self.is_good:
                 raise  # the server would not answer the request itself either
-            self._renew_at = _now() + _PATIENCE  # the try itself may have taken longer
+            self._ask_at = _now() + _PATIENCE  # the try itself may have taken longer
             if old is not None and not isinstance(error, Unsure) and str(error) != str(self._trouble):
                 log.warning("credentials stay as they were: %s (%s)", error, error.hint)
             self._trouble = error
             return
-        self._given, self._trouble = given, None
-        self._renew_at, self._ends_at = given.renew_at, given.ends_at
+        self._given, self._ask_at, self._trouble = given, given.renew_at, _NONE_YET
         self.changes += given.login is not source and given.login != old
 
 

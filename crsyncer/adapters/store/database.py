@@ -3,9 +3,11 @@
 
 import os
 import sqlite3
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from sqlite_utils import Database
@@ -137,7 +139,7 @@ def _rebuild(files: Files, why: Unusable, readers: ExitStack) -> Opened:
 
     Raises OSError, sqlite3.Error or Unusable where the disk does not take it; all is then as it was.
     """
-    new, saved = _new(files), {}
+    new, saved = files.named("new"), {}
     new.remove()
     try:
         opened = _open(new, 0)
@@ -155,7 +157,7 @@ def _rebuild(files: Files, why: Unusable, readers: ExitStack) -> Opened:
     new.rename(files)
     for number in _numbers(files)[:-_KEEP_BROKEN]:
         with suppress(OSError):
-            _aside(files, number).remove()
+            files.named(f"broken-{number}").remove()
     opened = _open(files, len(schema.STEPS))
     opened.rebuilt = True
     opened.notes.append(f"the database could not be used ({why}); it is now {aside.main.name}")
@@ -166,7 +168,7 @@ def _rebuild(files: Files, why: Unusable, readers: ExitStack) -> Opened:
 
 def _finish_exchange(files: Files) -> None:
     """Go on where a rebuild was cut off: once the main file has its new name, the new database is complete."""
-    new = _new(files)
+    new = files.named("new")
     if not new.main.exists():
         return
     if files.main.exists():
@@ -177,19 +179,11 @@ def _finish_exchange(files: Files) -> None:
     new.rename(files)
 
 
-def _new(files: Files) -> Files:
-    return Files(files.main.with_name(f"{files.main.name}.new"))
-
-
 def _set_aside(files: Files) -> Files:
     """Rename the set, after a number: a clock may have gone back since the last one."""
-    aside = _aside(files, max(_numbers(files), default=0) + 1)
+    aside = files.named(f"broken-{max(_numbers(files), default=0) + 1}")
     files.rename(aside)
     return aside
-
-
-def _aside(files: Files, number: int) -> Files:
-    return Files(files.main.with_name(f"{files.main.name}.broken-{number}"))
 
 
 def _numbers(files: Files) -> list[int]:
@@ -204,15 +198,13 @@ def _salvage(files: Files, database: Database, readers: ExitStack) -> dict[str, 
     No cursor, and so no copies.
     """
     batch = Batch()
-    for part in (OUTBOX, RECORD, TOMBSTONES, META):
-        # From both ends: a broken page in the middle stops a scan, but not the one from the other end.
-        for order in ("ASC", "DESC"):
-            with suppress(sqlite3.Error, UnicodeError):
-                _collect(readers.enter_context(closing(schema.connect(files))), part, order, batch)
+    # From both ends: a broken page in the middle stops a scan, but not the one from the other end.
+    for part, order in product((OUTBOX, RECORD, TOMBSTONES, META), ("ASC", "DESC")):
+        with suppress(sqlite3.Error, UnicodeError):
+            _collect(readers.enter_context(closing(schema.connect(files))), part, order, batch)
     with database.atomic():
         rows.write(database, batch)
-    parts = [place[0] for place in batch.rows]
-    return {part: parts.count(part) for part in dict.fromkeys(parts)}
+    return Counter(place[0] for place in batch.rows)
 
 
 def _collect(old: sqlite3.Connection, part: str, order: str, batch: Batch) -> None:

@@ -39,6 +39,10 @@ class Files:
         """What undoes a change that was cut off, from before there was a WAL."""
         return self._beside("-journal")
 
+    def named(self, ending: str) -> "Files":
+        """Another set beside this one."""
+        return Files(self._beside(f".{ending}"))
+
     def bytes(self) -> int:
         """What they take on disk; raises OSError."""
         return sum(found.st_size for found in self._stats().values())
