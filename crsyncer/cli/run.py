@@ -68,9 +68,9 @@ async def _refuse_excess(settings: Settings) -> None:
     import asyncio
 
     from crsyncer.adapters.kube import KubeCluster
-    from crsyncer.engine.account_check import Confinement
+    from crsyncer.engine.account_check import AccountCheck
 
-    confinement = Confinement(tuple, robot=settings.robot_name, namespaces=settings.namespaces)
+    confinement = AccountCheck(tuple, robot=settings.robot_name, namespaces=settings.namespaces)
     cluster = KubeCluster(settings.cloud_kubeconfig, settings.cloud_context, insecure=settings.insecure_skip_tls_verify)
     try:
         async with asyncio.timeout(_PROOF_SECONDS):

@@ -199,12 +199,12 @@ class ControlCommands:
     async def _compare(self, kind: Kind, run: _Resync) -> None:
         await kind.relist("resync", *Side)
         run[kind.policy.resource] = ("comparing", None)
-        kind.verify()
+        kind.audit()
         # Differences are also written before the resync is done, unless other changes keep the kind busy.
         patience = _LAST_WRITES_SECONDS
-        while kind.reconciler.unverified or (patience > 0 and self._busy(kind)):
+        while kind.reconciler.to_audit or (patience > 0 and self._busy(kind)):
             await asyncio.sleep(_POLL_SECONDS)
-            patience -= 0 if kind.reconciler.unverified else _POLL_SECONDS
+            patience -= 0 if kind.reconciler.to_audit else _POLL_SECONDS
 
     def _busy(self, kind: Kind) -> bool:
         return any(dispatcher.active(kind.policy.resource) for dispatcher in self._context.dispatchers.values())
@@ -216,30 +216,30 @@ class ControlCommands:
         return {"resync": int(number), "kinds": [self._kind_progress(name, *run[name]) for name in sorted(run)]}
 
     def _kind_progress(self, resource: str, state: str, message: str | None) -> Json:
-        row = self._kinds.rows.get(resource)
-        kind = None if row is None else row.kind
+        entry = self._kinds.entries.get(resource)
+        kind = None if entry is None else entry.kind
         objects = {side.value: 0 if kind is None else len(kind.cache.views[side]) for side in Side}
-        unverified = 0 if kind is None else len(kind.reconciler.unverified)
+        unverified = 0 if kind is None else len(kind.reconciler.to_audit)
         left = {"comparing": unverified, "done": 0}.get(state)
         return {"resource": resource, "state": state, "message": message, "objects": objects, "left": left}
 
     # Explain
 
     async def _explain(self, resource: str, name: str) -> Json:
-        rows = self._kinds.rows
+        entries = self._kinds.entries
         resource = find_resource(resource, self._aliases())
-        row = rows.get(resource)
-        if row is None or row.kind is None:
+        entry = entries.get(resource)
+        if entry is None or entry.kind is None:
             key = find_key(name, ())
-            document = None if row is None else kind_row(row, self._context)
-            return explain(ObjectFacts(resource, key, kind=document, annotated=tuple(sorted(rows))))
-        kind, cache = row.kind, row.kind.cache
+            document = None if entry is None else kind_row(entry, self._context)
+            return explain(ObjectFacts(resource, key, kind=document, annotated=tuple(sorted(entries))))
+        kind, cache = entry.kind, entry.kind.cache
         key = find_key(name, cache.known_keys(), namespaced=kind.policy.namespaced)
         bodies = {side: await self._context.store.body(side, resource, key) for side in Side}
         facts = ObjectFacts(
             resource,
             key,
-            kind=kind_row(row, self._context),
+            kind=kind_row(entry, self._context),
             policy=kind.policy,
             namespaces=self._kinds.namespaces,
             connections={side: connection.state.value for side, connection in self._context.connections.items()},
@@ -256,20 +256,20 @@ class ControlCommands:
     # The kinds that a command names
 
     def _aliases(self) -> dict[str, tuple[str, ...]]:
-        return {resource: row.policy.aliases for resource, row in self._kinds.rows.items()}
+        return {resource: entry.policy.aliases for resource, entry in self._kinds.entries.items()}
 
     def _running_kind(self, resource: str) -> Kind:
-        row = self._kinds.rows[synced_resource(resource, self._aliases())]
-        if row.kind is None:
-            state = row.error.state if row.error is not None else "starting"
+        entry = self._kinds.entries[synced_resource(resource, self._aliases())]
+        if entry.kind is None:
+            state = entry.error.state if entry.error is not None else "starting"
             raise SyncError(f"{resource} is not synced at the moment: {state}", hint="crsyncer status shows the reason")
-        return row.kind
+        return entry.kind
 
     def _running_kinds(self, resource: str) -> list[Kind]:
         """One kind, or ("") all that are synced."""
         if resource:
             return [self._running_kind(resource)]
-        return [row.kind for row in self._kinds.rows.values() if row.kind is not None]
+        return [entry.kind for entry in self._kinds.entries.values() if entry.kind is not None]
 
     def _next_try(self, kind: Kind, half: str, key: Key) -> float | None:
         side = kind.policy.downstream if half == CONTENT else kind.policy.upstream

@@ -36,7 +36,7 @@ def gather(
     configuration is not used. `tls_unverified` are the sides whose server's certificate is not verified, by the setting
     insecureSkipTlsVerify.
     """
-    context, rows = engine.context, engine.kinds.rows
+    context, rows = engine.context, engine.kinds.entries
     now = context.clock()
     kinds = [row.kind for row in rows.values() if row.kind is not None]
     other_clusters = [each for each in engine.connections.values() if each.state is ConnectionState.IDENTITY_CHANGED]

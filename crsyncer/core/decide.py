@@ -39,7 +39,7 @@ def decide(
     reachable: bool = True,
     behind: bool = False,
     rejected: str = "",
-    verify: bool = False,
+    audit: bool = False,
     kept: Hold | Wait | None = None,
     contested: bool = False,
 ) -> Plan:
@@ -67,7 +67,7 @@ def decide(
     `reachable`: upstream is connected. `behind`: upstream has acknowledged a status that it does not show yet.
     `rejected` is the upstream content that downstream rejects for now (S3.6). `kept` is what keeps a copy from
     being deleted (S5.5). `contested`: somebody keeps changing the copy, so that it may not be reverted yet (S3.5). With
-    `verify` (audit, restored side) upstream's status is compared too, not only downstream's changes (S4.8).
+    `audit` (or with a restored side) upstream's status is compared too, not only downstream's changes (S4.8).
     """
     up, copy = upstream.found, downstream.found
     if not isinstance(copy, View):
@@ -76,7 +76,7 @@ def decide(
         before = _before_create(upstream, pending=pending, proof=proof, reachable=reachable, behind=behind)
         return Plan(Wait(Until.RETRY) if rejected == up.content else before or Create())
     own = up if copy.stamp is None else upstream.of(copy.stamp.upstream_uid)
-    status = _status(own, copy, policy, record, pending=pending, verify=verify)
+    status = _status(own, copy, policy, record, pending=pending, audit=audit)
     if policy.downstream is Side.CLOUD and isinstance(up, View) and not up.terminating and not _signed(copy, policy):
         return Plan(NAME_TAKEN, status)
     match own:
@@ -197,7 +197,7 @@ def _status(
     record: Record,
     *,
     pending: Pending | None,
-    verify: bool,
+    audit: bool,
 ) -> StatusAction | None:
     """The status to queue for upstream (S4). `own` is the object that the copy is stamped with; it may be unseen."""
     stamp = downstream.stamp
@@ -222,5 +222,5 @@ def _status(
     if verbatim and upstream is not None and upstream.status == downstream.status:
         return None if known.sent == downstream.status else agreed
     fresh = known.sent != downstream.status
-    lost = verify and upstream is not None and upstream.status != known.accepted
+    lost = audit and upstream is not None and upstream.status != known.accepted
     return send if fresh or lost else None

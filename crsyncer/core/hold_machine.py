@@ -1,6 +1,6 @@
 """What has to be found out about one kind before its copies are deleted, one step after another (S5.5, S8.1).
 
-Knows no connection and no clock: `engine/deletions.py` carries out the steps, and passes the time.
+Knows no connection and no clock: `engine/deletion_holds.py` carries out the steps, and passes the time.
 """
 
 from collections.abc import Generator, Mapping, Set
@@ -11,7 +11,7 @@ from crsyncer.core.actions import Hold, HoldReason
 from crsyncer.core.backoff import UNSERVED, Backoff
 from crsyncer.core.calls import Call
 from crsyncer.core.hold_steps import Ask, Conclude, Idle, Inquiry, List, Pause, Prove, Step
-from crsyncer.core.holds import KIND_MISSING, MASS_DELETION, DeletionWindow
+from crsyncer.core.holds import KIND_MISSING, MASS_DELETION, DeletionRate
 from crsyncer.core.kind_holds import KindHolds
 from crsyncer.core.kind_served import Served, is_dying, served_by_both, served_by_crd, served_in_discovery
 from crsyncer.core.model import Freshness, Json, Key, Side
@@ -62,10 +62,10 @@ class HoldMachine:
         """Whether the CRD may be readable. The robot's own CRDs are watched (`engine/kinds.py`)."""
         self._crd_denied_at: float | None = None
         """Since when the CRD, whose uid is known, is refused."""
-        self._window = DeletionWindow()
+        self._rate = DeletionRate()
         self._stale = False
         """Whether the CRD was deleted or replaced for certain, and upstream has not been listed since it is back."""
-        self._gap = holds.kind_missing
+        self._past_absence = holds.kind_missing
         """Whether upstream's cursors may be newer than the kind's absence: it was listed since, or the agent was
         restarted. Then a watch that resumes proves nothing, because its cursor is past what the kind lacks."""
         self._resumed_at: float | None = None
@@ -96,13 +96,13 @@ class HoldMachine:
             self.phase_changed(missing=self.missing)
             return
         if Freshness.CONFIRMED in found:
-            self._gap = self.holds.kind_missing
+            self._past_absence = self.holds.kind_missing
         if Freshness.STORED in found:
             self._resumed_at = None
             self._resumes = resumes
         elif found == {Freshness.RESUMED}:  # without a gap if no list came in between
-            self._gap |= any(count <= self._resumes.get(name, 0) for name, count in resumes.items())
-            self._resumed_at = None if self._gap else self._now
+            self._past_absence |= any(count <= self._resumes.get(name, 0) for name, count in resumes.items())
+            self._resumed_at = None if self._past_absence else self._now
         elif found == {Freshness.CONFIRMED}:
             self.doubt_crd()
 
@@ -187,7 +187,7 @@ class HoldMachine:
             return batch, KIND_MISSING
         batch |= self._batch()
         certain = served is Served.YES
-        mass = self._window.is_mass(batch, copies=len(self.holds.copies), now=self._now)
+        mass = self._rate.is_mass(batch, copies=len(self.holds.copies), now=self._now)
         if certain and not mass:
             reported = {key for key in batch if self.holds.tombstone(key) is not None}
             self.holds.verify(reported, wanted=self.wanted)
@@ -300,7 +300,7 @@ class HoldMachine:
             listed = None
         if listed is not None and self.holds.kind_missing:  # else a human has released it meanwhile
             held = self.holds.kind_back(self._unix, listed=listed)
-            self._gap = False
+            self._past_absence = False
             self._note(f"the {self._policy.upstream} serves the kind again; {held} copies stay held")
         if self.holds.kind_missing:
             self._kind_at = self._now + UNSERVED.wait(self._kind_failures, self._chance)

@@ -28,7 +28,7 @@ are back), MASS_DELETION when the objects are back, RESTORED when no copy would 
 Their hint needs the hold's id, so `console/reasons.py` has it.
 """
 
-_WINDOW_SECONDS = 60.0
+_RATE_SECONDS = 60.0
 _FEW = 5
 _SHARE = 0.3
 
@@ -38,7 +38,7 @@ def is_mass(deletions: int, copies: int) -> bool:
     return deletions > max(_FEW, _SHARE * copies)
 
 
-class DeletionWindow:
+class DeletionRate:
     """Counts the deletions of one kind over the last minute."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class DeletionWindow:
         for key in batch:
             self._times.pop(key, None)
             self._times[key] = now
-        while self._times[oldest := next(iter(self._times))] <= now - _WINDOW_SECONDS:
+        while self._times[oldest := next(iter(self._times))] <= now - _RATE_SECONDS:
             del self._times[oldest]
         return len(self._times)
 

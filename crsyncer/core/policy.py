@@ -85,6 +85,10 @@ class Policy:
         """Which status moves, and in which direction."""
         return f"spec={self.upstream};status={'*' if self.subtree is None else self.subtree}"
 
+    def has_the_same_upstream(self, projection: str) -> bool:
+        """Whether what was deleted upstream under another projection was deleted on the side that is upstream now."""
+        return projection.partition(";")[2].startswith(f"spec={self.upstream};")
+
     def moves_the_same_status(self, projection: str) -> bool:
         """Whether statuses that were queued under another projection are still what upstream has to be told."""
         return projection.partition(";")[2] == self._moving

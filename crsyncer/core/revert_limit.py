@@ -8,7 +8,7 @@ _WINDOW_SECONDS = 60.0
 _REVERTS_A_WINDOW = 5
 
 
-class DriftLimiter:
+class RevertLimit:
     """Slows down a fight over an object: more than five reverts a minute become one a minute (S3.5).
 
     A fight is over when there was nothing to revert for a minute after the object might have been reverted again.

@@ -48,12 +48,12 @@ class Bookmark:
 class Relist:
     """The cursor is worth nothing any more.
 
-    `window` is the oldest resourceVersion that the server remembers, where the message of its 410 has one (measured,
+    `oldest` is the oldest resourceVersion that the server remembers, where the message of its 410 has one (measured,
     1.36: `too old resource version: 5 (205)`). It stays while little happens, and a server that starts has another.
     """
 
     reason: str
-    window: str = ""
+    oldest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,62 +84,6 @@ class Denied:
 
 
 Step = Relist | Rewatch | Lost | Missing | Denied
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """The newest object that is known of a collection: a server with the same history shows it again."""
-
-    uid: str
-    resource_version: str
-
-
-class History(StrEnum):
-    """Whether a cluster's history is the one that we know."""
-
-    SAME = "same"
-    OTHER = "other"
-    """It was restored from an older state, and has gone on differently since."""
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Replay:
-    """The result of a resume check. `window` is as in Relist."""
-
-    history: History
-    window: str = ""
-
-
-def read_replay(line: bytes, checkpoint: Checkpoint) -> Replay | Step | None:
-    """The proof in one line of a watch that began just before the checkpoint's resourceVersion; None: nothing.
-
-    Revisions number the writes of a cluster, so the same history begins with the same object, and another cannot.
-    """
-    step = read_line(line)
-    match step:
-        case Emit(raw=raw, resource_version=version):
-            same = (version, raw["metadata"].get("uid")) == (checkpoint.resource_version, checkpoint.uid)
-            return Replay(History.SAME if same else History.OTHER)
-        case Bookmark():
-            return None
-        case _:
-            return unproven(step)
-
-
-def unproven(step: Step) -> Replay | Step:
-    """The result of a refused replay: an unknown history where the server has forgotten; else the step to take.
-
-    A server that denies the replay also denies the watch; only a 410 needs a list (S9.2). A 401 is about the whole
-    server, and not about this one collection.
-    """
-    match step:
-        case Relist(window=window):
-            return Replay(History.UNKNOWN, window)
-        case Denied(status=401, message=message):
-            return Lost(message)
-        case _:
-            return step
 
 
 def read_line(line: bytes) -> Emit | Bookmark | Step:

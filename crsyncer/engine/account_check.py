@@ -60,7 +60,7 @@ async def _allowed(ask: Ask, limit: Limit) -> bool | None:
     return None
 
 
-class Confinement:
+class AccountCheck:
     """Keeps the agent from using an account of the cloud that may do more than a robot should.
 
     The proof is due when a connection is made, for kinds that are new, after `expire`, and again after a day.
@@ -101,7 +101,7 @@ class Confinement:
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
             if connection.up.is_set() and self.is_due():
-                connection.check("the rights of the account have to be proven")
+                connection.probe_soon("the rights of the account have to be proven")
 
 
 def refusal(excess: Excess) -> NotAllowed:

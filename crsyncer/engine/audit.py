@@ -32,9 +32,9 @@ class Auditor:
             except SyncError as error:
                 log.info("%s: not audited this time: %s", self._cache.policy.resource, error)
 
-    def verify(self, priority: Priority | None = None) -> None:
+    def audit(self, priority: Priority | None = None) -> None:
         """Compare every object, upstream's statuses too."""
-        self._reconciler.unverified |= set(self._cache.views[self._cache.policy.downstream])
+        self._reconciler.to_audit |= set(self._cache.views[self._cache.policy.downstream])
         for key in self._cache.known_keys():
             self._reconciler.enqueue(key, priority)
 
@@ -48,4 +48,4 @@ class Auditor:
             if informer.listwatch.phase is Phase.WATCHING and not await informer.listwatch.paged_list.agrees():
                 log.warning("%s %s is not what the watch has shown", informer.side, self._cache.policy.resource)
                 await informer.listwatch.fresh_list("audit")
-        self.verify(Priority.AUDIT)
+        self.audit(Priority.AUDIT)

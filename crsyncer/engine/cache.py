@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
+from crsyncer.core.history import DISTRUSTED
 from crsyncer.core.model import (
     Cursor,
     Found,
@@ -23,7 +24,6 @@ from crsyncer.core.policy import Policy
 from crsyncer.core.project import touched, view_of
 from crsyncer.core.watch import newer
 from crsyncer.ports import Store
-from crsyncer.runtime.collection_state import DISTRUSTED
 
 _GENERATIONS = 16
 

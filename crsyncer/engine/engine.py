@@ -9,9 +9,9 @@ from crsyncer.core.duplicates import DuplicateAgents
 from crsyncer.core.holds import Holds
 from crsyncer.core.model import Side
 from crsyncer.core.policy import Policy
-from crsyncer.engine.account_check import Confinement
+from crsyncer.engine.account_check import AccountCheck
 from crsyncer.engine.context import EngineContext
-from crsyncer.engine.deletions import ISSUED
+from crsyncer.engine.deletion_holds import ISSUED
 from crsyncer.engine.kinds import Kinds
 from crsyncer.ports import Cluster, Observer, Store
 from crsyncer.runtime.connection import Connection
@@ -21,9 +21,10 @@ from crsyncer.runtime.dispatcher import Dispatcher, Job
 class Engine:
     """The whole engine of one agent. It works the same with real clusters and with simulated ones.
 
-    `clock` is Unix time in seconds, `watch_timeout` and `audit_interval` are in seconds; `noticed` is called when there
-    is news for `status`; `boot` names this boot of the robot, "" where it is not known; `name` is the agent's, as API
-    servers note it; with `require_confinement` the cloud is not used by an account that may do too much.
+    `clock` is Unix time in seconds, `watch_timeout` and `audit_interval` are in seconds. `status_changed` is called
+    when there is news for `status`. `boot` names this boot of the robot, "" where it is not known; `name` is the
+    agent's, as API servers note it. With `require_confinement` the cloud is not used by an account that may do too
+    much.
     """
 
     def __init__(
@@ -37,14 +38,14 @@ class Engine:
         watch_timeout: int,
         audit_interval: float,
         clock: Callable[[], float],
-        noticed: Callable[[], None],
+        status_changed: Callable[[], None],
         boot: str = "",
         name: str = "crsyncer",
         require_confinement: bool = False,
     ) -> None:
         self.holds = Holds(store.get_meta(ISSUED) or 0)
         self.duplicates = DuplicateAgents(name)
-        self.confinement = Confinement(self._policies, robot=robot, namespaces=namespaces)
+        self.confinement = AccountCheck(self._policies, robot=robot, namespaces=namespaces)
         self._require_confinement = require_confinement
         self.connections = {
             side: Connection(
@@ -71,7 +72,7 @@ class Engine:
             clock=clock,
             watch_timeout=watch_timeout,
             audit_interval=audit_interval,
-            noticed=noticed,
+            status_changed=status_changed,
         )
         self.kinds = Kinds(self.context, robot=robot, namespaces=namespaces)
 
@@ -96,10 +97,10 @@ class Engine:
         return self.kinds.probe(side)
 
     def _policies(self) -> Iterable[Policy]:
-        return (row.policy for row in self.kinds.rows.values() if not row.policy.problem)
+        return (row.policy for row in self.kinds.entries.values() if not row.policy.problem)
 
     def _crds(self) -> Collection[str]:
-        return self.kinds.rows
+        return self.kinds.entries
 
     async def _work(self, job: Job) -> None:
         await self.kinds.work(job)

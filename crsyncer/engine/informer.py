@@ -81,7 +81,7 @@ class Informer:
         """The objects of this side."""
         return self._cache.views[self.side]
 
-    def admit(self, raw: Json, event_type: EventType | None) -> Key | None:
+    def identify(self, raw: Json, event_type: EventType | None) -> Key | None:
         """The key of an object that may be touched; None, and a warning, for one that we did not ask for."""
         if event_type is None:  # items of a list name their kind only on the list itself
             raw.setdefault("apiVersion", self._policy.api_version)

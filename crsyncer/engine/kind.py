@@ -18,10 +18,10 @@ from crsyncer.core.watch import EventType
 from crsyncer.engine.audit import Auditor
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.context import EngineContext
-from crsyncer.engine.deletions import DeletionHolds
+from crsyncer.engine.deletion_holds import DeletionHolds
 from crsyncer.engine.informer import Informer
 from crsyncer.engine.informer_set import InformerSet
-from crsyncer.engine.outcomes import CHECK, CONTENT
+from crsyncer.engine.outcomes import CONTENT, VERIFY
 from crsyncer.engine.reconciler import Reconciler
 from crsyncer.ports import Reply
 from crsyncer.runtime.collection_state import Rewind
@@ -52,16 +52,20 @@ class Kind:
         projections = {cursor.selector for cursor in loaded.cursors.values()} - {policy.projection}
         if projections:
             # Another selection of objects: those that are stored would be taken for absences. Statuses that wait are
-            # dropped only with another direction or subtree, as other values then.
+            # dropped only with another direction or subtree, as other values then; held deletions stay held.
             kept = all(map(policy.moves_the_same_status, projections))
+            same = all(map(policy.has_the_same_upstream, projections))
+            held = {key: each for key, each in loaded.tombstones.items() if each.held and same}
             context.store.forget_kind(policy.resource, keep_outbox=kept)
-            loaded = Loaded(pending=loaded.pending) if kept else Loaded()
+            for key, tombstone in held.items():
+                context.store.put_tombstone(policy.resource, key, tombstone)
+            loaded = Loaded(pending=loaded.pending if kept else {}, tombstones=held)
         self.cache = Cache(policy, store=context.store, loaded=loaded, clock=context.clock)
         places = namespaces if namespaces and policy.namespaced else [""]
         self.cache.confine(places)
         self._context = context
-        self._up = context.connections[policy.upstream]
-        self._down = context.connections[policy.downstream]
+        self._upstream = context.connections[policy.upstream]
+        self._downstream = context.connections[policy.downstream]
         self._tasks = asyncio.TaskGroup()
         self._informer_set = InformerSet(self.cache, spawn=self.spawn)
         self._deletion_holds = DeletionHolds(
@@ -149,14 +153,14 @@ class Kind:
         """A human holds back every deletion."""
         with self._deletion_holds.event() as machine:
             machine.holds.hold_every(MANUAL, self._context.clock())
-        self._context.noticed()
+        self._context.status_changed()
 
     def release(self, reason: HoldReason, keys: set[Key]) -> None:
         """A human lets go on what is held for a reason."""
         self._deletion_holds.release(reason, keys)
         for key in keys:
             self.reconciler.enqueue(key)
-        self._context.noticed()
+        self._context.status_changed()
 
     def retry(self, key: Key) -> None:
         """A human asks: what was refused of an object is tried again at once."""
@@ -174,9 +178,9 @@ class Kind:
             self.cache.remember(key, replace(record, sent=""))
             self.reconciler.enqueue(key)
 
-    def verify(self) -> None:
+    def audit(self) -> None:
         """Compare every object, upstream's statuses too (S4.8)."""
-        self._auditor.verify()
+        self._auditor.audit()
 
     def crd_shown(self, uid: str) -> None:
         """The robot's CRD of the kind has this uid."""
@@ -253,9 +257,9 @@ class Kind:
         self._context.dispatchers[self.policy.downstream].add(
             job, Priority.DELETION if gone else self.reconciler.priority(key)
         )
-        if gone and side is self.policy.upstream and not self._down.up.is_set():
+        if gone and side is self.policy.upstream and not self._downstream.up.is_set():
             # The copy is out of reach: ask now whether it may be deleted, the cloud may be gone when it is back.
-            self._context.dispatchers[self.policy.upstream].add(job._replace(half=CHECK), Priority.DELETION)
+            self._context.dispatchers[self.policy.upstream].add(job._replace(half=VERIFY), Priority.DELETION)
 
     def _observed(self, side: Side, key: Key, raw: Json, live: bool) -> None:
         """Notice another agent that writes objects which only this robot writes: it has the same identity.
@@ -270,7 +274,7 @@ class Kind:
         known, since = live and key in self.cache.views[side], context.connections[side].first_connected_at
         if context.duplicates.saw(policy.resource, key, raw, known=known, since=since, now=context.clock()):
             log.warning("another agent acts as %s: it wrote %s %s", policy.robot, policy.resource, key)
-            context.noticed()
+            context.status_changed()
 
     def _freshness_changed(self, side: Side, namespace: str) -> None:
         self._deletion_holds.freshness_changed(side)
@@ -286,7 +290,7 @@ class Kind:
         everywhere = self._informer_set.complete(side)
         if side in self._rewound_sides:
             # Its copies are compared with everything that the side may have lost.
-            self.reconciler.unverified |= set(self.cache.views[self.policy.downstream])
+            self.reconciler.to_audit |= set(self.cache.views[self.policy.downstream])
             self._rewound_sides -= {side} if everywhere else set()
         for key in self.cache.known_keys() if everywhere else self._affected(side, namespace):
             self.reconciler.enqueue(key)
@@ -308,7 +312,7 @@ class Kind:
         """What waited when the agent stopped is sent when every copy has been seen: the store may be an older one."""
         downstream = self.policy.downstream
         if self._informer_set.complete(downstream):
-            self.reconciler.outbox.check()
+            self.reconciler.outbox.copies_listed()
         elif self.reconciler.outbox.unchecked and Freshness.STORED not in self._informer_set.freshnesses(downstream):
             self._informer_set.want(downstream, "outbox")
 
@@ -345,11 +349,11 @@ class Kind:
     def _kind_is_back(self) -> None:
         for key in self.cache.known_keys():
             self.reconciler.enqueue(key)
-        self._context.noticed()
+        self._context.status_changed()
 
     def _phase_changed(self) -> None:
         self._deletion_holds.phase_changed()
-        self._context.noticed()
+        self._context.status_changed()
 
     def _settled(self, key: Key) -> None:
         self._end_restore(settled=key)

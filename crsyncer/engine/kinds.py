@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from crsyncer.core import calls, object_calls
+from crsyncer.core.history import DISTRUSTED
 from crsyncer.core.model import Cursor, Freshness, Json, Key, ObjectVersion, Side
 from crsyncer.core.pages import PageLimit
 from crsyncer.core.policy import SPEC_SOURCE, Policy, read_policy
@@ -16,7 +17,7 @@ from crsyncer.engine.kind import Kind
 from crsyncer.engine.negotiation import Disagreement, discover, in_version, provisional
 from crsyncer.errors import Unsure
 from crsyncer.ports import Reply
-from crsyncer.runtime.collection_state import DISTRUSTED, CollectionState, Rewind
+from crsyncer.runtime.collection_state import CollectionState, Rewind
 from crsyncer.runtime.dispatcher import Job
 from crsyncer.runtime.listwatch import ListWatch, Phase
 
@@ -51,11 +52,11 @@ class Kinds:
     """The kinds that are synced. A change of a CRD restarts only that kind, and only when it matters (S1.1)."""
 
     def __init__(self, context: EngineContext, *, robot: str, namespaces: Sequence[str]) -> None:
-        self.rows: dict[str, KindEntry] = {}
+        self.entries: dict[str, KindEntry] = {}
         self.begun = False
         """Whether the robot's CRDs have been listed, and their kinds have been read from the store."""
-        self._context = replace(context, noticed=self._changed)
-        self._noticed = context.noticed
+        self._context = replace(context, status_changed=self._changed)
+        self._status_changed = context.status_changed
         self._robot = robot
         self.namespaces = tuple(namespaces)
         self._known = False
@@ -80,16 +81,16 @@ class Kinds:
 
     async def work(self, job: Job) -> None:
         """Have a kind look at one of its objects."""
-        row = self.rows.get(job.resource)
-        if row is not None and row.kind is not None:
-            await row.kind.work(job)
+        entry = self.entries.get(job.resource)
+        if entry is not None and entry.kind is not None:
+            await entry.kind.work(job)
 
     def probe(self, side: Side) -> list[calls.Call]:
         """The requests of a probe: the lists of kinds with a cursor, then one that every client may send.
 
         Kinds that were missing or forbidden are asked for only where there are no others: one may be back by now.
         """
-        running = [row.kind for row in self.rows.values() if row.kind is not None]
+        running = [entry.kind for entry in self.entries.values() if entry.kind is not None]
         known = [kind for kind in running if all(r.state.cursor() is not None for r in kind.on(side))]
         well = [kind for kind in known if all(r.listwatch.phase not in _LOST for r in kind.on(side))]
         namespace = next(iter(self.namespaces), "")
@@ -100,7 +101,7 @@ class Kinds:
 
     # The handler of the CRDs' list-watch. The cursor is kept in memory only: CRDs are few, and on the robot itself.
 
-    def admit(self, raw: Json, event_type: EventType | None) -> Key | None:  # noqa: ARG002
+    def identify(self, raw: Json, event_type: EventType | None) -> Key | None:  # noqa: ARG002
         """The key of a CRD; None for an answer that is none."""
         version = version_of(raw)
         return version.key if version is not None else None
@@ -136,172 +137,172 @@ class Kinds:
     def _show(self, name: str, raw: Json) -> None:
         dying = "deletionTimestamp" in raw["metadata"]
         policy = None if dying else read_policy(raw, self._robot)
-        row = self.rows.get(name)
+        entry = self.entries.get(name)
         if policy is None:
-            if row is not None:
+            if entry is not None:
                 self._remove(name)
             return
         schema = raw["metadata"].get("generation")
-        if row is not None and row.policy == policy:
-            if row.schema != schema and row.kind is not None:
-                row.kind.revive()
+        if entry is not None and entry.policy == policy:
+            if entry.schema != schema and entry.kind is not None:
+                entry.kind.revive()
                 # The API server itself applies the new schema only soon, and may refuse by the old one until then.
-                row.kind.spawn(row.kind.revive_after(_SCHEMA_SECONDS))
-            row.schema = schema
+                entry.kind.spawn(entry.kind.revive_after(_SCHEMA_SECONDS))
+            entry.schema = schema
             return
-        if row is not None and row.task is not None:
-            row.task.cancel()
+        if entry is not None and entry.task is not None:
+            entry.task.cancel()
         source = raw["metadata"]["annotations"][SPEC_SOURCE]
-        row = self.rows[name] = KindEntry(policy, schema, source=source, uid=str(raw["metadata"]["uid"]))
-        if row.error is not None:
-            log.warning("%s is not synced: %s", name, row.error.message)
+        entry = self.entries[name] = KindEntry(policy, schema, source=source, uid=str(raw["metadata"]["uid"]))
+        if entry.error is not None:
+            log.warning("%s is not synced: %s", name, entry.error.message)
             self._context.holds.clear(name)
         else:
-            row.task = self._tasks.create_task(self._run_kind(row))
+            entry.task = self._tasks.create_task(self._run_kind(entry))
         self._report()
 
     def _remove(self, name: str) -> None:
         """The kind stops; its copies stay as they are (S1.8)."""
-        row = self.rows.pop(name, None)
-        if row is not None:
+        entry = self.entries.pop(name, None)
+        if entry is not None:
             log.info("%s is not synced any more", name)
             self._context.holds.clear(name)
-            if row.task is not None:
-                row.task.cancel()
+            if entry.task is not None:
+                entry.task.cancel()
             self._report()
 
-    async def _run_kind(self, row: KindEntry) -> None:
+    async def _run_kind(self, entry: KindEntry) -> None:
         """Sync a kind as annotated, anew whenever another version is negotiated with the cloud."""
-        name = row.policy.resource
+        name = entry.policy.resource
         async with self._locks[name]:  # until the task before has ended
             negotiated: Policy | Disagreement
-            negotiated, row.confirmed = self._stored_negotiation(row)
+            negotiated, entry.confirmed = self._stored_negotiation(entry)
             try:
-                negotiated = await self._sync(row, negotiated)
+                negotiated = await self._sync(entry, negotiated)
                 while True:
-                    negotiated = await self._sync(row, negotiated, again=True)
+                    negotiated = await self._sync(entry, negotiated, again=True)
             finally:
-                if name not in self.rows or self.rows[name].task is None:
+                if name not in self.entries or self.entries[name].task is None:
                     self._context.holds.clear(name)
                     self._context.duplicates.forget(name)
-                    self._noticed()
+                    self._status_changed()
 
     async def _sync(
-        self, row: KindEntry, negotiated: Policy | Disagreement, *, again: bool = False
+        self, entry: KindEntry, negotiated: Policy | Disagreement, *, again: bool = False
     ) -> Policy | Disagreement:
         """Sync the kind as negotiated, until a negotiation has another result; that result."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                row.error = negotiated if isinstance(negotiated, Disagreement) else None
+                entry.error = negotiated if isinstance(negotiated, Disagreement) else None
                 running = None
                 if not isinstance(negotiated, Disagreement):
-                    row.kind = await self._load(row, negotiated)
-                    running = tasks.create_task(row.kind.run())
+                    entry.kind = await self._load(entry, negotiated)
+                    running = tasks.create_task(entry.kind.run())
                     if again:
-                        row.kind.resend()
+                        entry.kind.resend()
                 self._report()
-                result = await self._renegotiate(row, negotiated)
-                row.kind = None
+                result = await self._renegotiate(entry, negotiated)
+                entry.kind = None
                 if running is not None:
                     running.cancel()
             return result
         finally:
-            row.kind = None
+            entry.kind = None
             for dispatcher in self._context.dispatchers.values():
-                dispatcher.forget(row.policy.resource)
+                dispatcher.forget(entry.policy.resource)
 
-    async def _load(self, row: KindEntry, policy: Policy) -> Kind:
+    async def _load(self, entry: KindEntry, policy: Policy) -> Kind:
         loaded = await self._context.store.load(policy.resource)
         kind = Kind(
             policy,
             namespaces=self.namespaces,
             context=self._context,
             loaded=loaded,
-            is_guess=lambda: row.is_guess,
+            is_guess=lambda: entry.is_guess,
         )
-        kind.crd_shown(row.uid)
+        kind.crd_shown(entry.uid)
         log.info("%s %s is synced, spec from the %s", policy.resource, policy.version, policy.upstream)
         return kind
 
-    async def _renegotiate(self, row: KindEntry, negotiated: Policy | Disagreement) -> Policy | Disagreement:
+    async def _renegotiate(self, entry: KindEntry, negotiated: Policy | Disagreement) -> Policy | Disagreement:
         """Negotiate whenever there is a reason to; return the first result that differs."""
-        reasons, failures = 0, int(row.error is not None)
+        reasons, failures = 0, int(entry.error is not None)
         cloud = self._context.connections[Side.CLOUD]
         while True:
-            await self._until_due(row, known=reasons if row.confirmed else -1)
+            await self._until_due(entry, known=reasons if entry.confirmed else -1)
             if failures:
                 await cloud.waits.back_off(failures)
-            reasons = self._reasons(row)
+            reasons = self._reasons(entry)
             try:
-                answer = await discover(row.policy, self._ask_cloud)
+                answer = await discover(entry.policy, self._ask_cloud)
             except Unsure:
                 failures += 1
-                row.confirmed = False
+                entry.confirmed = False
                 continue
-            result = answer or provisional(row.policy)
-            is_guess = answer is None and row.policy.upstream is Side.CLOUD
-            row.is_guess = is_guess and (row.is_guess or result != negotiated)
-            row.confirmed = not isinstance(result, Disagreement)
-            failures = 0 if row.confirmed and not self._missing(row) else failures + 1
+            result = answer or provisional(entry.policy)
+            is_guess = answer is None and entry.policy.upstream is Side.CLOUD
+            entry.is_guess = is_guess and (entry.is_guess or result != negotiated)
+            entry.confirmed = not isinstance(result, Disagreement)
+            failures = 0 if entry.confirmed and not self._missing(entry) else failures + 1
             if not isinstance(result, Disagreement):
-                self._context.store.put_meta(f"terms:{result.resource}", _stored(result))
+                self._context.store.put_meta(f"negotiated:{result.resource}", _stored(result))
             if result != negotiated:
                 return result
-            if row.kind is not None:
-                row.kind.negotiated()
+            if entry.kind is not None:
+                entry.kind.negotiated()
             self._report()
 
     async def _ask_cloud(self, call: calls.Call) -> Reply:
         """Ask for a negotiation. Discovery of one kind's group and version shows the others of it too."""
         reply = await self._context.connections[Side.CLOUD].request(call)
-        for row in self.rows.values():
-            if row.kind is not None:
-                row.kind.cloud_answers(call, reply)
+        for entry in self.entries.values():
+            if entry.kind is not None:
+                entry.kind.cloud_answers(call, reply)
         return reply
 
-    async def _until_due(self, row: KindEntry, *, known: int) -> None:
+    async def _until_due(self, entry: KindEntry, *, known: int) -> None:
         """Return when the cloud is connected, and there are more reasons than are known, or the kind is missing."""
         while True:
             await self._context.connections[Side.CLOUD].up.wait()
-            if self._reasons(row) > known or self._missing(row):
+            if self._reasons(entry) > known or self._missing(entry):
                 return
-            row.poke.clear()
-            await row.poke.wait()
+            entry.poke.clear()
+            await entry.poke.wait()
 
-    def _reasons(self, row: KindEntry) -> int:
+    def _reasons(self, entry: KindEntry) -> int:
         """How often something suggested that the cloud's CRD has changed, which is not watched."""
-        if row.kind is None:
+        if entry.kind is None:
             return 0
-        outbox = row.kind.reconciler.outbox.suspicions if row.policy.upstream is Side.CLOUD else 0
-        return outbox + sum(r.state.expiries for r in row.kind.on(Side.CLOUD))
+        outbox = entry.kind.reconciler.outbox.suspicions if entry.policy.upstream is Side.CLOUD else 0
+        return outbox + sum(r.state.expiries for r in entry.kind.on(Side.CLOUD))
 
-    def _missing(self, row: KindEntry) -> bool:
-        watches = row.kind.on(Side.CLOUD) if row.kind is not None else []
+    def _missing(self, entry: KindEntry) -> bool:
+        watches = entry.kind.on(Side.CLOUD) if entry.kind is not None else []
         return any(r.listwatch.phase is Phase.MISSING for r in watches)
 
-    def _stored_negotiation(self, row: KindEntry) -> tuple[Policy, bool]:
+    def _stored_negotiation(self, entry: KindEntry) -> tuple[Policy, bool]:
         """The last result, if the robot still serves that version, and whether it served the same versions then."""
-        policy = row.policy
-        known = self._context.store.get_meta(f"terms:{policy.resource}")
+        policy = entry.policy
+        known = self._context.store.get_meta(f"negotiated:{policy.resource}")
         if not known or known["version"] not in [v.name for v in policy.versions if v.served]:
-            row.is_guess = policy.upstream is Side.CLOUD
+            entry.is_guess = policy.upstream is Side.CLOUD
             return provisional(policy), False
         negotiated = in_version(policy, known["version"], cloud_status=known["cloudStatus"])
         return negotiated, known.get("offer") == _offer(policy)
 
     def _report(self) -> None:
-        if self._known and all(row.kind is not None or row.error is not None for row in self.rows.values()):
+        if self._known and all(entry.kind is not None or entry.error is not None for entry in self.entries.values()):
             self.begun = True
-        self._noticed()
+        self._status_changed()
 
     def _changed(self) -> None:
-        for row in self.rows.values():
-            row.poke.set()
-            for informer in row.kind.informers if row.kind is not None else ():
-                upstream = informer.side is row.policy.upstream
-                missing = row.kind is not None and row.kind.kind_missing and upstream
+        for entry in self.entries.values():
+            entry.poke.set()
+            for informer in entry.kind.informers if entry.kind is not None else ():
+                upstream = informer.side is entry.policy.upstream
+                missing = entry.kind is not None and entry.kind.kind_missing and upstream
                 if missing or informer.listwatch.phase is Phase.MISSING:
-                    self._context.connections[informer.side].identity.forget_crd(row.policy.resource)
+                    self._context.connections[informer.side].identity.forget_crd(entry.policy.resource)
         self._report()
 
 

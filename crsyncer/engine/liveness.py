@@ -24,7 +24,7 @@ def progress(engine: Engine) -> Iterator[Progress]:
     if not all(connection.up.is_set() for connection in engine.connections.values()):
         return
     up_since = max(connection.up_since for connection in engine.connections.values())
-    kinds = {resource: row.kind for resource, row in engine.kinds.rows.items() if row.kind is not None}
+    kinds = {resource: row.kind for resource, row in engine.kinds.entries.items() if row.kind is not None}
     for side in Side:
         for job, since in engine.dispatchers[side].under_way.items():
             kind = kinds.get(job.resource)

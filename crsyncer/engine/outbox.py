@@ -90,7 +90,7 @@ class Outbox:
         """Whether a row waits until every copy has been seen."""
         return any(proof is Proof.UNCHECKED and key in self._cache.pending for key, proof in self._unproven.items())
 
-    def check(self) -> None:
+    def copies_listed(self) -> None:
         """Every copy has been seen: a row whose copy still shows it is the newest there is."""
         for key in [key for key, proof in self._unproven.items() if proof is Proof.UNCHECKED]:
             copy, row = self._cache.views[self._policy.downstream].get(key), self._cache.pending.get(key)

@@ -23,12 +23,12 @@ from crsyncer.core.model import Gap, Key
 from crsyncer.core.policy import Policy
 from crsyncer.core.project import status_value
 from crsyncer.core.queue import Priority
-from crsyncer.core.revert_limit import DriftLimiter
+from crsyncer.core.revert_limit import RevertLimit
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.context import EngineContext
-from crsyncer.engine.deletions import DeletionHolds
+from crsyncer.engine.deletion_holds import DeletionHolds
 from crsyncer.engine.outbox import Outbox
-from crsyncer.engine.outcomes import CHECK, CONTENT, STATUS, Outcomes
+from crsyncer.engine.outcomes import CONTENT, STATUS, VERIFY, Outcomes
 from crsyncer.engine.writer import Write, Writer
 from crsyncer.errors import Refused, SyncError
 from crsyncer.runtime.dispatcher import Job
@@ -60,11 +60,11 @@ class Reconciler:
         self.cache = cache
         self.creating: set[Key] = set()
         """Copies that may exist already, unseen."""
-        self.unverified: set[Key] = set()
+        self.to_audit: set[Key] = set()
         """Copies that are to be compared with upstream whatever is remembered of them (S4.8)."""
         self._context = context
-        self._up = context.connections[policy.upstream]
-        self.outbox = Outbox(self._up, policy=policy, cache=cache, store=context.store, clock=context.clock)
+        self._upstream = context.connections[policy.upstream]
+        self.outbox = Outbox(self._upstream, policy=policy, cache=cache, store=context.store, clock=context.clock)
         self.outcomes = Outcomes(cache=cache, outbox=self.outbox, context=context)
         self._writer = Writer(
             context.connections[policy.downstream],
@@ -73,11 +73,11 @@ class Reconciler:
             store=context.store,
             confirm=self._confirm,
         )
-        self._drift = DriftLimiter()
+        self._revert_limit = RevertLimit()
         self._deletion_holds = deletion_holds
         self._settled = settled
         self._unconfirmed = unconfirmed
-        self._halves = {CONTENT: self._content, STATUS: self._status, CHECK: self._check_ahead}
+        self._halves = {CONTENT: self._content, STATUS: self._status, VERIFY: self._verify_ahead}
 
     # The queue
 
@@ -87,7 +87,7 @@ class Reconciler:
         content = priority if priority is not None else self.priority(key)
         self._context.dispatchers[self.policy.downstream].add(job, content)
         # A status is queued by its priority at reconnect (S7.2); a key keeps the best priority that it ever had.
-        if key in self.cache.pending and self._up.up.is_set():
+        if key in self.cache.pending and self._upstream.up.is_set():
             self.queue_status(key, self.outbox.priority(key))
 
     def priority(self, key: Key) -> Priority:
@@ -139,12 +139,12 @@ class Reconciler:
             self.cache.record(key),
             pending=self.cache.pending.get(key),
             proof=self.outbox.proof(key),
-            reachable=self._up.up.is_set(),
+            reachable=self._upstream.up.is_set(),
             behind=self.cache.is_behind(key),
             rejected=self.outcomes.rejected_content(key),
-            verify=key in self.unverified,
+            audit=key in self.to_audit,
             kept=self._deletion_holds.holds.keeps(key),
-            contested=self._drift.wait(key, asyncio.get_running_loop().time()) > 0,
+            contested=self._revert_limit.wait(key, asyncio.get_running_loop().time()) > 0,
         )
 
     async def _content(self, job: Job) -> str | None:
@@ -153,7 +153,7 @@ class Reconciler:
         plan = self.plan(key)
         if plan.status is not None:
             await self._recall_status(key, plan.status)
-        self.unverified.discard(key)
+        self.to_audit.discard(key)
         if plan.content == Wait(Until.VERIFIED):
             await self._deletion_holds.verify(key)
             plan = self.plan(key)
@@ -186,7 +186,7 @@ class Reconciler:
             self._hold(key, hold)
             return None
         if isinstance(action, Update) and action.why is Why.DRIFT:
-            self._drift.reverted(key, asyncio.get_running_loop().time())
+            self._revert_limit.reverted(key, asyncio.get_running_loop().time())
         self._unhold(key, status)
         return _VERBS.get(type(action), "status")
 
@@ -199,7 +199,7 @@ class Reconciler:
         """Return when no deletion is under way any more."""
         await self._writer.deletions_answered()
 
-    async def _check_ahead(self, job: Job) -> None:
+    async def _verify_ahead(self, job: Job) -> None:
         """Have a deletion verified whose copy is out of reach."""
         # A copy whose creation was cut off is not known, but may be there.
         there = self.cache.observe(self.policy.downstream, job.key).found is not Gap.ABSENT
@@ -221,7 +221,7 @@ class Reconciler:
             case Until.RETRY:
                 self.outcomes.dispatcher(job).later(job, self.outcomes.retry_in(job.key))
             case Until.REVERTIBLE:
-                wait = self._drift.wait(job.key, asyncio.get_running_loop().time())
+                wait = self._revert_limit.wait(job.key, asyncio.get_running_loop().time())
                 self.outcomes.dispatcher(job).later(job, wait)
                 self._hold(job.key, await self._writer.contested(job.key))
             case Until.VERIFIED:
@@ -239,7 +239,7 @@ class Reconciler:
                 priority = self.outbox.take(key, action, value)
                 if priority is not None:
                     self.outcomes.event_arrived(Job(self.policy.resource, STATUS, key))
-                    if self._up.up.is_set():  # else `enqueue` does so when the connection is back (S7.2)
+                    if self._upstream.up.is_set():  # else `enqueue` does so when the connection is back (S7.2)
                         self.queue_status(key, priority)
             case Agreed():
                 self.outbox.agree(key, action)
@@ -263,7 +263,7 @@ class Reconciler:
             sent = await self.outbox.send(job.key, self.outcomes.dispatcher(job).failures(job))
         finally:
             if self.outbox.suspicions > suspicions:
-                self._context.noticed()
+                self._context.status_changed()
         return "status" if sent else None
 
     # Holds
@@ -273,7 +273,7 @@ class Reconciler:
             new = machine.holds.hold(key, hold, self._context.clock())
         if new:
             log.warning("%s %s is held: %s: %s", self.policy.resource, key, hold.reason, hold.message)
-            self._context.noticed()
+            self._context.status_changed()
 
     def _unhold(self, key: Key, status: StatusAction | None) -> None:
         """What held the content is over; a status that is held for its own sake (S4.5) stays so."""

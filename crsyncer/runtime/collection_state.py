@@ -8,17 +8,13 @@ from enum import Enum
 from typing import Protocol
 
 from crsyncer.core.calls import Collection
+from crsyncer.core.history import Checkpoint, are_too_many, is_foreign, newest_up_to
 from crsyncer.core.model import Cursor, Freshness, Json, Key, ObjectVersion
-from crsyncer.core.watch import Checkpoint, EventType, newer
+from crsyncer.core.watch import EventType, newer
 from crsyncer.ports import Observer
 from crsyncer.runtime.connection import Connection
 
 log = logging.getLogger(__name__)
-
-DISTRUSTED = "0"
-"""Instead of the resourceVersion of an object that the server has to show again."""
-_FIRST_VERSION = 2
-"""A watch from version 0 would be one from anywhere."""
 
 
 class Rewind(Enum):
@@ -54,7 +50,7 @@ class Handler(Protocol):
         """The objects that are known, maybe those of other namespaces too."""
         ...
 
-    def admit(self, raw: Json, event_type: EventType | None) -> Key | None:
+    def identify(self, raw: Json, event_type: EventType | None) -> Key | None:
         """The key of an object that a watch or (None) a list is about to show; None for one to ignore."""
         ...
 
@@ -106,7 +102,7 @@ class CollectionState:
         self._listed: set[Key] = set()
         self._comparable = self.cursor() is not None
         """Whether the known objects are of this very collection, so that a digest may show the same."""
-        self._gaps = False
+        self._incomplete = False
         """Whether the last list was not consistent: objects that were deleted before the cursor may still be known."""
 
     # The cursor
@@ -139,14 +135,10 @@ class CollectionState:
         return max((int(version) for version in versions if version.isdigit()), default=0)
 
     def checkpoint(self) -> Checkpoint | None:
-        """The newest object up to the cursor; a newer one may come from our own write to another history."""
+        """The newest known object up to the cursor."""
         cursor = self.cursor() or ""
-        objects = [self._seen, *((known.uid, known.resource_version) for _, known in self._members())]
-        numbered = [(uid, v) for uid, v in objects if v.isdigit() and not newer(v, cursor)]
-        uid, newest = max(numbered, key=lambda each: int(each[1]), default=("", "0"))
-        if not cursor.isdigit() or int(newest) < _FIRST_VERSION:
-            return None
-        return Checkpoint(uid, newest)
+        members = ((known.uid, known.resource_version) for _, known in self._members())
+        return newest_up_to(cursor, [self._seen, *members])
 
     # Histories
 
@@ -199,7 +191,7 @@ class CollectionState:
 
     def list_shows(self, raw: Json, listed_at: str) -> None:
         """A list of this resourceVersion shows an object."""
-        key = self.handler.admit(raw, None)
+        key = self.handler.identify(raw, None)
         if key is not None:
             self._compare(ObjectVersion(key, raw["metadata"]["uid"], raw["metadata"]["resourceVersion"]), listed_at)
             self._listed.add(key)
@@ -209,9 +201,10 @@ class CollectionState:
         """Objects that a consistent list does not show are gone, unless we have made them since the list was taken."""
         self._comparable = True
         missing = self.missing(self._listed, resource_version) if consistent else []
-        if not self._gaps and self._too_many(missing, resource_version):
+        versions = (self.handler.objects[key].resource_version for key in missing)
+        if not self._incomplete and are_too_many(versions, listed_at=resource_version, cursor=self.cursor() or ""):
             self.restored()
-        self._gaps = not consistent
+        self._incomplete = not consistent
         for key in missing:
             self.handler.absent(key)
         self._listed = set()
@@ -242,7 +235,7 @@ class CollectionState:
         if self._observer is not None:
             self._observer.event(self.connection.name, self.collection.resource, event_type)
         self._seen = seen
-        key = self.handler.admit(raw, event_type)
+        key = self.handler.identify(raw, event_type)
         if key is not None:
             self.handler.shown(key, raw, event_type)
 
@@ -252,31 +245,16 @@ class CollectionState:
         return ((key, known) for key, known in self.handler.objects.items() if namespace in ("", key.namespace))
 
     def _compare(self, shown: ObjectVersion, listed_at: str) -> None:
-        """Notice a restored cluster by a version that this history cannot have (S8.3).
-
-        A consistent list shows no older version than one that it should know. Nor does it show a version that is not
-        newer than the cursor and yet unknown: everything up to the cursor was seen.
-        """
+        """Notice a restored cluster by a version that a list shows (S8.3)."""
         known = self.handler.objects.get(shown.key)
-        if known is not None and newer(known.resource_version, shown.resource_version):
-            odd = not newer(known.resource_version, listed_at)
-        else:
-            cursor = self.cursor() or ""
-            covered = cursor.isdigit() and not newer(shown.resource_version, cursor)
-            odd = covered and not self.knows(shown) and (known is None or known.resource_version != DISTRUSTED)
-        if odd:
+        if is_foreign(
+            shown.resource_version,
+            known=None if known is None else known.resource_version,
+            is_known=self.knows(shown),
+            listed_at=listed_at,
+            cursor=self.cursor() or "",
+        ):
             self.restored()
-
-    def _too_many(self, missing: list[Key], listed_at: str) -> bool:
-        """Notice a restored cluster by more missing objects than it can have deleted since the cursor (S8.3).
-
-        Each deletion has a resourceVersion of its own, and everything up to the cursor was seen.
-        """
-        cursor = self.cursor() or ""
-        if not cursor.isdigit() or not listed_at.isdigit():
-            return False
-        known = [key for key in missing if self.handler.objects[key].resource_version != DISTRUSTED]
-        return 0 <= int(listed_at) - int(cursor) < len(known)
 
     def _compare_identity(self) -> None:
         known = self.handler.cursor

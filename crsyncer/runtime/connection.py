@@ -157,7 +157,7 @@ class Connection:
         if self._answered_at > self._saved_at + _SAVE_SECONDS:
             self._save_last_ok()
 
-    def check(self, reason: str) -> None:
+    def probe_soon(self, reason: str) -> None:
         """A request failed: probe the server."""
         log.debug("%s: a probe is due: %s", self.name, reason)
         self._identity_due = True
@@ -194,7 +194,7 @@ class Connection:
         try:
             reply = await self.cluster.request(call, progress=self.note_answer)
         except Unsure as error:
-            self.check(str(error))
+            self.probe_soon(str(error))
             raise
         finally:
             self._under_way -= writes
@@ -202,7 +202,7 @@ class Connection:
             asked, now = f"{call.verb} {calls.kind_of(call)}", loop.time()
             self.pace.answered(asked, now - began, under_way=self._under_way + 1, now=now)
         if reply.status in (401, 502, 503, 504):
-            self.check(str(reply.body.get("message") or f"answered {reply.status}"))
+            self.probe_soon(str(reply.body.get("message") or f"answered {reply.status}"))
         else:
             self.note_answer()
         return reply

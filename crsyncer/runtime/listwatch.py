@@ -10,20 +10,18 @@ from enum import StrEnum
 
 from crsyncer.core import calls
 from crsyncer.core.backoff import RETRY, UNSERVED, Backoff, spread
+from crsyncer.core.history import Checkpoint, History, Replay
 from crsyncer.core.liveness import Progress
 from crsyncer.core.model import Freshness
 from crsyncer.core.pages import PageLimit
 from crsyncer.core.watch import (
     Bookmark,
-    Checkpoint,
     Denied,
     Emit,
     EmptyWatches,
-    History,
     Lost,
     Missing,
     Relist,
-    Replay,
     Rewatch,
     Step,
     read_answer,
@@ -101,7 +99,7 @@ class ListWatch:
         """Whether the cursor comes from a list that no watch has followed yet."""
         self._checkpoint: Checkpoint | None = None
         """The newest object known when the last watch ended; None: a list or watch is newer."""
-        self._window = ""
+        self._oldest = ""
         """The oldest resourceVersion that the server remembers, where its history is not proven."""
         self._inconsistent = 0
         """How many lists in a row were not consistent."""
@@ -184,7 +182,7 @@ class ListWatch:
             case Lost(reason=reason):
                 log.info("%s: watch of %s lost: %s", self.connection.name, self._path, reason)
                 self._set(Phase.WAITING, reason)
-                self.connection.check(reason)
+                self.connection.probe_soon(reason)
                 if not self.connection.down.is_set():  # else `run` waits until it is up
                     await self._back_off(self._failures > 0)
             case Missing():
@@ -192,7 +190,7 @@ class ListWatch:
                 await self._back_off(True, UNSERVED)
             case Denied(status=401, message=message):
                 self._set(Phase.WAITING, message)
-                self.connection.check(message)
+                self.connection.probe_soon(message)
                 await self._back_off(True)
             case Denied(message=message):
                 self._set(Phase.FORBIDDEN, message)
@@ -213,13 +211,13 @@ class ListWatch:
             if obstacle is not None:
                 return obstacle
         if version is None:
-            known = bool(self._window)
+            known = bool(self._oldest)
             answer = await self._list()
             if not isinstance(answer, Listing):
                 return answer
             version = answer.resource_version
             if not known and self._state.checkpoint() is None:
-                await self._learn_window()
+                await self._learn_oldest()
         step = await self._watch(version, resumed=resumed)
         if isinstance(step, Relist) and not resumed and self._state.cursor() == version:
             self._just_listed = False  # the server has forgotten it at once: perhaps another one answers now (S8.3)
@@ -244,9 +242,9 @@ class ListWatch:
                 return self._rebooted()
             case Replay(history=History.OTHER):
                 return self._restored()
-            case Replay(window=window):
-                known = self._resume_check.accepts(window)
-                self._window = "" if known else window
+            case Replay(oldest=oldest):
+                known = self._resume_check.accepts(oldest)
+                self._oldest = "" if known else oldest
                 return self._rebooted() or (None if known else Relist("unproven"))
             case _:
                 return proof
@@ -256,13 +254,16 @@ class ListWatch:
         cursor = self._state.cursor() or ""
         return max(int(cursor) if cursor.isdigit() else 0, self._state.highest_version())
 
-    async def _learn_window(self) -> None:
-        """Note the server's window: the only proof when a collection without objects is to be resumed some day."""
+    async def _learn_oldest(self) -> None:
+        """Note the oldest resourceVersion that the server remembers.
+
+        It is the only proof when a collection without objects is to be resumed some day.
+        """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LEARN_SECONDS):
                 answer = await self._resume_check.ask(None)
                 if isinstance(answer, Replay):
-                    self._resume_check.accept(answer.window)
+                    self._resume_check.accept(answer.oldest)
 
     def _rebooted(self) -> Relist | None:
         return Relist("rebooted") if self._state.rebooted() else None
@@ -290,8 +291,8 @@ class ListWatch:
         self._inconsistent = 0 if listing.consistent else self._inconsistent + 1
         self._unsure = not listing.consistent  # the watch shows changes; a later list shows absences
         if listing.consistent:
-            self._resume_check.accept(self._window)
-            self._window = ""
+            self._resume_check.accept(self._oldest)
+            self._oldest = ""
             self._handler.freshness_changed(Freshness.CONFIRMED)
             self._settle(None)
         return listing
@@ -308,7 +309,7 @@ class ListWatch:
                 return read_answer(reply.status, reply.body, retry_after=reply.retry_after)
             self._watching(resumed=resumed)
             self.open_watch = Progress(name, self._opened_at, seconds + _GRACE_SECONDS)
-            with self._verified_later():
+            with self._listed_again_later():
                 async for line in stream.lines():
                     self.connection.note_answer()
                     self.open_watch = replace(self.open_watch, since=self.connection.active_at)
@@ -326,7 +327,7 @@ class ListWatch:
         lived = asyncio.get_running_loop().time() - started
         if lived < seconds - 1:
             self._cut_short = True
-            self.connection.check("a watch was ended before its time")
+            self.connection.probe_soon("a watch was ended before its time")
         return self._empty_watches.ended(lived_seconds=lived, events=events)
 
     def _watching(self, *, resumed: bool) -> None:
@@ -342,7 +343,7 @@ class ListWatch:
         self._set(Phase.WATCHING, "")
 
     @contextlib.contextmanager
-    def _verified_later(self) -> Iterator[None]:
+    def _listed_again_later(self) -> Iterator[None]:
         """After a list that proves no absence, another one interrupts the watch when that has caught up."""
         if not self._inconsistent:
             yield

@@ -13,12 +13,13 @@ import asyncio
 
 from crsyncer.core import calls
 from crsyncer.core.calls import Collection
-from crsyncer.core.watch import Checkpoint, History, Lost, Replay, Step, read_answer, read_replay, unproven
+from crsyncer.core.history import Checkpoint, History, Replay, read_replay, unproven
+from crsyncer.core.watch import Lost, Step, read_answer
 from crsyncer.errors import Unsure
 from crsyncer.runtime.connection import Connection
 
 _ANSWER_SECONDS = 20.0
-_WINDOWS = 4
+_SERVERS = 4
 """How many API servers behind one address are distinguished."""
 
 
@@ -33,12 +34,12 @@ class ResumeCheck:
     def __init__(self, connection: Connection, collection: Collection) -> None:
         self._connection = connection
         self._collection = collection
-        self._name = f"windows:{connection.name}:{collection.path}"
+        self._name = f"oldest:{connection.name}:{collection.path}"
 
     async def ask(self, checkpoint: Checkpoint | None) -> Replay | Step:
         """Whether the history is that of a checkpoint; or the step to take when that was not answered.
 
-        Without a checkpoint nothing can be proven, but the server names its window.
+        Without a checkpoint nothing can be proven, but the server names the oldest resourceVersion that it remembers.
 
         Asks twice before silence counts as an answer: a server that starts may need a moment to catch up. The second
         wait is longer than the way to the server and back: a server that shuts down ends every watch at once, and on a
@@ -53,19 +54,19 @@ class ResumeCheck:
                 break
         found = answer or Replay(History.OTHER)
         return (
-            Replay(History.UNKNOWN) if checkpoint is None and isinstance(found, Replay) and not found.window else found
+            Replay(History.UNKNOWN) if checkpoint is None and isinstance(found, Replay) and not found.oldest else found
         )
 
-    def accepts(self, window: str) -> bool:
+    def accepts(self, oldest: str) -> bool:
         """Whether the collection has been listed since the server that remembers just this much was started."""
-        return bool(window) and window in self._windows()
+        return bool(oldest) and oldest in self._accepted()
 
-    def accept(self, window: str) -> None:
+    def accept(self, oldest: str) -> None:
         """The collection has been listed, of a server that remembers just this much."""
-        if window and not self.accepts(window):
-            self._connection.store.put_meta(self._name, [*self._windows(), window][-_WINDOWS:])
+        if oldest and not self.accepts(oldest):
+            self._connection.store.put_meta(self._name, [*self._accepted(), oldest][-_SERVERS:])
 
-    def _windows(self) -> list[str]:
+    def _accepted(self) -> list[str]:
         return list(self._connection.store.get_meta(self._name) or ())
 
     async def _replay(self, checkpoint: Checkpoint, seconds: int) -> Replay | Step | None:

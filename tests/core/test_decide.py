@@ -139,8 +139,8 @@ def test_S5_3_in_the_cloud_nothing_is_touched_that_this_robot_has_not_signed(cas
 
 @many
 @given(cases, st.booleans())
-def test_S4_3_upstreams_status_is_never_removed_for_a_copy_that_never_had_one(case, verify):
-    case = case._replace(memory=case.memory._replace(had=False), pending=facts.NONE, verify=verify)
+def test_S4_3_upstreams_status_is_never_removed_for_a_copy_that_never_had_one(case, audit):
+    case = case._replace(memory=case.memory._replace(had=False), pending=facts.NONE, audit=audit)
     status = plan_of(case).status
     assert not (isinstance(status, SendStatus | Agreed) and status.digest == "")
 
@@ -160,7 +160,7 @@ def test_S4_1_what_is_sent_is_what_the_copy_has_now(case):
 def test_content_and_status_are_decided_apart(case):
     content = plan_of(case).content
     if not isinstance(content, Seed | Wait):  # what waits for upstream may be the status that a new copy is owed (S4.4)
-        assert content == plan_of(case._replace(pending=facts.NONE, verify=False)).content
+        assert content == plan_of(case._replace(pending=facts.NONE, audit=False)).content
     drifted = case._replace(content=facts.DRIFTED, keep_drift=False, keep_orphans=False)
     assert plan_of(case).status == plan_of(drifted).status
 
@@ -176,7 +176,7 @@ def test_S3_2_a_created_copy_has_the_content_already(upstream, kind):
 
 @some
 @given(upstream_goals(), statuses, policies, st.booleans())
-def test_S3_2_a_pair_that_agrees_is_left_alone(upstream, status, kind, verify):
+def test_S3_2_a_pair_that_agrees_is_left_alone(upstream, status, kind, audit):
     up = view_of(upstream, kind, kind.upstream)
     copy = copy_of(upstream, kind)
     copy.pop("status", None)
@@ -196,8 +196,8 @@ def test_S3_2_a_pair_that_agrees_is_left_alone(upstream, status, kind, verify):
         generations=generations,
     )
     agreed = replace(up, status=wire)
-    assert decided(agreed, down, kind, record, verify=verify) == NOTHING
-    assert decided(Gap.UNSEEN, down, kind, record, verify=verify) == NOTHING
+    assert decided(agreed, down, kind, record, audit=audit) == NOTHING
+    assert decided(Gap.UNSEEN, down, kind, record, audit=audit) == NOTHING
 
 
 def pair(kind, *, status=None, upstream_status=None):

@@ -26,7 +26,7 @@ def content_cases() -> Iterator[Case]:
     """Every pair of observations under every policy, with everything that may be remembered of a write."""
     memories = [Memory(this, wrote) for this, wrote in product(BOTH, ("", "this", "older"))]
     modes = (facts.FULL, facts.SUBTREE, facts.MAP)
-    for observed, memory, source, mode, orphans, drift, endpoint, verify in product(
+    for observed, memory, source, mode, orphans, drift, endpoint, audit in product(
         observations(), memories, Side, modes, BOTH, BOTH, BOTH, BOTH
     ):
         yield Case(
@@ -37,7 +37,7 @@ def content_cases() -> Iterator[Case]:
             keep_orphans=orphans,
             keep_drift=drift,
             endpoint=endpoint,
-            verify=verify,
+            audit=audit,
         )
 
 
@@ -88,10 +88,10 @@ def status_cases() -> Iterator[Case]:
         (Side.CLOUD, facts.A, True),
     ]
     modes = (facts.FULL, facts.SUBTREE, facts.MAP)
-    for (up, theirs), (down, stamp, own), memory, (source, pending, verify), mode in product(
+    for (up, theirs), (down, stamp, own), memory, (source, pending, audit), mode in product(
         upstreams, copies, memories, rows, modes
     ):
-        if memory.accepted == facts.NONE or verify:  # what was accepted matters only then
+        if memory.accepted == facts.NONE or audit:  # what was accepted matters only then
             yield Case(
                 up,
                 down,
@@ -102,7 +102,7 @@ def status_cases() -> Iterator[Case]:
                 pending=pending,
                 mode=mode,
                 source=source,
-                verify=verify,
+                audit=audit,
             )
 
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crsyncer.core.actions import Hold, HoldReason
-from crsyncer.core.holds import DeletionWindow, Holds, is_mass
+from crsyncer.core.holds import DeletionRate, Holds, is_mass
 from crsyncer.core.model import Key
 from tests.core.builders import some
 
@@ -21,7 +21,7 @@ def test_S5_5_many_is_more_than_five_and_more_than_thirty_per_cent(deletions, co
 @some
 @given(st.lists(st.tuples(st.sets(st.sampled_from([A, B, C]), min_size=1), st.floats(0.0, 40.0)), max_size=30))
 def test_S5_5_the_window_counts_each_object_once_and_forgets_after_a_minute(deletions):
-    window, now = DeletionWindow(), 0.0
+    window, now = DeletionRate(), 0.0
     last: dict[Key, float] = {}
     for batch, pause in deletions:
         now += pause
@@ -122,7 +122,7 @@ def test_keys_read_as_people_write_them_and_sort():
 
 
 def test_S5_5_a_deletion_of_more_than_a_minute_ago_is_none_of_the_window():
-    window = DeletionWindow()
+    window = DeletionRate()
     assert window.count({Key("n", "a"), Key("n", "b")}, 0.0) == 2
     assert window.count({Key("n", "b")}, 59.0) == 2
     assert window.count({Key("n", "c")}, 60.0) == 2

@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crsyncer.core.model import Key
-from crsyncer.core.revert_limit import DriftLimiter
+from crsyncer.core.revert_limit import RevertLimit
 from tests.core.builders import some
 
 A, B = Key("default", "a"), Key("default", "b")
 gaps = st.lists(st.floats(0.0, 90.0), min_size=1, max_size=60)
 
 
-def fight(limiter: DriftLimiter, key: Key, waits: list[float]) -> list[float]:
+def fight(limiter: RevertLimit, key: Key, waits: list[float]) -> list[float]:
     """When an object is reverted that somebody changes again after each of these times, in seconds."""
     now, reverts = 1000.0, []
     for pause in waits:
@@ -27,14 +27,14 @@ def fight(limiter: DriftLimiter, key: Key, waits: list[float]) -> list[float]:
 @some
 @given(gaps)
 def test_S3_5_an_object_is_never_reverted_more_than_five_times_in_a_minute(waits):
-    reverts = fight(DriftLimiter(), A, waits)
+    reverts = fight(RevertLimit(), A, waits)
     assert all(later - first >= 60.0 - 1e-6 for first, later in zip(reverts, reverts[5:], strict=False))
 
 
 @some
 @given(st.lists(st.floats(0.0, 10.0), min_size=8, max_size=40))
 def test_S3_5_a_fight_is_slowed_down_to_once_a_minute_for_as_long_as_it_goes_on(waits):
-    reverts = fight(DriftLimiter(), A, waits)
+    reverts = fight(RevertLimit(), A, waits)
     pauses = [later - first for first, later in pairwise(reverts)]
     first_slow = next((n for n, pause in enumerate(pauses) if pause >= 60.0 - 1e-6), None)
     if first_slow is None:
@@ -45,11 +45,11 @@ def test_S3_5_a_fight_is_slowed_down_to_once_a_minute_for_as_long_as_it_goes_on(
 
 
 def test_S3_5_an_object_that_is_changed_now_and_then_is_always_reverted_at_once():
-    assert fight(DriftLimiter(), A, [15.0] * 20) == [1015.0 + 15 * n for n in range(20)]
+    assert fight(RevertLimit(), A, [15.0] * 20) == [1015.0 + 15 * n for n in range(20)]
 
 
 def test_S3_5_the_first_five_reverts_are_immediate_and_the_sixth_waits():
-    limiter = DriftLimiter()
+    limiter = RevertLimit()
     for second in range(5):
         assert limiter.wait(A, float(second)) == 0.0
         limiter.reverted(A, float(second))
@@ -59,7 +59,7 @@ def test_S3_5_the_first_five_reverts_are_immediate_and_the_sixth_waits():
 
 
 def test_S3_5_a_fight_is_over_when_nothing_was_to_be_reverted_for_a_minute():
-    limiter = DriftLimiter()
+    limiter = RevertLimit()
     assert fight(limiter, A, [0.0] * 6)[-2:] == [1000.0, 1060.0]
     assert limiter.wait(A, 1061.0) == 59.0
     assert limiter.wait(A, 1060.0 + 119) == 0.0
@@ -71,7 +71,7 @@ def test_S3_5_a_fight_is_over_when_nothing_was_to_be_reverted_for_a_minute():
 
 
 def test_S3_5_only_objects_that_were_reverted_lately_are_remembered():
-    limiter = DriftLimiter()
+    limiter = RevertLimit()
     for number in range(1_000):
         assert limiter.wait(Key("default", f"k{number}"), float(number)) == 0.0
         limiter.reverted(Key("default", f"k{number}"), float(number))

@@ -8,24 +8,19 @@ from hypothesis import strategies as st
 
 from crsyncer.core.watch import (
     Bookmark,
-    Checkpoint,
     Denied,
     Emit,
     EmptyWatches,
     EventType,
-    History,
     Lost,
     Missing,
     Relist,
-    Replay,
     Rewatch,
     listed_at,
     newer,
     probe_wait,
     read_answer,
     read_line,
-    read_replay,
-    unproven,
 )
 from tests.core.builders import goal, json_objects, json_values, many, some
 
@@ -158,43 +153,6 @@ def test_S9_2_a_server_that_keeps_closing_is_asked_more_and_more_slowly():
     assert empty.ended(lived_seconds=0.01, events=1) == Rewatch(0.0)
     assert empty.ended(lived_seconds=0.01, events=0) == Rewatch(0.5)
     assert empty.ended(lived_seconds=1.0, events=0) == Rewatch(0.0)
-
-
-CHECKPOINT = Checkpoint("u-1", "7")
-
-
-@pytest.mark.parametrize(
-    ("uid", "version", "history"),
-    [
-        ("u-1", "7", History.SAME),
-        ("u-1", "8", History.OTHER),
-        ("u-2", "7", History.OTHER),
-        ("u-2", "9", History.OTHER),
-        (None, "7", History.OTHER),
-    ],
-)
-def test_S8_2_the_same_history_begins_with_the_same_object_at_the_same_revision(uid, version, history):
-    shown = line("MODIFIED", {"metadata": {"uid": uid, "resourceVersion": version}})
-    assert read_replay(shown, CHECKPOINT) == Replay(history)
-
-
-def test_S8_2_a_bookmark_proves_nothing_of_a_history():
-    assert read_replay(line("BOOKMARK", {"metadata": {"resourceVersion": "9"}}), CHECKPOINT) is None
-
-
-def test_S8_2_what_a_server_has_forgotten_it_says():
-    gone = error(code=410, message="too old resource version: 6 (205)")
-    assert read_replay(gone, CHECKPOINT) == Replay(History.UNKNOWN, "205")
-    assert read_replay(error(code=410, message="gone"), CHECKPOINT) == Replay(History.UNKNOWN)
-    too_old = read_answer(410, {"message": "too old resource version: 6 (205)"})
-    assert unproven(too_old) == Replay(History.UNKNOWN, "205")
-
-
-def test_S8_2_S9_2_a_collection_that_keeps_us_out_is_no_reason_for_a_list():
-    assert unproven(Denied(401, "who?")) == Lost("who?")
-    for step in (Missing(), Denied(403, "no"), Rewatch(2.0)):
-        assert unproven(step) == step
-    assert read_replay(b"<html>", CHECKPOINT) == Lost("a watch line that is not an event")
 
 
 @pytest.mark.parametrize(

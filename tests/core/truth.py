@@ -201,8 +201,8 @@ STATUS = (
     Row("S4.1", "changed since it was sent", lambda c: c.remembered.sent != value(c.status, c.mode), send),
     Row(
         "S4.8",
-        "upstream was changed, and we verify",
-        lambda c: c.verify and c.known and value(c.upstream_status, c.mode) != value(c.remembered.accepted, c.mode),
+        "upstream was changed, and we audit",
+        lambda c: c.audit and c.known and value(c.upstream_status, c.mode) != value(c.remembered.accepted, c.mode),
         send,
     ),
     Row("S4.10", "upstream was changed by somebody", lambda c: c.known, NOTHING),

@@ -55,7 +55,7 @@ class Case(NamedTuple):
     keep_orphans: bool = False
     keep_drift: bool = False
     endpoint: bool = True
-    verify: bool = False
+    audit: bool = False
     freshness: Freshness = Freshness.CONFIRMED
     tombstone: str | None = None
     """The uid that was deleted upstream, "" for any; it is there only where upstream is absent."""
@@ -296,7 +296,7 @@ def plan_of(case: Case) -> Plan:
         reachable=case.reachable,
         behind=case.behind,
         rejected=_THIS if case.refused else "",
-        verify=case.verify,
+        audit=case.audit,
     )
 
 

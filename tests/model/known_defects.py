@@ -67,8 +67,8 @@ KNOWN_DEFECTS = (
     Mutant(
         "a watch that resumes after a restart proves that the kind is the same",
         HoldMachine.__init__,
-        "self._gap = holds.kind_missing",
-        "self._gap = False",
+        "self._past_absence = holds.kind_missing",
+        "self._past_absence = False",
         noticed_by="",
     ),
 )

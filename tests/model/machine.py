@@ -263,12 +263,18 @@ class Machine:
         self.checker.went_back(Side(side), before)
 
     def rebuild(self, side: str, revision: int) -> None:
-        """A cluster is set up anew, empty."""
+        """A cluster is set up anew, empty; nobody is so quick that no connection breaks."""
         if any(side == unmet for unmet, _ in self._unmet) or not self.operators.may_forget():
             return
+        weather = self.world.weather[Side(side)]
+        was_cut, weather.cut = weather.cut, True
+        self.world.signals[Side(side)].ring()
+        self.world.pass_time(1.0)
         self._went_back.add(Side(side))
         before = self._uids(Side(side))
         self.world.planes[Side(side)].rebuild(revision=revision)
+        weather.cut = was_cut
+        self.world.signals[Side(side)].ring()
         self.checker.went_back(Side(side), before)
         self._snapshots.pop(Side(side), None)
 
@@ -337,7 +343,7 @@ class Machine:
     def _dead_letters(self) -> set[tuple[str, str]]:
         """Resource and name of the objects whose content was refused for good: it is tried again hourly (S3.6)."""
         assert self.world.life is not None
-        kinds = [row.kind for row in self.world.life.engine.kinds.rows.values() if row.kind is not None]
+        kinds = [row.kind for row in self.world.life.engine.kinds.entries.values() if row.kind is not None]
         return {(kind.policy.resource, key.name) for kind in kinds for key in kind.reconciler.outcomes.rejected}
 
     # Help

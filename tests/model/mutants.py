@@ -21,8 +21,8 @@ MUTANTS = (
     Mutant(
         "a restart trusts the cursor of a kind that is missing",
         HoldMachine.__init__,
-        "self._gap = holds.kind_missing",
-        "self._gap = False",
+        "self._past_absence = holds.kind_missing",
+        "self._past_absence = False",
         noticed_by="S5_5_a_kind_made_anew_costs",
     ),
     Mutant(

@@ -21,7 +21,7 @@ PROMISES = (
     Mutant(
         "a kind that is stopped never ends",
         Kinds._remove,
-        "row.task.cancel()",
+        "entry.task.cancel()",
         "pass",
         "annotated",
         "does not come to rest",
@@ -61,7 +61,7 @@ PROMISES = (
     Mutant(
         "a version that the cloud was not asked for is no guess",
         Kinds._stored_negotiation,
-        "row.is_guess = policy.upstream is Side.CLOUD",
+        "entry.is_guess = policy.upstream is Side.CLOUD",
         "pass",
         "guessed",
         "without a cause",

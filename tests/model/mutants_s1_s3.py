@@ -13,14 +13,14 @@ MUTANTS = (
     Mutant(
         "a CRD that has changed is read again and nothing comes of it",
         Kinds._show,
-        "row is not None and row.policy == policy",
+        "entry is not None and entry.policy == policy",
         "row is not None",
         noticed_by="S1_1_a_changed",
     ),
     Mutant(
         "any change of a CRD restarts its kind",
         Kinds._show,
-        "row is not None and row.policy == policy",
+        "entry is not None and entry.policy == policy",
         "False",
         noticed_by="S1_1_what",
     ),
@@ -62,7 +62,7 @@ MUTANTS = (
     Mutant(
         "a kind that is not annotated any more goes on",
         Kinds._remove,
-        "row.task.cancel()",
+        "entry.task.cancel()",
         "pass",
         noticed_by="S1_8_an",
     ),
@@ -273,7 +273,7 @@ MUTANTS = (
     ),
     Mutant(
         "a fight is fought for ever",
-        revert_limit.DriftLimiter.wait,
+        revert_limit.RevertLimit.wait,
         "if len(times) == _REVERTS_A_WINDOW and",
         "if False and",
         noticed_by="S3_5_a_fight",

@@ -131,7 +131,7 @@ MUTANTS = (
     Mutant(
         "who writes upstream is answered at once",
         decide._status,
-        "lost = verify and upstream is not None",
+        "lost = audit and upstream is not None",
         "lost = upstream is not None",
         noticed_by="S4_8_a_status_removed",
     ),

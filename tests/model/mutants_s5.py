@@ -4,7 +4,7 @@ from crsyncer.console.control import ControlCommands
 from crsyncer.core import calls, decide, kind_served, watch
 from crsyncer.core.hold_machine import HoldMachine
 from crsyncer.core.kind_holds import KindHolds
-from crsyncer.engine.deletions import DeletionHolds
+from crsyncer.engine.deletion_holds import DeletionHolds
 from tests.model.mutant import Mutant
 
 MUTANTS = (

@@ -53,7 +53,7 @@ MUTANTS = (
     Mutant(
         "whether a copy out of reach may go is asked when it is back",
         Kind._changed,
-        "if gone and side is self.policy.upstream and not self._down.up.is_set():",
+        "if gone and side is self.policy.upstream and not self._downstream.up.is_set():",
         "if False:",
         noticed_by="S7_1_a_recorded",
     ),

@@ -1,7 +1,7 @@
 """Deliberate defects against the rules of section S8: restores, rebuilds, the wrong cluster."""
 
 from crsyncer.console.control import ControlCommands
-from crsyncer.core import identity
+from crsyncer.core import history, identity
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.kind import Kind
 from crsyncer.runtime.cluster_identity import ClusterIdentity
@@ -13,9 +13,9 @@ from tests.model.mutant import Mutant
 MUTANTS = (
     Mutant(
         "objects may be missing from a list however early",
-        CollectionState.list_ends,
-        "if not self._gaps and self._too_many(missing, resource_version):",
-        "if False:",
+        history.are_too_many,
+        "return 0 <= int(listed_at)",
+        "return False and 0 <= int(listed_at)",
         noticed_by="S8_3_an_object_that_is_missing",
     ),
     Mutant(
@@ -27,9 +27,9 @@ MUTANTS = (
     ),
     Mutant(
         "what a list shows and nobody has seen is taken for new, whatever its version",
-        CollectionState._compare,
-        "odd = covered and",
-        "odd = False and",
+        history.is_foreign,
+        "return cursor.isdigit() and",
+        "return False and",
         noticed_by="S8_3_an_object_that_a_restore",
     ),
     Mutant(
@@ -84,14 +84,14 @@ MUTANTS = (
     Mutant(
         "a quiet kind is listed at every reconnect",
         ResumeCheck.accepts,
-        "return bool(window) and window in",
-        "return False and window in",
+        "return bool(oldest) and oldest in",
+        "return False and oldest in",
         noticed_by="S8_2_S9_2",
     ),
     Mutant(
         "what upstream lost is not compared",
         Kind._freshness_changed,
-        "self.reconciler.unverified |= set(self.cache.views[self.policy.downstream])",
+        "self.reconciler.to_audit |= set(self.cache.views[self.policy.downstream])",
         "pass",
         noticed_by="S8_3_a_restored_cloud_gets_lost",
     ),

@@ -38,7 +38,7 @@ class Promises:
         resource = f"{request.kind}.{GROUP}"
         if request.verb not in WRITES or resource not in self._checker.kinds or self._world.life is None:
             return
-        row = self._world.life.engine.kinds.rows.get(resource)
+        row = self._world.life.engine.kinds.entries.get(resource)
         if row is None or row.kind is None:
             self._wrong(request, "the kind is stopped (S1.8)")
         if request.verb == "delete" and resource in self.manual:

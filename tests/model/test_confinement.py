@@ -1,4 +1,4 @@
-"""Confinement on virtual time: which accounts are used, and which objects are touched, whatever a server sends."""
+"""AccountCheck on virtual time: which accounts are used, and which objects are touched, whatever a server sends."""
 
 import math
 from collections.abc import Callable, Iterator

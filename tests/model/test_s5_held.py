@@ -6,8 +6,10 @@ import pytest
 
 from crsyncer.core import calls
 from crsyncer.core.model import Json, Side
+from crsyncer.core.policy import ROBOT_LABEL
 from crsyncer.errors import SyncError
 from tests.model.answers import FORBIDDEN, INTERNAL_ERROR
+from tests.model.life import ROBOT
 from tests.model.plane import GROUP
 from tests.model.scene import (
     copy,
@@ -385,3 +387,15 @@ def test_S5_5_who_releases_by_hand_leaves_the_rest_to_the_brake() -> None:
         world.pass_time(180)
         assert [reason for reason, _ in holds(world)] == ["MassDeletion"]
         assert world.robot.objects()
+
+
+def test_S5_5a_what_is_held_stays_held_when_the_annotations_are_edited() -> None:
+    with scene() as world:
+        world.start()
+        world.cloud.create("a", spec={"x": 1}, labels={ROBOT_LABEL: ROBOT})
+        world.settle()
+        redefine(world)
+        world.pass_time(60)
+        world.robot.apply(crd(GROUP, filtered="true"))
+        world.pass_time(600)
+        assert (set(world.robot.objects()), holds(world)) == ({"a"}, [("KindMissing", 1)])

@@ -48,7 +48,7 @@ def test_S1_8_after_the_annotation_was_removed_nothing_is_written(seconds: float
         world.cloud.set(NAMES[5], spec={"x": 2})
         world.pass_time(after)
         world.robot.apply(crd(GROUP, source=None))
-        while world.life is not None and world.life.engine.kinds.rows:
+        while world.life is not None and world.life.engine.kinds.entries:
             world.pass_time(0.001)
         told = world.clock.now
         world.pass_time(60)

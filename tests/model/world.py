@@ -157,7 +157,7 @@ class World:
         if life is None:
             return True
         engine = life.engine
-        rows = engine.kinds.rows
+        rows = engine.kinds.entries
         begun = all(name in rows and (rows[name].kind or rows[name].error) for name in self._annotated())
         if not begun or not all(link.up.is_set() for link in engine.connections.values()):
             return False
@@ -177,7 +177,7 @@ class World:
 
     def all_run(self) -> bool:
         """Whether every kind of this world is synced at the moment."""
-        rows = self.life.engine.kinds.rows.values() if self.life is not None else ()
+        rows = self.life.engine.kinds.entries.values() if self.life is not None else ()
         return sum(row.kind is not None for row in rows) == len(self.kinds)
 
     def _annotated(self) -> Iterator[str]:

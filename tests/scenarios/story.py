@@ -120,7 +120,7 @@ class Story:
     def _witness(self, write: Write) -> None:
         """Remember why, as long as it is true."""
         assert self._world.life is not None
-        row = self._world.life.engine.kinds.rows.get(write.resource)
+        row = self._world.life.engine.kinds.entries.get(write.resource)
         if row is None or row.kind is None or write.side is not row.kind.policy.downstream:
             return
         action = row.kind.reconciler.plan(Key(NAMESPACE, write.name)).content

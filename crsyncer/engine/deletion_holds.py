@@ -64,7 +64,7 @@ class DeletionHolds:
         self._was_listed = False
         """Whether upstream has been listed: it serves the kind in this version."""
         resource = cache.policy.resource
-        self._kind_wide_name, self._crd_name = f"standing:{resource}", f"crd:{self._upstream}:{resource}"
+        self._kind_wide_name, self._crd_name = f"kind-holds:{resource}", f"crd:{self._upstream}:{resource}"
         kind_wide = self._store.get_meta(self._kind_wide_name) or {}
         self.holds = KindHolds(
             cache.policy,
