@@ -204,12 +204,17 @@ class ListWatch:
             await self.connection.wait_probed(since=asyncio.get_running_loop().time())
             self._wanted = self.connection.revision == 0
         wanted, self._wanted = self._wanted or bool(self._awaiting), False
-        version = None if wanted else self._state.cursor()
-        resumed = version is not None and not self._just_listed
-        if version is not None and (self._unsure or self._cut_short):
+        version = self._state.cursor()
+        asked = wanted and self._reason in _CURSOR_MAY_HOLD
+        if version is not None and (self._unsure or self._cut_short) and not asked:
+            # Also before a list that somebody needs: it may look like the next one of our history.
             obstacle = await self._resume_obstacle()
             if obstacle is not None:
+                self._wanted = wanted
                 return obstacle
+        if wanted:
+            version = None
+        resumed = version is not None and not self._just_listed
         if version is None:
             known = bool(self._oldest)
             answer = await self._list()

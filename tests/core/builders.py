@@ -1,5 +1,6 @@
 """Objects as API servers show them, policies, and Hypothesis strategies for both."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -131,3 +132,13 @@ policies = st.builds(
     keep_drift=st.booleans(),
     keep_orphans=st.booleans(),
 )
+
+
+def line(event_type: Any, raw: Any) -> bytes:
+    """A line of a watch."""
+    return json.dumps({"type": event_type, "object": raw}).encode()
+
+
+def error(**status: Any) -> bytes:
+    """A line of a watch that says what went wrong."""
+    return line("ERROR", {"kind": "Status", **status})

@@ -14,7 +14,7 @@ from crsyncer.core.history import (
     unproven,
 )
 from crsyncer.core.watch import Denied, Lost, Missing, Rewatch, read_answer
-from tests.core.test_watch import error, line
+from tests.core.builders import error, line
 
 CHECKPOINT = Checkpoint("u-1", "7")
 

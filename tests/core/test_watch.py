@@ -1,7 +1,5 @@
 """What a line of a watch says, and what to do after an answer that is an error (S9.1, S9.2)."""
 
-import json
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -22,17 +20,9 @@ from crsyncer.core.watch import (
     read_answer,
     read_line,
 )
-from tests.core.builders import goal, json_objects, json_values, many, some
+from tests.core.builders import error, goal, json_objects, json_values, line, many, some
 
 STEPS = (Relist, Rewatch, Lost, Missing, Denied)
-
-
-def line(event_type, raw) -> bytes:
-    return json.dumps({"type": event_type, "object": raw}).encode()
-
-
-def error(**status) -> bytes:
-    return line("ERROR", {"kind": "Status", **status})
 
 
 @many

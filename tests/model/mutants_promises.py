@@ -5,6 +5,7 @@ from crsyncer.core.kind_holds import KindHolds
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.kinds import Kinds
 from crsyncer.runtime.dispatcher import Dispatcher
+from crsyncer.runtime.listwatch import ListWatch
 from crsyncer.runtime.resume_check import ResumeCheck
 from tests.model.mutant import Mutant
 
@@ -33,14 +34,6 @@ PROMISES = (
         "kept = not all(map(",
         "filtered",
         "never arrived",
-    ),
-    Mutant(
-        "a refused list is an answer",
-        HoldMachine._list,
-        "except Refused:",
-        "except Exception:",
-        "refused",
-        "without a cause",
     ),
     Mutant(
         "what is refused is repeated at once",
@@ -73,6 +66,14 @@ PROMISES = (
         "False",
         "hidden",
         "went with its kind",
+    ),
+    Mutant(
+        "a list that somebody asks for is taken before the history is looked at",
+        ListWatch._round,
+        "asked = wanted and self._reason in _CURSOR_MAY_HOLD",
+        "asked = wanted",
+        "restored",
+        "was lost by a restore",
     ),
 )
 """Noticed by what random histories are judged by (`test_promises`)."""

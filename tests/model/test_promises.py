@@ -52,6 +52,16 @@ HISTORIES = {
         Step("remove", ("plains", "a")),
         Step("retry", ("plains",)),
     ),
+    "restored": (
+        Step("wait", (20.0,)),
+        Step("snapshot", ("cloud",)),
+        Step("create", ("goals", "b", 2, 21)),
+        Step("wait", (100.0,)),
+        Step("restore", ("cloud",)),
+        Step("replace", ("goals", "c", 5)),
+        Step("remove", ("goals", "c")),
+        Step("resync", ("goals",)),
+    ),
     "hidden": (
         Step("wait", (5.0,)),
         Step("hide_kinds", ("cloud", 1, 60.0)),
