@@ -49,7 +49,8 @@ $pip install --target "$site" --only-binary=:all: --no-compile --implementation 
     --platform "manylinux_2_34_$machine" --platform "manylinux_2_28_$machine" --platform "manylinux_2_17_$machine" \
     --platform "manylinux2014_$machine" --require-hashes --constraint requirements.lock --requirement "$work/requirements"
 rm -rf "$site/bin" "$site"/pip "$site"/pip-*  # only sqlite-utils' own command would run it
-find "$site" -name direct_url.json -delete  # names the directory that it was built in
+rm "$site"/crsyncer-*.dist-info/direct_url.json  # names the directory that it was built in
+sed -i /direct_url.json/d "$site"/crsyncer-*.dist-info/RECORD
 
 # Compiled here: the service may not write there, and a start would compile everything anew. Not the Kubernetes client,
 # which is most of the package: only login plug-ins use it, in a process of their own.
@@ -71,8 +72,10 @@ install -D -m 644 LICENSE "$root/usr/share/doc/crsyncer/copyright"
 
 install -D -m 755 -t "$root/DEBIAN" packaging/debian/postinst packaging/debian/prerm packaging/debian/postrm
 echo /etc/crsyncer/config.yaml >"$root/DEBIAN/conffiles"
-sed -e "s/@VERSION@/$version/" -e "s/@ARCHITECTURE@/$arch/" -e "s/@PYTHON@/$python_version/" \
-    -e "s/@SIZE@/$(du -sk "$root" | cut -f1)/" packaging/debian/control >"$root/DEBIAN/control"
+# As Debian's own tools count: files in KiB, everything else as 1. What `du` says depends on the disk.
+size=$(find "$root" -type f -printf '%s\n' -o -printf '1024\n' | awk '{kib += int(($1 + 1023) / 1024)} END {print kib}')
+sed -e "s/@VERSION@/$version/" -e "s/@ARCHITECTURE@/$arch/" -e "s/@PYTHON@/$python_version/" -e "s/@SIZE@/$size/" \
+    packaging/debian/control >"$root/DEBIAN/control"
 chmod -R g-w,o-w "$root"
 find "$root" -newermt "@$SOURCE_DATE_EPOCH" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
 mkdir -p dist

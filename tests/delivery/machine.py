@@ -12,7 +12,9 @@ from tests.delivery.followed import ROOT
 
 _CONTROL = (ROOT / "packaging/debian/control").read_text().splitlines()
 [_DEPENDS] = [line.removeprefix("Depends: ") for line in _CONTROL if line.startswith("Depends: ")]
-_PACKAGES = ["systemd-sysv", "dbus", "ca-certificates", *(each.split()[0] for each in _DEPENDS.split(", "))]
+DEPENDS = [each.split()[0] for each in _DEPENDS.split(", ")]
+"""The packages that ours depends on."""
+_PACKAGES = ["systemd-sysv", "dbus", "ca-certificates", *DEPENDS]
 """A system that boots, and what our package depends on."""
 DISTRIBUTIONS = {
     "bookworm": (ROOT / "packaging/debian.sources", "/usr/share/keyrings/debian-archive-keyring.gpg"),

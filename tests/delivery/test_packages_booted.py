@@ -1,6 +1,10 @@
-"""The package on a machine that boots: installed, hung, given a new kubeconfig, rebooted, upgraded, removed, purged."""
+"""The package on a machine that boots: installed, hung, given a new kubeconfig, rebooted, upgraded, removed, purged.
+
+Also the image, the package for another architecture, and that a build can be repeated.
+"""
 
 import base64
+import hashlib
 import json
 import os
 import platform
@@ -16,7 +20,7 @@ from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.resource import Resource
 from tests.api import Api
 from tests.delivery.followed import ROOT
-from tests.delivery.machine import DISTRIBUTIONS, Machine, make_machine
+from tests.delivery.machine import DEPENDS, DISTRIBUTIONS, Machine, make_machine
 from tests.system.bed import crd, eventually
 
 pytestmark = pytest.mark.nightly("boots machines and waits for a watchdog")
@@ -225,3 +229,46 @@ async def test_the_image_runs_twice_on_a_volume_whose_modes_were_widened(cloud: 
         finally:
             subprocess.run(["podman", "--runtime", "runc", "stop", f"crsyncer-{os.getpid()}"], capture_output=True)
         assert agent.wait(60) == 0, (tmp_path / "log").read_text()
+
+
+@pytest.mark.skipif(ARCHITECTURE == "arm64", reason="this machine needs no emulator to run it")
+@pytest.mark.skipif(shutil.which("qemu-aarch64-static") is None, reason="no qemu here: apt install qemu-user-static")
+async def test_the_package_for_arm64_syncs_an_object_in_an_emulator(
+    cloud: Plane, robot: Plane, cloud_api: Api, robot_api: Api, group: str, tmp_path: Path
+):
+    root, state = tmp_path / "root", tmp_path / "state"
+    deb = ROOT / f"dist/crsyncer_{__version__}_arm64.deb"
+    subprocess.run([ROOT / "packaging/deb.sh", "arm64"], check=True, timeout=1200)
+    subprocess.run([ROOT / "packaging/unpack-debian.sh", "arm64", root, *DEPENDS], check=True, timeout=600)
+    subprocess.run(["dpkg-deb", "--extract", deb, root], check=True, timeout=120)
+    program: list[str | Path] = [root / "usr/lib/crsyncer/bin/python", "-I", root / "usr/bin/crsyncer"]
+    emulated = ["qemu-aarch64-static", "-L", root, *program]
+    goals = Resource(group, "v1", "goals", "Goal")
+    for api in (cloud_api, robot_api):
+        await api.create(crd(group))
+        await api.until_served(goals)
+    goal = goals.object("g", spec={"x": 1})
+    await cloud_api.create(goal)
+    kubeconfigs = [f"--{plane.name}-kubeconfig={plane.kubeconfig(tmp_path / plane.name)}" for plane in (cloud, robot)]
+    with (tmp_path / "agent.log").open("wb") as log:
+        run = [*emulated, "run", "--state-dir", state, *kubeconfigs, "--robot-name", "r1", "--listen", "off"]
+        agent = subprocess.Popen(run, stdout=log, stderr=log)
+
+    async def arrived() -> bool:
+        return await robot_api.find(goal) is not None
+
+    async def healthy() -> bool:
+        return subprocess.run([*emulated, "status", "--state-dir", state], capture_output=True).returncode == 0
+
+    try:
+        await eventually(arrived, seconds=_SECONDS, what="an object arrives")
+        await eventually(healthy, seconds=_SECONDS, what="the agent in the emulator is healthy")
+    finally:
+        agent.terminate()
+    assert agent.wait(60) == 0
+
+
+def test_the_same_commit_gives_the_same_package():
+    before = hashlib.sha256(DEB.read_bytes()).hexdigest()
+    subprocess.run([ROOT / "packaging/deb.sh"], check=True, timeout=1200)
+    assert hashlib.sha256(DEB.read_bytes()).hexdigest() == before
