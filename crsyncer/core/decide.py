@@ -77,6 +77,8 @@ def decide(
         return Plan(Wait(Until.RETRY) if rejected == up.content else before or Create())
     own = up if copy.stamp is None else upstream.of(copy.stamp.upstream_uid)
     status = _status(own, copy, policy, record, pending=pending, audit=audit)
+    if _owes_another(upstream, copy, pending):
+        status = None
     if policy.downstream is Side.CLOUD and isinstance(up, View) and not up.terminating and not _signed(copy, policy):
         return Plan(NAME_TAKEN, status)
     match own:
@@ -101,7 +103,18 @@ def decide(
         content = Wait(Until.STATUS_SHOWN)
     elif isinstance(content, Seed) and reachable and upstream.freshness is not Freshness.CONFIRMED:
         content = _wait_for_list(upstream)  # a newer status may be on its way
+    elif content is None and _owes_another(upstream, copy, pending):
+        content = _wait_for_list(upstream)
     return Plan(content, status)
+
+
+def _owes_another(upstream: Observation, copy: View, pending: Pending | None) -> bool:
+    """Whether a status waits for another object than that of the copy, and that may be the newer one (S5.4)."""
+    if pending is None or copy.stamp is None or pending.upstream_uid == copy.stamp.upstream_uid:
+        return False
+    if upstream.of(pending.upstream_uid) is Gap.ABSENT:
+        return False
+    return upstream.freshness is Freshness.RESUMED or isinstance(upstream.of(copy.stamp.upstream_uid), View)
 
 
 def _wait_for_list(upstream: Observation) -> Wait | None:

@@ -39,8 +39,9 @@ def deliver(
     seen                             any                                  send                 S4.1
 
     A stored row may be older than upstream's status until every copy has been seen. If upstream shows neither the
-    status that it last acknowledged nor one whose answer never came, it has received another one. Without a record of
-    that acknowledgement the database was damaged, and the row counts as the newest status.
+    status that it last acknowledged, nor one whose answer never came, nor the one that it had before, it has received
+    another one. Without a record of that acknowledgement the database was damaged, and the row counts as the newest
+    status.
     """
     own = upstream.of(row.upstream_uid)
     if own is Gap.UNSEEN or downstream.found is Gap.UNSEEN or proof is Proof.UNCHECKED:
@@ -51,6 +52,6 @@ def deliver(
     if own.status == value and not on_its_way:
         return Delivery.ACKNOWLEDGE
     known = record.upstream_uid == own.uid
-    if proof is Proof.MISSING and known and own.status not in ("", record.accepted, row.unanswered):
+    if proof is Proof.MISSING and known and own.status not in ("", record.accepted, row.unanswered, row.follows):
         return Delivery.OVERTAKEN
     return Delivery.NO_PLACE if policy.subtree is not None and own.odd_status else Delivery.SEND

@@ -163,6 +163,8 @@ class Pending:
     """Refused for good: tried hourly, revived by any change (S10)."""
     unanswered: str = ""
     """Digest of an earlier value that was being sent when this one replaced it: upstream may have got it."""
+    follows: str = ""
+    """Digest of upstream's status when the first value was queued, whoever had written it."""
 
 
 class Proof(StrEnum):

@@ -124,6 +124,10 @@ class DeletionHolds:
         unserved = self.holds.kind_missing and reason is HoldReason.KIND_MISSING
         for key in keys if unserved else ():
             self._cache.lost(self._upstream, key)  # an object of a kind that nobody serves is not there
+        if unserved:  # but should it be served again, its objects may be there as before
+            for informer in self._informer_set.on(self._upstream):
+                informer.state.forget_cursor()
+            self._informer_set.want(self._upstream, "released")
         absent = {key for key in keys if unserved or self._cache.observe(self._upstream, key).found is Gap.ABSENT}
         with self.event() as machine:
             machine.holds.release(reason, keys, absent=absent, now=self._context.clock())

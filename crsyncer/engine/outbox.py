@@ -50,6 +50,8 @@ class Outbox:
         if row is not None and (row.upstream_uid, row.digest) == (action.upstream_uid, action.digest):
             return None
         merged = row if row is not None and row.upstream_uid == action.upstream_uid else None
+        upstream = self._cache.views[self._policy.upstream].get(key)
+        known = upstream is not None and upstream.uid == action.upstream_uid
         row = Pending(
             seq=self._cache.next_seq(),
             upstream_uid=action.upstream_uid,
@@ -59,6 +61,7 @@ class Outbox:
             merged=merged.merged + 1 if merged else 0,
             attempts=merged.attempts if merged and not merged.dead else 0,
             unanswered=self._sending.get(key, merged.unanswered) if merged else "",
+            follows=merged.follows if merged else upstream.status if upstream is not None and known else "",
         )
         self._cache.set_pending(key, row)
         self._unproven.pop(key, None)
@@ -68,7 +71,9 @@ class Outbox:
 
     def agree(self, key: Key, action: Agreed) -> None:
         """Upstream has the status already (S4.9)."""
-        self._cache.set_pending(key, None)
+        row = self._cache.pending.get(key)
+        if row is not None and row.upstream_uid == action.upstream_uid:
+            self._cache.set_pending(key, None)
         record = self._cache.record_of(key, action.upstream_uid)
         self._cache.remember(
             key,

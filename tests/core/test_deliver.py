@@ -8,7 +8,7 @@ from crsyncer.core.deliver import Delivery, deliver
 from crsyncer.core.model import Freshness, Gap, Observation, Pending, Proof, Record, View
 from tests.core.builders import policy
 
-VALUE, ACCEPTED, UNANSWERED, ANOTHER = "value", "accepted", "unanswered", "another"
+VALUE, ACCEPTED, UNANSWERED, FOLLOWED, ANOTHER = "value", "accepted", "unanswered", "followed", "another"
 
 
 class Case(NamedTuple):
@@ -48,7 +48,7 @@ ROWS: tuple[tuple[str, Callable[[Case], bool], Delivery], ...] = (
     ("S4.9 upstream has it", lambda c: c.status == VALUE and not (c.merged and c.attempts), Delivery.ACKNOWLEDGE),
     (
         "S4.1 upstream has had another since",
-        lambda c: c.proof is Proof.MISSING and c.known and c.status not in ("", ACCEPTED, UNANSWERED),
+        lambda c: c.proof is Proof.MISSING and c.known and c.status not in ("", ACCEPTED, UNANSWERED, FOLLOWED),
         Delivery.OVERTAKEN,
     ),
     ("S4.5 no place for a subtree", lambda c: c.subtree and c.odd, Delivery.NO_PLACE),
@@ -61,7 +61,15 @@ def cases() -> list[Case]:
         (up, fresh, None) for up in ("u-1", "u-2", "unseen") for fresh in Freshness
     ]
     places += [("absent", fresh, uid) for fresh in Freshness for uid in ("", "u-1", "u-2")]
-    statuses = [("", False), (VALUE, False), (ACCEPTED, False), (UNANSWERED, False), (ANOTHER, False), ("", True)]
+    statuses = [
+        ("", False),
+        (VALUE, False),
+        (ACCEPTED, False),
+        (UNANSWERED, False),
+        (FOLLOWED, False),
+        (ANOTHER, False),
+        ("", True),
+    ]
     both = (False, True)
     return [
         Case(*place, *status, *rest)
@@ -86,7 +94,17 @@ def decided(case: Case) -> Delivery:
     )
     copy = case.copy or View("c-1", "1", 1, terminating=False, content="", status=VALUE, has_status=True)
     return deliver(
-        Pending(1, "u-1", VALUE, None, since=0.0, merged=case.merged, attempts=case.attempts, unanswered=UNANSWERED),
+        Pending(
+            1,
+            "u-1",
+            VALUE,
+            None,
+            since=0.0,
+            merged=case.merged,
+            attempts=case.attempts,
+            unanswered=UNANSWERED,
+            follows=FOLLOWED,
+        ),
         Observation(found, case.freshness, case.tombstone),
         Observation(copy),
         policy(subtree="robot" if case.subtree else None),

@@ -72,6 +72,18 @@ def update(why: Why) -> Update:
     return Update("c-1", "10", why)
 
 
+def owes_another(case: Case) -> bool:
+    """The status that waits is of another object than the copy's, and that may be the newer one (S5.4)."""
+    uid, waits_for = stamped_uid(case), "u-9" if case.pending == ANOTHER else "u-1"
+    if case.pending == NONE or case.stamp == UNSIGNED or uid == waits_for:
+        return False
+    seen = case.upstream in (SEEN, TERMINATING)
+    proven = case.freshness is Freshness.CONFIRMED or case.tombstone in ("", waits_for)
+    if case.upstream != UNSEEN and not (seen and waits_for == "u-1") and proven:
+        return False
+    return case.freshness is Freshness.RESUMED or (seen and uid == "u-1")
+
+
 CONTENT = (
     Row("S3.2", "downstream is not known", lambda c: c.downstream == UNSEEN, NOTHING),
     Row("S5", "neither side is known to have it", lambda c: c.upstream == UNSEEN and c.downstream == ABSENT, NOTHING),
@@ -151,6 +163,12 @@ CONTENT = (
         NOTHING,
     ),
     Row("S4.4", "the copy is owed a status", lambda c: c.owed, Seed("c-1", "10")),
+    Row(
+        "S5.4",
+        "a status waits for an object that may be newer, and a list can tell",
+        lambda c: owes_another(c) and c.unasked,
+        Until.UPSTREAM_LISTED,
+    ),
     Row("S3.5", "what admission made of our write", lambda c: c.content == ADMITTED and c.wrote_this, NOTHING),
     Row("S3.5", "keep drift", lambda c: c.content != AGREES, NOTHING),
     Row("S3.2", "both agree", always, NOTHING),
@@ -183,6 +201,7 @@ STATUS = (
     Row("S5", "there is nobody to tell", lambda c: c.own == ABSENT, NOTHING),
     Row("S5.4", "a copy that is not stamped is adopted first", lambda c: c.stamp == UNSIGNED, NOTHING),
     Row("S5.3", "others' objects in the cloud say nothing to us", lambda c: c.foreign, NOTHING),
+    Row("S5.4", "a status waits for an object that may be newer", owes_another, NOTHING),
     Row("S4.5", "not an object", lambda c: c.status == ODD, HoldReason.ODD_STATUS),
     Row("S4.3", "never had one", lambda c: none_now(c) and not c.remembered.had, NOTHING),
     Row("S4.4", "has not been given it yet", lambda c: none_now(c) and c.remembered.seed, NOTHING),

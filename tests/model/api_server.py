@@ -154,7 +154,7 @@ class ApiServer:
 
     def oldest(self, kind: Kind) -> int:
         """A watch of a kind may begin at this revision or later."""
-        return max(self.storage.oldest, self._oldest.get(kind.resource, 0))
+        return min(self.storage.revision, max(self.storage.oldest, self._oldest.get(kind.resource, 0)))
 
     def _build(self, kind: Kind) -> None:
         """Make a kind's storage anew, without a past, at the first request to another CRD or spec (measured)."""

@@ -1,7 +1,9 @@
 """Mutants that random histories have to notice."""
 
+from crsyncer.core import decide, deliver
 from crsyncer.core.hold_machine import HoldMachine
 from crsyncer.core.kind_holds import KindHolds
+from crsyncer.engine.deletion_holds import DeletionHolds
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.kinds import Kinds
 from crsyncer.runtime.dispatcher import Dispatcher
@@ -74,6 +76,30 @@ PROMISES = (
         "asked = wanted",
         "restored",
         "was lost by a restore",
+    ),
+    Mutant(
+        "a kind that is released while it is missing is not listed",
+        DeletionHolds.release,
+        'informer.state.forget_cursor()\n        self._informer_set.want(self._upstream, "released")',
+        "pass",
+        "released",
+        "healthy",
+    ),
+    Mutant(
+        "the status of one object replaces that of another which may be newer",
+        decide._owes_another,
+        "upstream.of(pending.upstream_uid) is Gap.ABSENT",
+        "True",
+        "two uids",
+        "never arrived",
+    ),
+    Mutant(
+        "a status that upstream had before counts as a newer one",
+        deliver.deliver,
+        "row.unanswered, row.follows)",
+        "row.unanswered)",
+        "rivalled",
+        "never arrived",
     ),
 )
 """Noticed by what random histories are judged by (`test_promises`)."""

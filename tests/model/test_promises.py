@@ -3,7 +3,7 @@
 import pytest
 
 from tests.model.__main__ import failure
-from tests.model.history import History, Step
+from tests.model.history import KINDS, History, Step
 from tests.model.mutant import Mutant
 from tests.model.mutants_promises import PROMISES
 
@@ -62,6 +62,34 @@ HISTORIES = {
         Step("remove", ("goals", "c")),
         Step("resync", ("goals",)),
     ),
+    "released": (
+        Step("replace", ("tasks", "a", 4)),
+        Step("create", ("tasks", "b", 0, 58)),
+        Step("wait", (1.0,)),
+        Step("rebuild", ("robot", 100000)),
+        Step("remove", ("tasks", "b")),
+        Step("restart", ("cloud",)),
+        Step("hide_kinds", ("cloud", 16, 60.0)),
+        Step("wait", (5.0,)),
+    ),
+    "two uids": (
+        Step("create", ("plains", "b", 6, 54)),
+        Step("wait", (20.0,)),
+        Step("replace", ("plains", "b", 5)),
+        Step("refuse_disk", (1,)),
+        Step("retry", ("plains",)),
+        Step("stop"),
+        Step("report", ("plains", "b")),
+        Step("lose_copy", ("plains", "b")),
+    ),
+    "rivalled": (
+        Step("replace", ("flips", "b", 6)),
+        Step("resync", ("flips",)),
+        Step("rival", ("flips", "b")),
+        Step("wait", (20.0,)),
+        Step("report", ("flips", "b")),
+        Step("delete_kind", ("flips", "robot", 1)),
+    ),
     "hidden": (
         Step("wait", (5.0,)),
         Step("hide_kinds", ("cloud", 1, 60.0)),
@@ -73,12 +101,14 @@ HISTORIES = {
     ),
 }
 """By the names that mutants give them."""
+_SEEDS = {"rivalled": 2}
 
 
 def history(name: str) -> History:
-    """The history of this name."""
-    kind = {"filtered": "flips", "taken": "reports", "silent": "views", "guessed": "plains"}.get(name, "goals")
-    return History(1, (kind,), HISTORIES[name])
+    """The history of this name, of the kind of its first step that names one."""
+    steps = HISTORIES[name]
+    kind = next(argument for step in steps for argument in step.arguments if argument in KINDS)
+    return History(_SEEDS.get(name, 3), (str(kind),), steps)
 
 
 @pytest.mark.parametrize("name", HISTORIES)
