@@ -186,7 +186,7 @@ class Agent:
             watch_timeout=self._settings.watch_timeout,
             audit_interval=self._settings.audit_interval,
             clock=time.time,
-            status_changed=self._changed.set,
+            report_changed=self._changed.set,
             boot=self._boot(),
             name=self._name,
             require_confinement=self._settings.require_confinement,

@@ -1,6 +1,6 @@
 """What has to be found out about one kind before its copies are deleted, one step after another (S5.5, S8.1).
 
-Knows no connection and no clock: `engine/deletion_holds.py` carries out the steps, and passes the time.
+Knows no connection and no clock: `engine/hold_driver.py` carries out the steps, and passes the time.
 """
 
 from collections.abc import Generator, Mapping, Set
@@ -10,9 +10,9 @@ from crsyncer.core import calls, object_calls
 from crsyncer.core.actions import Hold, HoldReason
 from crsyncer.core.backoff import UNSERVED, Backoff
 from crsyncer.core.calls import Call
+from crsyncer.core.deletion_holds import DeletionHolds
 from crsyncer.core.hold_steps import Ask, Conclude, Idle, Inquiry, List, Pause, Prove, Step
 from crsyncer.core.holds import KIND_MISSING, MASS_DELETION, DeletionRate
-from crsyncer.core.kind_holds import KindHolds
 from crsyncer.core.kind_served import Served, is_dying, served_by_both, served_by_crd, served_in_discovery
 from crsyncer.core.model import Freshness, Json, Key, Side
 from crsyncer.core.policy import Policy
@@ -39,7 +39,7 @@ class HoldMachine:
     `notes` are lines for the log, and whether they are warnings. `crd` is remembered over restarts.
     """
 
-    def __init__(self, policy: Policy, *, holds: KindHolds, crd: tuple[str, str]) -> None:
+    def __init__(self, policy: Policy, *, holds: DeletionHolds, crd: tuple[str, str]) -> None:
         self.holds = holds
         self.crd = crd
         """The cluster, and the uid there of the CRD whose objects the copies are of; "": not known."""
@@ -185,9 +185,9 @@ class HoldMachine:
         served = yield from self._find_served()
         if self.holds.kind_missing:
             return batch, KIND_MISSING
-        batch |= self._batch()
         certain = served is Served.YES
-        mass = self._rate.is_mass(batch, copies=len(self.holds.copies), now=self._now)
+        # What was deleted since then counts, but is not verified: the kind may have been deleted since then, too.
+        mass = self._rate.is_mass(batch | self._batch(), copies=len(self.holds.copies), now=self._now)
         if certain and not mass:
             reported = {key for key in batch if self.holds.tombstone(key) is not None}
             self.holds.verify(reported, wanted=self.wanted)

@@ -1,4 +1,4 @@
-"""The steps by which the hold machine finds out what it has to know; `engine/deletion_holds.py` carries them out."""
+"""The steps by which the hold machine finds out what it has to know; `engine/hold_driver.py` carries them out."""
 
 from collections.abc import Generator
 from dataclasses import dataclass

@@ -197,13 +197,13 @@ class Tombstone:
 class Cursor:
     """Up to where a side's events of one kind and scope are in the store (S6.2).
 
-    It belongs to `identity` (the cluster), `path` (group, version, resource, namespace) and `selector` (what is seen
+    It belongs to `identity` (the cluster), `path` (group, version, resource, namespace) and `projection` (what is seen
     of which objects); where any of them differs from what is wanted now, the cursor is worth nothing.
     """
 
     identity: str
     path: str
-    selector: str
+    projection: str
     resource_version: str
     boot: str = ""
     """The boot of the robot's machine that it is from; empty: of the cloud, or from a store that knew none (S8.4)."""

@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
-from crsyncer.core.history import DISTRUSTED
 from crsyncer.core.model import (
     Cursor,
     Found,
@@ -22,6 +21,7 @@ from crsyncer.core.model import (
 )
 from crsyncer.core.policy import Policy
 from crsyncer.core.project import touched, view_of
+from crsyncer.core.restore_detection import DISTRUSTED
 from crsyncer.core.watch import newer
 from crsyncer.ports import Store
 

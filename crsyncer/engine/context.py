@@ -26,4 +26,4 @@ class EngineContext:
     clock: Callable[[], float]
     watch_timeout: int
     audit_interval: float
-    status_changed: Callable[[], None]
+    report_changed: Callable[[], None]

@@ -11,7 +11,7 @@ from crsyncer.core.model import Side
 from crsyncer.core.policy import Policy
 from crsyncer.engine.account_check import AccountCheck
 from crsyncer.engine.context import EngineContext
-from crsyncer.engine.deletion_holds import ISSUED
+from crsyncer.engine.hold_driver import ISSUED
 from crsyncer.engine.kinds import Kinds
 from crsyncer.ports import Cluster, Observer, Store
 from crsyncer.runtime.connection import Connection
@@ -21,7 +21,7 @@ from crsyncer.runtime.dispatcher import Dispatcher, Job
 class Engine:
     """The whole engine of one agent. It works the same with real clusters and with simulated ones.
 
-    `clock` is Unix time in seconds, `watch_timeout` and `audit_interval` are in seconds. `status_changed` is called
+    `clock` is Unix time in seconds, `watch_timeout` and `audit_interval` are in seconds. `report_changed` is called
     when there is news for `status`. `boot` names this boot of the robot, "" where it is not known; `name` is the
     agent's, as API servers note it. With `require_confinement` the cloud is not used by an account that may do too
     much.
@@ -38,7 +38,7 @@ class Engine:
         watch_timeout: int,
         audit_interval: float,
         clock: Callable[[], float],
-        status_changed: Callable[[], None],
+        report_changed: Callable[[], None],
         boot: str = "",
         name: str = "crsyncer",
         require_confinement: bool = False,
@@ -72,7 +72,7 @@ class Engine:
             clock=clock,
             watch_timeout=watch_timeout,
             audit_interval=audit_interval,
-            status_changed=status_changed,
+            report_changed=report_changed,
         )
         self.kinds = Kinds(self.context, robot=robot, namespaces=namespaces)
 

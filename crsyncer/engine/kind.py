@@ -1,4 +1,4 @@
-"""One kind in sync: its two reflected sides, its reconciler, and what happens when one of its objects changes."""
+"""One kind in sync: its two observed sides, its reconciler, and what happens when one of its objects changes."""
 
 import asyncio
 import logging
@@ -18,7 +18,7 @@ from crsyncer.core.watch import EventType
 from crsyncer.engine.audit import Auditor
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.context import EngineContext
-from crsyncer.engine.deletion_holds import DeletionHolds
+from crsyncer.engine.hold_driver import HoldDriver
 from crsyncer.engine.informer import Informer
 from crsyncer.engine.informer_set import InformerSet
 from crsyncer.engine.outcomes import CONTENT, VERIFY
@@ -49,7 +49,7 @@ class Kind:
         is_guess: Callable[[], bool],
     ) -> None:
         self.policy = policy
-        projections = {cursor.selector for cursor in loaded.cursors.values()} - {policy.projection}
+        projections = {cursor.projection for cursor in loaded.cursors.values()} - {policy.projection}
         if projections:
             # Another selection of objects: those that are stored would be taken for absences. Statuses that wait are
             # dropped only with another direction or subtree, as other values then; held deletions stay held.
@@ -68,7 +68,7 @@ class Kind:
         self._downstream = context.connections[policy.downstream]
         self._tasks = asyncio.TaskGroup()
         self._informer_set = InformerSet(self.cache, spawn=self.spawn)
-        self._deletion_holds = DeletionHolds(
+        self._hold_driver = HoldDriver(
             cache=self.cache,
             context=context,
             informer_set=self._informer_set,
@@ -79,7 +79,7 @@ class Kind:
             policy,
             cache=self.cache,
             context=context,
-            deletion_holds=self._deletion_holds,
+            hold_driver=self._hold_driver,
             settled=self._settled,
             unconfirmed=self._unconfirmed,
         )
@@ -116,7 +116,7 @@ class Kind:
     @property
     def kind_missing(self) -> bool:
         """Whether upstream has stopped serving the kind, or is about to (S5.5)."""
-        return self._deletion_holds.holds.kind_missing
+        return self._hold_driver.holds.kind_missing
 
     def on(self, side: Side) -> list[Informer]:
         """The informers of one side."""
@@ -125,7 +125,7 @@ class Kind:
     async def run(self) -> None:
         """Keep the kind in agreement, forever. Its jobs, lists and questions end with this task."""
         async with self._tasks:
-            self.spawn(self._deletion_holds.run())
+            self.spawn(self._hold_driver.run())
             for informer in self.informers:
                 self.spawn(informer.listwatch.run())
             self.spawn(self._auditor.run())
@@ -151,16 +151,16 @@ class Kind:
 
     def hold_all(self) -> None:
         """A human holds back every deletion."""
-        with self._deletion_holds.event() as machine:
+        with self._hold_driver.event() as machine:
             machine.holds.hold_every(MANUAL, self._context.clock())
-        self._context.status_changed()
+        self._context.report_changed()
 
     def release(self, reason: HoldReason, keys: set[Key]) -> None:
-        """A human lets go on what is held for a reason."""
-        self._deletion_holds.release(reason, keys)
+        """A human releases what is held for a reason."""
+        self._hold_driver.release(reason, keys)
         for key in keys:
             self.reconciler.enqueue(key)
-        self._context.status_changed()
+        self._context.report_changed()
 
     def retry(self, key: Key) -> None:
         """A human asks: what was refused of an object is tried again at once."""
@@ -185,18 +185,18 @@ class Kind:
     def crd_shown(self, uid: str) -> None:
         """The robot's CRD of the kind has this uid."""
         if self.policy.upstream is Side.ROBOT:
-            with self._deletion_holds.event() as machine:
+            with self._hold_driver.event() as machine:
                 machine.crd_shown(uid)
 
     def cloud_answers(self, call: Call, reply: Reply) -> None:
         """A negotiation has asked the cloud this: discovery also shows whether the kind is being deleted (S5.5a)."""
         if self.policy.upstream is Side.CLOUD and call == object_calls.discovery(self.policy, self.policy.version):
-            with self._deletion_holds.event() as machine:
+            with self._hold_driver.event() as machine:
                 machine.discovery_shown(reply.body)
 
     def negotiated(self) -> None:
         """The version of the kind is no guess any more."""
-        self._deletion_holds.phase_changed()
+        self._hold_driver.phase_changed()
 
     def pending_ages(self, now: float) -> dict[str, float]:
         """For how many seconds the oldest spec, status, deletion, finalizer and list has waited; 0: none waits.
@@ -211,7 +211,7 @@ class Kind:
         )
         deletions = (
             self.cache.tombstones[key].since
-            for key in self._deletion_holds.holds.unverified()
+            for key in self._hold_driver.holds.unverified()
             if key not in held and key in copies and not copies[key].terminating
         )
         finalizing = (
@@ -243,7 +243,7 @@ class Kind:
             copy = self.cache.views[self.policy.downstream].get(key)
             stamp = None if copy is None else copy.stamp
             if raw is not None and stamp is not None and stamp.upstream_uid != raw["metadata"]["uid"]:
-                with self._deletion_holds.event() as machine:
+                with self._hold_driver.event() as machine:
                     machine.doubt_crd()  # the object's successor may have come with the kind's
             self.reconciler.outcomes.event_arrived(job)
             if key in self.cache.pending:
@@ -251,7 +251,7 @@ class Kind:
                 self.reconciler.queue_status(key, self.reconciler.outbox.priority(key))
         if gone:
             self.cache.lost(side, key)
-            self._deletion_holds.holds.gone(key)
+            self._hold_driver.holds.gone(key)
             if side is Side.CLOUD:
                 self._context.duplicates.forget(self.policy.resource, key)
         self._context.dispatchers[self.policy.downstream].add(
@@ -274,10 +274,10 @@ class Kind:
         known, since = live and key in self.cache.views[side], context.connections[side].first_connected_at
         if context.duplicates.saw(policy.resource, key, raw, known=known, since=since, now=context.clock()):
             log.warning("another agent acts as %s: it wrote %s %s", policy.robot, policy.resource, key)
-            context.status_changed()
+            context.report_changed()
 
     def _freshness_changed(self, side: Side, namespace: str) -> None:
-        self._deletion_holds.freshness_changed(side)
+        self._hold_driver.freshness_changed(side)
         if side is self.policy.downstream:
             self._confirm_outbox()
             if self._informer_set.complete(side):
@@ -324,7 +324,7 @@ class Kind:
         """
         self._rewound_sides.add(side)
         upstream = side is self.policy.upstream
-        with self._deletion_holds.event() as machine:
+        with self._hold_driver.event() as machine:
             if how is Rewind.REBUILT or (how is Rewind.RESTORED and upstream):
                 machine.holds.hold_every(RESTORED, self._context.clock())
             if upstream:
@@ -337,23 +337,24 @@ class Kind:
         whatever is deleted later is deleted on purpose, and a hold that went on would keep that back.
         """
         creating = bool(self.reconciler.creating)
-        if not self._deletion_holds.machine.restore_is_over(settled=settled, creating=creating):
+        if not self._hold_driver.machine.restore_is_over(settled=settled, creating=creating):
             return
-        upstream, copies = self.policy.upstream, self.cache.views[self.policy.downstream]
-        if not self._informer_set.complete(upstream):
-            self._informer_set.want(upstream, "restored")
-        elif not any(self.reconciler.plan(key).content in _HELD for key in copies):
-            log.info("%s: the restored %s costs no copy: nothing is held", self.policy.resource, upstream)
-            self._deletion_holds.release(HoldReason.RESTORED, ())
+        unlisted = [side for side in Side if not self._informer_set.complete(side)]
+        for side in unlisted:  # a copy that a crash has cost the memory of is a copy that the restore may cost
+            self._informer_set.want(side, "restored")
+        copies = self.cache.views[self.policy.downstream]
+        if not unlisted and not any(self.reconciler.plan(key).content in _HELD for key in copies):
+            log.info("%s: the restored %s costs no copy: nothing is held", self.policy.resource, self.policy.upstream)
+            self._hold_driver.release(HoldReason.RESTORED, ())
 
     def _kind_is_back(self) -> None:
         for key in self.cache.known_keys():
             self.reconciler.enqueue(key)
-        self._context.status_changed()
+        self._context.report_changed()
 
     def _phase_changed(self) -> None:
-        self._deletion_holds.phase_changed()
-        self._context.status_changed()
+        self._hold_driver.phase_changed()
+        self._context.report_changed()
 
     def _settled(self, key: Key) -> None:
         self._end_restore(settled=key)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from crsyncer.core import calls, object_calls
-from crsyncer.core.history import DISTRUSTED
 from crsyncer.core.model import Cursor, Freshness, Json, Key, ObjectVersion, Side
 from crsyncer.core.pages import PageLimit
 from crsyncer.core.policy import SPEC_SOURCE, Policy, read_policy
+from crsyncer.core.restore_detection import DISTRUSTED
 from crsyncer.core.watch import EventType, version_of
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kind import Kind
@@ -55,8 +55,8 @@ class Kinds:
         self.entries: dict[str, KindEntry] = {}
         self.begun = False
         """Whether the robot's CRDs have been listed, and their kinds have been read from the store."""
-        self._context = replace(context, status_changed=self._changed)
-        self._status_changed = context.status_changed
+        self._context = replace(context, report_changed=self._changed)
+        self._status_changed = context.report_changed
         self._robot = robot
         self.namespaces = tuple(namespaces)
         self._known = False

@@ -7,7 +7,7 @@ from typing import Any
 
 from crsyncer.core.actions import Agreed, SendStatus
 from crsyncer.core.answers import lasting, shown
-from crsyncer.core.deliver import Delivery, deliver
+from crsyncer.core.decide_delivery import Delivery, decide_delivery
 from crsyncer.core.model import Key, Pending, Proof
 from crsyncer.core.policy import Policy
 from crsyncer.core.project import digest, map_generation, note_observed
@@ -156,7 +156,7 @@ class Outbox:
 
     def _delivery(self, key: Key, row: Pending, wire: str) -> Delivery:
         """The decision about a row, now."""
-        return deliver(
+        return decide_delivery(
             row,
             self._cache.observe(self._policy.upstream, key),
             self._cache.observe(self._policy.downstream, key),

@@ -15,7 +15,7 @@ from crsyncer.runtime.dispatcher import Dispatcher, Job
 
 log = logging.getLogger(__name__)
 
-CONTENT, STATUS, VERIFY = "content", "status", "check"
+CONTENT, STATUS, VERIFY = "content", "status", "verify"
 _DEAD_RETRY_SECONDS = 3600.0
 
 
@@ -55,7 +55,7 @@ class Outcomes:
         """The object was reconciled, by a write with this verb; None: no write was needed."""
         self.dispatcher(job).succeeded(job)
         if self.denied.pop(job, None) is not None:
-            self._context.status_changed()
+            self._context.report_changed()
         arrived = self._arrived.pop(job, None)
         if verb is None:
             self._context.observer.noop()
@@ -108,11 +108,11 @@ class Outcomes:
         upstream = self._cache.views[self._policy.upstream].get(job.key)
         until = asyncio.get_running_loop().time() + _DEAD_RETRY_SECONDS
         self.rejected[job.key] = Rejection(upstream.content if upstream else "", str(error), until)
-        self._context.status_changed()
+        self._context.report_changed()
 
     def _denied(self, job: Job, message: str | None) -> None:
         if message is not None and self.denied.get(job) != message:
             self.denied[job] = message
-            self._context.status_changed()
+            self._context.report_changed()
         elif message is None and self.denied.pop(job, None) is not None:
-            self._context.status_changed()
+            self._context.report_changed()

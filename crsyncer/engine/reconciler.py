@@ -26,7 +26,7 @@ from crsyncer.core.queue import Priority
 from crsyncer.core.revert_limit import RevertLimit
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.context import EngineContext
-from crsyncer.engine.deletion_holds import DeletionHolds
+from crsyncer.engine.hold_driver import HoldDriver
 from crsyncer.engine.outbox import Outbox
 from crsyncer.engine.outcomes import CONTENT, STATUS, VERIFY, Outcomes
 from crsyncer.engine.writer import Write, Writer
@@ -42,7 +42,7 @@ _VERBS = {Create: "create", Update: "update", Delete: "delete"}
 class Reconciler:
     """Works on the objects of one kind; its jobs are handed out by the dispatchers.
 
-    `deletion_holds` keeps deletions back; `settled(key)` is called for every pair that agrees or
+    `hold_driver` keeps deletions back; `settled(key)` is called for every pair that agrees or
     cannot be judged, `unconfirmed(key)` for every pair that cannot be judged without a list of upstream.
     """
 
@@ -52,7 +52,7 @@ class Reconciler:
         *,
         cache: Cache,
         context: EngineContext,
-        deletion_holds: DeletionHolds,
+        hold_driver: HoldDriver,
         settled: Callable[[Key], None],
         unconfirmed: Callable[[Key], None],
     ) -> None:
@@ -74,7 +74,7 @@ class Reconciler:
             confirm=self._confirm,
         )
         self._revert_limit = RevertLimit()
-        self._deletion_holds = deletion_holds
+        self._hold_driver = hold_driver
         self._settled = settled
         self._unconfirmed = unconfirmed
         self._halves = {CONTENT: self._content, STATUS: self._status, VERIFY: self._verify_ahead}
@@ -117,7 +117,7 @@ class Reconciler:
             if verb is not None and (job.half == STATUS or verb != "delete"):
                 self._queue_again(job)
         finally:
-            self._deletion_holds.holds.orphans.discard(job.key)
+            self._hold_driver.holds.orphans.discard(job.key)
         if job.half == STATUS and self.cache.observe(self.policy.downstream, job.key).found is Gap.ABSENT:
             # A vanished copy may have been waiting for its last status to go first (S5.2).
             self._context.dispatchers[self.policy.downstream].add(job._replace(half=CONTENT), Priority.SPEC)
@@ -143,7 +143,7 @@ class Reconciler:
             behind=self.cache.is_behind(key),
             rejected=self.outcomes.rejected_content(key),
             audit=key in self.to_audit,
-            kept=self._deletion_holds.holds.keeps(key),
+            kept=self._hold_driver.holds.keeps(key),
             contested=self._revert_limit.wait(key, asyncio.get_running_loop().time()) > 0,
         )
 
@@ -155,7 +155,7 @@ class Reconciler:
             await self._recall_status(key, plan.status)
         self.to_audit.discard(key)
         if plan.content == Wait(Until.VERIFIED):
-            await self._deletion_holds.verify(key)
+            await self._hold_driver.verify(key)
             plan = self.plan(key)
         action = plan.content
         match action:
@@ -204,8 +204,8 @@ class Reconciler:
         # A copy whose creation was cut off is not known, but may be there.
         there = self.cache.observe(self.policy.downstream, job.key).found is not Gap.ABSENT
         if job.key in self.cache.tombstones and there:
-            await self._deletion_holds.verify(job.key)
-            hold = self._deletion_holds.holds.held(job.key)
+            await self._hold_driver.verify(job.key)
+            hold = self._hold_driver.holds.held(job.key)
             if hold is not None:
                 self._hold(job.key, hold)
 
@@ -263,18 +263,18 @@ class Reconciler:
             sent = await self.outbox.send(job.key, self.outcomes.dispatcher(job).failures(job))
         finally:
             if self.outbox.suspicions > suspicions:
-                self._context.status_changed()
+                self._context.report_changed()
         return "status" if sent else None
 
     # Holds
 
     def _hold(self, key: Key, hold: Hold) -> None:
-        with self._deletion_holds.event() as machine:
+        with self._hold_driver.event() as machine:
             new = machine.holds.hold(key, hold, self._context.clock())
         if new:
             log.warning("%s %s is held: %s: %s", self.policy.resource, key, hold.reason, hold.message)
-            self._context.status_changed()
+            self._context.report_changed()
 
     def _unhold(self, key: Key, status: StatusAction | None) -> None:
         """What held the content is over; a status that is held for its own sake (S4.5) stays so."""
-        self._deletion_holds.holds.unhold(key, kept=status.reason if isinstance(status, Hold) else None)
+        self._hold_driver.holds.unhold(key, kept=status.reason if isinstance(status, Hold) else None)

@@ -8,8 +8,8 @@ from enum import Enum
 from typing import Protocol
 
 from crsyncer.core.calls import Collection
-from crsyncer.core.history import Checkpoint, are_too_many, is_foreign, newest_up_to
 from crsyncer.core.model import Cursor, Freshness, Json, Key, ObjectVersion
+from crsyncer.core.restore_detection import Checkpoint, are_too_many, is_foreign, newest_up_to
 from crsyncer.core.watch import EventType, newer
 from crsyncer.ports import Observer
 from crsyncer.runtime.connection import Connection

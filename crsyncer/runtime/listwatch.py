@@ -10,10 +10,10 @@ from enum import StrEnum
 
 from crsyncer.core import calls
 from crsyncer.core.backoff import RETRY, UNSERVED, Backoff, spread
-from crsyncer.core.history import Checkpoint, History, Replay
 from crsyncer.core.liveness import Progress
 from crsyncer.core.model import Freshness
 from crsyncer.core.pages import PageLimit
+from crsyncer.core.restore_detection import Checkpoint, History, Replay
 from crsyncer.core.watch import (
     Bookmark,
     Denied,

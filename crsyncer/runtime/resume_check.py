@@ -13,7 +13,7 @@ import asyncio
 
 from crsyncer.core import calls
 from crsyncer.core.calls import Collection
-from crsyncer.core.history import Checkpoint, History, Replay, read_replay, unproven
+from crsyncer.core.restore_detection import Checkpoint, History, Replay, read_replay, unproven
 from crsyncer.core.watch import Lost, Step, read_answer
 from crsyncer.errors import Unsure
 from crsyncer.runtime.connection import Connection

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 
 from crsyncer.core import calls, object_calls
+from crsyncer.core.deletion_holds import DeletionHolds
 from crsyncer.core.hold_machine import HoldMachine
 from crsyncer.core.hold_steps import Ask, Idle, Inquiry, Step
 from crsyncer.core.holds import Holds
-from crsyncer.core.kind_holds import KindHolds
 from crsyncer.core.model import Freshness, Key, Side, Stamp, Tombstone, View
 from tests.core.builders import policy
 
@@ -46,7 +46,7 @@ class Bench:
         self.upstream, self.copies = self.views[self.policy.upstream], self.views[self.policy.downstream]
         self.copies |= dict.fromkeys(self.names, view("c-1", stamp=True))
         self.groups = Holds()
-        self.holds = KindHolds(
+        self.holds = DeletionHolds(
             self.policy,
             holds=self.groups,
             views=self.views,

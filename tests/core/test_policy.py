@@ -207,3 +207,9 @@ def test_S6_3_only_another_direction_or_subtree_makes_queued_statuses_worthless(
     assert not kind.moves_the_same_status(replace(kind, subtree=None).projection)
     assert not kind.moves_the_same_status(replace(kind, subtree="other").projection)
     assert not kind.moves_the_same_status(replace(kind, upstream=kind.downstream).projection)
+
+
+def test_S5_5_only_another_direction_makes_held_deletions_worthless():
+    kind = policy(subtree="robot")
+    assert kind.has_the_same_upstream(replace(kind, filtered=True, robot="another", subtree=None).projection)
+    assert not kind.has_the_same_upstream(replace(kind, upstream=kind.downstream).projection)

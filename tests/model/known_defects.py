@@ -1,8 +1,8 @@
 """Defects that earlier versions had and users met, each put back by a mutant: random histories have to find them."""
 
 import crsyncer.core.hold_machine
+from crsyncer.core.deletion_holds import DeletionHolds
 from crsyncer.core.hold_machine import HoldMachine
-from crsyncer.core.kind_holds import KindHolds
 from crsyncer.core.model import Observation
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.kinds import Kinds
@@ -24,7 +24,7 @@ KNOWN_DEFECTS = (
     ),
     Mutant(
         "deletions go on after `holds add`",
-        KindHolds.held_every,
+        DeletionHolds.held_every,
         "return next(",
         "return None and next(",
         noticed_by="",

@@ -172,7 +172,7 @@ class Life:
             watch_timeout=settings.watch_timeout,
             audit_interval=settings.audit_interval,
             clock=clock,
-            status_changed=lambda: None,
+            report_changed=lambda: None,
             boot=boot,
             name=settings.name,
             require_confinement=settings.require_confinement,

@@ -1,8 +1,8 @@
 """Deliberate defects, each a guard of the agent taken away. A machine that does not notice them proves nothing."""
 
-from crsyncer.core import answers, backoff, decide, deliver, kind_served, object_calls, project
+from crsyncer.core import answers, backoff, decide, decide_delivery, kind_served, object_calls, project
+from crsyncer.core.deletion_holds import DeletionHolds
 from crsyncer.core.hold_machine import HoldMachine
-from crsyncer.core.kind_holds import KindHolds
 from crsyncer.core.model import Observation
 from crsyncer.core.queue import WorkQueue
 from crsyncer.engine.cache import Cache
@@ -69,7 +69,7 @@ MUTANTS = (
     ),
     Mutant(
         "what holds every deletion is ignored",
-        KindHolds.held_every,
+        DeletionHolds.held_every,
         "return next(",
         "return None and next(",
         noticed_by="S5_5_a_human",
@@ -83,7 +83,7 @@ MUTANTS = (
     ),
     Mutant(
         "a status is sent to whoever has the name now",
-        deliver.deliver,
+        decide_delivery.decide_delivery,
         "own = upstream.of(row.upstream_uid)",
         "own = upstream.found",
         noticed_by="S4_1_a",

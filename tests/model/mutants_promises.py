@@ -1,9 +1,9 @@
 """Mutants that random histories have to notice."""
 
-from crsyncer.core import decide, deliver
+from crsyncer.core import decide, decide_delivery
+from crsyncer.core.deletion_holds import DeletionHolds
 from crsyncer.core.hold_machine import HoldMachine
-from crsyncer.core.kind_holds import KindHolds
-from crsyncer.engine.deletion_holds import DeletionHolds
+from crsyncer.engine.hold_driver import HoldDriver
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.kinds import Kinds
 from crsyncer.runtime.dispatcher import Dispatcher
@@ -12,7 +12,9 @@ from crsyncer.runtime.resume_check import ResumeCheck
 from tests.model.mutant import Mutant
 
 PROMISES = (
-    Mutant("a hold is no hold", KindHolds.held_every, "return next(", "return None and next(", "held", "a human holds"),
+    Mutant(
+        "a hold is no hold", DeletionHolds.held_every, "return next(", "return None and next(", "held", "a human holds"
+    ),
     Mutant(
         "a kind that is stopped ends without its jobs",
         Kind.work,
@@ -79,7 +81,7 @@ PROMISES = (
     ),
     Mutant(
         "a kind that is released while it is missing is not listed",
-        DeletionHolds.release,
+        HoldDriver.release,
         'informer.state.forget_cursor()\n        self._informer_set.want(self._upstream, "released")',
         "pass",
         "released",
@@ -95,7 +97,7 @@ PROMISES = (
     ),
     Mutant(
         "a status that upstream had before counts as a newer one",
-        deliver.deliver,
+        decide_delivery.decide_delivery,
         "row.unanswered, row.follows)",
         "row.unanswered)",
         "rivalled",

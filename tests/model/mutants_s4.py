@@ -1,6 +1,6 @@
 """Deliberate defects in what S4 promises: statuses; noticed by tests named after the rules."""
 
-from crsyncer.core import decide, deliver, object_calls, project
+from crsyncer.core import decide, decide_delivery, object_calls, project
 from crsyncer.engine.audit import Auditor
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.outbox import Outbox
@@ -81,7 +81,7 @@ MUTANTS = (
     ),
     Mutant(
         "a subtree is put into a text",
-        deliver.deliver,
+        decide_delivery.decide_delivery,
         "policy.subtree is not None and own.odd_status",
         "False",
         noticed_by="S4_5_an_upstream",

@@ -2,15 +2,15 @@
 
 from crsyncer.console.control import ControlCommands
 from crsyncer.core import calls, decide, kind_served, watch
+from crsyncer.core.deletion_holds import DeletionHolds
 from crsyncer.core.hold_machine import HoldMachine
-from crsyncer.core.kind_holds import KindHolds
-from crsyncer.engine.deletion_holds import DeletionHolds
+from crsyncer.engine.hold_driver import HoldDriver
 from tests.model.mutant import Mutant
 
 MUTANTS = (
     Mutant(
         "that a kind is missing is found out anew after a restart",
-        DeletionHolds.__init__,
+        HoldDriver.__init__,
         "kind_wide = self._store.get_meta(self._kind_wide_name) or {}",
         "kind_wide = {}",
         noticed_by="S5_5a_a_kind_that_is_deleted_is",
@@ -24,14 +24,14 @@ MUTANTS = (
     ),
     Mutant(
         "what is released of a missing kind is still there, as far as is known",
-        DeletionHolds.release,
+        HoldDriver.release,
         "unserved = self.holds.kind_missing and reason is HoldReason.KIND_MISSING",
         "unserved = False",
         noticed_by="S5_5a_what_is_held",
     ),
     Mutant(
         "nobody is at stake when a kind is missing",
-        KindHolds._at_stake,
+        DeletionHolds._at_stake,
         "view.stamp is not None and not view.terminating and may_delete(view, self._policy)",
         "False",
         noticed_by="S5_5a_a_kind_deleted_on_the_robot",
@@ -74,35 +74,35 @@ MUTANTS = (
     ),
     Mutant(
         "what is held is found out anew after a restart",
-        KindHolds.__init__,
+        DeletionHolds.__init__,
         "if hold is not None:",
         "if False:",
         noticed_by="S5_5b_what_is_held",
     ),
     Mutant(
         "what comes back stays held",
-        KindHolds.unhold,
+        DeletionHolds.unhold,
         "reason is not kept and not",
         "False and not",
         noticed_by="S5_5b_objects_that",
     ),
     Mutant(
         "a release is forgotten by a restart, or without the cloud",
-        KindHolds.release,
+        DeletionHolds.release,
         'held="", checked=True',
         'held="", checked=False',
         noticed_by="S5_5b_what_is_released",
     ),
     Mutant(
         "what upstream deletes is there until it is gone",
-        KindHolds.verify,
+        DeletionHolds.verify,
         "if self.is_present(key) or",
         "if key in self.upstream or",
         noticed_by="S5_5b_a_mass_of",
     ),
     Mutant(
         "who releases by hand releases everything",
-        KindHolds.release,
+        DeletionHolds.release,
         "reason is not HoldReason.MANUAL",
         "True",
         noticed_by="S5_5_who",

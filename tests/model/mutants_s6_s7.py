@@ -1,6 +1,6 @@
 """Deliberate defects in what S6 and S7 promise: the store, and the time without a link; noticed by tests named so."""
 
-from crsyncer.core import deliver
+from crsyncer.core import decide_delivery
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.outbox import Outbox
 from crsyncer.engine.writer import Writer
@@ -17,7 +17,7 @@ MUTANTS = (
     ),
     Mutant(
         "a status whose copy is gone goes over whatever upstream has",
-        deliver.deliver,
+        decide_delivery.decide_delivery,
         "proof is Proof.MISSING and known and",
         "False and",
         noticed_by="S4_1_an_older",

@@ -1,7 +1,7 @@
 """Deliberate defects against the rules of section S8: restores, rebuilds, the wrong cluster."""
 
 from crsyncer.console.control import ControlCommands
-from crsyncer.core import history, identity
+from crsyncer.core import identity, restore_detection
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.kind import Kind
 from crsyncer.runtime.cluster_identity import ClusterIdentity
@@ -13,7 +13,7 @@ from tests.model.mutant import Mutant
 MUTANTS = (
     Mutant(
         "objects may be missing from a list however early",
-        history.are_too_many,
+        restore_detection.are_too_many,
         "return 0 <= int(listed_at)",
         "return False and 0 <= int(listed_at)",
         noticed_by="S8_3_an_object_that_is_missing",
@@ -27,7 +27,7 @@ MUTANTS = (
     ),
     Mutant(
         "what a list shows and nobody has seen is taken for new, whatever its version",
-        history.is_foreign,
+        restore_detection.is_foreign,
         "return cursor.isdigit() and",
         "return False and",
         noticed_by="S8_3_an_object_that_a_restore",
@@ -105,7 +105,7 @@ MUTANTS = (
     Mutant(
         "a hold that holds nothing stays",
         Kind._end_restore,
-        "self._deletion_holds.release(HoldReason.RESTORED, ())",
+        "self._hold_driver.release(HoldReason.RESTORED, ())",
         "pass",
         noticed_by="S8_3_a_restore_that",
     ),

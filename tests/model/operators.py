@@ -130,7 +130,8 @@ class Operators:
             resource = f"{kind}.{GROUP}"
             self.replaced.add(resource)
             checker.noticed_kind.pop(resource, None)
-            checker.released.discard(resource)
+            if self._world.disk.commit_seconds < 1.0:  # else what was released may only be carried out now
+                checker.released.discard(resource)
         if at_once:
             plane.sweep(kind)
 

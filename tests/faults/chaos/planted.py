@@ -13,7 +13,7 @@ from typing import Any
 
 from crsyncer.adapters.store.store import SqliteStore
 from crsyncer.cli.main import main
-from crsyncer.core.kind_holds import KindHolds
+from crsyncer.core.deletion_holds import DeletionHolds
 from crsyncer.core.model import Gap, Key, Observation, Side, View
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.outbox import Outbox
@@ -62,11 +62,11 @@ def unseen_is_gone() -> None:
         seen = sight(self, side, key)
         return replace(seen, found=Gap.ABSENT, deleted_uid="") if seen.found is Gap.UNSEEN else seen
 
-    def rash(_self: KindHolds, _key: Key) -> None:
+    def rash(_self: DeletionHolds, _key: Key) -> None:
         return None
 
     _plant(Cache, "observe", careless)
-    _plant(KindHolds, "keeps", rash)
+    _plant(DeletionHolds, "keeps", rash)
 
 
 def _plant(owner: type, name: str, function: Callable[..., Any]) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crsyncer.core.history import (
+from crsyncer.core.restore_detection import (
     DISTRUSTED,
     Checkpoint,
     History,

@@ -10,7 +10,7 @@ from crsyncer.core.model import Key, Side, Tombstone, View
 from crsyncer.core.policy import Policy
 
 
-class KindHolds:
+class DeletionHolds:
     """The verdicts on the deletions of one kind. Every `now` is Unix time, in seconds.
 
     `views` and `tombstones` are only read: tombstones that have changed are in `changed` until they are recorded.

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import product
 from typing import NamedTuple
 
-from crsyncer.core.deliver import Delivery, deliver
+from crsyncer.core.decide_delivery import Delivery, decide_delivery
 from crsyncer.core.model import Freshness, Gap, Observation, Pending, Proof, Record, View
 from tests.core.builders import policy
 
@@ -93,7 +93,7 @@ def decided(case: Case) -> Delivery:
         else Gap(case.upstream)
     )
     copy = case.copy or View("c-1", "1", 1, terminating=False, content="", status=VALUE, has_status=True)
-    return deliver(
+    return decide_delivery(
         Pending(
             1,
             "u-1",

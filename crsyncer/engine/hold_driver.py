@@ -11,9 +11,9 @@ from crsyncer.core.actions import HoldReason
 from crsyncer.core.answers import says_nothing
 from crsyncer.core.backoff import capped
 from crsyncer.core.calls import Call
+from crsyncer.core.deletion_holds import DeletionHolds
 from crsyncer.core.hold_machine import HoldMachine
 from crsyncer.core.hold_steps import Ask, Conclude, Idle, List, Pause, Prove, Step
-from crsyncer.core.kind_holds import KindHolds
 from crsyncer.core.model import Freshness, Gap, Json, Key, Side
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.context import EngineContext
@@ -30,7 +30,7 @@ ISSUED = "holds-issued"
 """Under which name the store keeps how many numbers were given to holds."""
 
 
-class DeletionHolds:
+class HoldDriver:
     """The deletions of one kind: `holds` has the verdicts, `run` finds out what is not known yet.
 
     Whatever gives the machine something to find out or to record is done inside `event()`. `kind_is_back()` is called
@@ -66,7 +66,7 @@ class DeletionHolds:
         resource = cache.policy.resource
         self._kind_wide_name, self._crd_name = f"kind-holds:{resource}", f"crd:{self._upstream}:{resource}"
         kind_wide = self._store.get_meta(self._kind_wide_name) or {}
-        self.holds = KindHolds(
+        self.holds = DeletionHolds(
             cache.policy,
             holds=context.holds,
             views=cache.views,
@@ -188,7 +188,7 @@ class DeletionHolds:
         if not self._connection.up.is_set():  # another cluster would answer (S8.3)
             raise Unsure(f"the {self._connection.name} is {self._connection.state}")
         if self._retry_after.left:
-            raise Unsure(f"the {self._connection.name} has asked for patience")
+            raise Unsure(f"the {self._connection.name} has asked for a pause (Retry-After)")
         reply = await self._connection.request(call)
         if says_nothing(reply.status):
             self._retry_after.obey(capped(reply.retry_after))

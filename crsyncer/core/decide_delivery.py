@@ -17,7 +17,7 @@ class Delivery(StrEnum):
     NO_PLACE = "upstream's status is not an object, so there is no place for the subtree"
 
 
-def deliver(
+def decide_delivery(
     row: Pending,
     upstream: Observation,
     downstream: Observation,
