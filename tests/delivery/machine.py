@@ -25,6 +25,8 @@ DISTRIBUTIONS = {
 }
 """By name: where its packages come from, and the keys that they are signed with."""
 
+_ANSWERED = 20.0
+"""Seconds in which a machine that is up says so."""
 _REBOOT = 133
 """How systemd-nspawn exits when its system asks for a reboot; who started it has to start it again."""
 
@@ -57,7 +59,8 @@ class Machine:
         assert self._nspawn is not None
         code = self._nspawn.poll()
         if code is None:
-            up = self._leader() != "" and self.run("systemctl", "is-active", "multi-user.target")[0] == 0
+            asked = ("systemctl", "is-active", "multi-user.target")
+            up = self._leader() != "" and self.run(*asked, seconds=_ANSWERED)[0] == 0
             self._has_booted |= up
             return up
         console = self.console.read_text(errors="replace")[-300:]
@@ -67,18 +70,25 @@ class Machine:
         self.boot()
         return False
 
-    def run(self, *command: str | Path, check: bool = False) -> tuple[int, str]:
-        """Run a command in it: exit code and output. `check`: raise AssertionError where it fails."""
-        done = subprocess.run(
-            ["nsenter", "--target", self._leader(), "-m", "-u", "-i", "-n", "-p", "-C", "--", *command],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=300,
-        )
-        assert not check or done.returncode == 0, (command, done.stdout)
-        return done.returncode, done.stdout.strip()
+    def run(self, *command: str | Path, check: bool = False, seconds: float = 300.0) -> tuple[int, str]:
+        """Run a command in it: exit code and output. `check`: raise AssertionError where it fails.
+
+        The code is 124 where it takes too long: a machine that goes down stops its processes, and nsenter with them.
+        """
+        try:
+            done = subprocess.run(
+                ["nsenter", "--target", self._leader(), "-m", "-u", "-i", "-n", "-p", "-C", "--", *command],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=seconds,
+            )
+            code, output = done.returncode, done.stdout.strip()
+        except subprocess.TimeoutExpired:
+            code, output = 124, f"no answer within {seconds} s"
+        assert not check or code == 0, (command, output)
+        return code, output
 
     def write(self, path: str, text: str, *, mode: int = 0o600) -> None:
         """Replace a file in it, as programs do that write a new one and rename it."""

@@ -56,7 +56,10 @@ class Robot:
         async def asked() -> bool:
             return bool(check())
 
-        await eventually(asked, seconds=_SECONDS, what=f"{what}\n{self.systemctl('status', 'crsyncer')}")
+        try:
+            await eventually(asked, seconds=_SECONDS, what=what)
+        except AssertionError as overdue:
+            raise AssertionError(f"{overdue}\n{self.systemctl('status', 'crsyncer')}") from overdue
 
     async def until_up(self) -> None:
         await self.until(self.machine.is_up, "the machine has booted")
