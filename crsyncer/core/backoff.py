@@ -1,4 +1,4 @@
-"""How long to wait before something is tried again: one back-off and one jitter for the whole agent (S9.1, S10).
+"""How long to wait before something is tried again: the one rule of back-off, and the one jitter (S9.1, S10).
 
 Waits are in seconds. Randomness is an argument: `chance` is a number from 0 to 1.
 """

@@ -26,7 +26,7 @@ _SERVERS = 4
 class ResumeCheck:
     """Asks a server to prove the history of a collection.
 
-    If the server has forgotten the checkpoint, nothing is proven and the collection is listed (a digest). The oldest
+    If the server has forgotten the checkpoint, nothing is proven, and the list-watch lists the collection. The oldest
     revision that the server then remembers is noted (`accept`), so that a quiet collection is listed once per start of
     an API server and not once per flap (`accepts`): a restore always comes with a start.
     """

@@ -28,4 +28,6 @@ if __name__ == "__main__":
         print("\n".join(changed(results_in(PAGE.read_text()))))
         sys.exit()
     numbers = [int(argument) for argument in given if argument.isdigit()]
+    if unknown := [number for number in numbers if number not in ROWS]:
+        sys.exit(f"there is no row {unknown[0]}; the rows are: {', '.join(map(str, ROWS))}")
     sys.exit(main(numbers, *(argument for argument in given if not argument.isdigit())))
