@@ -137,7 +137,7 @@ class Checker:
     noticed_kind: dict[str, list[tuple[float, float]]] = field(default_factory=lambda: defaultdict(list))
     """When the agent was told of the deletion of which kinds, and when that was written down at the latest."""
     late: set[str] = field(default_factory=set)
-    """Copies, by uid, that were made by a request of which the agent knew no more: their objects may be long gone."""
+    """Copies, by uid, that were made when their objects were gone, maybe by a forgotten request."""
     released: set[str] = field(default_factory=set)
     """Kinds of which a human has let go whatever was held."""
 
@@ -301,7 +301,8 @@ class Checker:
             if after is not None and not signed(after):
                 raise Violation(f"{write}: a copy without this robot's name")
         if before is None:
-            if write.late and after is not None:
+            story = None if after is None else self.stories.get(stamp(after))
+            if after is not None and (write.late or (story is not None and story.gone is not None)):
                 self.late.add(after["metadata"]["uid"])
             return
         if write.verb == "delete":

@@ -182,8 +182,12 @@ class Machine:
         self.promises.manual.clear()
         self.promises.forgive()
         self.operators.may_forget()
-        self._unmet = {(side, plural) for side in Side for plural in self._by_plural}
+        self.forget_clusters()
         self.start()
+
+    def forget_clusters(self) -> None:
+        """The agent's memory is gone, or older: that a cluster goes back now is nothing that it could notice."""
+        self._unmet = {(side, plural) for side in Side for plural in self._by_plural}
 
     def slow_disk(self, seconds: float) -> None:
         """Whoever waits for the disk may have to wait so long."""
@@ -310,6 +314,7 @@ class Machine:
                 self._must_be(self.promises.needless_holds(replaced=self.operators.replaced, went_back=self._went_back))
                 self.operators.release()  # what waits for a human waits no longer
                 human = world.clock.now + 600
+                left = open_ends(self.world, self.checker)
             if left and world.clock.now > honest and world.status()["health"] == "healthy":
                 raise Violation(f"it says that it is healthy, and {left}")
             if world.clock.now > deadline:

@@ -175,6 +175,7 @@ class Operators:
         self._world.put_back(self._store)
         self._machine.promises.manual.clear()
         self._machine.promises.forgive()
+        self._machine.forget_clusters()
         self._machine.start()
 
     def refuse_disk(self, on: int) -> None:
