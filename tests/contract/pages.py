@@ -22,6 +22,7 @@ async def pages(script: Script, compact: Callable[[], Awaitable[object]]) -> Non
     await script.ask("delete", "DELETE", f"{path}/d")
     await script.ask("create", "POST", path, {**script.typed("parts"), "metadata": {"name": "e"}})
     await compact()
+    await script.until(path, 200)  # a server that has just started answers 404 or 429 for a moment
     expired = await _expired(script, path, token)
     script.transcript.note("the second page, of a history that is forgotten", expired)
     offered = expired.body["metadata"]["continue"]
