@@ -1,8 +1,10 @@
-"""What two sides that agree have in common, once nothing stands between them any more."""
+"""What two sides that agree have in common, once nothing stands between them any more, and what is written then."""
+
+from collections.abc import Sequence
 
 from crsyncer.core.model import Json, Side
 from tests.model.check import Checker, Spec, labels, signed, stamp
-from tests.model.world import World
+from tests.model.world import World, Write
 
 
 def open_ends(world: World, checker: Checker) -> list[str]:
@@ -38,3 +40,33 @@ def _problem(spec: Spec, checker: Checker, up: Json | None, down: Json | None) -
     if moving_down is not None and moving_up != moving_down and not rivalled:
         return f"status: {moving_up} upstream, {moving_down} downstream"
     return ""
+
+
+def needless(world: World, checker: Checker, writes: Sequence[Write], rivalled: set[str]) -> list[Write]:
+    """The writes that changed something although both sides agreed. `rivalled`: uids whose status somebody made.
+
+    Not among them: a request that came late, what puts its effect right, or what somebody else made of a status
+    (S4.8); and the status of a new copy, which is a request of its own (S4.4).
+    """
+    late = {_uid_of(write) for write in writes if write.late}
+    return [
+        write
+        for write in writes
+        if write.before != write.after
+        and _uid_of(write) not in late
+        and not (write.verb == "status" and _uid_of(write) in rivalled)
+        and not _completes(write, world, checker.kinds[write.resource])
+    ]
+
+
+def _completes(write: Write, world: World, spec: Spec) -> bool:
+    """Whether it gave a copy without a status the one that upstream has."""
+    if write.side is spec.upstream or spec.moving(write.before) is not None:
+        return False
+    up = world.planes[spec.upstream].objects(spec.plural).get(write.name)
+    return up is not None and spec.moving(write.after) == spec.moving(up)
+
+
+def _uid_of(write: Write) -> str:
+    obj = write.before or write.after
+    return "" if obj is None else str(obj["metadata"]["uid"])

@@ -6,7 +6,7 @@ from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Side
 from crsyncer.core.policy import ROBOT_LABEL
 from crsyncer.ports import Reply
-from tests.model.agreement import open_ends
+from tests.model.agreement import needless, open_ends
 from tests.model.check import Checker, Spec, Violation, specs, stamp
 from tests.model.history import KINDS, History
 from tests.model.life import ROBOT
@@ -15,7 +15,7 @@ from tests.model.plane import GROUP, Plane
 from tests.model.promises import Promises
 from tests.model.storage import Snapshot
 from tests.model.weather import Fate
-from tests.model.world import World, Write
+from tests.model.world import World
 
 HOUR = 3600.0
 _FATES = (*Fate, Reply(500, {"message": "storm"}), Reply(429, {"message": "slow"}, retry_after=5.0), Reply(503, {}))
@@ -325,13 +325,8 @@ class Machine:
         dead = self._dead_letters()
         world.pass_time(HOUR)
         self._look()
-        late = {_uid_of(w.before or w.after) for w in world.writes[done:] if w.late}
-        more = [
-            str(w)
-            for w in world.writes[done:]
-            if w.before != w.after and (w.resource, w.name) not in dead and not self._overrules(w, rivalled, late)
-        ]
-        if more:
+        wrote = needless(world, self.checker, world.writes[done:], rivalled)
+        if more := [str(w) for w in wrote if (w.resource, w.name) not in dead]:
             raise Violation(f"both sides agreed, and then the agent wrote: {more[:5]}")
         if left := open_ends(self.world, self.checker):
             raise Violation(f"agreement was lost: {left}")
@@ -339,11 +334,6 @@ class Machine:
     def _must_be(self, wrong: list[str]) -> None:
         if wrong:
             raise Violation(wrong[0])
-
-    def _overrules(self, write: Write, rivalled: set[str], late: set[str]) -> bool:
-        """Whether a write came late, or puts right what one did, or what somebody else made of a status (S4.8)."""
-        uid = _uid_of(write.before or write.after)
-        return uid in late or (write.verb == "status" and uid in rivalled)
 
     def _dead_letters(self) -> set[tuple[str, str]]:
         """Resource and name of the objects whose content was refused for good: it is tried again hourly (S3.6)."""
@@ -392,7 +382,3 @@ class Machine:
             resource: {o["metadata"]["uid"] for o in plane.objects(spec.plural).values()}
             for resource, spec in self.specs.items()
         }
-
-
-def _uid_of(obj: Json | None) -> str:
-    return "" if obj is None else str(obj["metadata"]["uid"])
