@@ -1,7 +1,8 @@
 """The error tree. Each error answers "did it happen?" and carries what the operator can do.
 
 SyncError                 hint: what the operator can do
-├── Refused               it did not happen: look again at both sides, decide anew    409, 404, failed uid test
+├── Conflict              it did not happen: look again at both sides, decide anew    409, 404, failed uid test
+│   └── NotServed         nothing is served at this path                              404 without a Status object
 ├── Unsure                it may have happened: back off, look again, assume nothing  timeout, reset, 5xx
 │   ├── Throttled         with retry_after, seconds                                   429, 503 with Retry-After
 │   └── TooLarge          an answer that is not read to its end                       more bytes than were allowed
@@ -28,8 +29,12 @@ class SyncError(Exception):
         self.hint = hint
 
 
-class Refused(SyncError):
-    """It did not happen, because the world is not what we thought."""
+class Conflict(SyncError):
+    """It did not happen: the objects are not as the request assumes."""
+
+
+class NotServed(Conflict):
+    """It did not happen: the server serves nothing at this path."""
 
 
 class Unsure(SyncError):

@@ -11,7 +11,7 @@ from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.policy import Policy
 from crsyncer.core.project import key_of, objection
 from crsyncer.engine.negotiation import Ask, Disagreement, negotiate
-from crsyncer.errors import NotAllowed, Refused, SyncError
+from crsyncer.errors import Conflict, NotAllowed, SyncError
 
 
 async def compare(policy: Policy, asks: Mapping[Side, Ask], *, namespaces: Sequence[str]) -> Json:
@@ -55,7 +55,7 @@ async def _read(pairs: "_Pairs", side: Side, ask: Ask, *, namespace: str) -> Non
     try:
         async for raw in objects(ask, object_calls.collection(pairs.policy, namespace)):
             pairs.take(side, raw, namespace)
-    except Refused as error:
+    except Conflict as error:
         message = f"the {side} does not serve it ({error})"
         raise SyncError(message, hint=kind_hint("kind-missing")) from None
     except NotAllowed as error:

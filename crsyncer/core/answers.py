@@ -5,11 +5,11 @@ from typing import Any, assert_never
 
 from crsyncer.core.backoff import capped
 from crsyncer.core.model import Json
-from crsyncer.errors import Never, NotAllowed, Refused, SyncError, Throttled, Unsure
+from crsyncer.errors import Conflict, Never, NotAllowed, NotServed, SyncError, Throttled, Unsure
 
 TOO_LARGE = "request is too large"
 """The message of etcd for an object that it will not store: a 500, as if a retry could help."""
-REFUSALS_BEFORE_DEAD = 5
+TRIES_BEFORE_DEAD = 5
 """The number of tries before an answer that could pass makes the object a dead letter."""
 
 
@@ -19,7 +19,7 @@ class Answer(Enum):
     DONE = "it happened"
     NOT_SERVED = "it did not happen: nothing is served at this path"
     EXPIRED = "it did not happen: the server has forgotten that resourceVersion or continue token"
-    REFUSED = "it did not happen: the objects are not as the request assumes"
+    CONFLICT = "it did not happen: the objects are not as the request assumes"
     DENIED = "it did not happen: the credential is refused, or lacks a right"
     NEVER = "it did not happen, and never will: the request itself is wrong"
     BUSY = "it did not happen: the server asks to be left alone for a while"
@@ -41,9 +41,9 @@ def read(status: int, body: Json, *, patch: bool = False) -> Answer:
         case 410:
             return Answer.EXPIRED
         case 404 | 409:
-            return Answer.REFUSED
+            return Answer.CONFLICT
         case 422 if failed_test:
-            return Answer.REFUSED
+            return Answer.CONFLICT
         case 401 | 403:
             return Answer.DENIED
         case 429:
@@ -70,8 +70,10 @@ def judge(
     match answer:
         case Answer.DONE:
             return None
-        case Answer.NOT_SERVED | Answer.EXPIRED | Answer.REFUSED:
-            return Refused(message)
+        case Answer.NOT_SERVED:
+            return NotServed(message)
+        case Answer.EXPIRED | Answer.CONFLICT:
+            return Conflict(message)
         case Answer.DENIED:
             return NotAllowed(message, status=status)
         case Answer.NEVER:
@@ -102,5 +104,5 @@ def lasting(error: SyncError, *, tries: int, unchanged: bool = False) -> SyncErr
     That is so of an object that is too large for the server's storage, which answers 500, and of what is refused over
     an object that is `unchanged`.
     """
-    repeats = TOO_LARGE in str(error) or (unchanged and isinstance(error, Refused))
-    return Never(str(error)) if repeats and tries >= REFUSALS_BEFORE_DEAD else error
+    repeats = TOO_LARGE in str(error) or (unchanged and isinstance(error, Conflict))
+    return Never(str(error)) if repeats and tries >= TRIES_BEFORE_DEAD else error

@@ -16,7 +16,7 @@ from crsyncer.core.holds import KIND_MISSING, MASS_DELETION, DeletionRate
 from crsyncer.core.kind_served import Served, is_dying, served_by_both, served_by_crd, served_in_discovery
 from crsyncer.core.model import Freshness, Json, Key, Side
 from crsyncer.core.policy import Policy
-from crsyncer.errors import Refused, SyncError, Unsure
+from crsyncer.errors import NotServed, SyncError, Unsure
 
 _ROUND_SECONDS = 0.25
 _SECOND_LOOK_SECONDS = 3.0
@@ -222,7 +222,7 @@ class HoldMachine:
         yield Pause(max(0.0, self._list_at - self._now))
         try:
             yield from self._get(List(self._policy.upstream, "verify"))
-        except Refused:
+        except NotServed:
             self._kind_gone()
             return KIND_MISSING
         finally:

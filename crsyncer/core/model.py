@@ -160,7 +160,7 @@ class Pending:
     attempts: int = 0
     error: str = ""
     dead: bool = False
-    """Refused for good: tried hourly, revived by any change (S10)."""
+    """Rejected for good: tried hourly, revived by any change (S10)."""
     unanswered: str = ""
     """Digest of an earlier value that was being sent when this one replaced it: upstream may have got it."""
     follows: str = ""

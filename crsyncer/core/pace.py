@@ -54,7 +54,7 @@ class Pace:
             self._limit = max(min(self._limit, _FEWEST), self._limit * _FEWER)
             self._rising, self._changed_at = False, now
 
-    def refused(self) -> None:
+    def throttled(self) -> None:
         """The server asks to be left alone: one at a time, until it takes more."""
         self._limit, self._rising = 1.0, True
 

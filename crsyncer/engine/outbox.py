@@ -14,7 +14,7 @@ from crsyncer.core.project import digest, map_generation, note_observed
 from crsyncer.core.queue import Priority
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.status_writer import StatusWriter
-from crsyncer.errors import Never, Refused, SyncError
+from crsyncer.errors import Conflict, Never, SyncError
 from crsyncer.ports import Store
 from crsyncer.runtime.connection import Connection
 
@@ -140,7 +140,7 @@ class Outbox:
         self._sending[key] = wire
         try:
             reply = await self._writer.write(key, upstream, value, exact=self.proof(key) is Proof.MISSING)
-        except Refused as error:
+        except Conflict as error:
             self._suspect()
             unchanged = self._cache.views[self._policy.upstream].get(key) == upstream
             raise lasting(error, tries=failures + 1, unchanged=unchanged) from None

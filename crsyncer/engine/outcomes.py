@@ -10,7 +10,7 @@ from crsyncer.core.model import Key
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.outbox import Outbox
-from crsyncer.errors import Never, NotAllowed, Refused, SyncError, Throttled
+from crsyncer.errors import Conflict, Never, NotAllowed, SyncError, Throttled
 from crsyncer.runtime.dispatcher import Dispatcher, Job
 
 log = logging.getLogger(__name__)
@@ -69,9 +69,10 @@ class Outcomes:
         """It did not happen, or may not have (S10): report it once, and decide when to try again."""
         dispatcher = self.dispatcher(job)
         error = lasting(error, tries=dispatcher.failures(job) + 1)
-        result = type(error).__name__.lower()
+        # The metric calls every conflict refused.
+        result = "refused" if isinstance(error, Conflict) else type(error).__name__.lower()
         side = self._count(job, "status" if job.half == STATUS else "content", result)
-        level = logging.DEBUG if isinstance(error, Refused) else logging.WARNING
+        level = logging.DEBUG if isinstance(error, Conflict) else logging.WARNING
         log.log(level, "%s %s %s: %s: %s", side, self._policy.resource, job.key, result, error)
         match error:
             case Never():
@@ -84,7 +85,7 @@ class Outcomes:
                 self._denied(job, str(error) if status == HTTPStatus.FORBIDDEN else None)
                 dispatcher.failed(job)
             case _:
-                dispatcher.failed(job, conflict=isinstance(error, Refused))
+                dispatcher.failed(job, conflict=isinstance(error, Conflict))
         if job.half == STATUS and not isinstance(error, Never):
             self._outbox.tried(job.key, error)
 

@@ -30,7 +30,7 @@ from crsyncer.engine.hold_driver import HoldDriver
 from crsyncer.engine.outbox import Outbox
 from crsyncer.engine.outcomes import CONTENT, STATUS, VERIFY, Outcomes
 from crsyncer.engine.writer import Write, Writer
-from crsyncer.errors import Refused, SyncError
+from crsyncer.errors import Conflict, SyncError
 from crsyncer.runtime.dispatcher import Job
 
 log = logging.getLogger(__name__)
@@ -191,9 +191,9 @@ class Reconciler:
         return _VERBS.get(type(action), "status")
 
     def _confirm(self, key: Key, write: Write) -> None:
-        """Raise Refused when a write is not to be made any more (`Writer`); it is decided, or held, anew then."""
+        """Raise Conflict when a write is not to be made any more (`Writer`); it is decided, or held, anew then."""
         if self.plan(key).content != write:
-            raise Refused("something has changed since")
+            raise Conflict("something has changed since")
 
     async def deletions_answered(self) -> None:
         """Return when no deletion is under way any more."""
@@ -217,7 +217,7 @@ class Reconciler:
             case Until.STATUS_SENT:
                 self.queue_status(job.key, Priority.FINAL_STATUS)
             case Until.STATUS_SHOWN:
-                raise Refused("upstream is about to show a newer status")
+                raise Conflict("upstream is about to show a newer status")
             case Until.RETRY:
                 self.outcomes.dispatcher(job).later(job, self.outcomes.retry_in(job.key))
             case Until.REVERTIBLE:
@@ -225,7 +225,7 @@ class Reconciler:
                 self.outcomes.dispatcher(job).later(job, wait)
                 self._hold(job.key, await self._writer.contested(job.key))
             case Until.VERIFIED:
-                raise Refused("something has changed since the deletion was verified")
+                raise Conflict("something has changed since the deletion was verified")
             case Until.COPIES_LISTED:
                 pass  # every key is queued when a list has come
             case _:

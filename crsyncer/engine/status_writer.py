@@ -7,7 +7,7 @@ from crsyncer.core import calls, object_calls
 from crsyncer.core.answers import judge
 from crsyncer.core.model import Key, View
 from crsyncer.core.policy import Policy
-from crsyncer.errors import NotAllowed, Refused
+from crsyncer.errors import Conflict, NotAllowed
 from crsyncer.ports import Reply, Store
 from crsyncer.runtime.connection import Connection
 
@@ -45,7 +45,7 @@ class StatusWriter:
                 return reply
         body = await self._store.body(self._policy.upstream, self._policy.resource, key)
         if body is None:
-            raise Refused("upstream's object is not in the store yet")
+            raise Conflict("upstream's object is not in the store yet")
         if self._policy.status_endpoint[self._policy.upstream] and self._policy.subtree is None:
             # Only the status travels, so the newest version that is known will do. Elsewhere the body's own version
             # must guard what travels along with it: an older body never goes out under a newer version.

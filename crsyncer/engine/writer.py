@@ -12,7 +12,7 @@ from crsyncer.core.model import Json, Key, Side, View
 from crsyncer.core.policy import DRIFT, ROBOT_LABEL, Policy
 from crsyncer.core.project import compose_copy, differences, objection, stamp_of, status_with, view_of
 from crsyncer.engine.cache import Cache
-from crsyncer.errors import Refused
+from crsyncer.errors import Conflict
 from crsyncer.ports import Reply, Store
 from crsyncer.runtime.connection import Connection
 
@@ -26,7 +26,7 @@ Write = Create | Update | Seed | Delete
 class Writer:
     """Writes copies of one kind. Every method raises the SyncError that says whether it happened.
 
-    `confirm(key, write)` is called right before each request of a write: it raises Refused when the write is not to be
+    `confirm(key, write)` is called right before each request of a write: it raises Conflict when the write is not to be
     made any more, because the plan has changed, a hold was placed or the kind was stopped (S5, S1.8).
     """
 
@@ -109,7 +109,7 @@ class Writer:
         view, upstream = await self._upstream(key)
         downstream = await self._store.body(self._policy.downstream, self._policy.resource, key)
         if downstream is None or downstream["metadata"]["resourceVersion"] != action.resource_version:
-            raise Refused("the copy has changed since")
+            raise Conflict("the copy has changed since")
         body = compose_copy(upstream, view, self._policy, downstream=downstream)
         call = object_calls.update(self._policy, key, body)
         self._wrote(key, view, _object(await self._request(_Intent(key, action, view), call)))
@@ -142,18 +142,18 @@ class Writer:
         """A create met an object that our list does not show: read it once (S2.3), but never in the cloud (S2.1).
 
         It is a copy that lost its label, somebody else's object, or one that the watch has not shown yet. Raises
-        Refused when the pair has to be decided anew.
+        Conflict when the pair has to be decided anew.
         """
         key = write.key
         if self._policy.downstream is Side.CLOUD:
             if self._policy.filtered:
                 return NAME_TAKEN
-            raise Refused("the watch has not shown the object of this name yet")
+            raise Conflict("the watch has not shown the object of this name yet")
         found = _object(await self._request(write, object_calls.get(self._policy, key)))
         stamp = stamp_of(found)
         if not self._policy.filtered or not objection(found, self._policy, ""):
             self._shows(key, found)
-            raise Refused("an object of this name exists already")
+            raise Conflict("an object of this name exists already")
         if stamp is None:
             return NAME_TAKEN
         if write.upstream is None or stamp.upstream_uid != write.upstream.uid:
@@ -172,7 +172,7 @@ class Writer:
         view = self._cache.views[self._policy.upstream].get(key)
         body = await self._store.body(self._policy.upstream, self._policy.resource, key)
         if view is None or body is None or self._cache.views[self._policy.upstream].get(key) is not view:
-            raise Refused("upstream has changed since")
+            raise Conflict("upstream has changed since")
         return view, body
 
     async def _request(self, write: "_Intent", call: calls.Call) -> Reply:
@@ -181,7 +181,7 @@ class Writer:
         This is the only way to downstream: nothing may come between the check and the request.
         """
         if self._cache.views[self._policy.upstream].get(write.key) is not write.upstream:
-            raise Refused("upstream has changed since")
+            raise Conflict("upstream has changed since")
         self._confirm(write.key, write.action)
         return await self._connection.request(call)
 

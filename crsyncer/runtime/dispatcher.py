@@ -77,7 +77,7 @@ class Dispatcher:
 
     def slow_down(self, seconds: float) -> None:
         """The server asks to be left alone: send nothing for so long, and then one at a time until one succeeds."""
-        self._connection.pace.refused()
+        self._connection.pace.throttled()
         self.pause(seconds)
 
     def pause(self, seconds: float) -> None:

@@ -27,7 +27,7 @@ from crsyncer.core.watch import (
     read_answer,
     read_line,
 )
-from crsyncer.errors import NotAllowed, Refused, Unsure
+from crsyncer.errors import NotAllowed, NotServed, Unsure
 from crsyncer.runtime.collection_state import CollectionState
 from crsyncer.runtime.paged_list import Listing, PagedList
 from crsyncer.runtime.resume_check import ResumeCheck
@@ -113,7 +113,7 @@ class ListWatch:
     async def fresh_list(self, reason: str) -> None:
         """Return when a consistent list that began after this call has been delivered.
 
-        Raises Unsure when the server did not answer, Refused when the collection is not served, NotAllowed when the
+        Raises Unsure when the server did not answer, NotServed when the collection is not served, NotAllowed when the
         credential is refused or may not list it.
         """
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -158,7 +158,7 @@ class ListWatch:
                 case None:
                     done.set_result(None)
                 case Missing():
-                    done.set_exception(Refused(f"the {self.connection.name} does not serve {self._path}"))
+                    done.set_exception(NotServed(f"the {self.connection.name} does not serve {self._path}"))
                 case Denied(status=status, message=message):
                     done.set_exception(NotAllowed(message, status=status))
                 case _:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.answers import REFUSALS_BEFORE_DEAD, TOO_LARGE, Answer, judge, lasting, read, says_nothing, shown
-from crsyncer.errors import Never, NotAllowed, Refused, SyncError, Throttled, Unsure
+from crsyncer.core.answers import TOO_LARGE, TRIES_BEFORE_DEAD, Answer, judge, lasting, read, says_nothing, shown
+from crsyncer.errors import Conflict, Never, NotAllowed, NotServed, SyncError, Throttled, Unsure
 from tests.core.builders import many
 
 bodies = st.fixed_dictionaries(
@@ -23,7 +23,7 @@ def test_S10_it_happened_exactly_when_the_answer_says_so(status, body, text, ret
     error = judge(status, body, text=text, retry_after=retry_after, patch=patch)
     assert (error is None) == (200 <= status < 300)
     if error is not None:
-        assert type(error) in (Refused, Unsure, Throttled, Never, NotAllowed)
+        assert type(error) in (Conflict, NotServed, Unsure, Throttled, Never, NotAllowed)
         assert 0 < len(str(error)) <= 500
     if status >= 500 or status in (408, 429):
         assert isinstance(error, Unsure)
@@ -41,9 +41,9 @@ FOUND = {"kind": "Status"}
         (401, FOUND, Answer.DENIED, True),
         (403, FOUND, Answer.DENIED, False),
         (404, {}, Answer.NOT_SERVED, False),
-        (404, FOUND, Answer.REFUSED, False),
+        (404, FOUND, Answer.CONFLICT, False),
         (408, {}, Answer.UNSURE, True),
-        (409, FOUND, Answer.REFUSED, False),
+        (409, FOUND, Answer.CONFLICT, False),
         (410, FOUND, Answer.EXPIRED, False),
         (422, FOUND, Answer.NEVER, False),
         (429, FOUND, Answer.BUSY, True),
@@ -62,9 +62,12 @@ def kind_of(status: int, **more) -> type[SyncError]:
     return type(error)
 
 
-@pytest.mark.parametrize("status", [404, 409, 410])
-def test_S10_a_conflict_or_a_missing_object_did_not_happen(status):
-    assert kind_of(status) is Refused
+@pytest.mark.parametrize(
+    ("status", "body", "error"),
+    [(404, {}, NotServed), (404, FOUND, Conflict), (409, FOUND, Conflict), (410, FOUND, Conflict)],
+)
+def test_S10_a_conflict_or_a_missing_object_did_not_happen(status, body, error):
+    assert kind_of(status, body=body) is error
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504, 408, 301])
@@ -87,7 +90,7 @@ def test_S10_the_credential_says_which_refusal_it_was(status):
 def test_S4_2_a_patch_whose_uid_test_fails_did_not_happen_but_a_schema_violation_never_will():
     silent = {"message": "the server rejected our request due to an error in our request"}
     schema = silent | {"details": {"causes": [{"field": "status.phase"}]}}
-    assert kind_of(422, body=silent, patch=True) is Refused
+    assert kind_of(422, body=silent, patch=True) is Conflict
     assert kind_of(422, body=schema, patch=True) is Never
     assert kind_of(422, body=silent) is Never
     assert kind_of(400, body=silent, patch=True) is Never
@@ -126,14 +129,14 @@ def test_S10_an_answer_has_to_show_the_object_that_was_meant():
     [
         (Unsure("etcdserver: request is too large"), False, True),
         (Unsure("the server is starting"), True, False),
-        (Refused("the object has been modified"), True, True),
-        (Refused("the object has been modified"), False, False),
+        (Conflict("the object has been modified"), True, True),
+        (Conflict("the object has been modified"), False, False),
     ],
 )
 def test_S10_an_answer_that_repeats_and_cannot_pass_becomes_a_dead_letter(
     error: SyncError, unchanged: bool, lasts: bool
 ) -> None:
-    assert lasting(error, tries=REFUSALS_BEFORE_DEAD - 1, unchanged=unchanged) is error
-    last = lasting(error, tries=REFUSALS_BEFORE_DEAD, unchanged=unchanged)
+    assert lasting(error, tries=TRIES_BEFORE_DEAD - 1, unchanged=unchanged) is error
+    last = lasting(error, tries=TRIES_BEFORE_DEAD, unchanged=unchanged)
     assert isinstance(last, Never) is lasts
     assert str(last) == str(error)

@@ -6,7 +6,7 @@ from crsyncer.core.actions import Until, Wait
 from crsyncer.core.hold_steps import Ask, Conclude, Idle, List, Pause, Prove
 from crsyncer.core.holds import KIND_MISSING, MASS_DELETION
 from crsyncer.core.model import Key, Side
-from crsyncer.errors import NotAllowed, Refused, Unsure
+from crsyncer.errors import NotAllowed, NotServed, Unsure
 from tests.core.hold_bench import (
     CONFIRMED,
     DYING,
@@ -108,7 +108,7 @@ def test_S5_5a_a_list_that_is_refused_shows_that_the_kind_is_missing():
     bench = Bench()
     bench.machine.wanted = {A}
     assert [bench.next(), bench.next([SERVED, crd("u")]), bench.next()] == [bench.ask, Pause(0.0), LIST]
-    assert bench.next(Refused("not served")) == DONE
+    assert bench.next(NotServed("not served")) == DONE
     assert bench.held() == [("KindMissing", {A, B})]
     assert bench.holds.keeps(A) == KIND_MISSING
 

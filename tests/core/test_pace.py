@@ -77,10 +77,10 @@ def test_a_kind_that_always_takes_long_slows_nobody_down():
 def test_who_asks_for_patience_is_given_one_at_a_time_and_then_more():
     pace = Pace()
     line(pace, each=0.01)
-    pace.refused()
+    pace.throttled()
     assert pace.limit == 1
     assert line(pace, each=0.01, start=20.0)[:5] == [2, 4, 8, 16, 16]
-    pace.refused()
+    pace.throttled()
     pace.answered(PATCH, 5.0, under_way=1, now=30.0)
     assert pace.limit == 1
 
@@ -103,7 +103,7 @@ def test_the_limit_is_never_below_one_nor_above_sixteen(answers):
     pace, now = Pace(), 0.0
     for answer in answers:
         if answer is None:
-            pace.refused()
+            pace.throttled()
         else:
             now += answer[1]
             pace.answered(*answer, under_way=MOST, now=now)

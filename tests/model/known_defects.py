@@ -46,8 +46,8 @@ KNOWN_DEFECTS = (
     Mutant(
         "a verifying list that is answered 401 or 403 says that the kind is missing",
         HoldMachine._list,
-        "except Refused:",
-        "except (Refused, NotAllowed):",
+        "except NotServed:",
+        "except (NotServed, NotAllowed):",
         noticed_by="",
     ),
     Mutant(

@@ -182,8 +182,8 @@ MUTANTS = (
     Mutant(
         "a list that is refused proves that the kind is gone",
         HoldMachine._list,
-        "except Refused:",
-        "except (Refused, Unsure):",
+        "except NotServed:",
+        "except (NotServed, Unsure):",
         noticed_by="S5_5_a_verification",
     ),
     Mutant("an error is taken as done", answers.judge, "return Unsure(message)", "return None", noticed_by="S10_what"),

@@ -14,7 +14,7 @@ MUTANTS = (
     Mutant(
         "a conflict that never ends is tried for ever",
         answers.lasting,
-        "(unchanged and isinstance(error, Refused))",
+        "(unchanged and isinstance(error, Conflict))",
         "False",
         noticed_by="S10_a_conflict",
     ),

@@ -13,7 +13,7 @@ from crsyncer.core.calls import VERSION
 from crsyncer.core.model import Key, Side
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.writer import Writer
-from crsyncer.errors import Refused
+from crsyncer.errors import Conflict
 from crsyncer.runtime.connection import Connection
 from tests.adapters.kube_server import Reach, always, answer
 from tests.core.builders import copy_of, goal, policy
@@ -43,7 +43,7 @@ async def test_S3_2_a_body_is_never_written_under_the_digest_of_another_one(reac
         writing = asyncio.ensure_future(writer.write(key, Update(copy.uid, copy.resource_version, Why.CHANGED)))
         await asyncio.sleep(0)  # it has begun to read upstream's body
         cache.saw(Side.CLOUD, key, goal(version="2", spec={"x": 2}))
-        with pytest.raises(Refused, match="changed since"):
+        with pytest.raises(Conflict, match="changed since"):
             await writing
         assert server.requests == []
     await store.close()
