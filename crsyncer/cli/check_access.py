@@ -15,9 +15,9 @@ from crsyncer.cli.output import output_options, show
 from crsyncer.cli.shared import settings_options
 from crsyncer.console.report import EXIT_CODES
 from crsyncer.core.cloud_manifests import Profile
-from crsyncer.core.limits import Limit
+from crsyncer.core.forbidden_acts import ForbiddenAct
 from crsyncer.core.model import Json, Side
-from crsyncer.core.policy import Policy
+from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.core.text import count, plain
 from crsyncer.errors import Unsure
 
@@ -49,12 +49,12 @@ def check_access(crds: Sequence[Path], output: str, **flags: Any) -> int:
     return EXIT_CODES[content["health"]]
 
 
-async def _review(settings: Settings, kinds: Sequence[Policy] | None, robot: str) -> Json:
+async def _review(settings: Settings, kinds: Sequence[SyncPolicy] | None, robot: str) -> Json:
     from contextlib import aclosing
 
     from crsyncer.adapters.kube.visit import KubeVisit
     from crsyncer.console import lister
-    from crsyncer.core.limits import limits, open_to_policies
+    from crsyncer.core.forbidden_acts import confined_by_admission, forbidden_acts
     from crsyncer.engine.account_check import Excess, find_excess
 
     enter = {side: partial(KubeVisit.enter, *login) for side, login in logins(settings).items()}
@@ -64,7 +64,7 @@ async def _review(settings: Settings, kinds: Sequence[Policy] | None, robot: str
             kinds = [each for each in await lister.annotated(visit.request, robot) if not each.problem]
     silence = ""
     async with aclosing(await enter[Side.CLOUD](insecure=insecure)) as visit:
-        asked = limits(kinds, robot=robot, namespaces=settings.namespaces)
+        asked = forbidden_acts(kinds, robot=robot, namespaces=settings.namespaces)
         try:
             await lister.first_answer(visit.request)
             excess = await find_excess(visit.request, asked)
@@ -80,21 +80,21 @@ async def _review(settings: Settings, kinds: Sequence[Policy] | None, robot: str
         "robot": robot,
         "namespaces": list(settings.namespaces),
         "kinds": [kind.resource for kind in kinds],
-        "confinedByPolicies": open_to_policies(kinds, robot=robot, namespaces=settings.namespaces),
+        "confinedByPolicies": confined_by_admission(kinds, robot=robot, namespaces=settings.namespaces),
         "reviews": excess.asked,
         "unanswered": len(excess.unknown),
-        "findings": [_finding(limit) for limit in excess.found],
+        "findings": [_finding(forbidden) for forbidden in excess.found],
     }
 
 
-def _finding(limit: Limit) -> Json:
+def _finding(forbidden: ForbiddenAct) -> Json:
     return {
-        "verb": limit.act.verb,
-        "group": limit.act.group,
-        "resource": limit.act.resource,
-        "namespace": limit.namespace or None,
-        "message": f"it {limit}",
-        "hint": limit.remedy,
+        "verb": forbidden.act.verb,
+        "group": forbidden.act.group,
+        "resource": forbidden.act.resource,
+        "namespace": forbidden.namespace or None,
+        "message": f"it {forbidden}",
+        "hint": forbidden.remedy,
     }
 
 

@@ -10,7 +10,7 @@ from crsyncer.adapters.files import read_documents
 from crsyncer.cli.shared import Command
 from crsyncer.core.cloud_manifests import Profile, confinable
 from crsyncer.core.model import Json
-from crsyncer.core.policy import Policy
+from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.errors import ConfigError
 
 _LARGEST = 16 << 20
@@ -27,12 +27,12 @@ def crds_option(help_text: str, *, required: bool = False) -> Callable[[Command]
     )
 
 
-def read_kinds(paths: Sequence[Path], profile: Profile) -> tuple[Policy, ...]:
+def read_kinds(paths: Sequence[Path], profile: Profile) -> tuple[SyncPolicy, ...]:
     """The kinds of the CRDs in files, and in the YAML and JSON files of directories; each kind once.
 
     Other objects in the files are passed over. Raises ConfigError, one line, also where there is no CRD at all.
     """
-    found: dict[str, Policy] = {}
+    found: dict[str, SyncPolicy] = {}
     for path in paths:
         files = sorted(each for each in path.iterdir() if each.suffix in _SUFFIXES) if path.is_dir() else [path]
         kinds = [kind for file in files for kind in _kinds(file, profile)]
@@ -44,7 +44,7 @@ def read_kinds(paths: Sequence[Path], profile: Profile) -> tuple[Policy, ...]:
     return tuple(found.values())
 
 
-def _kinds(file: Path, profile: Profile) -> Iterator[Policy]:
+def _kinds(file: Path, profile: Profile) -> Iterator[SyncPolicy]:
     try:
         for document in _objects(read_documents(file, largest=_LARGEST, deepest=_DEEPEST)):
             if document.get("kind") == _KIND:

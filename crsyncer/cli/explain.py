@@ -18,7 +18,7 @@ from crsyncer.console.report import SAVED_STATUS_KEY, pending_status
 from crsyncer.console.screen import cut
 from crsyncer.console.target import find_key, find_resource
 from crsyncer.core.model import Found, Gap, Json, Key, Loaded, Record, Side
-from crsyncer.core.policy import Policy
+from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.core.text import count, duration, plain, unix
 
 _MARKS = {True: "ok", False: "NO", None: ".."}
@@ -94,7 +94,7 @@ def _keys(loaded: Loaded) -> set[Key]:
     return {*loaded.views[Side.CLOUD], *loaded.views[Side.ROBOT], *loaded.pending, *loaded.tombstones}
 
 
-def _last_seen(loaded: Loaded, side: Side, key: Key, policy: Policy | None) -> Found:
+def _last_seen(loaded: Loaded, side: Side, key: Key, policy: SyncPolicy | None) -> Found:
     """The stored observation. An object that is not stored is unseen, unless its deletion is recorded."""
     deleted = policy is not None and side is policy.upstream and key in loaded.tombstones
     return loaded.views[side].get(key) or (Gap.ABSENT if deleted else Gap.UNSEEN)

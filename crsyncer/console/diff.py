@@ -8,13 +8,13 @@ from crsyncer.console.lister import objects
 from crsyncer.console.reasons import kind_hint
 from crsyncer.core import object_calls
 from crsyncer.core.model import Json, Key, Side
-from crsyncer.core.policy import Policy
 from crsyncer.core.project import key_of, objection
+from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.engine.negotiation import Ask, Disagreement, negotiate
 from crsyncer.errors import Conflict, NotAllowed, SyncError
 
 
-async def compare(policy: Policy, asks: Mapping[Side, Ask], *, namespaces: Sequence[str]) -> Json:
+async def compare(policy: SyncPolicy, asks: Mapping[Side, Ask], *, namespaces: Sequence[str]) -> Json:
     """Compare one kind: its row in the document of `crsyncer diff`. `asks` sends requests to a side.
 
     The row's `error` is the reason why the kind could not be compared completely; None: it was.
@@ -36,7 +36,7 @@ async def compare(policy: Policy, asks: Mapping[Side, Ask], *, namespaces: Seque
     return row
 
 
-async def _fill(row: Json, policy: Policy, asks: Mapping[Side, Ask], *, namespaces: Sequence[str]) -> None:
+async def _fill(row: Json, policy: SyncPolicy, asks: Mapping[Side, Ask], *, namespaces: Sequence[str]) -> None:
     if policy.problem:
         raise SyncError(policy.problem, hint=kind_hint("misconfigured"))
     agreed = await negotiate(policy, asks[Side.CLOUD])
@@ -70,7 +70,7 @@ class _Pairs:
     Both servers list in the order of the keys, so few objects wait for their counterpart.
     """
 
-    def __init__(self, policy: Policy, row: Json) -> None:
+    def __init__(self, policy: SyncPolicy, row: Json) -> None:
         self.policy = policy
         self._row = row
         self._alone: dict[Side, dict[Key, Json]] = {side: {} for side in Side}

@@ -5,7 +5,6 @@ from typing import Any
 
 from crsyncer.core.decide import may_delete
 from crsyncer.core.model import Json, Side, Stamp
-from crsyncer.core.policy import Policy
 from crsyncer.core.project import (
     content_of,
     digest,
@@ -18,6 +17,7 @@ from crsyncer.core.project import (
     view_of,
     whole_numbers,
 )
+from crsyncer.core.sync_policy import SyncPolicy
 
 Generations = tuple[tuple[int, int], ...]
 """(downstream, upstream) generations with the same content."""
@@ -26,7 +26,7 @@ Difference = dict[Side, Json | None]
 
 
 def difference(
-    upstream: Json | None, downstream: Json | None, policy: Policy, *, generations: Generations | None = None
+    upstream: Json | None, downstream: Json | None, policy: SyncPolicy, *, generations: Generations | None = None
 ) -> Difference | None:
     """How the objects of a pair differ; None: they agree.
 
@@ -69,7 +69,7 @@ def difference(
     return {policy.upstream: whole_numbers(wanted), policy.downstream: whole_numbers(found)}
 
 
-def _lone(raw: Json | None, policy: Policy, side: Side) -> Difference | None:
+def _lone(raw: Json | None, policy: SyncPolicy, side: Side) -> Difference | None:
     if raw is None:
         return None
     if side is policy.upstream:
@@ -80,7 +80,7 @@ def _lone(raw: Json | None, policy: Policy, side: Side) -> Difference | None:
     return {side: _with_status(whole, status_value(raw, policy), policy), side.other: None} if differs else None
 
 
-def _document(raw: Json, policy: Policy, labels: dict[str, str], annotations: dict[str, str]) -> Json:
+def _document(raw: Json, policy: SyncPolicy, labels: dict[str, str], annotations: dict[str, str]) -> Json:
     """The object without its status and without fields that its own server sets."""
     metadata: Json = {name: raw["metadata"][name] for name in ("namespace", "name") if name in raw["metadata"]}
     for name, texts in (("labels", labels), ("annotations", annotations)):
@@ -89,7 +89,7 @@ def _document(raw: Json, policy: Policy, labels: dict[str, str], annotations: di
     return {"apiVersion": policy.api_version, "kind": policy.kind, "metadata": metadata, **content_of(raw)}
 
 
-def _statuses(upstream: Json, downstream: Json, policy: Policy, generations: Generations | None) -> tuple[Any, Any]:
+def _statuses(upstream: Json, downstream: Json, policy: SyncPolicy, generations: Generations | None) -> tuple[Any, Any]:
     """The synced part of both statuses, with comparable values of `observedGeneration` (S4.7)."""
     statuses = status_value(upstream, policy), status_value(downstream, policy)
     if not policy.map_generation or policy.subtree is not None:
@@ -103,7 +103,7 @@ def _statuses(upstream: Json, downstream: Json, policy: Policy, generations: Gen
     return first, second
 
 
-def _with_status(document: Json, value: Any, policy: Policy) -> Json:
+def _with_status(document: Json, value: Any, policy: SyncPolicy) -> Json:
     status = status_with({}, policy, value) if value is not None else None
     return document if status is None else {**document, "status": status}
 

@@ -23,7 +23,7 @@ from crsyncer.core.access import OWN_NEEDS, Need, needs
 from crsyncer.core.calls import Call
 from crsyncer.core.findings import LoginFacts, Validity
 from crsyncer.core.model import Json, Side
-from crsyncer.core.policy import Policy, read_policy
+from crsyncer.core.sync_policy import SyncPolicy, read_policy
 from crsyncer.engine.negotiation import Ask, Disagreement, negotiate, provisional
 from crsyncer.errors import ConfigError, NotAllowed, SyncError, Unsure
 from crsyncer.ports import Reply
@@ -189,7 +189,7 @@ class _SideChecks:
         for found in await asyncio.gather(*work):
             self._checks += found
 
-    async def _kind(self, policy: Policy) -> list[Check]:
+    async def _kind(self, policy: SyncPolicy) -> list[Check]:
         try:
             agreed = await negotiate(policy, self._ask) if self._side is Side.CLOUD else provisional(policy)
             if isinstance(agreed, Disagreement):

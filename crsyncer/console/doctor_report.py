@@ -10,7 +10,7 @@ from crsyncer.console.report import EXIT_CODES, STOPPED
 from crsyncer.core.access import Need, told
 from crsyncer.core.findings import DiskFacts, StoreFindings, Validity
 from crsyncer.core.model import Json, Side
-from crsyncer.core.policy import (
+from crsyncer.core.sync_policy import (
     DRIFT,
     FILTER,
     OBSERVED_GENERATION,
@@ -19,7 +19,7 @@ from crsyncer.core.policy import (
     SPEC_SOURCE,
     SUBTREE,
     SYNCER,
-    Policy,
+    SyncPolicy,
     read_policy,
 )
 from crsyncer.core.text import duration, rfc3339
@@ -124,13 +124,13 @@ def _judge_crd(crd: Json, robot: str) -> Iterator[Check]:
         yield check(Mark.WARN, message, f"correct the name; known are {', '.join(_ANNOTATIONS)}")
 
 
-def _asked(policy: Policy) -> str:
+def _asked(policy: SyncPolicy) -> str:
     filtered = f", only objects of robot {policy.robot}" if policy.filtered else ""
     subtree = f", only status.{policy.subtree}" if policy.subtree is not None else ""
     return f"spec from the {policy.upstream}, status from the {policy.downstream}{filtered}{subtree}"
 
 
-def judge_kind(policy: Policy, side: Side, *, status: int, message: str) -> Check:
+def judge_kind(policy: SyncPolicy, side: Side, *, status: int, message: str) -> Check:
     """Whether a side lists a kind: the HTTP status and the message of a list of at most one object."""
     check = partial(Check, "kind", side=side, resource=policy.resource)
     if status == 200:

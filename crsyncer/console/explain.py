@@ -7,8 +7,8 @@ from typing import Any
 from crsyncer.console.differences import difference
 from crsyncer.core.actions import NOTHING, Create, Delete, Hold, HoldReason, Plan, Seed, Until, Update, Wait, Why
 from crsyncer.core.model import Found, Gap, Json, Key, Record, Side, Tombstone, View
-from crsyncer.core.policy import ROBOT_LABEL, SPEC_SOURCE, Policy, Version
 from crsyncer.core.project import leaf_differences
+from crsyncer.core.sync_policy import ROBOT_LABEL, SPEC_SOURCE, SyncPolicy, Version
 from crsyncer.core.text import rfc3339
 
 SCHEMA = "crsyncer.explain/v1"
@@ -48,7 +48,7 @@ class ObjectFacts:
     """None: no CRD on the robot is annotated for it."""
     annotated: tuple[str, ...] = ()
     """The kinds of the CRDs that are annotated."""
-    policy: Policy | None = None
+    policy: SyncPolicy | None = None
     """None: the kind cannot be synced; `kind` has the reason."""
     namespaces: tuple[str, ...] = ()
     """The namespaces that the agent is restricted to; empty: not restricted."""
@@ -99,12 +99,12 @@ def explain(facts: ObjectFacts) -> Json:
     }
 
 
-def stored_policy(kind: Json, robot: str) -> Policy | None:
+def stored_policy(kind: Json, robot: str) -> SyncPolicy | None:
     """The policy, as far as a row of the status document has it; None when the kind cannot be synced."""
     if kind["version"] is None or kind["state"] in ("misconfigured", "version-mismatch"):
         return None
     plural, _, group = kind["resource"].partition(".")
-    return Policy(
+    return SyncPolicy(
         group=group,
         plural=plural,
         kind="",
@@ -152,7 +152,7 @@ def _steps(facts: ObjectFacts) -> Iterator[Json]:
     yield from _of_status(facts, policy)
 
 
-def _of_filter(facts: ObjectFacts, policy: Policy) -> Iterator[Json]:
+def _of_filter(facts: ObjectFacts, policy: SyncPolicy) -> Iterator[Json]:
     if not policy.filtered:
         yield _step("S2.1", True, f"every object of the kind {ON[policy.upstream]} is synced")
         return
@@ -167,7 +167,7 @@ def _of_filter(facts: ObjectFacts, policy: Policy) -> Iterator[Json]:
             yield _step("S2.2", False, text)
 
 
-def _of_observations(facts: ObjectFacts, policy: Policy) -> Iterator[Json]:
+def _of_observations(facts: ObjectFacts, policy: SyncPolicy) -> Iterator[Json]:
     for side in (policy.upstream, policy.downstream):
         observation = facts.observations[side]
         if isinstance(observation, View):
@@ -181,7 +181,7 @@ def _of_observations(facts: ObjectFacts, policy: Policy) -> Iterator[Json]:
             yield _step("S2", True, f"it does not exist {ON[side]}, as a complete list shows")
 
 
-def _of_content(facts: ObjectFacts, policy: Policy) -> Iterator[Json]:
+def _of_content(facts: ObjectFacts, policy: SyncPolicy) -> Iterator[Json]:
     if row := _pending(facts, "content"):
         yield _step("S3.6", False, f"the {policy.downstream} rejects the copy: {row['error']}")
     up, down = facts.observations[policy.upstream], facts.observations[policy.downstream]
@@ -211,12 +211,12 @@ def _of_content(facts: ObjectFacts, policy: Policy) -> Iterator[Json]:
             yield _step("S5", True, "the upstream object is being deleted, so no copy is created")
 
 
-def _finalizing(facts: ObjectFacts, policy: Policy) -> Json:
+def _finalizing(facts: ObjectFacts, policy: SyncPolicy) -> Json:
     names = ", ".join(_finalizers(facts, policy.downstream)) or "not known"
     return _step("S5.1", None, f"the copy is being deleted and waits for its finalizers: {names}")
 
 
-def _agreement(facts: ObjectFacts, policy: Policy, down: View) -> Json:
+def _agreement(facts: ObjectFacts, policy: SyncPolicy, down: View) -> Json:
     if down.terminating:
         return _finalizing(facts, policy)
     paths = [path for path, _, _ in _differences(facts, policy) if not path.startswith("status")]
@@ -229,7 +229,7 @@ def _agreement(facts: ObjectFacts, policy: Policy, down: View) -> Json:
     return _step("S3.5", True, f"the content differs in {where}: {why}")
 
 
-def _of_status(facts: ObjectFacts, policy: Policy) -> Iterator[Json]:
+def _of_status(facts: ObjectFacts, policy: SyncPolicy) -> Iterator[Json]:
     row, down, up = (
         _pending(facts, "status"),
         facts.observations[policy.downstream],
@@ -293,7 +293,7 @@ def _finalizers(facts: ObjectFacts, side: Side) -> list[str]:
     return facts.bodies.get(side, {"metadata": {}})["metadata"].get("finalizers") or []
 
 
-def _differences(facts: ObjectFacts, policy: Policy) -> list[tuple[str, Any, Any]]:
+def _differences(facts: ObjectFacts, policy: SyncPolicy) -> list[tuple[str, Any, Any]]:
     """The fields that differ: path, upstream's value, downstream's value."""
     up, down = facts.bodies.get(policy.upstream), facts.bodies.get(policy.downstream)
     if up is None or down is None or not isinstance(facts.observations[policy.upstream], View):

@@ -7,7 +7,7 @@ from crsyncer.core.answers import judge
 from crsyncer.core.calls import Collection
 from crsyncer.core.model import Json
 from crsyncer.core.pages import FIRST, PageLimit
-from crsyncer.core.policy import Policy, read_policy
+from crsyncer.core.sync_policy import SyncPolicy, read_policy
 from crsyncer.core.watch import listed_at
 from crsyncer.engine.negotiation import Ask
 from crsyncer.errors import NotAllowed, TooLarge, Unsure
@@ -52,7 +52,7 @@ async def crds(ask: Ask) -> list[Json]:
     return sorted(found, key=lambda crd: str(crd["metadata"]["name"]))
 
 
-async def annotated(ask: Ask, robot: str) -> list[Policy]:
+async def annotated(ask: Ask, robot: str) -> list[SyncPolicy]:
     """The kinds of the annotated CRDs, also of wrongly annotated ones; raises SyncError."""
     return [policy for crd in await crds(ask) if (policy := read_policy(crd, robot)) is not None]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from crsyncer.core.model import Side
-from crsyncer.core.policy import Policy
+from crsyncer.core.sync_policy import SyncPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ OWN_NEEDS = (
 """On the robot, whatever is synced."""
 
 
-def needs(policy: Policy, side: Side) -> tuple[Need, ...]:
+def needs(policy: SyncPolicy, side: Side) -> tuple[Need, ...]:
     """What a kind needs on a side."""
     status = f"{policy.plural}/status" if policy.status_endpoint[side] else policy.plural
 

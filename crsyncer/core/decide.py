@@ -19,7 +19,7 @@ from crsyncer.core.actions import (
     Why,
 )
 from crsyncer.core.model import Found, Freshness, Gap, Observation, Pending, Proof, Record, Side, View
-from crsyncer.core.policy import Policy
+from crsyncer.core.sync_policy import SyncPolicy
 
 _ODD_STATUS = Hold(
     HoldReason.ODD_STATUS,
@@ -31,7 +31,7 @@ _ODD_STATUS = Hold(
 def decide(
     upstream: Observation,
     downstream: Observation,
-    policy: Policy,
+    policy: SyncPolicy,
     record: Record,
     *,
     pending: Pending | None = None,
@@ -138,7 +138,7 @@ def _before_create(
 
 
 def _content(
-    upstream: View, downstream: View, policy: Policy, record: Record, *, pending: Pending | None
+    upstream: View, downstream: View, policy: SyncPolicy, record: Record, *, pending: Pending | None
 ) -> Update | Seed | None:
     """The write that brings a copy in line with its object, if any is needed."""
     stamp = downstream.stamp
@@ -155,7 +155,9 @@ def _content(
     return Seed(*put) if _owed_status(upstream, downstream, policy, known, pending=pending) else None
 
 
-def _owed_status(upstream: View, downstream: View, policy: Policy, known: Record, *, pending: Pending | None) -> bool:
+def _owed_status(
+    upstream: View, downstream: View, policy: SyncPolicy, known: Record, *, pending: Pending | None
+) -> bool:
     """Whether a copy that we made is still owed upstream's status (S4.4). Without an endpoint it came with the copy.
 
     A status that waits for upstream counts as upstream's: a copy made again without the cloud goes on where it was.
@@ -179,21 +181,21 @@ def _is_ahead(upstream: View, downstream: View, record: Record) -> bool:
     return stamp.digest not in (upstream.content, _known(record, upstream.uid).applied)
 
 
-def _delete(downstream: View, policy: Policy, why: Why, kept: Hold | Wait | None) -> ContentAction | None:
+def _delete(downstream: View, policy: SyncPolicy, why: Why, kept: Hold | Wait | None) -> ContentAction | None:
     """Delete a copy, unless something keeps it, it is being deleted already or is not ours to delete."""
     if downstream.terminating or not may_delete(downstream, policy):
         return None
     return kept or Delete(downstream.uid, why, downstream.resource_version if downstream.stamp is None else "")
 
 
-def may_delete(downstream: View, policy: Policy) -> bool:
+def may_delete(downstream: View, policy: SyncPolicy) -> bool:
     """Whether an object that upstream does not have is ours to delete (S5.3)."""
     if policy.downstream is Side.CLOUD:
         return _signed(downstream, policy)
     return downstream.stamp is not None or not policy.keep_orphans
 
 
-def _signed(downstream: View, policy: Policy) -> bool:
+def _signed(downstream: View, policy: SyncPolicy) -> bool:
     """Whether a copy in the cloud carries this robot's name: only those are ever changed (S5.3)."""
     return downstream.stamp is not None and downstream.stamp.robot == policy.robot
 
@@ -206,7 +208,7 @@ def _known(record: Record, upstream_uid: str) -> Record:
 def _status(
     own: Found,
     downstream: View,
-    policy: Policy,
+    policy: SyncPolicy,
     record: Record,
     *,
     pending: Pending | None,

@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from crsyncer.core.model import Gap, Observation, Pending, Proof, Record, View
-from crsyncer.core.policy import Policy
+from crsyncer.core.sync_policy import SyncPolicy
 
 
 class Delivery(StrEnum):
@@ -21,7 +21,7 @@ def decide_delivery(
     row: Pending,
     upstream: Observation,
     downstream: Observation,
-    policy: Policy,
+    policy: SyncPolicy,
     record: Record,
     *,
     value: str,

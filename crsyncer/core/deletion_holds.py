@@ -7,7 +7,7 @@ from crsyncer.core.actions import Hold, HoldReason, Until, Wait
 from crsyncer.core.decide import may_delete
 from crsyncer.core.holds import DELETION_HOLDS, KIND_MISSING, MANUAL, Holds
 from crsyncer.core.model import Key, Side, Tombstone, View
-from crsyncer.core.policy import Policy
+from crsyncer.core.sync_policy import SyncPolicy
 
 
 class DeletionHolds:
@@ -19,7 +19,7 @@ class DeletionHolds:
 
     def __init__(
         self,
-        policy: Policy,
+        policy: SyncPolicy,
         *,
         holds: Holds,
         views: Mapping[Side, Mapping[Key, View]],

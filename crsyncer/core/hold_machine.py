@@ -15,7 +15,7 @@ from crsyncer.core.hold_steps import Ask, Conclude, Idle, Inquiry, List, Pause, 
 from crsyncer.core.holds import KIND_MISSING, MASS_DELETION, DeletionRate
 from crsyncer.core.kind_served import Served, is_dying, served_by_both, served_by_crd, served_in_discovery
 from crsyncer.core.model import Freshness, Json, Key, Side
-from crsyncer.core.policy import Policy
+from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.errors import NotServed, SyncError, Unsure
 
 _ROUND_SECONDS = 0.25
@@ -39,7 +39,7 @@ class HoldMachine:
     `notes` are lines for the log, and whether they are warnings. `crd` is remembered over restarts.
     """
 
-    def __init__(self, policy: Policy, *, holds: DeletionHolds, crd: tuple[str, str]) -> None:
+    def __init__(self, policy: SyncPolicy, *, holds: DeletionHolds, crd: tuple[str, str]) -> None:
         self.holds = holds
         self.crd = crd
         """The cluster, and the uid there of the CRD whose objects the copies are of; "": not known."""

@@ -8,20 +8,20 @@ from typing import Any
 from crsyncer.core.access import Act
 from crsyncer.core.calls import JSON_PATCH, PARTIAL, PARTIAL_LIST, Call, Collection
 from crsyncer.core.model import Json, Key, Side, View
-from crsyncer.core.policy import OURS, Policy
 from crsyncer.core.project import status_with
+from crsyncer.core.sync_policy import OURS, SyncPolicy
 
 
-def collection(policy: Policy, namespace: str) -> Collection:
+def collection(policy: SyncPolicy, namespace: str) -> Collection:
     """A kind's objects that are synced, in one namespace or ("") in all."""
     return Collection(policy.group, policy.version, policy.plural, namespace, policy.selector)
 
 
-def _item(policy: Policy, key: Key) -> str:
+def _item(policy: SyncPolicy, key: Key) -> str:
     return f"{collection(policy, key.namespace).path}/{key.name}"
 
 
-def _status_path(policy: Policy, side: Side, key: Key) -> str:
+def _status_path(policy: SyncPolicy, side: Side, key: Key) -> str:
     return _item(policy, key) + ("/status" if policy.status_endpoint[side] else "")
 
 
@@ -37,39 +37,39 @@ def access_review(act: Act, namespace: str) -> Call:
     return Call("create", "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body=body)
 
 
-def revision(policy: Policy, namespace: str) -> Call:
+def revision(policy: SyncPolicy, namespace: str) -> Call:
     """The cheapest consistent list: its resourceVersion is the cluster's present one (S8.2)."""
     objects = collection(policy, namespace)
     query = (("labelSelector", objects.selector or f"{OURS}nothing=nothing"), ("limit", "1"))
     return Call("list", "GET", objects.path, query, accept=PARTIAL_LIST, timeout=20.0)
 
 
-def group_versions(policy: Policy) -> Call:
+def group_versions(policy: SyncPolicy) -> Call:
     """Which versions of the group are served."""
     return Call("discover", "GET", f"/apis/{policy.group}", timeout=10.0)
 
 
-def discovery(policy: Policy, version: str) -> Call:
+def discovery(policy: SyncPolicy, version: str) -> Call:
     """What is served of a group and version: kinds, scopes, subresources, verbs (S1.5, S5.5)."""
     return Call("discover", "GET", f"/apis/{policy.group}/{version}", timeout=10.0)
 
 
-def get(policy: Policy, key: Key) -> Call:
+def get(policy: SyncPolicy, key: Key) -> Call:
     """One object by name. Never asked of the cloud."""
     return Call("get", "GET", _item(policy, key))
 
 
-def create(policy: Policy, namespace: str, body: Json) -> Call:
+def create(policy: SyncPolicy, namespace: str, body: Json) -> Call:
     """Create an object."""
     return Call("create", "POST", collection(policy, namespace).path, body=body)
 
 
-def update(policy: Policy, key: Key, body: Json) -> Call:
+def update(policy: SyncPolicy, key: Key, body: Json) -> Call:
     """Put an object; uid and resourceVersion in the body are its guards."""
     return Call("update", "PUT", _item(policy, key), body=body)
 
 
-def delete(policy: Policy, key: Key, uid: str, *, resource_version: str = "") -> Call:
+def delete(policy: SyncPolicy, key: Key, uid: str, *, resource_version: str = "") -> Call:
     """Delete the object with this uid, in this version or ("") in any, in the background (S5.1)."""
     conditions = {"uid": uid, "resourceVersion": resource_version}
     options = {
@@ -81,7 +81,9 @@ def delete(policy: Policy, key: Key, uid: str, *, resource_version: str = "") ->
     return Call("delete", "DELETE", _item(policy, key), body=options)
 
 
-def patch_status(policy: Policy, key: Key, uid: str, value: Any, *, upstream: View | None, exact: bool = False) -> Call:
+def patch_status(
+    policy: SyncPolicy, key: Key, uid: str, value: Any, *, upstream: View | None, exact: bool = False
+) -> Call:
     """Write a status (None: remove it) by JSON Patch whose first operation tests the uid (S4.2).
 
     `exact`: only over the very version that `upstream` is. In subtree mode, where upstream has no status yet, the
@@ -107,7 +109,7 @@ def _write(path: str, value: Any) -> Json:
     return {"op": "remove", "path": path} if value is None else {"op": "add", "path": path, "value": value}
 
 
-def put_status(policy: Policy, key: Key, uid: str, value: Any, *, upstream: Json) -> Call:
+def put_status(policy: SyncPolicy, key: Key, uid: str, value: Any, *, upstream: Json) -> Call:
     """Write a status by PUT, where `patch` is refused: uid and resourceVersion of the last observation are the guards.
 
     With the subresource, only what identifies the object travels along; without, the whole object has to (S4.6).
@@ -127,7 +129,7 @@ def put_status(policy: Policy, key: Key, uid: str, value: Any, *, upstream: Json
     return Call("update", "PUT", _status_path(policy, policy.upstream, key), body=body, accept=PARTIAL)
 
 
-def seed_status(policy: Policy, key: Key, *, uid: str, resource_version: str, status: Json) -> Call:
+def seed_status(policy: SyncPolicy, key: Key, *, uid: str, resource_version: str, status: Json) -> Call:
     """Give a fresh copy upstream's status (S4.4); refused as soon as anybody has written to it."""
     guards = {"name": key.name, "uid": uid, "resourceVersion": resource_version}
     if policy.namespaced:

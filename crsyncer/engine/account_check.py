@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from crsyncer.core.answers import judge
-from crsyncer.core.limits import EVERYTHING, Limit, limits
+from crsyncer.core.forbidden_acts import EVERYTHING, ForbiddenAct, forbidden_acts
 from crsyncer.core.object_calls import access_review
-from crsyncer.core.policy import Policy
+from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.engine.negotiation import Ask
 from crsyncer.errors import NotAllowed, Unsure
 from crsyncer.runtime.connection import Connection
@@ -22,36 +22,36 @@ _AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """The limits that an account exceeds, and those of which the server does not say whether it does."""
+    """The forbidden acts that an account may do, and those of which the server does not say whether it may."""
 
-    found: tuple[Limit, ...] = ()
-    unknown: tuple[Limit, ...] = ()
+    found: tuple[ForbiddenAct, ...] = ()
+    unknown: tuple[ForbiddenAct, ...] = ()
     asked: int = 0
 
 
-async def find_excess(ask: Ask, limits: Iterable[Limit]) -> Excess:
-    """Review each limit, in their order; of an administrator nothing but that. Raises Unsure without an answer."""
+async def find_excess(ask: Ask, acts: Iterable[ForbiddenAct]) -> Excess:
+    """Review each act, in their order; of an administrator nothing but that. Raises Unsure without an answer."""
     if await _allowed(ask, EVERYTHING):
         return Excess((EVERYTHING,), asked=1)
-    asked, gate = tuple(limits), asyncio.Semaphore(_AT_ONCE)
+    asked, gate = tuple(acts), asyncio.Semaphore(_AT_ONCE)
 
-    async def review(limit: Limit) -> bool | None:
+    async def review(forbidden: ForbiddenAct) -> bool | None:
         async with gate:
-            return await _allowed(ask, limit)
+            return await _allowed(ask, forbidden)
 
     async with asyncio.TaskGroup() as tasks:
-        answers = [tasks.create_task(review(limit)) for limit in asked]
-    answered = [(limit, answer.result()) for limit, answer in zip(asked, answers, strict=True)]
+        answers = [tasks.create_task(review(forbidden)) for forbidden in asked]
+    answered = [(forbidden, answer.result()) for forbidden, answer in zip(asked, answers, strict=True)]
     return Excess(
-        tuple(limit for limit, answer in answered if answer),
-        tuple(limit for limit, answer in answered if answer is None),
+        tuple(forbidden for forbidden, answer in answered if answer),
+        tuple(forbidden for forbidden, answer in answered if answer is None),
         len(asked) + 1,
     )
 
 
-async def _allowed(ask: Ask, limit: Limit) -> bool | None:
+async def _allowed(ask: Ask, forbidden: ForbiddenAct) -> bool | None:
     """Whether the account may do it; None where the server answers no reviews. Raises Unsure, and NotAllowed (401)."""
-    reply = await ask(access_review(limit.act, limit.namespace))
+    reply = await ask(access_review(forbidden.act, forbidden.namespace))
     if reply.status == 201:
         return bool((reply.body.get("status") or {}).get("allowed"))
     error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
@@ -66,13 +66,13 @@ class AccountCheck:
     The proof is due when a connection is made, for kinds that are new, after `expire`, and again after a day.
     """
 
-    def __init__(self, policies: Callable[[], Iterable[Policy]], *, robot: str, namespaces: Sequence[str]) -> None:
+    def __init__(self, policies: Callable[[], Iterable[SyncPolicy]], *, robot: str, namespaces: Sequence[str]) -> None:
         self._policies = policies
         self._robot = robot
         self._namespaces = tuple(namespaces)
-        self._exceeded: tuple[Limit, ...] = ()
-        """The limits that the last proof failed for: they are asked first, and mostly nothing else then."""
-        self._proven: frozenset[Policy] = frozenset()
+        self._exceeded: tuple[ForbiddenAct, ...] = ()
+        """The acts that the last proof failed for: they are asked first, and mostly nothing else then."""
+        self._proven: frozenset[SyncPolicy] = frozenset()
         self._proven_until = 0.0
 
     def expire(self) -> None:
@@ -89,7 +89,9 @@ class AccountCheck:
         if not self.is_due():
             return
         policies = frozenset(self._policies())
-        for asked in filter(None, (self._exceeded, limits(policies, robot=self._robot, namespaces=self._namespaces))):
+        for asked in filter(
+            None, (self._exceeded, forbidden_acts(policies, robot=self._robot, namespaces=self._namespaces))
+        ):
             excess = await find_excess(ask, asked)
             self._exceeded = excess.found
             if excess.found or excess.unknown:

@@ -19,9 +19,9 @@ from crsyncer.core.model import (
     Tombstone,
     View,
 )
-from crsyncer.core.policy import Policy
 from crsyncer.core.project import touched, view_of
 from crsyncer.core.restore_detection import DISTRUSTED
+from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.core.watch import newer
 from crsyncer.ports import Store
 
@@ -31,7 +31,7 @@ _GENERATIONS = 16
 class Cache:
     """Views, records, outbox rows and tombstones of one kind. Every change is put into the store at once."""
 
-    def __init__(self, policy: Policy, *, store: Store, loaded: Loaded, clock: Callable[[], float]) -> None:
+    def __init__(self, policy: SyncPolicy, *, store: Store, loaded: Loaded, clock: Callable[[], float]) -> None:
         self.policy = policy
         self.views = loaded.views
         self.records = loaded.records

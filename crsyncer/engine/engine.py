@@ -8,7 +8,7 @@ from crsyncer.core.calls import Call
 from crsyncer.core.duplicates import DuplicateAgents
 from crsyncer.core.holds import Holds
 from crsyncer.core.model import Side
-from crsyncer.core.policy import Policy
+from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.engine.account_check import AccountCheck
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.hold_driver import ISSUED
@@ -96,7 +96,7 @@ class Engine:
     def _probe(self, side: Side) -> Sequence[Call]:
         return self.kinds.probe(side)
 
-    def _policies(self) -> Iterable[Policy]:
+    def _policies(self) -> Iterable[SyncPolicy]:
         return (row.policy for row in self.kinds.entries.values() if not row.policy.problem)
 
     def _crds(self) -> Collection[str]:

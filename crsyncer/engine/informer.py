@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from crsyncer.core import object_calls
 from crsyncer.core.model import Cursor, Freshness, Json, Key, Side, View
 from crsyncer.core.pages import PageLimit
-from crsyncer.core.policy import Policy
 from crsyncer.core.project import key_of, objection
+from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.core.watch import EventType
 from crsyncer.engine.cache import Cache
 from crsyncer.ports import Observer
@@ -33,7 +33,7 @@ class Informer:
         connection: Connection,
         *,
         side: Side,
-        policy: Policy,
+        policy: SyncPolicy,
         namespace: str,
         cache: Cache,
         observer: Observer,

@@ -11,9 +11,9 @@ from crsyncer.core.actions import HoldReason
 from crsyncer.core.calls import Call
 from crsyncer.core.holds import DELETION_HOLDS, MANUAL, RESTORED
 from crsyncer.core.model import Freshness, Json, Key, Loaded, Side
-from crsyncer.core.policy import Policy
 from crsyncer.core.project import stamp_of, status_value
 from crsyncer.core.queue import Priority
+from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.core.watch import EventType
 from crsyncer.engine.audit import Auditor
 from crsyncer.engine.cache import Cache
@@ -41,7 +41,7 @@ class Kind:
 
     def __init__(
         self,
-        policy: Policy,
+        policy: SyncPolicy,
         *,
         namespaces: Sequence[str],
         context: EngineContext,

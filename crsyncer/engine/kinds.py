@@ -9,8 +9,8 @@ from dataclasses import replace
 from crsyncer.core import calls, object_calls
 from crsyncer.core.model import Cursor, Freshness, Json, Key, ObjectVersion, Side
 from crsyncer.core.pages import PageLimit
-from crsyncer.core.policy import SPEC_SOURCE, Policy, read_policy
 from crsyncer.core.restore_detection import DISTRUSTED
+from crsyncer.core.sync_policy import SPEC_SOURCE, SyncPolicy, read_policy
 from crsyncer.core.watch import EventType, version_of
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kind import Kind
@@ -30,7 +30,7 @@ _LOST = (Phase.MISSING, Phase.FORBIDDEN)
 class KindEntry:
     """One annotated CRD, also a wrongly annotated one."""
 
-    def __init__(self, policy: Policy, schema: object, *, source: str, uid: str) -> None:
+    def __init__(self, policy: SyncPolicy, schema: object, *, source: str, uid: str) -> None:
         self.policy = policy
         """As annotated; `kind.policy` has the version that was agreed on."""
         self.uid = uid
@@ -175,7 +175,7 @@ class Kinds:
         """Sync a kind as annotated, anew whenever another version is negotiated with the cloud."""
         name = entry.policy.resource
         async with self._locks[name]:  # until the task before has ended
-            negotiated: Policy | Disagreement
+            negotiated: SyncPolicy | Disagreement
             negotiated, entry.confirmed = self._stored_negotiation(entry)
             try:
                 negotiated = await self._sync(entry, negotiated)
@@ -188,8 +188,8 @@ class Kinds:
                     self._status_changed()
 
     async def _sync(
-        self, entry: KindEntry, negotiated: Policy | Disagreement, *, again: bool = False
-    ) -> Policy | Disagreement:
+        self, entry: KindEntry, negotiated: SyncPolicy | Disagreement, *, again: bool = False
+    ) -> SyncPolicy | Disagreement:
         """Sync the kind as negotiated, until a negotiation has another result; that result."""
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -211,7 +211,7 @@ class Kinds:
             for dispatcher in self._context.dispatchers.values():
                 dispatcher.forget(entry.policy.resource)
 
-    async def _load(self, entry: KindEntry, policy: Policy) -> Kind:
+    async def _load(self, entry: KindEntry, policy: SyncPolicy) -> Kind:
         loaded = await self._context.store.load(policy.resource)
         kind = Kind(
             policy,
@@ -224,7 +224,7 @@ class Kinds:
         log.info("%s %s is synced, spec from the %s", policy.resource, policy.version, policy.upstream)
         return kind
 
-    async def _renegotiate(self, entry: KindEntry, negotiated: Policy | Disagreement) -> Policy | Disagreement:
+    async def _renegotiate(self, entry: KindEntry, negotiated: SyncPolicy | Disagreement) -> SyncPolicy | Disagreement:
         """Negotiate whenever there is a reason to; return the first result that differs."""
         reasons, failures = 0, int(entry.error is not None)
         cloud = self._context.connections[Side.CLOUD]
@@ -280,7 +280,7 @@ class Kinds:
         watches = entry.kind.on(Side.CLOUD) if entry.kind is not None else []
         return any(r.listwatch.phase is Phase.MISSING for r in watches)
 
-    def _stored_negotiation(self, entry: KindEntry) -> tuple[Policy, bool]:
+    def _stored_negotiation(self, entry: KindEntry) -> tuple[SyncPolicy, bool]:
         """The last result, if the robot still serves that version, and whether it served the same versions then."""
         policy = entry.policy
         known = self._context.store.get_meta(f"negotiated:{policy.resource}")
@@ -306,11 +306,11 @@ class Kinds:
         self._report()
 
 
-def _stored(policy: Policy) -> Json:
+def _stored(policy: SyncPolicy) -> Json:
     cloud_status = policy.status_endpoint[Side.CLOUD]
     return {"version": policy.version, "cloudStatus": cloud_status, "offer": _offer(policy)}
 
 
-def _offer(policy: Policy) -> Json:
+def _offer(policy: SyncPolicy) -> Json:
     """Among which versions of the robot's CRD was chosen."""
     return {v.name: [v.served, v.storage] for v in policy.versions}

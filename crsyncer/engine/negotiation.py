@@ -7,7 +7,7 @@ from crsyncer.core import object_calls
 from crsyncer.core.answers import says_nothing
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Side
-from crsyncer.core.policy import Policy, choose_version
+from crsyncer.core.sync_policy import SyncPolicy, choose_version
 from crsyncer.errors import Unsure
 from crsyncer.ports import Reply
 
@@ -23,19 +23,19 @@ class Disagreement:
     message: str
 
 
-def in_version(policy: Policy, version: str, *, cloud_status: bool | None) -> Policy:
+def in_version(policy: SyncPolicy, version: str, *, cloud_status: bool | None) -> SyncPolicy:
     """The policy in a version; `cloud_status` says whether the cloud has `/status` (None: as the robot has)."""
     robot_status = next(v.status for v in policy.versions if v.name == version)
     endpoints = {Side.ROBOT: robot_status, Side.CLOUD: robot_status if cloud_status is None else cloud_status}
     return replace(policy, version=version, status_endpoint=endpoints)
 
 
-def provisional(policy: Policy) -> Policy:
+def provisional(policy: SyncPolicy) -> SyncPolicy:
     """The robot's storage version, until the cloud has been asked."""
     return in_version(policy, choose_version(policy, None) or "", cloud_status=None)
 
 
-async def negotiate(policy: Policy, ask: Ask) -> Policy | Disagreement:
+async def negotiate(policy: SyncPolicy, ask: Ask) -> SyncPolicy | Disagreement:
     """Ask the cloud. Where it forbids discovery, or does not serve the kind, the robot's storage version is tried.
 
     Raises Unsure when the cloud did not answer.
@@ -43,7 +43,7 @@ async def negotiate(policy: Policy, ask: Ask) -> Policy | Disagreement:
     return await discover(policy, ask) or provisional(policy)
 
 
-async def discover(policy: Policy, ask: Ask) -> Policy | Disagreement | None:
+async def discover(policy: SyncPolicy, ask: Ask) -> SyncPolicy | Disagreement | None:
     """As `negotiate`, but None where the cloud forbids discovery."""
     reply = await ask(object_calls.group_versions(policy))
     _raise_if_unavailable(reply.status)
@@ -72,7 +72,7 @@ async def discover(policy: Policy, ask: Ask) -> Policy | Disagreement | None:
     return in_version(policy, version_name, cloud_status=f"{policy.plural}/status" in entries)
 
 
-async def _resources(policy: Policy, version: str, ask: Ask) -> dict[str, Json]:
+async def _resources(policy: SyncPolicy, version: str, ask: Ask) -> dict[str, Json]:
     reply = await ask(object_calls.discovery(policy, version))
     _raise_if_unavailable(reply.status)
     return {str(r.get("name", "")): r for r in reply.body.get("resources") or []}

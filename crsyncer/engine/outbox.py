@@ -9,9 +9,9 @@ from crsyncer.core.actions import Agreed, SendStatus
 from crsyncer.core.answers import lasting, shown
 from crsyncer.core.decide_delivery import Delivery, decide_delivery
 from crsyncer.core.model import Key, Pending, Proof
-from crsyncer.core.policy import Policy
 from crsyncer.core.project import digest, map_generation, note_observed
 from crsyncer.core.queue import Priority
+from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.status_writer import StatusWriter
 from crsyncer.errors import Conflict, Never, SyncError
@@ -30,7 +30,7 @@ class Outbox:
     """The statuses of one kind that upstream has not acknowledged. `clock` is Unix time in seconds."""
 
     def __init__(
-        self, connection: Connection, *, policy: Policy, cache: Cache, store: Store, clock: Callable[[], float]
+        self, connection: Connection, *, policy: SyncPolicy, cache: Cache, store: Store, clock: Callable[[], float]
     ) -> None:
         self._writer = StatusWriter(connection, policy=policy, store=store)
         self._policy = policy

@@ -20,10 +20,10 @@ from crsyncer.core.actions import (
 )
 from crsyncer.core.decide import decide
 from crsyncer.core.model import Gap, Key
-from crsyncer.core.policy import Policy
 from crsyncer.core.project import status_value
 from crsyncer.core.queue import Priority
 from crsyncer.core.revert_limit import RevertLimit
+from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.hold_driver import HoldDriver
@@ -48,7 +48,7 @@ class Reconciler:
 
     def __init__(
         self,
-        policy: Policy,
+        policy: SyncPolicy,
         *,
         cache: Cache,
         context: EngineContext,

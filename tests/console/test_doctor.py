@@ -28,7 +28,7 @@ from crsyncer.core.access import OWN_NEEDS, needs
 from crsyncer.core.calls import CRDS, Call
 from crsyncer.core.findings import DiskFacts, LoginFacts, StoreFindings, Validity
 from crsyncer.core.model import Side
-from crsyncer.core.policy import DRIFT, FILTER, SPEC_SOURCE, SUBTREE, SYNCER
+from crsyncer.core.sync_policy import DRIFT, FILTER, SPEC_SOURCE, SUBTREE, SYNCER
 from crsyncer.ports import Reply
 from tests.console.report_kit import NOW, facts, hold
 from tests.console.report_kit import document as status_document

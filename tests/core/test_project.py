@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crsyncer.core.model import Key, ObjectVersion, Side, Stamp
-from crsyncer.core.policy import OURS, ROBOT_LABEL, SYNCER
 from crsyncer.core.project import (
     APPLIED,
     LAST_APPLIED,
@@ -22,6 +21,7 @@ from crsyncer.core.project import (
     touched,
     view_of,
 )
+from crsyncer.core.sync_policy import OURS, ROBOT_LABEL, SYNCER
 from crsyncer.core.watch import version_of
 from tests.core.builders import (
     ROBOT_NAME,

@@ -9,7 +9,7 @@ import yaml
 from crsyncer.adapters.config import OPTIONS, load
 from crsyncer.adapters.kubeconfig import read_kubeconfig
 from crsyncer.core.calls import Call
-from crsyncer.core.policy import ROBOT_LABEL
+from crsyncer.core.sync_policy import ROBOT_LABEL
 from crsyncer.ports import Reply
 from tests.delivery.command_line import write_kubeconfig
 from tests.model.life import ROBOT, AgentSettings

@@ -17,7 +17,7 @@ from crsyncer.adapters.kube import Exchange, KubeCluster
 from crsyncer.core import calls, object_calls
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Key, Loaded, Side
-from crsyncer.core.policy import Policy, read_policy
+from crsyncer.core.sync_policy import SyncPolicy, read_policy
 from crsyncer.core.watch import EventType
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.informer import Informer
@@ -46,7 +46,7 @@ class Immortal:
 class Robot:
     """The connection layer of one robot's agent, cloud side only. `cluster` is its own: no two share a TLS session."""
 
-    def __init__(self, policy: Policy, cluster: KubeCluster) -> None:
+    def __init__(self, policy: SyncPolicy, cluster: KubeCluster) -> None:
         self.seen: dict[int, float] = {}
         """When its object was first shown at which step, in seconds of the monotonic clock."""
         self._policy = policy

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from crsyncer.core.model import Side
-from crsyncer.core.policy import ROBOT_LABEL
+from crsyncer.core.sync_policy import ROBOT_LABEL
 from crsyncer.ports import Reply
 from tests.model.answers import FORBIDDEN, NOT_SERVED
 from tests.model.life import ROBOT, AgentSettings

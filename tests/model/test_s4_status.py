@@ -6,7 +6,7 @@ import pytest
 
 from crsyncer.core.calls import JSON_PATCH, PARTIAL
 from crsyncer.core.model import Side
-from crsyncer.core.policy import OURS
+from crsyncer.core.sync_policy import OURS
 from tests.model.answers import FORBIDDEN
 from tests.model.life import AgentSettings
 from tests.model.plane import GROUP

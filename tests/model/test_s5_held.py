@@ -6,7 +6,7 @@ import pytest
 
 from crsyncer.core import calls
 from crsyncer.core.model import Json, Side
-from crsyncer.core.policy import ROBOT_LABEL
+from crsyncer.core.sync_policy import ROBOT_LABEL
 from crsyncer.errors import SyncError
 from tests.model.answers import FORBIDDEN, INTERNAL_ERROR
 from tests.model.life import ROBOT

@@ -16,7 +16,7 @@ from typing import Any
 
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Side
-from crsyncer.core.policy import SPEC_SOURCE
+from crsyncer.core.sync_policy import SPEC_SOURCE
 from crsyncer.ports import Reply
 from crsyncer.runtime.listwatch import Phase
 from tests.model.api_server import CRDS, ApiServer

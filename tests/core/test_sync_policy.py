@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crsyncer.core.model import Side
-from crsyncer.core.policy import (
+from crsyncer.core.sync_policy import (
     DRIFT,
     FILTER,
     OBSERVED_GENERATION,

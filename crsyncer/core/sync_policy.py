@@ -31,7 +31,7 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class SyncPolicy:
     """Everything that decides how one kind is synced. Equal policies need no restart (S1.1)."""
 
     group: str
@@ -94,7 +94,7 @@ class Policy:
         return projection.partition(";")[2] == self._moving
 
 
-def read_policy(crd: Json, robot: str) -> Policy | None:
+def read_policy(crd: Json, robot: str) -> SyncPolicy | None:
     """The policy that a robot's CRD asks for; None when it is not ours (S1.2).
 
     A wrong annotation never fails open: the policy then has a `problem` and nothing may be synced (S1.3).
@@ -129,7 +129,7 @@ def read_policy(crd: Json, robot: str) -> Policy | None:
             problems.append(f'{key} is "{text}"; allowed: {default}, {other}')
         return bool(text == other)
 
-    return Policy(
+    return SyncPolicy(
         group=spec["group"],
         plural=spec["names"]["plural"],
         kind=spec["names"]["kind"],
@@ -168,7 +168,7 @@ def version_priority(name: str) -> tuple[int, int, int, str]:
     return (stability, -int(match[1]), -int(match[3] or 0), name)
 
 
-def choose_version(policy: Policy, cloud_versions: frozenset[str] | None) -> str | None:
+def choose_version(policy: SyncPolicy, cloud_versions: frozenset[str] | None) -> str | None:
     """The version to speak (S1.5); None when both sides have none in common.
 
     `cloud_versions` is None where the cloud forbids discovery: then the robot's storage version is tried. A storage

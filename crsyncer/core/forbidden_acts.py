@@ -1,4 +1,4 @@
-"""What a robot's account in the cloud must not be allowed: acts that access reviews have to answer with no.
+"""The acts that a robot's account in the cloud must not be allowed: access reviews have to answer them with no.
 
 The manifests of `crsyncer cloud-manifests` grant none of it. Admission policies are not asked: a review knows RBAC
 and whatever else authorizes requests, and no policy.
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from crsyncer.core.access import Act
 from crsyncer.core.cloud_policies import lacks_status
 from crsyncer.core.model import Side
-from crsyncer.core.policy import Policy
+from crsyncer.core.sync_policy import SyncPolicy
 
 _RBAC = "rbac.authorization.k8s.io"
 _ADMISSION = "admissionregistration.k8s.io"
@@ -18,8 +18,8 @@ _UNBIND = "bind the account by RoleBindings alone: crsyncer cloud-manifests prin
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
-    """An act that must be refused. `namespace` "": in all of them, or the act is about none."""
+class ForbiddenAct:
+    """An act that must not be allowed. `namespace` "": in all of them, or the act is about none."""
 
     act: Act
     danger: str
@@ -36,7 +36,7 @@ class Limit:
         return f"may {self.act.verb} {resource}{group}{slash}{subresource}{place}: {self.danger}"
 
 
-EVERYTHING = Limit(
+EVERYTHING = ForbiddenAct(
     Act("*", "*", "*", cluster=True),
     "this is an administrator's credential",
     "give the robot an account of its own: crsyncer cloud-manifests prints one",
@@ -44,8 +44,10 @@ EVERYTHING = Limit(
 """Where this is allowed, all else is, and nothing else need be asked."""
 
 
-def limits(policies: Iterable[Policy], *, robot: str, namespaces: Sequence[str]) -> tuple[Limit, ...]:
-    """Every limit of a robot that syncs these kinds in these namespaces (none: in all), EVERYTHING aside."""
+def forbidden_acts(
+    policies: Iterable[SyncPolicy], *, robot: str, namespaces: Sequence[str]
+) -> tuple[ForbiddenAct, ...]:
+    """Every forbidden act of a robot that syncs these kinds in these namespaces (none: in all), EVERYTHING aside."""
     places = tuple(namespaces) or ("",)
     found = [*_of_the_cluster(), *_of_places(places)]
     for policy in sorted(policies, key=lambda each: each.resource):
@@ -53,48 +55,50 @@ def limits(policies: Iterable[Policy], *, robot: str, namespaces: Sequence[str])
     return tuple(dict.fromkeys(found))
 
 
-def open_to_policies(policies: Iterable[Policy], *, robot: str, namespaces: Sequence[str]) -> list[str]:
-    """The kinds whose objects of other robots only admission policies keep from this robot's writes."""
+def confined_by_admission(policies: Iterable[SyncPolicy], *, robot: str, namespaces: Sequence[str]) -> list[str]:
+    """The kinds of which only admission policies keep other robots' objects from this robot's writes."""
     shared = tuple(namespaces) != (f"robot-{robot}",)
     return sorted(policy.resource for policy in policies if shared or not policy.namespaced)
 
 
-def _of_the_cluster() -> Iterator[Limit]:
+def _of_the_cluster() -> Iterator[ForbiddenAct]:
     """Rights over other accounts, other namespaces, and the policies themselves."""
 
-    def limit(verb: str, group: str, resource: str, danger: str) -> Limit:
-        return Limit(Act(verb, group, resource, cluster=True), danger, _UNBIND)
+    def forbidden(verb: str, group: str, resource: str, danger: str) -> ForbiddenAct:
+        return ForbiddenAct(Act(verb, group, resource, cluster=True), danger, _UNBIND)
 
-    yield Limit(Act("list", "", "secrets"), "it shows every credential in the cloud", _UNBIND)
-    yield Limit(Act("create", "", "serviceaccounts/token"), "it can become any account", _UNBIND)
+    yield ForbiddenAct(Act("list", "", "secrets"), "it shows every credential in the cloud", _UNBIND)
+    yield ForbiddenAct(Act("create", "", "serviceaccounts/token"), "it can become any account", _UNBIND)
     for resource in ("users", "groups", "serviceaccounts"):
-        yield limit("impersonate", "", resource, "it can become anybody")
+        yield forbidden("impersonate", "", resource, "it can become anybody")
     for verb in ("create", "update", "patch"):
         for resource in ("clusterrolebindings", "clusterroles"):
-            yield limit(verb, _RBAC, resource, "it can grant itself more")
+            yield forbidden(verb, _RBAC, resource, "it can grant itself more")
     for verb in ("update", "patch", "delete"):
         for resource in ("validatingadmissionpolicies", "validatingadmissionpolicybindings"):
-            yield limit(verb, _ADMISSION, resource, "it can lift the policies that confine it")
+            yield forbidden(verb, _ADMISSION, resource, "it can lift the policies that confine it")
     for verb in ("update", "patch", "delete"):
         danger = "it can change or delete a kind for the whole fleet"
-        yield limit(verb, "apiextensions.k8s.io", "customresourcedefinitions", danger)
-    yield limit("delete", "", "namespaces", "it can delete all that a robot has")
-    yield limit("patch", "", "namespaces", "it can make another robot's namespace its own")
+        yield forbidden(verb, "apiextensions.k8s.io", "customresourcedefinitions", danger)
+    yield forbidden("delete", "", "namespaces", "it can delete all that a robot has")
+    yield forbidden("patch", "", "namespaces", "it can make another robot's namespace its own")
 
 
-def _of_places(places: Sequence[str]) -> Iterator[Limit]:
+def _of_places(places: Sequence[str]) -> Iterator[ForbiddenAct]:
     """Rights in the namespaces that the robot syncs: its objects are its own there, the accounts are not."""
     for place in places:
         for verb in ("get", "list"):
-            yield Limit(Act(verb, "", "secrets"), "credentials are kept there", _UNBIND, place)
-        yield Limit(Act("create", "", "serviceaccounts/token"), "it can become any account there", _UNBIND, place)
-        yield Limit(Act("create", "", "pods"), "a pod runs as any account there", _UNBIND, place)
+            yield ForbiddenAct(Act(verb, "", "secrets"), "credentials are kept there", _UNBIND, place)
+        yield ForbiddenAct(
+            Act("create", "", "serviceaccounts/token"), "it can become any account there", _UNBIND, place
+        )
+        yield ForbiddenAct(Act("create", "", "pods"), "a pod runs as any account there", _UNBIND, place)
         for verb in ("create", "update", "patch"):
             for resource in ("rolebindings", "roles"):
-                yield Limit(Act(verb, _RBAC, resource), "it can grant itself more", _UNBIND, place)
+                yield ForbiddenAct(Act(verb, _RBAC, resource), "it can grant itself more", _UNBIND, place)
 
 
-def _of_kind(policy: Policy, places: Sequence[str], *, home: str) -> Iterator[Limit]:
+def _of_kind(policy: SyncPolicy, places: Sequence[str], *, home: str) -> Iterator[ForbiddenAct]:
     """Rights over a synced kind that the agent does not need.
 
     Where a version lacks the status subresource, only an admission policy keeps the rest of an object from the robot.
@@ -104,7 +108,7 @@ def _of_kind(policy: Policy, places: Sequence[str], *, home: str) -> Iterator[Li
         danger = "it reads the objects of all robots"
         remedy = f"{_UNBIND}; run the agent with --namespace {home}"
         for verb in ("list", "watch"):
-            yield Limit(Act(verb, group, plural), danger, remedy)
+            yield ForbiddenAct(Act(verb, group, plural), danger, remedy)
     verbs = ["deletecollection"]
     if policy.upstream is Side.CLOUD:
         verbs += ["create", "delete"]
@@ -112,8 +116,8 @@ def _of_kind(policy: Policy, places: Sequence[str], *, home: str) -> Iterator[Li
     for place in places if not cluster else ("",):
         for verb in verbs:
             danger = "the agent never does that"
-            yield Limit(Act(verb, group, plural, cluster=cluster), danger, f"take {verb} from its role", place)
+            yield ForbiddenAct(Act(verb, group, plural, cluster=cluster), danger, f"take {verb} from its role", place)
         if place != home:
             reports = plural if lacks_status(policy) else f"{plural}/status"
             danger = "the test operation of a JSON Patch tells what is in other robots' objects"
-            yield Limit(Act("patch", group, reports, cluster=cluster), danger, "grant update instead", place)
+            yield ForbiddenAct(Act("patch", group, reports, cluster=cluster), danger, "grant update instead", place)
