@@ -1,6 +1,6 @@
 """The protocols that runtime and engine need, and that the adapters implement."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -23,6 +23,10 @@ class Reply:
     """Bytes of the body, uncompressed."""
     date: float | None = None
     """When the server answered, by its own clock (Date header): Unix time in seconds."""
+
+
+Send = Callable[[Call], Awaitable[Reply]]
+"""Sends one request to one server; raises Unsure when there was no answer."""
 
 
 class Cluster(Protocol):

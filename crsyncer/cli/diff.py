@@ -85,16 +85,16 @@ async def _compare(settings: Settings, robot: str, resource: str) -> list[Json]:
 
         async with asyncio.TaskGroup() as tasks:
             reaching = {side: tasks.create_task(reach(side, *login)) for side, login in logins(settings).items()}
-        asks = {side: task.result().request for side, task in reaching.items()}
+        senders = {side: task.result().request for side, task in reaching.items()}
         try:
-            policies = {policy.resource: policy for policy in await lister.annotated(asks[Side.ROBOT], robot)}
+            policies = {policy.resource: policy for policy in await lister.annotated(senders[Side.ROBOT], robot)}
         except SyncError as error:
             raise SyncError(f"the robot's CRDs cannot be listed: {error}", hint=error.hint) from None
         if resource:
             chosen = synced_resource(resource, {name: policy.aliases for name, policy in policies.items()})
             policies = {chosen: policies[chosen]}
         # One kind after the other, so that memory holds the lists of one only.
-        return [await compare(policy, asks, namespaces=settings.namespaces) for policy in policies.values()]
+        return [await compare(policy, senders, namespaces=settings.namespaces) for policy in policies.values()]
 
 
 def _unified(kind: Json) -> Iterator[str]:

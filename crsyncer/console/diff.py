@@ -10,12 +10,13 @@ from crsyncer.core import object_calls
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.project import key_of, objection
 from crsyncer.core.sync_policy import SyncPolicy
-from crsyncer.engine.negotiation import Ask, Disagreement, negotiate
+from crsyncer.engine.negotiation import Disagreement, negotiate
 from crsyncer.errors import Conflict, NotAllowed, SyncError
+from crsyncer.ports import Send
 
 
-async def compare(policy: SyncPolicy, asks: Mapping[Side, Ask], *, namespaces: Sequence[str]) -> Json:
-    """Compare one kind: its row in the document of `crsyncer diff`. `asks` sends requests to a side.
+async def compare(policy: SyncPolicy, senders: Mapping[Side, Send], *, namespaces: Sequence[str]) -> Json:
+    """Compare one kind: its row in the document of `crsyncer diff`. `senders` send requests to a side.
 
     The row's `error` is the reason why the kind could not be compared completely; None: it was.
     """
@@ -28,7 +29,7 @@ async def compare(policy: SyncPolicy, asks: Mapping[Side, Ask], *, namespaces: S
         "differences": [],
     }
     try:
-        await _fill(row, policy, asks, namespaces=namespaces)
+        await _fill(row, policy, senders, namespaces=namespaces)
     except* SyncError as group:
         error = next(error for error in group.exceptions if isinstance(error, SyncError))
         row |= {"error": str(error), "hint": error.hint}
@@ -36,10 +37,10 @@ async def compare(policy: SyncPolicy, asks: Mapping[Side, Ask], *, namespaces: S
     return row
 
 
-async def _fill(row: Json, policy: SyncPolicy, asks: Mapping[Side, Ask], *, namespaces: Sequence[str]) -> None:
+async def _fill(row: Json, policy: SyncPolicy, senders: Mapping[Side, Send], *, namespaces: Sequence[str]) -> None:
     if policy.problem:
         raise SyncError(policy.problem, hint=kind_hint("misconfigured"))
-    agreed = await negotiate(policy, asks[Side.CLOUD])
+    agreed = await negotiate(policy, senders[Side.CLOUD])
     if isinstance(agreed, Disagreement):
         raise SyncError(agreed.message, hint=kind_hint(agreed.state))
     row["version"] = agreed.version
@@ -47,13 +48,13 @@ async def _fill(row: Json, policy: SyncPolicy, asks: Mapping[Side, Ask], *, name
     async with asyncio.TaskGroup() as tasks:
         for side in Side:
             for namespace in (namespaces if agreed.namespaced else ()) or ("",):
-                tasks.create_task(_read(pairs, side, asks[side], namespace=namespace))
+                tasks.create_task(_read(pairs, side, senders[side], namespace=namespace))
     pairs.finish()
 
 
-async def _read(pairs: "_Pairs", side: Side, ask: Ask, *, namespace: str) -> None:
+async def _read(pairs: "_Pairs", side: Side, send: Send, *, namespace: str) -> None:
     try:
-        async for raw in objects(ask, object_calls.collection(pairs.policy, namespace)):
+        async for raw in objects(send, object_calls.collection(pairs.policy, namespace)):
             pairs.take(side, raw, namespace)
     except Conflict as error:
         message = f"the {side} does not serve it ({error})"

@@ -24,9 +24,9 @@ from crsyncer.core.calls import Call
 from crsyncer.core.findings import LoginFacts, Validity
 from crsyncer.core.model import Json, Side
 from crsyncer.core.sync_policy import SyncPolicy, read_policy
-from crsyncer.engine.negotiation import Ask, Disagreement, negotiate, provisional
+from crsyncer.engine.negotiation import Disagreement, negotiate, provisional
 from crsyncer.errors import ConfigError, NotAllowed, SyncError, Unsure
-from crsyncer.ports import Reply
+from crsyncer.ports import Reply, Send
 
 _LOGIN_SECONDS = 10.0
 _ANSWER_SECONDS = 4.0
@@ -93,7 +93,7 @@ class _SideChecks:
         self._side = side
         self._set_up = set_up
         self._checks = checks
-        self._request: Ask
+        self._request: Send
 
     async def run(self, load: LoadLogin, deadline: float) -> None:
         """Make every check for which there is an answer until the deadline, in event loop time."""

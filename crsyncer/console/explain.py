@@ -248,7 +248,7 @@ def _of_status(facts: ObjectFacts, policy: SyncPolicy) -> Iterator[Json]:
             yield _step("S5.4", None, "no status is sent until the copy belongs to this upstream object")
         elif not down.status:
             yield _step("S4.3", True, "the copy has no status to send")
-        elif facts.record.sent != down.status:
+        elif facts.record.acknowledged != down.status:
             yield _step("S4.1", None, "the newest status has not been sent yet")
         elif any(path.startswith("status") for path, _, _ in _differences(facts, policy)):
             why = "its schema or another writer changed it, or the newest status was dropped"

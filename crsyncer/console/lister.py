@@ -9,17 +9,16 @@ from crsyncer.core.model import Json
 from crsyncer.core.pages import FIRST, PageLimit
 from crsyncer.core.sync_policy import SyncPolicy, read_policy
 from crsyncer.core.watch import listed_at
-from crsyncer.engine.negotiation import Ask
 from crsyncer.errors import NotAllowed, TooLarge, Unsure
-from crsyncer.ports import Reply
+from crsyncer.ports import Reply, Send
 
 
-async def objects(ask: Ask, collection: Collection, *, page: int = FIRST) -> AsyncIterator[Json]:
+async def objects(send: Send, collection: Collection, *, page: int = FIRST) -> AsyncIterator[Json]:
     """Every object of a collection, page by page; raises the SyncError that the answer means."""
     resume, limit = "", PageLimit(page)
     while True:
         try:
-            reply = await ask(calls.list_page(collection, limit=limit.limit, resume=resume))
+            reply = await send(calls.list_page(collection, limit=limit.limit, resume=resume))
         except TooLarge:
             if not limit.halve():
                 raise
@@ -41,10 +40,10 @@ async def objects(ask: Ask, collection: Collection, *, page: int = FIRST) -> Asy
             return
 
 
-async def crds(ask: Ask) -> list[Json]:
+async def crds(send: Send) -> list[Json]:
     """The CRDs that are not being deleted, by name and without their schemas; raises SyncError."""
     found = []
-    async for raw in objects(ask, calls.CRD_COLLECTION, page=calls.CRD_PAGE):
+    async for raw in objects(send, calls.CRD_COLLECTION, page=calls.CRD_PAGE):
         if "deletionTimestamp" not in raw["metadata"]:
             for version in raw["spec"]["versions"]:
                 version.pop("schema", None)
@@ -52,14 +51,14 @@ async def crds(ask: Ask) -> list[Json]:
     return sorted(found, key=lambda crd: str(crd["metadata"]["name"]))
 
 
-async def annotated(ask: Ask, robot: str) -> list[SyncPolicy]:
+async def annotated(send: Send, robot: str) -> list[SyncPolicy]:
     """The kinds of the annotated CRDs, also of wrongly annotated ones; raises SyncError."""
-    return [policy for crd in await crds(ask) if (policy := read_policy(crd, robot)) is not None]
+    return [policy for crd in await crds(send) if (policy := read_policy(crd, robot)) is not None]
 
 
-async def first_answer(ask: Ask) -> Reply:
+async def first_answer(send: Send) -> Reply:
     """The answer to a first small request; raises SyncError where the side cannot be used. A 403 is an answer."""
-    reply = await ask(calls.VERSION)
+    reply = await send(calls.VERSION)
     error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
     if reply.status == 401:
         raise NotAllowed("the credential is refused (401)", status=401, hint="renew the token or certificate")

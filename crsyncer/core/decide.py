@@ -235,7 +235,7 @@ def _status(
         return agreed if upstream is not None and not upstream.status else send
     verbatim = policy.subtree is not None or not policy.map_generation
     if verbatim and upstream is not None and upstream.status == downstream.status:
-        return None if known.sent == downstream.status else agreed
-    fresh = known.sent != downstream.status
-    lost = audit and upstream is not None and upstream.status != known.accepted
+        return None if known.acknowledged == downstream.status else agreed
+    fresh = known.acknowledged != downstream.status
+    lost = audit and upstream is not None and upstream.status != known.upstream_status
     return send if fresh or lost else None

@@ -52,6 +52,6 @@ def decide_delivery(
     if own.status == value and not on_its_way:
         return Delivery.ACKNOWLEDGE
     known = record.upstream_uid == own.uid
-    if proof is Proof.MISSING and known and own.status not in ("", record.accepted, row.unanswered, row.follows):
+    if proof is Proof.MISSING and known and own.status not in ("", record.upstream_status, row.unanswered, row.follows):
         return Delivery.OVERTAKEN
     return Delivery.NO_PLACE if policy.subtree is not None and own.odd_status else Delivery.SEND

@@ -83,7 +83,7 @@ class DeletionHolds:
     def is_verified(self, key: Key) -> bool:
         """Whether a deletion needs no further verification: its tombstone says so, or a human released it."""
         tombstone = self.tombstone(key)
-        return key in self._released or (tombstone is not None and tombstone.checked)
+        return key in self._released or (tombstone is not None and tombstone.verified)
 
     def unverified(self) -> Iterator[Key]:
         """Objects that upstream has deleted, and whose deletion is neither verified nor held in its tombstone."""
@@ -131,7 +131,7 @@ class DeletionHolds:
             if self.is_present(key) or self.held(key) is not None:
                 continue
             if tombstone is not None:
-                self.changed[key] = replace(tombstone, checked=True)
+                self.changed[key] = replace(tombstone, verified=True)
             elif key in wanted:
                 self.orphans.add(key)
 
@@ -146,7 +146,7 @@ class DeletionHolds:
             if tombstone is not None:
                 if tombstone.held not in ("", reason):
                     continue
-                self.changed[key] = replace(tombstone, held="", checked=True, hold_id="", hold_since=0.0)
+                self.changed[key] = replace(tombstone, held="", verified=True, hold_id="", hold_since=0.0)
             self._released.add(key)
 
     def gone(self, key: Key) -> None:
@@ -174,7 +174,7 @@ class DeletionHolds:
             tombstone = self.tombstone(key) or Tombstone("", now)
             if tombstone.held != HoldReason.KIND_MISSING:
                 tombstone = replace(tombstone, held=HoldReason.KIND_MISSING, hold_id=hold_id, hold_since=since)
-            self.changed[key] = replace(tombstone, checked=False)
+            self.changed[key] = replace(tombstone, verified=False)
             self.hold(key, KIND_MISSING, now)
         group = self._holds.group(self._resource, HoldReason.KIND_MISSING)
         for key in list(group.keys) if group is not None else ():

@@ -11,7 +11,7 @@ from crsyncer.core.actions import Hold, HoldReason
 from crsyncer.core.backoff import UNSERVED, Backoff
 from crsyncer.core.calls import Call
 from crsyncer.core.deletion_holds import DeletionHolds
-from crsyncer.core.hold_steps import Ask, Conclude, Idle, Inquiry, List, Pause, Prove, Step
+from crsyncer.core.hold_steps import Ask, Conclude, HoldStep, Idle, Inquiry, List, Pause, Prove
 from crsyncer.core.holds import KIND_MISSING, MASS_DELETION, DeletionRate
 from crsyncer.core.kind_served import Served, is_dying, served_by_both, served_by_crd, served_in_discovery
 from crsyncer.core.model import Freshness, Json, Key, Side
@@ -172,7 +172,7 @@ class HoldMachine:
             yield Conclude(None)
         self._round_at = self._now + _ROUND_SECONDS
 
-    def _round(self) -> Generator[Step, Any, tuple[set[Key], Hold | None]]:
+    def _round(self) -> Generator[HoldStep, Any, tuple[set[Key], Hold | None]]:
         """The deletions that wait, and what they are to be held for; None: they are verified.
 
         A fresh list has to lack whatever belongs to a mass deletion or is not vouched for by discovery, and orphans: a
@@ -217,7 +217,7 @@ class HoldMachine:
             return batch, KIND_MISSING
         return batch, None
 
-    def _list(self) -> Generator[Step, Any, Hold | None]:
+    def _list(self) -> Generator[HoldStep, Any, Hold | None]:
         """Have a list show what is gone; raises Unsure or NotAllowed when there was none (S10)."""
         yield Pause(max(0.0, self._list_at - self._now))
         try:
@@ -229,7 +229,7 @@ class HoldMachine:
             self._list_at = self._now + _LIST_SECONDS
         return None
 
-    def _find_served(self) -> Generator[Step, Any, Served]:
+    def _find_served(self) -> Generator[HoldStep, Any, Served]:
         """Whether upstream serves the kind; a no holds every deletion. Raises Unsure when upstream did not answer."""
         discovery, crd = self._discovery(), calls.crd(self._policy.resource)
         replies = yield from self._get(Ask((discovery, crd) if self._crd_readable else (discovery,)))
@@ -260,7 +260,7 @@ class HoldMachine:
             self._crd_at = self._now + _ROUND_SECONDS
             self._crd_failures = 0
 
-    def _read_crd(self, reply: _Reply, served: Served | None) -> Generator[Step, Any, Served | None]:
+    def _read_crd(self, reply: _Reply, served: Served | None) -> Generator[HoldStep, Any, Served | None]:
         """Whether upstream serves the kind, by its CRD; None: not known. `served` is discovery's answer, if known."""
         uid = self._crd_uid()
         found = served_by_crd(*reply, uid)
@@ -306,7 +306,7 @@ class HoldMachine:
             self._kind_at = self._now + UNSERVED.wait(self._kind_failures, self._chance)
             self._kind_failures += 1
 
-    def _find_return(self) -> Generator[Step, Any, bool | None]:
+    def _find_return(self) -> Generator[HoldStep, Any, bool | None]:
         """Whether the kind is back and a list shows its objects; False: as if it had never gone; None: it is not back.
 
         Raises SyncError where that is not known.
@@ -325,7 +325,7 @@ class HoldMachine:
                 yield from self._get(List(side, "vanished"))
         return True if not self.missing and all(map(self._is_complete, Side)) else None
 
-    def _get(self, step: Ask | List | Prove) -> Generator[Step, Any, Any]:
+    def _get(self, step: Ask | List | Prove) -> Generator[HoldStep, Any, Any]:
         """The result of a step; raises the SyncError that it has ended with."""
         result = yield step
         if isinstance(result, SyncError):

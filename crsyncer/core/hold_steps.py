@@ -51,6 +51,6 @@ class Conclude:
     error: SyncError | None
 
 
-Step = Idle | Pause | Ask | List | Prove | Conclude
-Inquiry = Generator[Step, Any, None]
+HoldStep = Idle | Pause | Ask | List | Prove | Conclude
+Inquiry = Generator[HoldStep, Any, None]
 """Steps to be carried out. The result of a step that fails is its SyncError."""

@@ -128,13 +128,15 @@ class Record:
     upstream_uid: str = ""
     """The upstream object all of this is about; a record of another uid counts as empty."""
     applied: str = ""
+    """Digest of the upstream content that we last wrote downstream."""
     admitted: str = ""
-    """Upstream content digest of our last write, and what admission or defaulting downstream made of it (S3.5)."""
-    sent: str = ""
+    """Digest of what admission or defaulting downstream made of that content (S3.5)."""
+    acknowledged: str = ""
     """Digest of the downstream status that upstream last acknowledged; empty: none, or it was removed."""
-    sent_version: str = ""
-    accepted: str = ""
-    """The resourceVersion of that acknowledgement and the digest that upstream made of the status (S4.9)."""
+    acknowledged_version: str = ""
+    """Upstream's resourceVersion in that acknowledgement."""
+    upstream_status: str = ""
+    """Digest of what upstream made of that status (S4.9)."""
     had_status: bool = False
     """Downstream had a status for this upstream uid, so its absence means removal (S4.3)."""
     seed: bool = False
@@ -186,8 +188,8 @@ class Tombstone:
     since: float
     held: str = ""
     """Why the deletion is held back for a human, so that a restart does not forget it; empty: it is not."""
-    checked: bool = False
-    """The deletion check, or a human, has let it pass: it is carried out without the cloud, too (S7.1)."""
+    verified: bool = False
+    """The deletion was verified, or released by a human: it is carried out without the cloud, too (S7.1)."""
     hold_id: str = ""
     hold_since: float = 0.0
     """The hold that it belongs to, as `holds list` names it, and since when (Unix time, seconds)."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from crsyncer.core.watch import Bookmark, Denied, Emit, Lost, Relist, Step, newer, read_line
+from crsyncer.core.watch import Bookmark, Denied, Emit, Lost, Relist, WatchStep, newer, read_line
 
 DISTRUSTED = "0"
 """Instead of the resourceVersion of an object that the server has to show again."""
@@ -52,7 +52,7 @@ def newest_up_to(cursor: str, objects: Iterable[tuple[str, str]]) -> Checkpoint 
     return Checkpoint(uid, newest) if cursor.isdigit() and int(newest) >= _FIRST_VERSION else None
 
 
-def read_replay(line: bytes, checkpoint: Checkpoint) -> Replay | Step | None:
+def read_replay(line: bytes, checkpoint: Checkpoint) -> Replay | WatchStep | None:
     """The proof in one line of a watch that began just before the checkpoint's resourceVersion; None: nothing.
 
     Revisions number the writes of a cluster, so the same history begins with the same object, and another cannot.
@@ -65,10 +65,10 @@ def read_replay(line: bytes, checkpoint: Checkpoint) -> Replay | Step | None:
         case Bookmark():
             return None
         case _:
-            return unproven(step)
+            return not_replayed(step)
 
 
-def unproven(step: Step) -> Replay | Step:
+def not_replayed(step: WatchStep) -> Replay | WatchStep:
     """The result of a refused replay: an unknown history where the server has forgotten; else the step to take.
 
     A server that denies the replay also denies the watch; only a 410 needs a list (S9.2). A 401 is about the whole

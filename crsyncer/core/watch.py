@@ -83,10 +83,10 @@ class Denied:
     message: str
 
 
-Step = Relist | Rewatch | Lost | Missing | Denied
+WatchStep = Relist | Rewatch | Lost | Missing | Denied
 
 
-def read_line(line: bytes) -> Emit | Bookmark | Step:
+def read_line(line: bytes) -> Emit | Bookmark | WatchStep:
     """The meaning of one line of a watch. A line that is not an event is as good as a broken connection."""
     try:
         event = json.loads(line)
@@ -103,7 +103,7 @@ def read_line(line: bytes) -> Emit | Bookmark | Step:
         return Lost("a watch line that is not an event")
 
 
-def read_answer(status: int, body: Json, *, retry_after: float | None = None) -> Step:
+def read_answer(status: int, body: Json, *, retry_after: float | None = None) -> WatchStep:
     """The step after a list or watch was answered with an error. `body` is the Status object, {} when it was none."""
     message = str(body.get("message") or "")
     match read(status, body):

@@ -8,8 +8,8 @@ from crsyncer.core.answers import judge
 from crsyncer.core.forbidden_acts import EVERYTHING, ForbiddenAct, forbidden_acts
 from crsyncer.core.object_calls import access_review
 from crsyncer.core.sync_policy import SyncPolicy
-from crsyncer.engine.negotiation import Ask
 from crsyncer.errors import NotAllowed, Unsure
+from crsyncer.ports import Send
 from crsyncer.runtime.connection import Connection
 
 _AGAIN_SECONDS = 86_400.0
@@ -29,15 +29,15 @@ class Excess:
     asked: int = 0
 
 
-async def find_excess(ask: Ask, acts: Iterable[ForbiddenAct]) -> Excess:
+async def find_excess(send: Send, acts: Iterable[ForbiddenAct]) -> Excess:
     """Review each act, in their order; of an administrator nothing but that. Raises Unsure without an answer."""
-    if await _allowed(ask, EVERYTHING):
+    if await _allowed(send, EVERYTHING):
         return Excess((EVERYTHING,), asked=1)
     asked, gate = tuple(acts), asyncio.Semaphore(_AT_ONCE)
 
     async def review(forbidden: ForbiddenAct) -> bool | None:
         async with gate:
-            return await _allowed(ask, forbidden)
+            return await _allowed(send, forbidden)
 
     async with asyncio.TaskGroup() as tasks:
         answers = [tasks.create_task(review(forbidden)) for forbidden in asked]
@@ -49,9 +49,9 @@ async def find_excess(ask: Ask, acts: Iterable[ForbiddenAct]) -> Excess:
     )
 
 
-async def _allowed(ask: Ask, forbidden: ForbiddenAct) -> bool | None:
+async def _allowed(send: Send, forbidden: ForbiddenAct) -> bool | None:
     """Whether the account may do it; None where the server answers no reviews. Raises Unsure, and NotAllowed (401)."""
-    reply = await ask(access_review(forbidden.act, forbidden.namespace))
+    reply = await send(access_review(forbidden.act, forbidden.namespace))
     if reply.status == 201:
         return bool((reply.body.get("status") or {}).get("allowed"))
     error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
@@ -84,7 +84,7 @@ class AccountCheck:
         now = asyncio.get_running_loop().time()
         return now >= self._proven_until or not self._proven.issuperset(self._policies())
 
-    async def check(self, ask: Ask) -> None:
+    async def check(self, send: Send) -> None:
         """Raise NotAllowed where the account may do too much, or the server does not say so. Raises Unsure."""
         if not self.is_due():
             return
@@ -92,10 +92,10 @@ class AccountCheck:
         for asked in filter(
             None, (self._exceeded, forbidden_acts(policies, robot=self._robot, namespaces=self._namespaces))
         ):
-            excess = await find_excess(ask, asked)
+            excess = await find_excess(send, asked)
             self._exceeded = excess.found
             if excess.found or excess.unknown:
-                raise refusal(excess)
+                raise not_confined(excess)
         self._proven, self._proven_until = policies, asyncio.get_running_loop().time() + _AGAIN_SECONDS
 
     async def keep(self, connection: Connection) -> None:
@@ -106,7 +106,7 @@ class AccountCheck:
                 connection.probe_soon("the rights of the account have to be proven")
 
 
-def refusal(excess: Excess) -> NotAllowed:
+def not_confined(excess: Excess) -> NotAllowed:
     """Why the account is not used."""
     if not excess.found:
         message = "what the account may do cannot be proven: the server answers no access reviews"

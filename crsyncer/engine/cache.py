@@ -230,9 +230,13 @@ class Cache:
     def _upstream_seen(self, key: Key, view: View) -> None:
         self.add_tombstone(key, None)
         record = self.records.get(key)
-        if record is not None and record.sent_version == view.resource_version and record.upstream_uid == view.uid:
+        if (
+            record is not None
+            and record.acknowledged_version == view.resource_version
+            and record.upstream_uid == view.uid
+        ):
             # The echo of our own write shows the status as upstream's schema changed it (S4.9).
-            self.remember(key, replace(record, accepted=view.status))
+            self.remember(key, replace(record, upstream_status=view.status))
 
     def note_generation(self, key: Key, view: View) -> None:
         """Remember which upstream generation this downstream generation has the content of (S4.7)."""
@@ -250,7 +254,7 @@ class Cache:
             replace(
                 record,
                 generations=(*known, (view.generation, upstream.generation))[-_GENERATIONS:],
-                sent="" if missed else record.sent,
+                acknowledged="" if missed else record.acknowledged,
             ),
         )
 

@@ -53,7 +53,7 @@ class Engine:
                 cluster=clusters[side],
                 store=store,
                 observer=observer,
-                probe=partial(self._probe, side),
+                probe_calls=partial(self._probe_calls, side),
                 crds=self._crds,
                 clock=clock,
                 boot=boot if side is Side.ROBOT else "",
@@ -93,8 +93,8 @@ class Engine:
             connection.cluster.refresh_credentials()
             connection.retry_now()
 
-    def _probe(self, side: Side) -> Sequence[Call]:
-        return self.kinds.probe(side)
+    def _probe_calls(self, side: Side) -> Sequence[Call]:
+        return self.kinds.probe_calls(side)
 
     def _policies(self) -> Iterable[SyncPolicy]:
         return (row.policy for row in self.kinds.entries.values() if not row.policy.problem)

@@ -13,7 +13,7 @@ from crsyncer.core.backoff import capped
 from crsyncer.core.calls import Call
 from crsyncer.core.deletion_holds import DeletionHolds
 from crsyncer.core.hold_machine import HoldMachine
-from crsyncer.core.hold_steps import Ask, Conclude, Idle, List, Pause, Prove, Step
+from crsyncer.core.hold_steps import Ask, Conclude, HoldStep, Idle, List, Pause, Prove
 from crsyncer.core.model import Freshness, Gap, Json, Key, Side
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.context import EngineContext
@@ -150,7 +150,7 @@ class HoldDriver:
         """Whether upstream may serve the kind in another version only."""
         return self._is_guess() and not self._was_listed
 
-    async def _do(self, step: Step) -> Any:
+    async def _do(self, step: HoldStep) -> Any:
         waits, connection = self._connection.waits, self._connection
         match step:
             case Idle(seconds=seconds):

@@ -175,7 +175,7 @@ class Kind:
     def resend(self) -> None:
         """The cloud is spoken to in another way than before: what it has of our statuses is an open question (S4.6)."""
         for key, record in list(self.cache.records.items()):
-            self.cache.remember(key, replace(record, sent=""))
+            self.cache.remember(key, replace(record, acknowledged=""))
             self.reconciler.enqueue(key)
 
     def audit(self) -> None:
@@ -313,7 +313,9 @@ class Kind:
         downstream = self.policy.downstream
         if self._informer_set.complete(downstream):
             self.reconciler.outbox.copies_listed()
-        elif self.reconciler.outbox.unchecked and Freshness.STORED not in self._informer_set.freshnesses(downstream):
+        elif self.reconciler.outbox.has_unchecked and Freshness.STORED not in self._informer_set.freshnesses(
+            downstream
+        ):
             self._informer_set.want(downstream, "outbox")
 
     def _rewound(self, side: Side, how: Rewind) -> None:

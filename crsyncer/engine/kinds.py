@@ -59,8 +59,8 @@ class Kinds:
         self._status_changed = context.report_changed
         self._robot = robot
         self.namespaces = tuple(namespaces)
-        self._known = False
-        """Whether the CRDs have been listed."""
+        self._listed = False
+        """Whether the CRDs have been listed since the start."""
         self.objects: dict[Key, ObjectVersion] = {}
         """Every CRD, annotated or not."""
         self.cursor: Cursor | None = None
@@ -85,7 +85,7 @@ class Kinds:
         if entry is not None and entry.kind is not None:
             await entry.kind.work(job)
 
-    def probe(self, side: Side) -> list[calls.Call]:
+    def probe_calls(self, side: Side) -> list[calls.Call]:
         """The requests of a probe: the lists of kinds with a cursor, then one that every client may send.
 
         Kinds that were missing or forbidden are asked for only where there are no others: one may be back by now.
@@ -122,7 +122,7 @@ class Kinds:
 
     def freshness_changed(self, freshness: Freshness) -> None:
         """Kinds stay as they are while the CRDs cannot be watched."""
-        self._known |= freshness is not Freshness.STORED
+        self._listed |= freshness is not Freshness.STORED
         self._report()
 
     def rewound(self, how: Rewind) -> None:  # noqa: ARG002
@@ -291,7 +291,7 @@ class Kinds:
         return negotiated, known.get("offer") == _offer(policy)
 
     def _report(self) -> None:
-        if self._known and all(entry.kind is not None or entry.error is not None for entry in self.entries.values()):
+        if self._listed and all(entry.kind is not None or entry.error is not None for entry in self.entries.values()):
             self.begun = True
         self._status_changed()
 

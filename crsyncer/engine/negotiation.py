@@ -1,18 +1,13 @@
 """Negotiation with the cloud: in which version a kind is synced, and where its status is written (S1.5, S1.7)."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from crsyncer.core import object_calls
 from crsyncer.core.answers import says_nothing
-from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Side
 from crsyncer.core.sync_policy import SyncPolicy, choose_version
 from crsyncer.errors import Unsure
-from crsyncer.ports import Reply
-
-Ask = Callable[[Call], Awaitable[Reply]]
-"""Sends one request to one server; raises Unsure when there was no answer."""
+from crsyncer.ports import Send
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,23 +30,23 @@ def provisional(policy: SyncPolicy) -> SyncPolicy:
     return in_version(policy, choose_version(policy, None) or "", cloud_status=None)
 
 
-async def negotiate(policy: SyncPolicy, ask: Ask) -> SyncPolicy | Disagreement:
+async def negotiate(policy: SyncPolicy, send: Send) -> SyncPolicy | Disagreement:
     """Ask the cloud. Where it forbids discovery, or does not serve the kind, the robot's storage version is tried.
 
     Raises Unsure when the cloud did not answer.
     """
-    return await discover(policy, ask) or provisional(policy)
+    return await discover(policy, send) or provisional(policy)
 
 
-async def discover(policy: SyncPolicy, ask: Ask) -> SyncPolicy | Disagreement | None:
+async def discover(policy: SyncPolicy, send: Send) -> SyncPolicy | Disagreement | None:
     """As `negotiate`, but None where the cloud forbids discovery."""
-    reply = await ask(object_calls.group_versions(policy))
+    reply = await send(object_calls.group_versions(policy))
     _raise_if_unavailable(reply.status)
     if reply.status != 200:
         return None if reply.status != 404 else provisional(policy)
     found: dict[str, Json] = {}
     for version in [str(v.get("version", "")) for v in reply.body.get("versions") or []]:
-        entries = await _resources(policy, version, ask)
+        entries = await _resources(policy, version, send)
         if policy.plural in entries:
             found[version] = entries
     if not found:
@@ -72,8 +67,8 @@ async def discover(policy: SyncPolicy, ask: Ask) -> SyncPolicy | Disagreement | 
     return in_version(policy, version_name, cloud_status=f"{policy.plural}/status" in entries)
 
 
-async def _resources(policy: SyncPolicy, version: str, ask: Ask) -> dict[str, Json]:
-    reply = await ask(object_calls.discovery(policy, version))
+async def _resources(policy: SyncPolicy, version: str, send: Send) -> dict[str, Json]:
+    reply = await send(object_calls.discovery(policy, version))
     _raise_if_unavailable(reply.status)
     return {str(r.get("name", "")): r for r in reply.body.get("resources") or []}
 

@@ -36,8 +36,8 @@ class Outbox:
         self._policy = policy
         self._cache = cache
         self._clock = clock
-        self._unproven = dict.fromkeys(cache.pending, Proof.UNCHECKED)
-        """Rows of the store that nothing has shown to be the newest: upstream may have newer statuses."""
+        self._proofs = dict.fromkeys(cache.pending, Proof.UNCHECKED)
+        """The proofs of rows from the store that are not SHOWN to be the newest: upstream may have newer statuses."""
         self._sending: dict[Key, str] = {}
         """Digests of the values that are being sent."""
         self.suspicions = 0
@@ -64,7 +64,7 @@ class Outbox:
             follows=merged.follows if merged else upstream.status if upstream is not None and known else "",
         )
         self._cache.set_pending(key, row)
-        self._unproven.pop(key, None)
+        self._proofs.pop(key, None)
         record = self._cache.record_of(key, action.upstream_uid)
         self._cache.remember(key, replace(record, had_status=True))
         return self.priority(key)
@@ -79,8 +79,8 @@ class Outbox:
             key,
             replace(
                 record,
-                sent=action.digest,
-                accepted=action.digest,
+                acknowledged=action.digest,
+                upstream_status=action.digest,
                 had_status=bool(action.digest),
                 seed=record.seed and not action.digest,
             ),
@@ -88,21 +88,21 @@ class Outbox:
 
     def proof(self, key: Key) -> Proof:
         """The proof that a row is the newest status. An unchecked one is not sent, nor is a copy made with it."""
-        return self._unproven.get(key, Proof.SHOWN)
+        return self._proofs.get(key, Proof.SHOWN)
 
     @property
-    def unchecked(self) -> bool:
+    def has_unchecked(self) -> bool:
         """Whether a row waits until every copy has been seen."""
-        return any(proof is Proof.UNCHECKED and key in self._cache.pending for key, proof in self._unproven.items())
+        return any(proof is Proof.UNCHECKED and key in self._cache.pending for key, proof in self._proofs.items())
 
     def copies_listed(self) -> None:
         """Every copy has been seen: a row whose copy still shows it is the newest there is."""
-        for key in [key for key, proof in self._unproven.items() if proof is Proof.UNCHECKED]:
+        for key in [key for key, proof in self._proofs.items() if proof is Proof.UNCHECKED]:
             copy, row = self._cache.views[self._policy.downstream].get(key), self._cache.pending.get(key)
             if row is not None and (copy is None or copy.status != row.digest):
-                self._unproven[key] = Proof.MISSING
+                self._proofs[key] = Proof.MISSING
             else:
-                del self._unproven[key]
+                del self._proofs[key]
 
     def priority(self, key: Key) -> Priority:
         """Final statuses before periodic ones (S7.2)."""
@@ -194,7 +194,7 @@ class Outbox:
         self.agree(key, Agreed(row.upstream_uid, row.digest))
         upstream = self._cache.views[self._policy.upstream].get(key)
         if upstream is not None:
-            self._cache.remember(key, replace(self._cache.record(key), accepted=upstream.status))
+            self._cache.remember(key, replace(self._cache.record(key), upstream_status=upstream.status))
 
     def tried(self, key: Key, error: SyncError) -> None:
         """The row has to be sent again."""
@@ -224,9 +224,9 @@ class Outbox:
             key,
             replace(
                 record,
-                sent=row.digest,
-                sent_version=resource_version,
-                accepted=upstream.status if upstream is not None and echoed else wire,
+                acknowledged=row.digest,
+                acknowledged_version=resource_version,
+                upstream_status=upstream.status if upstream is not None and echoed else wire,
                 had_status=copy is not None and bool(copy.status),
                 seed=record.seed and (copy is None or not copy.has_status),  # None: the new one may be on its way
             ),

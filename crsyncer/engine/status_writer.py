@@ -19,10 +19,10 @@ class StatusWriter:
         self._connection = connection
         self._policy = policy
         self._store = store
-        self._patch_refused = f"put-status:{policy.resource}"
-        self._puts = bool(store.get_meta(self._patch_refused))
+        self._meta_name = f"put-status:{policy.resource}"
+        self._puts = bool(store.get_meta(self._meta_name))
         """Whether the next status is written by PUT instead of PATCH."""
-        self._refused_both = False
+        self._both_forbidden = False
 
     async def write(self, key: Key, upstream: View, value: Any, *, exact: bool) -> Reply:
         """Write a status, or remove it (None); the answer shows the object's metadata. Raises SyncError.
@@ -38,7 +38,7 @@ class StatusWriter:
                 if error.status != HTTPStatus.FORBIDDEN:
                     raise
                 self._puts = True
-                if self._refused_both:
+                if self._both_forbidden:
                     raise
             else:
                 self._remember_puts(False)
@@ -54,16 +54,16 @@ class StatusWriter:
             reply = await self._ask(object_calls.put_status(self._policy, key, upstream.uid, value, upstream=body))
         except NotAllowed as error:
             if error.status == HTTPStatus.FORBIDDEN:
-                self._puts, self._refused_both = False, True
+                self._puts, self._both_forbidden = False, True
             raise
         self._remember_puts(True)
         return reply
 
     def _remember_puts(self, puts: bool) -> None:
         """Remember for the kind how upstream takes a status."""
-        self._refused_both = False
-        if bool(self._store.get_meta(self._patch_refused)) != puts:
-            self._store.put_meta(self._patch_refused, puts)
+        self._both_forbidden = False
+        if bool(self._store.get_meta(self._meta_name)) != puts:
+            self._store.put_meta(self._meta_name, puts)
 
     async def _ask(self, call: calls.Call) -> Reply:
         reply = await self._connection.request(call)

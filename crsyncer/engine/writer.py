@@ -205,7 +205,9 @@ class Writer:
             record = replace(record, seed=False)
             if key not in self._cache.pending:
                 # What downstream's schema made of upstream's own status is no news to upstream.
-                record = replace(record, sent=copy.status, accepted=upstream.status, had_status=bool(copy.status))
+                record = replace(
+                    record, acknowledged=copy.status, upstream_status=upstream.status, had_status=bool(copy.status)
+                )
         self._cache.remember(key, record)
         self._shows(key, answer)
         self._cache.note_generation(key, copy)  # its echo may have come first, when `admitted` was not known yet

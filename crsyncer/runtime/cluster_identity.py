@@ -1,20 +1,20 @@
 """The identity of the cluster behind one server: recorded at the first connection, compared at later ones (S8.1)."""
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection
 
 from crsyncer.core import calls
 from crsyncer.core.answers import says_nothing, shown
 from crsyncer.core.calls import PARTIAL, Call
 from crsyncer.core.identity import KUBE_SYSTEM, SERVER, Evidence, crd, crds, evidence_in, merged, name_of, same_cluster
 from crsyncer.errors import Unsure
-from crsyncer.ports import Cluster, MetaStore, Reply
-from crsyncer.runtime.probe import refusal
+from crsyncer.ports import Cluster, MetaStore, Reply, Send
+from crsyncer.runtime.probe import no_answer
 
 _KUBE_SYSTEM = Call("get", "GET", "/api/v1/namespaces/kube-system", accept=PARTIAL, timeout=20.0)
 
 
 class ClusterIdentity:
-    """Reads the evidence of a cluster's identity, and remembers it. `ask` sends a request, as `Connection` does.
+    """Reads the evidence of a cluster's identity, and remembers it. `send` is as `Connection` sends.
 
     `own_crds` returns the names of the CRDs whose uids may identify the cluster.
     """
@@ -25,7 +25,7 @@ class ClusterIdentity:
         *,
         cluster: Cluster,
         store: MetaStore,
-        ask: Callable[[Call], Awaitable[Reply]],
+        send: Send,
         own_crds: Callable[[], Collection[str]],
     ) -> None:
         self.recorded: str | None = store.get_meta(f"identity:{name}")
@@ -33,7 +33,7 @@ class ClusterIdentity:
         self._name = name
         self._cluster = cluster
         self._store = store
-        self._ask = ask
+        self._send = send
         self._own_crds = own_crds
         self._known: Evidence = store.get_meta(f"evidence:{name}") or evidence_in(self.recorded)
         self._found: Evidence = {}
@@ -100,9 +100,9 @@ class ClusterIdentity:
         return found
 
     async def _get(self, call: Call) -> Reply:
-        reply = await self._ask(call)
+        reply = await self._send(call)
         if says_nothing(reply.status):
-            raise refusal(reply)
+            raise no_answer(reply)
         return reply
 
     def _record(self, identity: str) -> None:

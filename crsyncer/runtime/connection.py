@@ -14,7 +14,7 @@ from crsyncer.core.calls import Call
 from crsyncer.core.pace import Pace
 from crsyncer.core.watch import probe_wait
 from crsyncer.errors import NotAllowed, SyncError, Throttled, Unsure
-from crsyncer.ports import Cluster, MetaStore, Observer, Reply
+from crsyncer.ports import Cluster, MetaStore, Observer, Reply, Send
 from crsyncer.runtime.cluster_identity import ClusterIdentity
 from crsyncer.runtime.probe import Probe
 from crsyncer.runtime.waits import RetryAfter, Waits, chance, first_of
@@ -48,11 +48,10 @@ class ConnectionState(StrEnum):
 class Connection:
     """The state machine of one API server. Its users wait for `up` and report failed requests to it.
 
-    `name` stands in logs, metrics and the store. `probe` returns the requests of a probe: the cheapest consistent lists
-    at hand, and last one that every server answers. `crds` returns the names of the CRDs whose uids may identify the
-    cluster. `clock` is Unix time in seconds. `boot` identifies the present boot of the server's machine; "" where it is
-    not known (S8.4). `admit` gets a way to ask, and raises NotAllowed where the server must not be used with these
-    credentials.
+    `name` stands in logs, metrics and the store. `probe_calls` returns the requests of a probe: the cheapest consistent
+    lists at hand, and last one that every server answers. `crds` returns the names of the CRDs whose uids may identify
+    the cluster. `clock` is Unix time in seconds. `boot` identifies the present boot of the server's machine; "" where
+    it is not known (S8.4). `admit` raises NotAllowed where the server must not be used with these credentials.
     """
 
     def __init__(
@@ -62,11 +61,11 @@ class Connection:
         cluster: Cluster,
         store: MetaStore,
         observer: Observer,
-        probe: Callable[[], Sequence[Call]],
+        probe_calls: Callable[[], Sequence[Call]],
         crds: Callable[[], Collection[str]],
         clock: Callable[[], float],
         boot: str = "",
-        admit: Callable[[Callable[[Call], Awaitable[Reply]]], Awaitable[None]] | None = None,
+        admit: Callable[[Send], Awaitable[None]] | None = None,
     ) -> None:
         self.name = name
         self.boot = boot
@@ -93,16 +92,16 @@ class Connection:
         self.down = asyncio.Event()
         self.store = store
         self._observer = observer
-        self._probe = probe
+        self._probe_calls = probe_calls
         self._admit = admit
-        self._probe_requests = Probe(self._ask)
+        self._probe = Probe(self._send)
         self._complete = True
         """Whether the last probe showed all that the server can show; if not, `wait_probed` waits for the next."""
         self._clock = clock
         self._probe_due = asyncio.Event()
         self._identity_due = True
         """Whether another cluster may answer now: a request has failed."""
-        self.identity = ClusterIdentity(name, cluster=cluster, store=store, ask=self._ask, own_crds=crds)
+        self.identity = ClusterIdentity(name, cluster=cluster, store=store, send=self._send, own_crds=crds)
         self._answers_errors = False
         self._saved_at = self._answered_at = 0.0
         """Event loop time, in seconds: Unix time may jump."""
@@ -257,7 +256,7 @@ class Connection:
 
     async def _probe_once(self) -> bool:
         """Whether it is there, and the cluster that it was. Raises Unsure when it did not answer, or not well."""
-        reply, self._complete = await self._probe_requests.send(self._probe())
+        reply, self._complete = await self._probe.send(self._probe_calls())
         if self._complete:
             self.revision = _revision(reply)
         same = await self.identity.is_same(again=self._identity_due or self.state is not ConnectionState.CONNECTED)
@@ -271,14 +270,14 @@ class Connection:
             )
             return False
         if self._admit is not None:
-            await self._admit(self._ask)
+            await self._admit(self._send)
         self.identity.remember()
         if not self._was_connected:
             self.first_connected_at = self._clock() if reply.date is None else reply.date
         self._connected()
         return True
 
-    async def _ask(self, call: Call) -> Reply:
+    async def _send(self, call: Call) -> Reply:
         self._answers_errors = False
         reply = await self.cluster.request(call)
         if reply.status == 401 and self.cluster.refresh_credentials():

@@ -23,7 +23,7 @@ from crsyncer.core.watch import (
     Missing,
     Relist,
     Rewatch,
-    Step,
+    WatchStep,
     read_answer,
     read_line,
 )
@@ -103,8 +103,8 @@ class ListWatch:
         """The oldest resourceVersion that the server remembers, where its history is not proven."""
         self._inconsistent = 0
         """How many lists in a row were not consistent."""
-        self._known_before = 0
-        """Up to which revision the history was known when the list began."""
+        self._revision_before = 0
+        """The highest known revision when the list began."""
         self._wanted = False
         """Whether a list is due that the cursor does not need."""
         self._interrupt = asyncio.Event()
@@ -142,7 +142,7 @@ class ListWatch:
                 self._settle(step)
             await self._take(step)
 
-    async def _until_down(self) -> Step:
+    async def _until_down(self) -> WatchStep:
         """One round, given up when the server turns out to be down: a watch on a dead connection would never end."""
         try:
             step = await first_of(self.connection.while_up(self._round()), self._interrupt)
@@ -150,7 +150,7 @@ class ListWatch:
             return Lost(str(error))
         return Relist(self._reason) if isinstance(step, asyncio.Event) else step
 
-    def _settle(self, step: Step | None) -> None:
+    def _settle(self, step: WatchStep | None) -> None:
         """Answer the callers of `fresh_list`: None, it is there; else why it is not."""
         waiting, self._awaiting = self._awaiting, []
         for done in (each for each in waiting if not each.done()):
@@ -164,7 +164,7 @@ class ListWatch:
                 case _:
                     done.set_exception(Unsure(f"the {self.connection.name} did not answer"))
 
-    async def _take(self, step: Step) -> None:
+    async def _take(self, step: WatchStep) -> None:
         match step:
             case Relist(reason=reason):
                 self._reason = reason
@@ -197,7 +197,7 @@ class ListWatch:
                 self.connection.cluster.refresh_credentials()
                 await self._back_off(True, UNSERVED)
 
-    async def _round(self) -> Step:
+    async def _round(self) -> WatchStep:
         # The callers of `fresh_list` go on waiting where the server only asked to wait.
         if self._wanted and self._reason == _UNVERIFIED and not self._awaiting:
             # Before the pause the server did not show its revision; a list is needed only if it still does not.
@@ -216,12 +216,12 @@ class ListWatch:
             version = None
         resumed = version is not None and not self._just_listed
         if version is None:
-            known = bool(self._oldest)
+            has_oldest = bool(self._oldest)
             answer = await self._list()
             if not isinstance(answer, Listing):
                 return answer
             version = answer.resource_version
-            if not known and self._state.checkpoint() is None:
+            if not has_oldest and self._state.checkpoint() is None:
                 await self._learn_oldest()
         step = await self._watch(version, resumed=resumed)
         if isinstance(step, Relist) and not resumed and self._state.cursor() == version:
@@ -229,17 +229,17 @@ class ListWatch:
             return Lost("the resourceVersion of the list that was just taken has expired")
         return step
 
-    async def _resume_obstacle(self) -> Step | None:
+    async def _resume_obstacle(self) -> WatchStep | None:
         """Why the watch cannot go on from the cursor, which it would not show by itself (S8.2); None: it can."""
         # An object written during a probe may be newer than its answer: only versions known before count.
-        known = self._known()
+        highest = self._highest_revision()
         await self.connection.wait_probed(since=self._ended_at)
-        if self.connection.revision < known:
+        if self.connection.revision < highest:
             # The last probe may be the older one.
             await self.connection.wait_probed(since=asyncio.get_running_loop().time())
         if self.connection.revision == 0:
             return Relist(_UNVERIFIED)
-        if self.connection.revision < known:
+        if self.connection.revision < highest:
             return self._restored()
         proof = await self._resume_check.ask(self._checkpoint)
         match proof:
@@ -248,14 +248,14 @@ class ListWatch:
             case Replay(history=History.OTHER):
                 return self._restored()
             case Replay(oldest=oldest):
-                known = self._resume_check.accepts(oldest)
-                self._oldest = "" if known else oldest
-                return self._rebooted() or (None if known else Relist("unproven"))
+                was_listed = self._resume_check.was_listed(oldest)
+                self._oldest = "" if was_listed else oldest
+                return self._rebooted() or (None if was_listed else Relist("unproven"))
             case _:
                 return proof
 
-    def _known(self) -> int:
-        """Up to which revision this history is known: a consistent answer is never older."""
+    def _highest_revision(self) -> int:
+        """The highest revision that is known of this history: a consistent answer is never older."""
         cursor = self._state.cursor() or ""
         return max(int(cursor) if cursor.isdigit() else 0, self._state.highest_version())
 
@@ -268,7 +268,7 @@ class ListWatch:
             async with asyncio.timeout(_LEARN_SECONDS):
                 answer = await self._resume_check.ask(None)
                 if isinstance(answer, Replay):
-                    self._resume_check.accept(answer.oldest)
+                    self._resume_check.note_listed(answer.oldest)
 
     def _rebooted(self) -> Relist | None:
         return Relist("rebooted") if self._state.rebooted() else None
@@ -277,16 +277,16 @@ class ListWatch:
         self._state.restored()
         return Relist("restored")
 
-    async def _list(self) -> Listing | Step:
+    async def _list(self) -> Listing | WatchStep:
         self._set(Phase.LISTING, "")
         if not self.paged_list.goes_on:
             self._state.list_wanted(self._reason)
-            self._known_before = self._known()
+            self._revision_before = self._highest_revision()
         listing = await self.paged_list.deliver()
         if not isinstance(listing, Listing):
             return listing
         version = listing.resource_version
-        if version.isdigit() and int(version) < self._known_before:
+        if version.isdigit() and int(version) < self._revision_before:
             return self._restored()  # since it was last asked, or by a list that nothing else came before
         self._state.list_ends(version, consistent=listing.consistent)
         self._state.set_cursor(version)
@@ -296,13 +296,13 @@ class ListWatch:
         self._inconsistent = 0 if listing.consistent else self._inconsistent + 1
         self._unsure = not listing.consistent  # the watch shows changes; a later list shows absences
         if listing.consistent:
-            self._resume_check.accept(self._oldest)
+            self._resume_check.note_listed(self._oldest)
             self._oldest = ""
             self._handler.freshness_changed(Freshness.CONFIRMED)
             self._settle(None)
         return listing
 
-    async def _watch(self, version: str, *, resumed: bool) -> Step:
+    async def _watch(self, version: str, *, resumed: bool) -> WatchStep:
         seconds = round(self._watch_timeout * (0.8 + 0.8 * chance()))
         call = calls.watch(self._state.collection, resource_version=version, timeout_seconds=seconds)
         started = asyncio.get_running_loop().time()

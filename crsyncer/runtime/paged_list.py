@@ -27,7 +27,7 @@ from crsyncer.core.answers import says_nothing
 from crsyncer.core.backoff import RETRY, capped, spread
 from crsyncer.core.model import Json, Key, ObjectVersion
 from crsyncer.core.pages import PageLimit
-from crsyncer.core.watch import Lost, Step, listed_at, newer, read_answer, version_of
+from crsyncer.core.watch import Lost, WatchStep, listed_at, newer, read_answer, version_of
 from crsyncer.errors import TooLarge, Unsure
 from crsyncer.ports import Reply
 from crsyncer.runtime.collection_state import CollectionState
@@ -92,7 +92,7 @@ class PagedList:
         """The next list begins at its first page: it must show the present."""
         self._rest = _WHOLE
 
-    async def deliver(self) -> Listing | Step:
+    async def deliver(self) -> Listing | WatchStep:
         """Show every object that is not known; the step to take where the list was refused.
 
         Raises Unsure when there was no answer.
@@ -134,7 +134,7 @@ class PagedList:
             for version in odd
         )
 
-    async def read(self, accept: str, take: Take, rest: _Rest = _WHOLE) -> Listing | Step:
+    async def read(self, accept: str, take: Take, rest: _Rest = _WHOLE) -> Listing | WatchStep:
         """Hand every object of a list to `take`, page by page; or the step to take when it was refused.
 
         Raises Unsure when there was no answer.
@@ -196,7 +196,7 @@ class PagedList:
                 wait = spread(capped(reply.retry_after), chance())
             await self._connection.waits.sleep(max(wait, RETRY.wait(failures - 1, chance())))
 
-    async def _by_digest(self) -> Listing | Step | None:
+    async def _by_digest(self) -> Listing | WatchStep | None:
         """The list by its digest; None where so much has changed that everything has to be fetched."""
         shown = 0
         changed: list[Key | None] = []

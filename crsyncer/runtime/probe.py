@@ -1,26 +1,26 @@
 """Finds out in few requests whether a server is there, and its present resourceVersion (S8.2, S9.5)."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from crsyncer.core.answers import judge, says_nothing
 from crsyncer.core.calls import Call
 from crsyncer.errors import NotAllowed, SyncError, Unsure
-from crsyncer.ports import Reply
+from crsyncer.ports import Reply, Send
 
 _KINDS = 3
 """Maximum number of kinds that one probe lists; the next probe lists others."""
 
 
 class Probe:
-    """Chooses the requests of a probe. `send_one` sends a request; it raises Unsure when there was no answer.
+    """Chooses the requests of a probe. `send` sends one of them.
 
     One kind can fail alone: its storage is made anew after an edit of its CRD (429), its conversion webhook is down
     (500), its CRD is gone (404), its list hangs. So where the list of a kind fails, the general request shows whether
     the server answers at all, and the list of another kind shows its resourceVersion.
     """
 
-    def __init__(self, send_one: Callable[[Call], Awaitable[Reply]]) -> None:
-        self._send_one = send_one
+    def __init__(self, send: Send) -> None:
+        self._send = send
         self._turn = 0
         """Which kind is listed first: the one that answered last time."""
         self._kinds_fail = False
@@ -42,9 +42,9 @@ class Probe:
         for call in order:
             of_a_kind = call is not general
             self._turn += of_a_kind  # also after silence the next one is asked
-            reply = await self._send_one(call)
+            reply = await self._send(call)
             if reply.status == 401:
-                raise refusal(reply)
+                raise no_answer(reply)
             if reply.status == 200 and (of_a_kind or not kinds or _has_revision(reply)):
                 self._turn -= of_a_kind
                 self._kinds_fail = False
@@ -52,17 +52,17 @@ class Probe:
             self._kinds_fail = True
             if says_nothing(reply.status):
                 if not of_a_kind:
-                    raise refusal(reply)
+                    raise no_answer(reply)
                 failed = failed or reply
             elif of_a_kind or not kinds or reply.status == 200:
                 answer = answer or reply
         if answer is None:
-            raise refusal(failed or reply)
+            raise no_answer(failed or reply)
         return answer, failed is None
 
 
-def refusal(reply: Reply) -> SyncError:
-    """An answer without information, as an error. A server that answers 503 is down, also with a Retry-After."""
+def no_answer(reply: Reply) -> SyncError:
+    """The error for an answer that says nothing. A server that answers 503 is down, also with a Retry-After."""
     if reply.status == 401:
         return NotAllowed("the credential is refused (401)", status=401, hint="renew the token or certificate")
     error = judge(reply.status, reply.body, text=reply.text)

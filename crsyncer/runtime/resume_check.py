@@ -13,8 +13,8 @@ import asyncio
 
 from crsyncer.core import calls
 from crsyncer.core.calls import Collection
-from crsyncer.core.restore_detection import Checkpoint, History, Replay, read_replay, unproven
-from crsyncer.core.watch import Lost, Step, read_answer
+from crsyncer.core.restore_detection import Checkpoint, History, Replay, not_replayed, read_replay
+from crsyncer.core.watch import Lost, WatchStep, read_answer
 from crsyncer.errors import Unsure
 from crsyncer.runtime.connection import Connection
 
@@ -27,8 +27,8 @@ class ResumeCheck:
     """Asks a server to prove the history of a collection.
 
     If the server has forgotten the checkpoint, nothing is proven, and the list-watch lists the collection. The oldest
-    revision that the server then remembers is noted (`accept`), so that a quiet collection is listed once per start of
-    an API server and not once per flap (`accepts`): a restore always comes with a start.
+    revision that the server then remembers is noted (`note_listed`), so that a quiet collection is listed once per
+    start of an API server and not once per flap (`was_listed`): a restore always comes with a start.
     """
 
     def __init__(self, connection: Connection, collection: Collection) -> None:
@@ -36,7 +36,7 @@ class ResumeCheck:
         self._collection = collection
         self._name = f"oldest:{connection.name}:{collection.path}"
 
-    async def ask(self, checkpoint: Checkpoint | None) -> Replay | Step:
+    async def ask(self, checkpoint: Checkpoint | None) -> Replay | WatchStep:
         """Whether the history is that of a checkpoint; or the step to take when that was not answered.
 
         Without a checkpoint nothing can be proven, but the server names the oldest resourceVersion that it remembers.
@@ -57,19 +57,19 @@ class ResumeCheck:
             Replay(History.UNKNOWN) if checkpoint is None and isinstance(found, Replay) and not found.oldest else found
         )
 
-    def accepts(self, oldest: str) -> bool:
+    def was_listed(self, oldest: str) -> bool:
         """Whether the collection has been listed since the server that remembers just this much was started."""
-        return bool(oldest) and oldest in self._accepted()
+        return bool(oldest) and oldest in self._noted()
 
-    def accept(self, oldest: str) -> None:
+    def note_listed(self, oldest: str) -> None:
         """The collection has been listed, of a server that remembers just this much."""
-        if oldest and not self.accepts(oldest):
-            self._connection.store.put_meta(self._name, [*self._accepted(), oldest][-_SERVERS:])
+        if oldest and not self.was_listed(oldest):
+            self._connection.store.put_meta(self._name, [*self._noted(), oldest][-_SERVERS:])
 
-    def _accepted(self) -> list[str]:
+    def _noted(self) -> list[str]:
         return list(self._connection.store.get_meta(self._name) or ())
 
-    async def _replay(self, checkpoint: Checkpoint, seconds: int) -> Replay | Step | None:
+    async def _replay(self, checkpoint: Checkpoint, seconds: int) -> Replay | WatchStep | None:
         """The history that the server repeats; None: it repeated nothing in that time."""
         loop = asyncio.get_running_loop()
         before = str(int(checkpoint.resource_version) - 1)
@@ -78,7 +78,7 @@ class ResumeCheck:
         async with self._connection.cluster.watch(call, read_timeout=_ANSWER_SECONDS) as stream:
             if stream.reply is not None:
                 reply = stream.reply
-                return unproven(read_answer(reply.status, reply.body, retry_after=reply.retry_after))
+                return not_replayed(read_answer(reply.status, reply.body, retry_after=reply.retry_after))
             async for line in stream.lines():
                 self._connection.note_answer()
                 found = read_replay(line, checkpoint)

@@ -92,7 +92,9 @@ def report_status(store: SqliteStore, number: int, version: int) -> None:
         store.put_cursor(side, GOALS, "", cursor(version))
     store.put_pending(GOALS, key(number), pending(number, version))
     store.put_pending(GOALS, key(number), None)
-    store.put_record(GOALS, key(number), Record(uid(number, Side.CLOUD), sent=text(number, version), had_status=True))
+    store.put_record(
+        GOALS, key(number), Record(uid(number, Side.CLOUD), acknowledged=text(number, version), had_status=True)
+    )
 
 
 def known(version: int) -> Loaded:

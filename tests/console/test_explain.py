@@ -39,7 +39,7 @@ AGREED = ObjectFacts(
     connections={CLOUD: "connected", ROBOT: "connected"},
     observations={CLOUD: UP_VIEW, ROBOT: DOWN_VIEW},
     bodies={CLOUD: UP, ROBOT: DOWN},
-    record=Record(upstream_uid="u-1", sent=DOWN_VIEW.status),
+    record=Record(upstream_uid="u-1", acknowledged=DOWN_VIEW.status),
 )
 WAITING = Pending(1, "u-1", "d", {"phase": "B"}, NOW - 90, attempts=3)
 HELD = hold(hint="look", message="many vanished")
@@ -217,7 +217,7 @@ def test_a_status_differs_where_it_is_ours_and_not_by_what_is_neither_sent_nor_a
         CLOUD: {**UP, "status": {"observedGeneration": 7}},
         ROBOT: {**DOWN, "status": {"observedGeneration": 2}},
     }
-    known = Record(upstream_uid="u-1", sent=DOWN_VIEW.status, generations=((2, 7),))
+    known = Record(upstream_uid="u-1", acknowledged=DOWN_VIEW.status, generations=((2, 7),))
     assert paths(bodies=observed, record=known) == ["status.observedGeneration"]
     assert paths(bodies=observed, record=known, policy=policy(map_generation=True)) == []
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from crsyncer.core import calls, object_calls
 from crsyncer.core.deletion_holds import DeletionHolds
 from crsyncer.core.hold_machine import HoldMachine
-from crsyncer.core.hold_steps import Ask, Idle, Inquiry, Step
+from crsyncer.core.hold_steps import Ask, HoldStep, Idle, Inquiry
 from crsyncer.core.holds import Holds
 from crsyncer.core.model import Freshness, Key, Side, Stamp, Tombstone, View
 from tests.core.builders import policy
@@ -68,7 +68,7 @@ class Bench:
         self.now += seconds
         self.machine.tick(self.now, unix=7.0, chance=0.0, up=self.up, cluster="cluster")
 
-    def next(self, result: object = None, *, after: float = 0.0) -> Step:
+    def next(self, result: object = None, *, after: float = 0.0) -> HoldStep:
         """The next step, after the result or the error of the one before; what has changed is recorded."""
         self.tick(after)
         if not self.begun:

@@ -190,8 +190,8 @@ def test_S3_2_a_pair_that_agrees_is_left_alone(upstream, status, kind, audit):
         upstream_uid=up.uid,
         applied=up.content,
         admitted=down.content,
-        sent=down.status,
-        accepted=wire,
+        acknowledged=down.status,
+        upstream_status=wire,
         had_status=bool(down.status),
         generations=generations,
     )
@@ -218,7 +218,7 @@ RUNNING, DONE = {"phase": "RUNNING"}, {"phase": "DONE"}
 def test_S4_1_a_status_that_returns_while_another_is_on_its_way_follows_it():
     kind = policy()
     up, down = pair(kind, status=RUNNING, upstream_status=RUNNING)
-    record = Record(upstream_uid="u-1", sent=down.status, accepted=down.status, had_status=True)
+    record = Record(upstream_uid="u-1", acknowledged=down.status, upstream_status=down.status, had_status=True)
     assert decided(up, down, kind, record) == NOTHING
     sending = decided(up, down, kind, record, pending=row(kind, DONE))
     assert sending.status == SendStatus("u-1", down.status)

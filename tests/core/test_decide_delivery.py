@@ -108,7 +108,7 @@ def decided(case: Case) -> Delivery:
         Observation(found, case.freshness, case.tombstone),
         Observation(copy),
         policy(subtree="robot" if case.subtree else None),
-        Record(upstream_uid="u-1" if case.known else "u-9", accepted=ACCEPTED),
+        Record(upstream_uid="u-1" if case.known else "u-9", upstream_status=ACCEPTED),
         value=VALUE,
         proof=case.proof,
     )

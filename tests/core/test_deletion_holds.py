@@ -44,7 +44,7 @@ def test_S5_5_what_is_held_is_recorded_with_its_tombstone_and_known_after_a_rest
 
 
 def test_S5_5_a_kind_wide_hold_shows_after_a_restart_the_deletions_that_it_keeps_back():
-    tombstones = {A: Tombstone("u-1", 1.0), B: Tombstone("u-1", 1.0, checked=True), C: Tombstone("u-1", 1.0)}
+    tombstones = {A: Tombstone("u-1", 1.0), B: Tombstone("u-1", 1.0, verified=True), C: Tombstone("u-1", 1.0)}
     bench = Bench(tombstones=tombstones, kind_wide={HoldReason.RESTORED: ("h4", 5.0)})
     assert bench.held() == [("Restored", {A})]
     assert bench.groups.groups()[0].id == "h4"
@@ -104,7 +104,7 @@ def test_S5_5_only_what_upstream_does_not_have_and_nothing_holds_is_verified():
 def test_S5_5_a_kind_that_is_back_keeps_its_verified_deletions_and_those_that_were_held_for_it_before():
     bench = Bench((A, B, C))
     bench.tombstones |= {
-        A: Tombstone("u-1", 1.0, checked=True),
+        A: Tombstone("u-1", 1.0, verified=True),
         B: Tombstone("u-1", 1.0, "KindMissing", hold_id="h0", hold_since=2.0),
     }
     bench.copies[C] = view("c-1")  # never was a copy

@@ -32,7 +32,7 @@ def test_S5_5_a_few_deletions_of_a_kind_that_is_served_are_verified_together():
     assert bench.holds.keeps(A) == Wait(Until.VERIFIED)
     assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, DONE]
     assert bench.holds.keeps(A) is bench.holds.keeps(B) is None
-    assert all(bench.tombstones[key].checked for key in (A, B))
+    assert all(bench.tombstones[key].verified for key in (A, B))
 
 
 def test_S5_5_rounds_are_a_moment_apart():
@@ -119,7 +119,7 @@ def test_S5_5b_a_mass_deletion_is_verified_by_a_list():
     assert [bench.next(), bench.next([SERVED, crd("u")]), bench.next()] == [bench.ask, Pause(0.0), LIST]
     bench.upstream[MANY[0]] = view()
     assert bench.next() == DONE
-    assert [bench.tombstones[key].checked for key in MANY] == [False] + [True] * 9
+    assert [bench.tombstones[key].verified for key in MANY] == [False] + [True] * 9
 
 
 def test_S5_5b_deletions_are_counted_against_the_copies_that_there_were_before_them():
@@ -170,8 +170,8 @@ def test_S5_5_where_discovery_is_forbidden_a_list_is_repeated_while_more_deletio
     bench.delete(B)
     assert [bench.next(), bench.next(after=3.0), bench.next()] == [Pause(3.0), Pause(0.0), LIST]
     assert bench.next() == DONE
-    assert bench.tombstones[A].checked
-    assert bench.tombstones[B].checked
+    assert bench.tombstones[A].verified
+    assert bench.tombstones[B].verified
 
 
 @pytest.mark.parametrize(("later", "held"), [(NOT_FOUND, []), (SERVED, [("KindMissing", {A, B})])])
@@ -183,7 +183,7 @@ def test_S5_5_a_list_taken_while_discovery_did_not_know_the_group_counts_if_that
     assert bench.next() == Ask((bench.discovery,))  # the CRD could not be read
     assert bench.next([later]) == DONE
     assert bench.held() == held
-    assert bench.tombstones[A].checked == (not held)
+    assert bench.tombstones[A].verified == (not held)
 
 
 # The CRD
@@ -242,7 +242,7 @@ def test_S5_5_a_crd_that_could_be_read_is_asked_for_again_for_two_minutes_when_i
     bench.next()
     assert bench.next(after=120.0) == bench.ask
     assert bench.next([SERVED, refusal]) == DONE
-    assert bench.tombstones[B].checked
+    assert bench.tombstones[B].verified
 
 
 def test_S8_1_a_crd_that_is_not_known_yet_is_asked_for_again_and_at_once_when_somebody_wishes_so():

@@ -10,8 +10,8 @@ from crsyncer.core.restore_detection import (
     are_too_many,
     is_foreign,
     newest_up_to,
+    not_replayed,
     read_replay,
-    unproven,
 )
 from crsyncer.core.watch import Denied, Lost, Missing, Rewatch, read_answer
 from tests.core.builders import error, line
@@ -43,13 +43,13 @@ def test_S8_2_what_a_server_has_forgotten_it_says():
     assert read_replay(gone, CHECKPOINT) == Replay(History.UNKNOWN, "205")
     assert read_replay(error(code=410, message="gone"), CHECKPOINT) == Replay(History.UNKNOWN)
     too_old = read_answer(410, {"message": "too old resource version: 6 (205)"})
-    assert unproven(too_old) == Replay(History.UNKNOWN, "205")
+    assert not_replayed(too_old) == Replay(History.UNKNOWN, "205")
 
 
 def test_S8_2_S9_2_a_collection_that_keeps_us_out_is_no_reason_for_a_list():
-    assert unproven(Denied(401, "who?")) == Lost("who?")
+    assert not_replayed(Denied(401, "who?")) == Lost("who?")
     for step in (Missing(), Denied(403, "no"), Rewatch(2.0)):
-        assert unproven(step) == step
+        assert not_replayed(step) == step
     assert read_replay(b"<html>", CHECKPOINT) == Lost("a watch line that is not an event")
 
 

@@ -250,8 +250,8 @@ def record_of(memory: Memory, mode: str) -> Record:
     older = view_of(upstream | {"spec": {"x": 0}}, agreed, Side.CLOUD).content
     record = Record(
         upstream_uid="u-1" if memory.this_uid else "u-9",
-        sent=digest_of(memory.sent, mode),
-        accepted=digest_of(memory.accepted, mode),
+        acknowledged=digest_of(memory.sent, mode),
+        upstream_status=digest_of(memory.accepted, mode),
         had_status=memory.had,
         seed=memory.seed,
     )

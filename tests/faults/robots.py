@@ -57,7 +57,7 @@ class Robot:
             cluster=cluster,
             store=store,
             observer=tally,
-            probe=self._probe,
+            probe_calls=self._probe_calls,
             crds=lambda: (policy.resource,),
             clock=time.time,
         )
@@ -80,7 +80,7 @@ class Robot:
         """Whether it hears of changes."""
         return self.reflector.listwatch.phase is Phase.WATCHING
 
-    def _probe(self) -> list[Call]:
+    def _probe_calls(self) -> list[Call]:
         kinds = [] if self.reflector.state.cursor() is None else [object_calls.revision(self._policy, "")]
         return [*kinds, calls.VERSION]
 

@@ -103,8 +103,8 @@ MUTANTS = (
     Mutant(
         "a generation that becomes known later corrects nothing",
         Cache.note_generation,
-        'sent="" if missed else record.sent',
-        "sent=record.sent",
+        'acknowledged="" if missed else record.acknowledged',
+        "acknowledged=record.acknowledged",
         noticed_by="S4_7_map_corrects",
     ),
     Mutant(

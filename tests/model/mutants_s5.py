@@ -89,8 +89,8 @@ MUTANTS = (
     Mutant(
         "a release is forgotten by a restart, or without the cloud",
         DeletionHolds.release,
-        'held="", checked=True',
-        'held="", checked=False',
+        'held="", verified=True',
+        'held="", verified=False',
         noticed_by="S5_5b_what_is_released",
     ),
     Mutant(

@@ -83,7 +83,7 @@ MUTANTS = (
     ),
     Mutant(
         "a quiet kind is listed at every reconnect",
-        ResumeCheck.accepts,
+        ResumeCheck.was_listed,
         "return bool(oldest) and oldest in",
         "return False and oldest in",
         noticed_by="S8_2_S9_2",

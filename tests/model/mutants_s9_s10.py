@@ -55,7 +55,7 @@ MUTANTS = (
     ),
     Mutant(
         "a probe knows no patience",
-        Connection._ask,
+        Connection._send,
         "capped(reply.retry_after)",
         "0.0",
         noticed_by="S9_1_a_probe",

@@ -35,7 +35,7 @@ async def test_S3_2_a_body_is_never_written_under_the_digest_of_another_one(reac
             cluster=cluster,
             store=store,
             observer=Metrics(),
-            probe=lambda: [VERSION],
+            probe_calls=lambda: [VERSION],
             crds=tuple,
             clock=time.time,
         )
