@@ -46,7 +46,8 @@ async def serve(
         asked = give()
         try:
             future = asyncio.run_coroutine_threadsafe(asked, home)
-            return await asyncio.wait_for(asyncio.wrap_future(future), _PATIENCE)
+            async with asyncio.timeout(_PATIENCE):
+                return await asyncio.wrap_future(future)
         except TimeoutError:
             return _health(f"the agent's event loop has not answered within {_PATIENCE:g} s")
         except RuntimeError:

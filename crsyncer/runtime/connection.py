@@ -1,6 +1,7 @@
 """The connection to one cluster: one state machine for all kinds, one probe while it is down (S9.1, S8.1, S8.2)."""
 
 import asyncio
+import contextlib
 import logging
 import math
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -214,12 +215,11 @@ class Connection:
 
     async def _until_probe_due(self) -> None:
         loop = asyncio.get_running_loop()
-        while (left := self._answered_at + _SILENCE_SECONDS - loop.time()) > 0:
-            try:
-                await asyncio.wait_for(self._probe_due.wait(), left)
-            except TimeoutError:
-                continue
-            return
+        while (silent_at := self._answered_at + _SILENCE_SECONDS) > loop.time():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(silent_at):
+                    await self._probe_due.wait()
+                    return
 
     async def _try(self) -> bool:
         """One probe; the state afterwards is the truth as far as it is known."""

@@ -1,6 +1,7 @@
 """Hands the jobs for one server to tasks: by priority, a bounded number at a time, only while it is connected."""
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Hashable
 from typing import NamedTuple
@@ -133,10 +134,9 @@ class Dispatcher:
                 due = self._queue.next_due()
                 if self._retry_after.left:
                     due = max(loop.time() + self._retry_after.left, due or 0.0)
-                try:
-                    await asyncio.wait_for(self._wake.wait(), None if due is None else max(0.0, due - loop.time()))
-                except TimeoutError:
-                    continue
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout_at(due):
+                        await self._wake.wait()
 
     def _at(self, job: Job, seconds: float) -> None:
         now = asyncio.get_running_loop().time()

@@ -29,7 +29,8 @@ class Waits:
     async def sleep(self, seconds: float) -> None:
         """Return after so many seconds, or when `end` is called."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._end.wait(), max(0.0, seconds))
+            async with asyncio.timeout(seconds):
+                await self._end.wait()
 
     async def back_off(self, failures: int, backoff: Backoff = RETRY) -> None:
         """Sleep after the last of some failures; `failures` counts those before it."""

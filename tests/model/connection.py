@@ -249,7 +249,8 @@ class Connection:
     async def _wait(self, seconds: float) -> None:
         """Wait until something happens, for so long at most."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._signal.event.wait(), max(0.0, seconds))
+            async with asyncio.timeout(seconds):
+                await self._signal.event.wait()
 
 
 class WatchStream:

@@ -1,7 +1,13 @@
 """What somebody has stopped stays stopped: holds and annotations count until the very moment of a write (S5, S1.8)."""
 
+import asyncio
+
 import pytest
 
+from crsyncer.core.model import Key, Side
+from crsyncer.core.queue import Priority
+from crsyncer.runtime.dispatcher import Job
+from crsyncer.runtime.waits import Waits
 from tests.model.plane import GROUP
 from tests.model.scene import scene
 from tests.model.world import World
@@ -67,3 +73,37 @@ def test_S1_8_a_kind_that_is_annotated_again_carries_out_what_was_stopped() -> N
         world.robot.apply(crd(GROUP))
         world.settle()
         assert set(world.robot.objects()) == set(NAMES[4:])
+
+
+@pytest.mark.parametrize("what", ["job", "probe"])
+def test_an_engine_that_is_ended_the_moment_a_wait_of_it_is_over_ends(world: World, what: str) -> None:
+    life = world.life
+    assert life is not None
+
+    job = Job("goals", "content", Key("default", "a"))
+
+    async def end() -> None:
+        for side in Side:  # a worker that waits for nothing but news has no time limit
+            life.engine.dispatchers[side].later(job, 60)
+        await asyncio.sleep(1)
+        for side in Side:
+            if what == "job":
+                life.engine.dispatchers[side].add(job, Priority.SPEC)
+            else:
+                life.engine.connections[side].probe_soon("the server may be gone")
+        life.task.cancel()
+        await asyncio.wait([life.task], timeout=60)
+
+    world.clock.run(end())
+    assert life.task.done()
+    world.crash()
+
+
+def test_a_wait_that_is_cancelled_the_moment_it_is_over_is_cancelled(world: World) -> None:
+    waits = Waits()
+    sleep = world.clock.loop.create_task(waits.sleep(60))
+    world.pass_time(1)
+    waits.end()
+    sleep.cancel()
+    world.clock.run(asyncio.wait([sleep]))
+    assert sleep.cancelled()
