@@ -1,13 +1,17 @@
 """Shared by `diff`, `doctor` and `check-access`, which read the clusters directly."""
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crsyncer.adapters.config import Settings
 from crsyncer.cli.status import read_status
 from crsyncer.core.model import Side
 from crsyncer.errors import SyncError
+
+if TYPE_CHECKING:
+    from crsyncer.adapters.kube import KubeCluster
 
 CLUSTER_SETTINGS = (
     *("robot_name", "cloud_kubeconfig", "robot_kubeconfig", "cloud_context", "robot_context"),
@@ -30,3 +34,16 @@ def logins(settings: Settings) -> Mapping[Side, tuple[Path | None, str]]:
         Side.CLOUD: (settings.cloud_kubeconfig, settings.cloud_context),
         Side.ROBOT: (settings.robot_kubeconfig, settings.robot_context),
     }
+
+
+@asynccontextmanager
+async def both_clusters(settings: Settings) -> AsyncIterator[Mapping[Side, "KubeCluster"]]:
+    """Both API servers, of which none has been asked yet; raises ConfigError."""
+    from crsyncer.adapters.kube import KubeCluster  # slow; `--help` and usage errors must stay fast
+
+    async with AsyncExitStack() as stack:
+        found = {}
+        for side, login in logins(settings).items():
+            found[side] = KubeCluster(*login, insecure=settings.insecure_skip_tls_verify)
+            stack.push_async_callback(found[side].close)
+        yield found

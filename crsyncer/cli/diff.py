@@ -4,14 +4,12 @@ import difflib
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any
 
 import click
 
 from crsyncer.adapters.config import Settings, load
-from crsyncer.cli.clusters import CLUSTER_SETTINGS, logins, robot_name
+from crsyncer.cli.clusters import CLUSTER_SETTINGS, both_clusters, robot_name
 from crsyncer.cli.output import TEXTS, object_name, output_options, show
 from crsyncer.cli.shared import first_cause, report_error, settings_options
 from crsyncer.console.target import synced_resource
@@ -65,27 +63,23 @@ def diff(resource: str, output: str, **flags: Any) -> int:
 async def _compare(settings: Settings, robot: str, resource: str) -> list[Json]:
     import asyncio
 
-    from crsyncer.adapters.kube import KubeCluster
     from crsyncer.console import lister
     from crsyncer.console.diff import compare
 
-    async with AsyncExitStack() as stack:
+    async with both_clusters(settings) as clusters:
 
-        async def reach(side: Side, kubeconfig: Path | None, context: str) -> KubeCluster:
+        async def reach(side: Side) -> None:
             try:
-                insecure = settings.insecure_skip_tls_verify
-                cluster = KubeCluster(kubeconfig, context, insecure=insecure)
-                stack.push_async_callback(cluster.close)
-                await lister.first_answer(cluster.request)
+                await lister.first_answer(clusters[side].request)
             except ConfigError:
                 raise  # it names the side's file, and is one line
             except SyncError as error:
                 raise SyncError(f"the {side} cannot be compared: {error}", hint=error.hint) from None
-            return cluster
 
         async with asyncio.TaskGroup() as tasks:
-            reaching = {side: tasks.create_task(reach(side, *login)) for side, login in logins(settings).items()}
-        senders = {side: task.result().request for side, task in reaching.items()}
+            for side in Side:
+                tasks.create_task(reach(side))
+        senders = {side: cluster.request for side, cluster in clusters.items()}
         try:
             policies = {policy.resource: policy for policy in await lister.annotated(senders[Side.ROBOT], robot)}
         except SyncError as error:

@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from crsyncer.adapters.config import OPTIONS, Settings, load, read_config
-from crsyncer.cli.clusters import CLUSTER_SETTINGS, logins, robot_name
+from crsyncer.cli.clusters import CLUSTER_SETTINGS, both_clusters, logins, robot_name
 from crsyncer.cli.output import output_options, show
 from crsyncer.cli.shared import ask_agent_or_store, settings_options
 from crsyncer.cli.status import STATUS_REQUEST
@@ -20,19 +20,28 @@ from crsyncer.console.doctor_report import Check, Mark, document, exit_code, jud
 from crsyncer.console.reasons import START_HINT
 from crsyncer.console.screen import WIDTH
 from crsyncer.core.findings import StoreFindings
-from crsyncer.core.model import Json
+from crsyncer.core.model import Json, Side
 from crsyncer.core.text import count, plain
-from crsyncer.errors import SyncError, Unsure
+from crsyncer.errors import ConfigError, SyncError, Unsure
 
 _ALL_SECONDS = 14.0
+_MOVE_SECONDS = 60.0
+"""For `--from-cr-syncer`, which lists every object of both sides."""
 _UNKNOWN_PID = 0
 """An agent runs, but does not answer."""
 _COLOURS = {Mark.OK: "green", Mark.WARN: "yellow", Mark.FAIL: "red", Mark.UNKNOWN: "cyan"}
 
 
 @click.command(params=settings_options(*CLUSTER_SETTINGS))
+@click.option(
+    "--from-cr-syncer",
+    "from_cr_syncer",
+    is_flag=True,
+    help="Also check what changes on a robot that still runs the Go cr-syncer: whether that runs, annotations, copies"
+    " that are adopted, deleted or whose name is taken, namespaces, finalizers, cost. Takes up to a minute more.",
+)
 @output_options
-def doctor(output: str, **flags: Any) -> int:
+def doctor(from_cr_syncer: bool, output: str, **flags: Any) -> int:
     """Is everything set up, and if not, what do I do?
 
     Checks configuration, logins, both API servers, certificates and tokens (14 days before they end), clocks,
@@ -53,7 +62,8 @@ def doctor(output: str, **flags: Any) -> int:
     import asyncio  # slow; `--help` and usage errors must stay fast
 
     sides = asyncio.run(_sides(settings, robot, seconds=_ALL_SECONDS - (time.monotonic() - began)))
-    content = document([*own, *sides, *local], pid=pid)
+    move = asyncio.run(_move(settings, robot, agent_runs=pid is not None)) if from_cr_syncer else []
+    content = document([*own, *sides, *local, *move], pid=pid)
     names = ["/".join(filter(None, (check["side"], check["name"], check["resource"]))) for check in content["checks"]]
     show(content, output, names=names, text=lambda: "\n".join(render(content)))
     return exit_code(content)
@@ -66,6 +76,18 @@ async def _sides(settings: Settings, robot: str, *, seconds: float) -> list[Chec
     insecure = settings.insecure_skip_tls_verify
     loaders = {side: partial(KubeVisit.enter, *login, insecure=insecure) for side, login in logins(settings).items()}
     return await examine(loaders, SetUp(robot, settings.namespaces, time.time), seconds=seconds)
+
+
+async def _move(settings: Settings, robot: str, *, agent_runs: bool) -> list[Check]:
+    from crsyncer.console.moving import Robot, examine_move
+
+    try:
+        async with both_clusters(settings) as clusters:
+            senders = {side: cluster.request for side, cluster in clusters.items()}
+            about = Robot(robot, settings.namespaces, clusters[Side.CLOUD].server, agent_runs)
+            return await examine_move(senders, about, seconds=_MOVE_SECONDS)
+    except ConfigError:
+        return []  # the login of that side is a failed check already
 
 
 def _config(settings: Settings, context: click.Context) -> Check:

@@ -21,6 +21,7 @@ _COMMANDS = {
     "resync": "List both sides again and compare everything now.",
     "doctor": "Is everything set up, and if not, what do I do?",
     "cloud-manifests": "Print manifests that confine a robot to its own objects in the cloud.",
+    "cloud-kubeconfig": "Write a kubeconfig from the Go cr-syncer's --remote-server and a token file.",
     "check-access": "May the robot's account in the cloud do more than it should?",
     "demo": "See it work on two throw-away control planes on this machine.",
     "version": "Print the version.",

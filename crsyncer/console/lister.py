@@ -13,12 +13,14 @@ from crsyncer.errors import NotAllowed, TooLarge, Unsure
 from crsyncer.ports import Reply, Send
 
 
-async def objects(send: Send, collection: Collection, *, page: int = FIRST) -> AsyncIterator[Json]:
+async def objects(
+    send: Send, collection: Collection, *, page: int = FIRST, accept: str = calls.JSON
+) -> AsyncIterator[Json]:
     """Every object of a collection, page by page; raises the SyncError that the answer means."""
     resume, limit = "", PageLimit(page)
     while True:
         try:
-            reply = await send(calls.list_page(collection, limit=limit.limit, resume=resume))
+            reply = await send(calls.list_page(collection, limit=limit.limit, resume=resume, accept=accept))
         except TooLarge:
             if not limit.halve():
                 raise

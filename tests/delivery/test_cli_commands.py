@@ -8,6 +8,7 @@ import click
 import pytest
 
 import crsyncer
+from crsyncer.adapters.kubeconfig import read_kubeconfig
 from crsyncer.adapters.store.statedir import Lock
 from crsyncer.cli.main import crsyncer as group
 from crsyncer.cli.shared import send_command
@@ -104,3 +105,59 @@ def test_no_hint_names_a_command_that_is_not_there():
             assert not isinstance(command, click.Group) or not second or second in command.commands, (source, second)
             named.add(first)
     assert {"holds", "pending", "explain"} <= named
+
+
+MAKE = ["cloud-kubeconfig", "cloud.kubeconfig", "--remote-server", "www.example.com", "--token-file", "secret/token"]
+
+
+def test_a_kubeconfig_for_the_cloud_names_the_token_and_never_shows_it(tmp_path):
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret/token").write_text("s3cret-t0ken\n")
+    done = run(*MAKE, "--json", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == {
+        "schema": "crsyncer.cloud-kubeconfig/v1",
+        "file": "cloud.kubeconfig",
+        "server": "https://www.example.com/apis/core.kubernetes",
+        "tokenFile": "secret/token",
+    }
+    made = tmp_path / "cloud.kubeconfig"
+    assert made.stat().st_mode & 0o777 == 0o600
+    read = read_kubeconfig(made)
+    assert (read.server, read.path("tokenFile")) == (
+        "https://www.example.com/apis/core.kubernetes",
+        tmp_path / "secret/token",
+    )
+    assert "s3cret" not in made.read_text() + done.stdout
+    # In one directory both can be moved together, such as into a Secret.
+    beside = run("cloud-kubeconfig", "secret/kubeconfig", *MAKE[2:-1], "token", "-o", "name", cwd=tmp_path)
+    assert (beside.stdout, beside.stderr) == ("secret/kubeconfig\n", "")
+    assert read_kubeconfig(tmp_path / "secret/kubeconfig").user["tokenFile"] == "token"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["there", *MAKE[2:]], "there exists already and is not overwritten"),
+        (["no/where", *MAKE[2:]], "no/secret/token cannot be read (No such file or directory)"),
+        (["secret", *MAKE[2:]], "secret exists already and is not overwritten"),
+        (["new", "--remote-server", "www.example.com/x", "--token-file", "there"], "allowed: HOST or HOST:PORT"),
+        (["new", "--remote-server", "http://a", "--token-file", "there"], "allowed: HOST or HOST:PORT"),
+        (["new", "--remote-server", "a", "--token-file", "gone"], "gone cannot be read"),
+        (["new", "--remote-server", "a", "--token-file", "empty"], "empty is empty"),
+        (["new", "--remote-server", "a"], "--token-file"),
+        (["new", "--remote-server", "a", "--token-file", "there", "--certificate-authority", "gone"], "gone cannot be"),
+    ],
+)
+def test_a_kubeconfig_that_cannot_be_made_is_one_line_and_leaves_everything_as_it_was(tmp_path, arguments, said):
+    (tmp_path / "secret").mkdir()
+    for name in ("there", "secret/token"):
+        (tmp_path / name).write_text("s3cret-t0ken")
+    (tmp_path / "empty").touch()
+    done = run("cloud-kubeconfig", *arguments, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    [line] = done.stderr.splitlines()
+    assert said in line
+    assert "s3cret" not in line
+    assert (tmp_path / "there").read_text() == "s3cret-t0ken"
+    assert not (tmp_path / "new").exists()
