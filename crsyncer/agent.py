@@ -289,7 +289,7 @@ class Agent:
         return stuck(self._progress, time.monotonic())
 
     def _ready(self, engine: Engine) -> str | None:
-        return None if engine.kinds.begun else "the robot's CRDs are not known yet"
+        return None if engine.kinds.has_synced else "the robot's CRDs are not known yet"
 
     def _scrape(self, engine: Engine) -> bytes:
         return self._metrics.render(self._document(engine))
@@ -325,7 +325,7 @@ class Agent:
             return
         content = self._document(self._engine)
         self._systemd.notify(STATUS=headline(content))
-        if not self._engine.kinds.begun:  # of its kinds the run before knew more
+        if not self._engine.kinds.has_synced:  # of its kinds the run before knew more
             before = self._store.get_meta(SAVED_STATUS_KEY) or {}
             content |= {part: before[part] for part in ("kinds", "holds") if part in before}
         self._store.put_meta(SAVED_STATUS_KEY, content)

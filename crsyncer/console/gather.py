@@ -61,7 +61,7 @@ def gather(
     return with_health(
         content,
         now=now,
-        ready=engine.kinds.begun,
+        ready=engine.kinds.has_synced,
         config_error=config_error,
         tls_unverified=tls_unverified,
         store_message=store_message,

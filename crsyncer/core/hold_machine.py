@@ -104,9 +104,9 @@ class HoldMachine:
             self._past_absence |= any(count <= self._resumes.get(name, 0) for name, count in resumes.items())
             self._resumed_at = None if self._past_absence else self._now
         elif found == {Freshness.CONFIRMED}:
-            self.doubt_crd()
+            self.recheck_crd()
 
-    def doubt_crd(self) -> None:
+    def recheck_crd(self) -> None:
         """Objects upstream may be of another CRD than before: find out, soon."""
         self._crd_due = self._policy.upstream is Side.CLOUD
 

@@ -57,7 +57,7 @@ class HoldDriver:
         self._retry_after = RetryAfter(self._connection.waits)
         """How long upstream does not want to be asked again."""
         self._jitter = random.Random(random.random())  # noqa: S311
-        self._poke = asyncio.Event()
+        self._wake = asyncio.Event()
         self._round: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the present round of verification is over."""
         self._is_guess = is_guess
@@ -99,7 +99,7 @@ class HoldDriver:
         self._tick()
         yield self.machine
         self._record()
-        self._poke.set()
+        self._wake.set()
 
     async def verify(self, key: Key) -> None:
         """Return when it is known whether a deletion is held or verified, or upstream has the object.
@@ -114,7 +114,7 @@ class HoldDriver:
                     raise Unsure(f"the {self._connection.name} is {self._connection.state}")
                 if self._is_in_doubt:
                     raise Unsure(f"the {self._connection.name} has not said which versions it serves")
-                self._poke.set()
+                self._wake.set()
                 await asyncio.shield(self._round)
         finally:
             self.machine.wanted.discard(key)
@@ -155,9 +155,9 @@ class HoldDriver:
         match step:
             case Idle(seconds=seconds):
                 ended = waits.ended
-                events = [self._poke] if connection.up.is_set() else [self._poke, connection.up]
-                await first_of(self._poke.wait() if seconds is None else waits.sleep(seconds), *events)
-                self._poke.clear()
+                events = [self._wake] if connection.up.is_set() else [self._wake, connection.up]
+                await first_of(self._wake.wait() if seconds is None else waits.sleep(seconds), *events)
+                self._wake.clear()
                 if waits.ended != ended:
                     self.machine.hurry()
             case Pause(seconds=seconds, retry=retry):

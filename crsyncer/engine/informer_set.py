@@ -30,7 +30,7 @@ class InformerSet:
         """How fresh the observations of a side are, over its namespaces."""
         return {self._cache.freshness(side, r.namespace) for r in self.on(side)}
 
-    def complete(self, side: Side) -> bool:
+    def is_complete(self, side: Side) -> bool:
         """Whether all of a side has been listed."""
         return self.freshnesses(side) == {Freshness.CONFIRMED}
 

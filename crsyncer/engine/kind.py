@@ -244,7 +244,7 @@ class Kind:
             stamp = None if copy is None else copy.stamp
             if raw is not None and stamp is not None and stamp.upstream_uid != raw["metadata"]["uid"]:
                 with self._hold_driver.event() as machine:
-                    machine.doubt_crd()  # the object's successor may have come with the kind's
+                    machine.recheck_crd()  # the object's successor may have come with the kind's
             self.reconciler.outcomes.event_arrived(job)
             if key in self.cache.pending:
                 # What was refused before may be taken now (S10).
@@ -280,14 +280,14 @@ class Kind:
         self._hold_driver.freshness_changed(side)
         if side is self.policy.downstream:
             self._confirm_outbox()
-            if self._informer_set.complete(side):
+            if self._informer_set.is_complete(side):
                 # A change of the CRD has it listed anew, and may change what it takes.
                 self.reconciler.outcomes.rejected.clear()
         if self._context.connections[side].up.is_set():
             # The events of the outage arrive now, oldest first. Wait for them: deletions go first (S7.2), and a status
             # that was sent before a crash must not follow the newer one that was sent after it (S4.1).
             self._context.dispatchers[side.other].pause(_CATCH_UP_SECONDS)
-        everywhere = self._informer_set.complete(side)
+        everywhere = self._informer_set.is_complete(side)
         if side in self._rewound_sides:
             # Its copies are compared with everything that the side may have lost.
             self.reconciler.to_audit |= set(self.cache.views[self.policy.downstream])
@@ -311,7 +311,7 @@ class Kind:
     def _confirm_outbox(self) -> None:
         """What waited when the agent stopped is sent when every copy has been seen: the store may be an older one."""
         downstream = self.policy.downstream
-        if self._informer_set.complete(downstream):
+        if self._informer_set.is_complete(downstream):
             self.reconciler.outbox.copies_listed()
         elif self.reconciler.outbox.has_unchecked and Freshness.STORED not in self._informer_set.freshnesses(
             downstream
@@ -341,7 +341,7 @@ class Kind:
         creating = bool(self.reconciler.creating)
         if not self._hold_driver.machine.restore_is_over(settled=settled, creating=creating):
             return
-        unlisted = [side for side in Side if not self._informer_set.complete(side)]
+        unlisted = [side for side in Side if not self._informer_set.is_complete(side)]
         for side in unlisted:  # a copy that a crash has cost the memory of is a copy that the restore may cost
             self._informer_set.want(side, "restored")
         copies = self.cache.views[self.policy.downstream]

@@ -45,7 +45,7 @@ class KindEntry:
         """Whether the cloud still serves the negotiated version, by its latest answer."""
         self.is_guess = False
         """Whether the cloud, which is upstream, has not said which versions it serves: it may be others."""
-        self.poke = asyncio.Event()
+        self.wake = asyncio.Event()
 
 
 class Kinds:
@@ -53,7 +53,7 @@ class Kinds:
 
     def __init__(self, context: EngineContext, *, robot: str, namespaces: Sequence[str]) -> None:
         self.entries: dict[str, KindEntry] = {}
-        self.begun = False
+        self.has_synced = False
         """Whether the robot's CRDs have been listed, and their kinds have been read from the store."""
         self._context = replace(context, report_changed=self._changed)
         self._status_changed = context.report_changed
@@ -266,8 +266,8 @@ class Kinds:
             await self._context.connections[Side.CLOUD].up.wait()
             if self._reasons(entry) > known or self._missing(entry):
                 return
-            entry.poke.clear()
-            await entry.poke.wait()
+            entry.wake.clear()
+            await entry.wake.wait()
 
     def _reasons(self, entry: KindEntry) -> int:
         """How often something suggested that the cloud's CRD has changed, which is not watched."""
@@ -292,12 +292,12 @@ class Kinds:
 
     def _report(self) -> None:
         if self._listed and all(entry.kind is not None or entry.error is not None for entry in self.entries.values()):
-            self.begun = True
+            self.has_synced = True
         self._status_changed()
 
     def _changed(self) -> None:
         for entry in self.entries.values():
-            entry.poke.set()
+            entry.wake.set()
             for informer in entry.kind.informers if entry.kind is not None else ():
                 upstream = informer.side is entry.policy.upstream
                 missing = entry.kind is not None and entry.kind.kind_missing and upstream

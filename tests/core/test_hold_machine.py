@@ -195,14 +195,14 @@ def test_S8_1_the_crd_is_learned_after_each_list_with_discoverys_word_on_its_sco
     assert [bench.next(), bench.next([crd("u")])] == [bench.ask_crd, Ask((bench.discovery,))]
     assert bench.next([SERVED]) == Idle(None)
     assert bench.machine.crd == ("cluster", "u")
-    bench.machine.doubt_crd()
+    bench.machine.recheck_crd()
     assert [bench.next(), bench.next(after=0.25)] == [Idle(0.25), bench.ask_crd]
     assert bench.next([crd("u")]) == Idle(None)
 
 
 def test_S1_7_a_kind_of_another_scope_is_not_served_and_its_crd_not_remembered():
     bench = Bench(known=("", ""))
-    bench.machine.doubt_crd()
+    bench.machine.recheck_crd()
     assert [bench.next(), bench.next([crd("u")])] == [bench.ask_crd, Ask((bench.discovery,))]
     assert bench.next([(200, {"resources": []})]) == bench.ask
     assert (bench.machine.crd, bench.machine.holds.kind_missing) == (("", ""), True)
@@ -247,7 +247,7 @@ def test_S5_5_a_crd_that_could_be_read_is_asked_for_again_for_two_minutes_when_i
 
 def test_S8_1_a_crd_that_is_not_known_yet_is_asked_for_again_and_at_once_when_somebody_wishes_so():
     bench = Bench()
-    bench.machine.doubt_crd()
+    bench.machine.recheck_crd()
     assert [bench.next(), bench.next(Unsure("busy"))] == [bench.ask_crd, Idle(5.0)]
     assert [bench.next(after=5.0), bench.next(Unsure("busy"))] == [bench.ask_crd, Idle(10.0)]
     bench.machine.hurry()
@@ -260,7 +260,7 @@ def test_S8_1_a_crd_that_is_not_known_yet_is_asked_for_again_and_at_once_when_so
 
 def test_S5_5a_a_crd_that_is_being_deleted_holds_the_kind_before_a_deletion_asks():
     bench = Bench(known=("", ""))
-    bench.machine.doubt_crd()
+    bench.machine.recheck_crd()
     dying = (200, {"metadata": {"uid": "u", "deletionTimestamp": "now"}})
     assert [bench.next(), bench.next([dying])] == [bench.ask_crd, bench.ask]
     assert bench.held() == [("KindMissing", {A, B})]
@@ -268,7 +268,7 @@ def test_S5_5a_a_crd_that_is_being_deleted_holds_the_kind_before_a_deletion_asks
 
 def test_S8_3_nothing_is_asked_while_upstream_is_away():
     bench = Bench()
-    bench.machine.doubt_crd()
+    bench.machine.recheck_crd()
     bench.machine.phase_changed(missing=True)
     bench.up = False
     assert bench.next() == Idle(None)
@@ -278,7 +278,7 @@ def test_S8_3_nothing_is_asked_while_upstream_is_away():
 
 def test_S5_5_another_crd_is_another_kind():
     bench = Bench()
-    bench.machine.doubt_crd()
+    bench.machine.recheck_crd()
     assert [bench.next(), bench.next([crd("new")])] == [bench.ask_crd, Prove()]
     assert bench.next() == bench.ask  # first whether the kind is back; the CRD is asked for a moment later
     assert (bench.machine.crd, bench.machine.cursors_expired) == (("cluster", ""), True)
@@ -291,7 +291,7 @@ def test_S5_5_another_crd_is_another_kind():
 @pytest.mark.parametrize("how", ["restored", "unproven"])
 def test_S8_3_another_clusters_crd_is_not_another_kind(how):
     bench = Bench()
-    bench.machine.doubt_crd()
+    bench.machine.recheck_crd()
     assert [bench.next(), bench.next([crd("new")])] == [bench.ask_crd, Prove()]
     if how == "restored":
         bench.machine.forget_crd()
