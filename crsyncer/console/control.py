@@ -11,6 +11,7 @@ from crsyncer.console.target import find_key, find_resource, synced_resource
 from crsyncer.core.holds import DELETION_HOLDS
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.text import duration, rfc3339
+from crsyncer.core.watch import ListReason
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.kinds import Kinds
@@ -197,7 +198,7 @@ class ControlCommands:
             run[resource] = result
 
     async def _compare(self, kind: Kind, run: _Resync) -> None:
-        await kind.relist("resync", *Side)
+        await kind.relist(ListReason.RESYNC, *Side)
         run[kind.policy.resource] = ("comparing", None)
         kind.audit()
         # Differences are also written before the resync is done, unless other changes keep the kind busy.

@@ -16,6 +16,7 @@ from crsyncer.core.holds import KIND_MISSING, MASS_DELETION, DeletionRate
 from crsyncer.core.kind_served import Served, is_dying, served_by_both, served_by_crd, served_in_discovery
 from crsyncer.core.model import Freshness, Json, Key, Side
 from crsyncer.core.sync_policy import SyncPolicy
+from crsyncer.core.watch import ListReason
 from crsyncer.errors import NotServed, SyncError, Unsure
 
 _ROUND_SECONDS = 0.25
@@ -221,7 +222,7 @@ class HoldMachine:
         """Have a list show what is gone; raises Unsure or NotAllowed when there was none (S10)."""
         yield Pause(max(0.0, self._list_at - self._now))
         try:
-            yield from self._get(List(self._policy.upstream, "verify"))
+            yield from self._get(List(self._policy.upstream, ListReason.VERIFY))
         except NotServed:
             self._kind_gone()
             return KIND_MISSING
@@ -314,7 +315,7 @@ class HoldMachine:
         if self.missing or (yield from self._find_served()) is Served.NO:
             return None
         if self._stale:
-            yield from self._get(List(self._policy.upstream, "vanished"))
+            yield from self._get(List(self._policy.upstream, ListReason.VANISHED))
             self._stale = False
         elif self._resumed_at is not None:
             yield Pause(max(0.0, self._resumed_at + _STEADY_SECONDS - self._now))
@@ -322,7 +323,7 @@ class HoldMachine:
                 return False
         for side in (self._policy.upstream, self._policy.downstream):
             if not self._is_complete(side):
-                yield from self._get(List(side, "vanished"))
+                yield from self._get(List(side, ListReason.VANISHED))
         return True if not self.missing and all(map(self._is_complete, Side)) else None
 
     def _get(self, step: Ask | List | Prove) -> Generator[HoldStep, Any, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Side
+from crsyncer.core.watch import ListReason
 from crsyncer.errors import SyncError
 
 
@@ -36,7 +37,7 @@ class List:
     """Have a side listed, freshly and consistently."""
 
     side: Side
-    reason: str
+    reason: ListReason
 
 
 @dataclass(frozen=True, slots=True)

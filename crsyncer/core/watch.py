@@ -28,6 +28,48 @@ class EventType(StrEnum):
     DELETED = "DELETED"
 
 
+class ListReason(StrEnum):
+    """Why a collection is listed although a watch is cheaper; the values are labels of `crsyncer_relists_total`."""
+
+    FIRST = "first"
+    EXPIRED = "expired"
+    """The server has forgotten the cursor."""
+    UNPROVEN = "unproven"
+    """The server has forgotten the checkpoint, so that it cannot show whether its history is the known one (S8.2)."""
+    NO_REVISION = "unverified"
+    """No probe shows the server's present resourceVersion, so that it cannot be compared with the cursor (S8.2)."""
+    RESTORED = "restored"
+    """The cluster was restored from an older state (S8.3)."""
+    REBOOTED = "rebooted"
+    """The robot has booted, and its server may have lost its last writes (S8.4)."""
+    INCONSISTENT = "inconsistent"
+    """The last list was of two moments, and so proves no absence (S9.4)."""
+    VERIFY = "verify"
+    """Deletions have to be verified (S5.5)."""
+    VANISHED = "vanished"
+    """The kind is back, and a list has to show with which objects (S5.5a)."""
+    RELEASED = "released"
+    """A human has released the copies of a kind that was missing (S5.5a)."""
+    ORPHAN = "orphan"
+    """Objects of copies are not known, and a resumed watch does not prove that they are absent (S5)."""
+    OUTBOX = "outbox"
+    """Statuses from the store have to be compared with the copies (S4.1)."""
+    AUDIT = "audit"
+    """An audit has found a difference (S4.8)."""
+    RESYNC = "resync"
+    """An operator asks for it."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the reason comes from the server, and so to all its clients at the same time."""
+        return self in (ListReason.EXPIRED, ListReason.UNPROVEN, ListReason.RESTORED)
+
+    @property
+    def keeps_cursor(self) -> bool:
+        """Whether the cursor may be right, and only could not be confirmed by a resume check."""
+        return self in (ListReason.UNPROVEN, ListReason.NO_REVISION)
+
+
 @dataclass(frozen=True, slots=True)
 class Emit:
     """An event to hand on. The cursor moves to `resource_version` together with the data."""
@@ -52,7 +94,7 @@ class Relist:
     1.36: `too old resource version: 5 (205)`). It stays while little happens, and a server that starts has another.
     """
 
-    reason: str
+    reason: ListReason
     oldest: str = ""
 
 
@@ -109,7 +151,7 @@ def read_answer(status: int, body: Json, *, retry_after: float | None = None) ->
     match read(status, body):
         case Answer.EXPIRED:
             oldest = _OLDEST.search(message)
-            return Relist("expired", oldest[1] if oldest else "")
+            return Relist(ListReason.EXPIRED, oldest[1] if oldest else "")
         case Answer.BUSY:
             return Rewatch(capped(retry_after, default=_REINITIALIZING_SECONDS))
         case Answer.NOT_SERVED:

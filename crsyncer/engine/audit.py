@@ -5,6 +5,7 @@ import logging
 import random
 
 from crsyncer.core.queue import Priority
+from crsyncer.core.watch import ListReason
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.informer_set import InformerSet
 from crsyncer.engine.reconciler import Reconciler
@@ -47,5 +48,5 @@ class Auditor:
         for informer in self._informer_set.informers:
             if informer.listwatch.phase is Phase.WATCHING and not await informer.listwatch.paged_list.agrees():
                 log.warning("%s %s is not what the watch has shown", informer.side, self._cache.policy.resource)
-                await informer.listwatch.fresh_list("audit")
+                await informer.listwatch.fresh_list(ListReason.AUDIT)
         self.audit(Priority.AUDIT)

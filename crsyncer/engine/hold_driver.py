@@ -15,6 +15,7 @@ from crsyncer.core.deletion_holds import DeletionHolds
 from crsyncer.core.hold_machine import HoldMachine
 from crsyncer.core.hold_steps import Ask, Conclude, HoldStep, Idle, List, Pause, Prove
 from crsyncer.core.model import Freshness, Gap, Json, Key, Side
+from crsyncer.core.watch import ListReason
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.informer_set import InformerSet
@@ -127,7 +128,7 @@ class HoldDriver:
         if unserved:  # but should it be served again, its objects may be there as before
             for informer in self._informer_set.on(self._upstream):
                 informer.state.forget_cursor()
-            self._informer_set.want(self._upstream, "released")
+            self._informer_set.want(self._upstream, ListReason.RELEASED)
         absent = {key for key in keys if unserved or self._cache.observe(self._upstream, key).found is Gap.ABSENT}
         with self.event() as machine:
             machine.holds.release(reason, keys, absent=absent, now=self._context.clock())

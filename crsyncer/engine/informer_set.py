@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from crsyncer.core.model import Freshness, Side
+from crsyncer.core.watch import ListReason
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.informer import Informer
 from crsyncer.errors import SyncError
@@ -34,11 +35,11 @@ class InformerSet:
         """Whether all of a side has been listed."""
         return self.freshnesses(side) == {Freshness.CONFIRMED}
 
-    async def fresh(self, reason: str, *sides: Side) -> None:
+    async def fresh(self, reason: ListReason, *sides: Side) -> None:
         """Return after a fresh, consistent list of these sides; raises as `ListWatch.fresh_list` does."""
         await asyncio.gather(*(r.listwatch.fresh_list(reason) for r in self.informers if r.side in sides))
 
-    def want(self, side: Side, reason: str, *, anew: bool = False) -> None:
+    def want(self, side: Side, reason: ListReason, *, anew: bool = False) -> None:
         """A resumed watch does not tell what is absent, or when it is up to date: have a list tell, one at a time.
 
         `anew`: one that has begun already is not good enough.
@@ -49,7 +50,7 @@ class InformerSet:
         if running is None or running.done() or anew:
             self._running[side] = self._spawn(self._try(side, reason))
 
-    async def _try(self, side: Side, reason: str) -> None:
+    async def _try(self, side: Side, reason: ListReason) -> None:
         try:
             await self.fresh(reason, side)
         except SyncError as error:

@@ -14,7 +14,7 @@ from crsyncer.core.model import Freshness, Json, Key, Loaded, Side
 from crsyncer.core.project import stamp_of, status_value
 from crsyncer.core.queue import Priority
 from crsyncer.core.sync_policy import SyncPolicy
-from crsyncer.core.watch import EventType
+from crsyncer.core.watch import EventType, ListReason
 from crsyncer.engine.audit import Auditor
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.context import EngineContext
@@ -168,7 +168,7 @@ class Kind:
         self.reconciler.outbox.revive(key)
         self.reconciler.enqueue(key)
 
-    async def relist(self, reason: str, *sides: Side) -> None:
+    async def relist(self, reason: ListReason, *sides: Side) -> None:
         """Return after a fresh, consistent list of these sides; raises as `ListWatch.fresh_list` does."""
         await self._informer_set.fresh(reason, *sides)
 
@@ -316,7 +316,7 @@ class Kind:
         elif self.reconciler.outbox.has_unchecked and Freshness.STORED not in self._informer_set.freshnesses(
             downstream
         ):
-            self._informer_set.want(downstream, "outbox")
+            self._informer_set.want(downstream, ListReason.OUTBOX)
 
     def _rewound(self, side: Side, how: Rewind) -> None:
         """A side shows from now on older things than we know, or those of another cluster (S8.3, S5.5c).
@@ -343,7 +343,7 @@ class Kind:
             return
         unlisted = [side for side in Side if not self._informer_set.is_complete(side)]
         for side in unlisted:  # a copy that a crash has cost the memory of is a copy that the restore may cost
-            self._informer_set.want(side, "restored")
+            self._informer_set.want(side, ListReason.RESTORED)
         copies = self.cache.views[self.policy.downstream]
         if not unlisted and not any(self.reconciler.plan(key).content in _HELD for key in copies):
             log.info("%s: the restored %s costs no copy: nothing is held", self.policy.resource, self.policy.upstream)
@@ -365,4 +365,4 @@ class Kind:
         """The copy's object may be gone or newer, but a resumed watch is no proof: one list, for all such copies."""
         self._end_restore(settled=key)
         if self.cache.freshness(self.policy.upstream, key.namespace) is Freshness.RESUMED:
-            self._informer_set.want(self.policy.upstream, "orphan")
+            self._informer_set.want(self.policy.upstream, ListReason.ORPHAN)

@@ -10,7 +10,7 @@ from typing import Protocol
 from crsyncer.core.calls import Collection
 from crsyncer.core.model import Cursor, Freshness, Json, Key, ObjectVersion
 from crsyncer.core.restore_detection import Checkpoint, are_too_many, is_foreign, newest_up_to
-from crsyncer.core.watch import EventType, newer
+from crsyncer.core.watch import EventType, ListReason, newer
 from crsyncer.ports import Observer
 from crsyncer.runtime.connection import Connection
 
@@ -169,11 +169,11 @@ class CollectionState:
         """How many objects a digest could find unchanged."""
         return self.count() if self._comparable else 0
 
-    def list_wanted(self, reason: str) -> None:
+    def list_wanted(self, reason: ListReason) -> None:
         """The collection is about to be listed."""
         log.info("%s %s is listed: %s", self.connection.name, self.collection.resource, reason)
         self.relists += 1
-        self.expiries += reason == "expired"
+        self.expiries += reason is ListReason.EXPIRED
         if self._observer is not None:
             self._observer.relist(self.connection.name, self.collection.resource, reason)
         self._compare_identity()

@@ -19,6 +19,7 @@ from crsyncer.core.watch import (
     Denied,
     Emit,
     EmptyWatches,
+    ListReason,
     Lost,
     Missing,
     Relist,
@@ -40,14 +41,9 @@ _SPREAD_SECONDS = 5.0
 """Over how long the robots of a cloud spread a list that all of them need: a live change waits half of it."""
 _STEADY_SECONDS = 1.0
 """A watch that stood for so long has worked, also without an event."""
-_SHARED_REASONS = ("expired", "unproven", "restored")
-"""Reasons that come from the server, and so to all its clients at the same time."""
 _LEARN_SECONDS = 5.0
 _INCONSISTENT = Backoff(15.0, 3600.0)
 """How long after a list that proves no absence another one is tried, by digest: the watch has caught up by then."""
-_UNVERIFIED = "unverified"
-_CURSOR_MAY_HOLD = ("unproven", _UNVERIFIED)
-"""Reasons that do not show the cursor to be wrong, only that it could not be confirmed."""
 
 
 class Phase(StrEnum):
@@ -90,7 +86,7 @@ class ListWatch:
         self._ended_at = 0.0
         """When the last round ended, in event loop time: another server may answer later."""
         self._failures = 0
-        self._reason = "first"
+        self._reason = ListReason.FIRST
         self._unsure = True
         """Whether the cluster may have been restored since the last list or watch."""
         self._cut_short = False
@@ -110,7 +106,7 @@ class ListWatch:
         self._interrupt = asyncio.Event()
         self._awaiting: list[asyncio.Future[None]] = []
 
-    async def fresh_list(self, reason: str) -> None:
+    async def fresh_list(self, reason: ListReason) -> None:
         """Return when a consistent list that began after this call has been delivered.
 
         Raises Unsure when the server did not answer, NotServed when the collection is not served, NotAllowed when the
@@ -168,11 +164,11 @@ class ListWatch:
         match step:
             case Relist(reason=reason):
                 self._reason = reason
-                if self._interrupt.is_set() or reason in _CURSOR_MAY_HOLD:
+                if self._interrupt.is_set() or reason.keeps_cursor:
                     self._wanted = True  # the cursor stays: should the list fail, its turn comes again
                 else:
                     self._state.set_cursor(None)
-                if not self._interrupt.is_set() and self._failures == 0 and reason in _SHARED_REASONS:
+                if not self._interrupt.is_set() and self._failures == 0 and reason.is_shared:
                     await self._pause(_SPREAD_SECONDS * chance())
                 if not self._interrupt.is_set():
                     await self._back_off(self._failures > 0)
@@ -199,14 +195,14 @@ class ListWatch:
 
     async def _round(self) -> WatchStep:
         # The callers of `fresh_list` go on waiting where the server only asked to wait.
-        if self._wanted and self._reason == _UNVERIFIED and not self._awaiting:
+        if self._wanted and self._reason is ListReason.NO_REVISION and not self._awaiting:
             # Before the pause the server did not show its revision; a list is needed only if it still does not.
             await self.connection.wait_probed(since=asyncio.get_running_loop().time())
             self._wanted = self.connection.revision == 0
         wanted, self._wanted = self._wanted or bool(self._awaiting), False
         version = self._state.cursor()
-        asked = wanted and self._reason in _CURSOR_MAY_HOLD
-        if version is not None and (self._unsure or self._cut_short) and not asked:
+        is_checked = wanted and self._reason.keeps_cursor  # the resume check is what asked for this list
+        if version is not None and (self._unsure or self._cut_short) and not is_checked:
             # Also before a list that somebody needs: it may look like the next one of our history.
             obstacle = await self._resume_obstacle()
             if obstacle is not None:
@@ -238,7 +234,7 @@ class ListWatch:
             # The last probe may be the older one.
             await self.connection.wait_probed(since=asyncio.get_running_loop().time())
         if self.connection.revision == 0:
-            return Relist(_UNVERIFIED)
+            return Relist(ListReason.NO_REVISION)
         if self.connection.revision < highest:
             return self._restored()
         proof = await self._resume_check.ask(self._checkpoint)
@@ -250,7 +246,7 @@ class ListWatch:
             case Replay(oldest=oldest):
                 was_listed = self._resume_check.was_listed(oldest)
                 self._oldest = "" if was_listed else oldest
-                return self._rebooted() or (None if was_listed else Relist("unproven"))
+                return self._rebooted() or (None if was_listed else Relist(ListReason.UNPROVEN))
             case _:
                 return proof
 
@@ -271,11 +267,11 @@ class ListWatch:
                     self._resume_check.note_listed(answer.oldest)
 
     def _rebooted(self) -> Relist | None:
-        return Relist("rebooted") if self._state.rebooted() else None
+        return Relist(ListReason.REBOOTED) if self._state.rebooted() else None
 
     def _restored(self) -> Relist:
         self._state.restored()
-        return Relist("restored")
+        return Relist(ListReason.RESTORED)
 
     async def _list(self) -> Listing | WatchStep:
         self._set(Phase.LISTING, "")
@@ -354,13 +350,13 @@ class ListWatch:
             yield
             return
         wait = _INCONSISTENT.wait(self._inconsistent - 1, chance())
-        timer = asyncio.get_running_loop().call_later(wait, self._ask_for_list, "inconsistent")
+        timer = asyncio.get_running_loop().call_later(wait, self._ask_for_list, ListReason.INCONSISTENT)
         try:
             yield
         finally:
             timer.cancel()
 
-    def _ask_for_list(self, reason: str) -> None:
+    def _ask_for_list(self, reason: ListReason) -> None:
         self.paged_list.begin_anew()
         self._reason = reason
         self._interrupt.set()

@@ -6,6 +6,7 @@ from crsyncer.core.actions import Until, Wait
 from crsyncer.core.hold_steps import Ask, Conclude, Idle, List, Pause, Prove
 from crsyncer.core.holds import KIND_MISSING, MASS_DELETION
 from crsyncer.core.model import Key, Side
+from crsyncer.core.watch import ListReason
 from crsyncer.errors import NotAllowed, NotServed, Unsure
 from tests.core.hold_bench import (
     CONFIRMED,
@@ -22,7 +23,7 @@ from tests.core.hold_bench import (
 )
 
 DONE = Conclude(None)
-LIST = List(Side.CLOUD, "verify")
+LIST = List(Side.CLOUD, ListReason.VERIFY)
 MANY = tuple(Key("default", f"g{number}") for number in range(10))
 
 
@@ -284,7 +285,7 @@ def test_S5_5_another_crd_is_another_kind():
     assert (bench.machine.crd, bench.machine.cursors_expired) == (("cluster", ""), True)
     assert bench.holds.kind_missing
     assert bench.held() == []
-    assert bench.next([SERVED, crd("new")]) == List(Side.CLOUD, "vanished")
+    assert bench.next([SERVED, crd("new")]) == List(Side.CLOUD, ListReason.VANISHED)
     assert bench.machine.crd == ("cluster", "new")
 
 

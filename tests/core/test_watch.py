@@ -10,6 +10,7 @@ from crsyncer.core.watch import (
     Emit,
     EmptyWatches,
     EventType,
+    ListReason,
     Lost,
     Missing,
     Relist,
@@ -75,7 +76,7 @@ def test_an_event_of_a_type_that_nobody_knows_is_a_lost_connection():
 
 @pytest.mark.parametrize("code", [410, "410", 410.0])
 def test_S9_2_a_410_inside_a_stream_relists(code):
-    assert read_line(error(code=code, reason="Expired")) == Relist("expired")
+    assert read_line(error(code=code, reason="Expired")) == Relist(ListReason.EXPIRED)
 
 
 def test_S9_2_other_errors_inside_a_stream_are_read_like_answers():
@@ -167,3 +168,8 @@ def test_a_side_that_answers_with_errors_is_left_alone_for_longer_each_time():
 )
 def test_S6_2_versions_are_compared_as_numbers_and_anything_else_is_never_newer(one, other, is_newer):
     assert newer(one, other) is is_newer
+
+
+def test_S9_2_a_reason_of_a_list_says_who_else_lists_and_whether_the_cursor_may_be_right():
+    assert {reason for reason in ListReason if reason.is_shared} == {"expired", "unproven", "restored"}
+    assert {reason for reason in ListReason if reason.keeps_cursor} == {"unproven", "unverified"}

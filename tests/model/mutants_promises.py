@@ -74,8 +74,8 @@ PROMISES = (
     Mutant(
         "a list that somebody asks for is taken before the history is looked at",
         ListWatch._round,
-        "asked = wanted and self._reason in _CURSOR_MAY_HOLD",
-        "asked = wanted",
+        "is_checked = wanted and self._reason.keeps_cursor",
+        "is_checked = wanted",
         "restored",
         "was lost by a restore",
     ),
