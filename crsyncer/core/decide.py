@@ -76,9 +76,8 @@ def decide(
         before = _before_create(upstream, pending=pending, proof=proof, reachable=reachable, behind=behind)
         return Plan(Wait(Until.RETRY) if rejected == up.content else before or Create())
     own = up if copy.stamp is None else upstream.of(copy.stamp.upstream_uid)
-    status = _status(own, copy, policy, record, pending=pending, audit=audit)
-    if _owes_another(upstream, copy, pending):
-        status = None
+    owes_another = _owes_another(upstream, copy, pending)
+    status = None if owes_another else _status(own, copy, policy, record, pending=pending, audit=audit)
     if policy.downstream is Side.CLOUD and isinstance(up, View) and not up.terminating and not _signed(copy, policy):
         return Plan(NAME_TAKEN, status)
     match own:
@@ -103,7 +102,7 @@ def decide(
         content = Wait(Until.STATUS_SHOWN)
     elif isinstance(content, Seed) and reachable and upstream.freshness is not Freshness.CONFIRMED:
         content = _wait_for_list(upstream)  # a newer status may be on its way
-    elif content is None and _owes_another(upstream, copy, pending):
+    elif content is None and owes_another:
         content = _wait_for_list(upstream)
     return Plan(content, status)
 
