@@ -24,7 +24,7 @@ from crsyncer.core.calls import Call
 from crsyncer.core.findings import LoginFacts, Validity
 from crsyncer.core.model import Json, Side
 from crsyncer.core.sync_policy import SyncPolicy, read_policy
-from crsyncer.engine.negotiation import Disagreement, negotiate, provisional
+from crsyncer.engine.negotiation import Disagreement, negotiate, robots_version
 from crsyncer.errors import ConfigError, NotAllowed, SyncError, Unsure
 from crsyncer.ports import Reply, Send
 
@@ -191,7 +191,7 @@ class _SideChecks:
 
     async def _kind(self, policy: SyncPolicy) -> list[Check]:
         try:
-            agreed = await negotiate(policy, self._ask) if self._side is Side.CLOUD else provisional(policy)
+            agreed = await negotiate(policy, self._ask) if self._side is Side.CLOUD else robots_version(policy)
             if isinstance(agreed, Disagreement):
                 hint = kind_hint(agreed.state)
                 return [Check("kind", Mark.FAIL, agreed.message, hint, self._side, policy.resource)]

@@ -48,6 +48,8 @@ class SyncPolicy:
     keep_orphans: bool = False
     version: str = ""
     """The version spoken with both sides, once it is agreed on."""
+    version_is_guess: bool = field(default=False, compare=False)
+    """Whether the cloud has not said which versions it serves: it may serve others only."""
     status_endpoint: dict[Side, bool] = field(default_factory=lambda: {Side.CLOUD: True, Side.ROBOT: True}, hash=False)
     """Whether `/status` exists on a side; where not, status is part of the main resource (S4.6)."""
     problem: str = ""

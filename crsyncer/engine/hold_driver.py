@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, assert_never
 
 from crsyncer.core.actions import HoldReason
@@ -15,6 +15,7 @@ from crsyncer.core.deletion_holds import DeletionHolds
 from crsyncer.core.hold_machine import HoldMachine
 from crsyncer.core.hold_steps import Ask, Conclude, HoldStep, Idle, List, Pause, Prove
 from crsyncer.core.model import Freshness, Gap, Json, Key, Side
+from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.core.watch import ListReason
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.context import EngineContext
@@ -35,8 +36,8 @@ class HoldDriver:
     """The deletions of one kind: `holds` has the verdicts, `run` finds out what is not known yet.
 
     Whatever gives the machine something to find out or to record is done inside `event()`. `kind_is_back()` is called
-    when upstream, which did not serve the kind, serves it again. While `is_guess()` and no list has shown otherwise,
-    upstream may serve the kind in another version only: nothing is asked, and no answer counts.
+    when upstream, which did not serve the kind, serves it again. While the version is a guess, upstream may serve the
+    kind in another version only: nothing is asked, and no answer counts.
     """
 
     def __init__(
@@ -46,7 +47,6 @@ class HoldDriver:
         context: EngineContext,
         informer_set: InformerSet,
         kind_is_back: Callable[[], None],
-        is_guess: Callable[[], bool],
     ) -> None:
         self._cache = cache
         self._context = context
@@ -61,9 +61,8 @@ class HoldDriver:
         self._wake = asyncio.Event()
         self._round: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the present round of verification is over."""
-        self._is_guess = is_guess
-        self._was_listed = False
-        """Whether upstream has been listed: it serves the kind in this version."""
+        self._version_is_guess = cache.policy.version_is_guess and self._upstream is Side.CLOUD
+        """Whether nothing has shown yet that upstream serves the kind in this version."""
         resource = cache.policy.resource
         self._kind_wide_name, self._crd_name = f"kind-holds:{resource}", f"crd:{self._upstream}:{resource}"
         kind_wide = self._store.get_meta(self._kind_wide_name) or {}
@@ -113,43 +112,46 @@ class HoldDriver:
             while self.holds.is_open(key):
                 if not self._connection.up.is_set():
                     raise Unsure(f"the {self._connection.name} is {self._connection.state}")
-                if self._is_in_doubt:
+                if self._version_is_guess:
                     raise Unsure(f"the {self._connection.name} has not said which versions it serves")
                 self._wake.set()
                 await asyncio.shield(self._round)
         finally:
             self.machine.wanted.discard(key)
 
-    def release(self, reason: HoldReason, keys: Iterable[Key]) -> None:
+    def release(self, reason: HoldReason, keys: Collection[Key]) -> None:
         """Release a hold: a human asks for that, or nothing is held any more."""
-        unserved = self.holds.kind_missing and reason is HoldReason.KIND_MISSING
-        for key in keys if unserved else ():
-            self._cache.lost(self._upstream, key)  # an object of a kind that nobody serves is not there
-        if unserved:  # but should it be served again, its objects may be there as before
+        if self.holds.kind_missing and reason is HoldReason.KIND_MISSING:
+            absent = set(keys)
+            for key in keys:
+                self._cache.lost(self._upstream, key)  # an object of a kind that upstream does not serve is absent
+            # The objects may come back with the kind: a list has to show which.
             for informer in self._informer_set.on(self._upstream):
                 informer.state.forget_cursor()
             self._informer_set.want(self._upstream, ListReason.RELEASED)
-        absent = {key for key in keys if unserved or self._cache.observe(self._upstream, key).found is Gap.ABSENT}
+        else:
+            absent = {key for key in keys if self._cache.observe(self._upstream, key).found is Gap.ABSENT}
         with self.event() as machine:
             machine.holds.release(reason, keys, absent=absent, now=self._context.clock())
 
     def freshness_changed(self, side: Side) -> None:
         """How fresh the observations of a side are has changed."""
-        self._was_listed |= side is self._upstream and Freshness.CONFIRMED in self._informer_set.freshnesses(side)
+        if side is self._upstream and Freshness.CONFIRMED in self._informer_set.freshnesses(side):
+            self._version_is_guess = False
         resumes = {each.namespace: each.state.resumes for each in self._informer_set.on(side)}
         with self.event() as machine:
             machine.freshness_changed(side, self._informer_set.freshnesses(side), resumes)
+
+    def negotiated(self, policy: SyncPolicy) -> None:
+        """A negotiation has agreed on the same version again."""
+        self._version_is_guess &= policy.version_is_guess
+        self.phase_changed()
 
     def phase_changed(self) -> None:
         """A watch is in another phase, or the version is no guess any more: upstream may not serve the kind."""
         phases = [each.listwatch.phase for each in self._informer_set.on(self._upstream)]
         with self.event() as machine:
-            machine.phase_changed(missing=Phase.MISSING in phases and not self._is_in_doubt)
-
-    @property
-    def _is_in_doubt(self) -> bool:
-        """Whether upstream may serve the kind in another version only."""
-        return self._is_guess() and not self._was_listed
+            machine.phase_changed(missing=Phase.MISSING in phases and not self._version_is_guess)
 
     async def _do(self, step: HoldStep) -> Any:
         waits, connection = self._connection.waits, self._connection
@@ -201,7 +203,7 @@ class HoldDriver:
             asyncio.get_running_loop().time(),
             unix=self._context.clock(),
             chance=self._jitter.random(),
-            up=self._connection.up.is_set() and not self._is_in_doubt,
+            up=self._connection.up.is_set() and not self._version_is_guess,
             cluster=self._connection.cluster_identity or "",
         )
 

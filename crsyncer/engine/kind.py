@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,10 +34,7 @@ _HELD = tuple(DELETION_HOLDS.values())
 
 
 class Kind:
-    """Keeps the objects of one kind in agreement. `run` owns every task of the kind; the dispatchers call `work`.
-
-    `is_guess()`: the cloud, which is upstream, has not said yet whether it serves the kind in this version.
-    """
+    """Keeps the objects of one kind in agreement. `run` owns every task of the kind; the dispatchers call `work`."""
 
     def __init__(
         self,
@@ -46,7 +43,6 @@ class Kind:
         namespaces: Sequence[str],
         context: EngineContext,
         loaded: Loaded,
-        is_guess: Callable[[], bool],
     ) -> None:
         self.policy = policy
         projections = {cursor.projection for cursor in loaded.cursors.values()} - {policy.projection}
@@ -73,7 +69,6 @@ class Kind:
             context=context,
             informer_set=self._informer_set,
             kind_is_back=self._kind_is_back,
-            is_guess=is_guess,
         )
         self.reconciler = Reconciler(
             policy,
@@ -194,9 +189,9 @@ class Kind:
             with self._hold_driver.event() as machine:
                 machine.discovery_shown(reply.body)
 
-    def negotiated(self) -> None:
-        """The version of the kind is no guess any more."""
-        self._hold_driver.phase_changed()
+    def negotiated(self, policy: SyncPolicy) -> None:
+        """A negotiation has agreed on the same version again, as a guess perhaps."""
+        self._hold_driver.negotiated(policy)
 
     def pending_ages(self, now: float) -> dict[str, float]:
         """For how many seconds the oldest spec, status, deletion, finalizer and list has waited; 0: none waits.

@@ -14,7 +14,7 @@ from crsyncer.core.sync_policy import SPEC_SOURCE, SyncPolicy, read_policy
 from crsyncer.core.watch import EventType, version_of
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kind import Kind
-from crsyncer.engine.negotiation import Disagreement, discover, in_version, provisional
+from crsyncer.engine.negotiation import Disagreement, guessed_version, in_version, negotiate
 from crsyncer.errors import Unsure
 from crsyncer.ports import Reply
 from crsyncer.runtime.collection_state import CollectionState, Rewind
@@ -43,8 +43,6 @@ class KindEntry:
         self.task: asyncio.Task[None] | None = None
         self.confirmed = False
         """Whether the cloud still serves the negotiated version, by its latest answer."""
-        self.is_guess = False
-        """Whether the cloud, which is upstream, has not said which versions it serves: it may be others."""
         self.wake = asyncio.Event()
 
 
@@ -213,13 +211,7 @@ class Kinds:
 
     async def _load(self, entry: KindEntry, policy: SyncPolicy) -> Kind:
         loaded = await self._context.store.load(policy.resource)
-        kind = Kind(
-            policy,
-            namespaces=self.namespaces,
-            context=self._context,
-            loaded=loaded,
-            is_guess=lambda: entry.is_guess,
-        )
+        kind = Kind(policy, namespaces=self.namespaces, context=self._context, loaded=loaded)
         kind.crd_shown(entry.uid)
         log.info("%s %s is synced, spec from the %s", policy.resource, policy.version, policy.upstream)
         return kind
@@ -234,22 +226,19 @@ class Kinds:
                 await cloud.waits.back_off(failures)
             reasons = self._reasons(entry)
             try:
-                answer = await discover(entry.policy, self._ask_cloud)
+                result = await negotiate(entry.policy, self._ask_cloud)
             except Unsure:
                 failures += 1
                 entry.confirmed = False
                 continue
-            result = answer or provisional(entry.policy)
-            is_guess = answer is None and entry.policy.upstream is Side.CLOUD
-            entry.is_guess = is_guess and (entry.is_guess or result != negotiated)
             entry.confirmed = not isinstance(result, Disagreement)
             failures = 0 if entry.confirmed and not self._missing(entry) else failures + 1
             if not isinstance(result, Disagreement):
                 self._context.store.put_meta(f"negotiated:{result.resource}", _stored(result))
             if result != negotiated:
                 return result
-            if entry.kind is not None:
-                entry.kind.negotiated()
+            if entry.kind is not None and not isinstance(result, Disagreement):
+                entry.kind.negotiated(result)
             self._report()
 
     async def _ask_cloud(self, call: calls.Call) -> Reply:
@@ -285,8 +274,7 @@ class Kinds:
         policy = entry.policy
         known = self._context.store.get_meta(f"negotiated:{policy.resource}")
         if not known or known["version"] not in [v.name for v in policy.versions if v.served]:
-            entry.is_guess = policy.upstream is Side.CLOUD
-            return provisional(policy), False
+            return guessed_version(policy), False
         negotiated = in_version(policy, known["version"], cloud_status=known["cloudStatus"])
         return negotiated, known.get("offer") == _offer(policy)
 

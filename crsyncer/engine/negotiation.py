@@ -25,9 +25,14 @@ def in_version(policy: SyncPolicy, version: str, *, cloud_status: bool | None) -
     return replace(policy, version=version, status_endpoint=endpoints)
 
 
-def provisional(policy: SyncPolicy) -> SyncPolicy:
-    """The robot's storage version, until the cloud has been asked."""
+def robots_version(policy: SyncPolicy) -> SyncPolicy:
+    """The policy in the robot's storage version."""
     return in_version(policy, choose_version(policy, None) or "", cloud_status=None)
+
+
+def guessed_version(policy: SyncPolicy) -> SyncPolicy:
+    """The policy in the robot's storage version, as long as the cloud has not said which versions it serves."""
+    return replace(robots_version(policy), version_is_guess=True)
 
 
 async def negotiate(policy: SyncPolicy, send: Send) -> SyncPolicy | Disagreement:
@@ -35,22 +40,19 @@ async def negotiate(policy: SyncPolicy, send: Send) -> SyncPolicy | Disagreement
 
     Raises Unsure when the cloud did not answer.
     """
-    return await discover(policy, send) or provisional(policy)
-
-
-async def discover(policy: SyncPolicy, send: Send) -> SyncPolicy | Disagreement | None:
-    """As `negotiate`, but None where the cloud forbids discovery."""
     reply = await send(object_calls.group_versions(policy))
     _raise_if_unavailable(reply.status)
+    if reply.status == 404:
+        return robots_version(policy)
     if reply.status != 200:
-        return None if reply.status != 404 else provisional(policy)
+        return guessed_version(policy)
     found: dict[str, Json] = {}
     for version in [str(v.get("version", "")) for v in reply.body.get("versions") or []]:
         entries = await _resources(policy, version, send)
         if policy.plural in entries:
             found[version] = entries
     if not found:
-        return provisional(policy)
+        return robots_version(policy)
     version_name = choose_version(policy, frozenset(found))
     if version_name is None:
         robot = ", ".join(sorted(v.name for v in policy.versions if v.served))

@@ -53,7 +53,7 @@ KNOWN_DEFECTS = (
     Mutant(
         "a create that is answered 409 is repeated at once",
         Dispatcher.failed,
-        "backoff.wait(self._queue.failed(job), random.random())",
+        "backoff.wait(self._queue.failed(job), chance())",
         "0.0 * self._queue.failed(job)",
         noticed_by="",
     ),

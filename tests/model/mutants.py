@@ -63,7 +63,7 @@ MUTANTS = (
     Mutant(
         "a watch goes on without a probe",
         ListWatch._round,
-        "if version is not None and (self._unsure or self._cut_short) and not asked:",
+        "if version is not None and (self._unsure or self._cut_short) and not is_checked:",
         "if False:",
         noticed_by="S8_3_a_restore",
     ),

@@ -3,6 +3,7 @@
 from crsyncer.core import decide, decide_delivery
 from crsyncer.core.deletion_holds import DeletionHolds
 from crsyncer.core.hold_machine import HoldMachine
+from crsyncer.engine import negotiation
 from crsyncer.engine.hold_driver import HoldDriver
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.kinds import Kinds
@@ -57,9 +58,9 @@ PROMISES = (
     ),
     Mutant(
         "a version that the cloud was not asked for is no guess",
-        Kinds._stored_negotiation,
-        "entry.is_guess = policy.upstream is Side.CLOUD",
-        "pass",
+        negotiation.guessed_version,
+        "version_is_guess=True",
+        "version_is_guess=False",
         "guessed",
         "without a cause",
     ),
@@ -82,7 +83,7 @@ PROMISES = (
     Mutant(
         "a kind that is released while it is missing is not listed",
         HoldDriver.release,
-        'informer.state.forget_cursor()\n        self._informer_set.want(self._upstream, "released")',
+        "informer.state.forget_cursor()\n        self._informer_set.want(self._upstream, ListReason.RELEASED)",
         "pass",
         "released",
         "healthy",

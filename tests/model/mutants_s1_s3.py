@@ -89,14 +89,14 @@ MUTANTS = (
     ),
     Mutant(
         "without discovery there is no version",
-        negotiation.provisional,
+        negotiation.robots_version,
         "choose_version(policy, None)",
         "choose_version(policy, frozenset())",
         noticed_by="S1_5_where",
     ),
     Mutant(
         "the cloud has a status endpoint where the robot has one",
-        negotiation.discover,
+        negotiation.negotiate,
         'cloud_status=f"{policy.plural}/status" in entries',
         "cloud_status=None",
         noticed_by="S1_5_a_status",
@@ -145,7 +145,7 @@ MUTANTS = (
     ),
     Mutant(
         "scopes may differ",
-        negotiation.discover,
+        negotiation.negotiate,
         "if namespaced != policy.namespaced:",
         "if False:",
         noticed_by="S1_7_a_scope",

@@ -145,7 +145,7 @@ MUTANTS = (
     Mutant(
         "an audit finds something and does nothing",
         Auditor._audit,
-        'await informer.listwatch.fresh_list("audit")',
+        "await informer.listwatch.fresh_list(ListReason.AUDIT)",
         "pass",
         noticed_by="S4_8_S9_4_an_audit_finds",
     ),
