@@ -105,7 +105,7 @@ MUTANTS = (
         DeletionHolds.release,
         "reason is not HoldReason.MANUAL",
         "True",
-        noticed_by="S5_5_who",
+        noticed_by="S5_5_what_a_manual_hold",
     ),
     Mutant(
         "any 200 is a list",

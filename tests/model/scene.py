@@ -5,10 +5,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from crsyncer.core import calls
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Side
 from crsyncer.ports import Reply
-from tests.model.answers import INTERNAL_ERROR
+from tests.model.answers import FORBIDDEN, INTERNAL_ERROR
 from tests.model.check import Checker, specs
 from tests.model.journal import Request
 from tests.model.plane import GROUP, Plane
@@ -151,3 +152,26 @@ def travels(world: World, number: int, *, kind: str = "goals", seconds: float = 
     world.pass_time(seconds)
     assert world.robot.objects(kind)["b"]["spec"] == {"x": number}
     assert world.cloud.objects(kind)["b"]["status"] == {"n": number}
+
+
+def confine(world: World, rights: str) -> None:
+    """The cloud lets the agent see everything, only what an account that may "list and watch" sees, or less."""
+    questions = {"list and watch": 1, "no discovery": 2}.get(rights, 0)
+    for verb, part in (("get", f"{calls.CRDS}/"), ("discover", f"/apis/{GROUP}"))[:questions]:
+        world.inject("cloud", FORBIDDEN, verb=verb, part=part, times=math.inf)
+
+
+def crowd(world: World, count: int, rights: str = "everything") -> list[str]:
+    """Start the agent, with so many objects on both sides."""
+    confine(world, rights)
+    names = [f"g{number:03}" for number in range(count)]
+    for name in names:
+        world.cloud.create(name, spec={"x": 1})
+    world.start()
+    world.settle()
+    return names
+
+
+def identity(world: World) -> list[tuple[str, str, int]]:
+    """What an operator knows holds by."""
+    return [(hold["id"], hold["since"], hold["objects"]) for hold in world.status()["holds"]]
