@@ -7,7 +7,6 @@ import logging
 import os
 import secrets
 import signal
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,6 +15,7 @@ from itertools import count
 
 from crsyncer.adapters import control, reload, web
 from crsyncer.adapters.config import Settings
+from crsyncer.adapters.ending import Ending
 from crsyncer.adapters.files import read_boot_id
 from crsyncer.adapters.kube import Exchange, KubeCluster
 from crsyncer.adapters.metrics import Metrics
@@ -37,9 +37,6 @@ log = logging.getLogger(__name__)
 
 _SAVE_SECONDS = 0.2
 _STOP_SECONDS = 5.0
-_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_LAST_SECONDS = 9.0
-"""From the signal to the end of the process, at the latest."""
 _PULSE_SECONDS = 1.0
 _STATUS_BEATS = 60
 _STUCK_SECONDS = 30.0
@@ -78,7 +75,7 @@ class Agent:
 
     async def run(self) -> int:
         """Serve until SIGTERM or SIGINT; the exit code. Raises ConfigError, Locked or StoreError if it cannot start."""
-        stopping = _stop_signal()
+        ending = Ending()
         await self._try(self._settings)  # before anything is touched
         self._store = await SqliteStore.open(
             self._settings.state_dir, on_trouble=self._trouble, on_commit=self._metrics.commit
@@ -88,13 +85,15 @@ class Agent:
         for note in self._store.notes:
             log.warning("store: %s", note)
         main = asyncio.create_task(self._serve())
-        stopped = asyncio.create_task(stopping.wait())
+        stopped = asyncio.create_task(ending.asked.wait())
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._reread)
         try:
             await asyncio.wait([main, stopped], return_when=asyncio.FIRST_COMPLETED)
-            if stopping.is_set():
+            if ending.asked.is_set():
                 self._save()  # while there is still a status
                 self._systemd.notify(STOPPING="1")
+            else:
+                ending.failed()
             main.cancel()
             await asyncio.wait([main], timeout=_STOP_SECONDS)
             if not main.cancelled() and main.done() and (error := main.exception()) is not None:
@@ -335,31 +334,6 @@ class Agent:
             log.error("store: %s", message)
         self._store_trouble = message
         self._changed.set()
-
-
-def _stop_signal() -> asyncio.Event:
-    """Set at SIGTERM or SIGINT. The process then ends in time, whatever hangs: the store survives it like a power cut.
-
-    A thread waits for the signals, and all other threads block them. Python would run a handler in the main thread
-    only, and no signal wakes that from a read of a dead file system.
-    """
-    loop, stopping = asyncio.get_running_loop(), asyncio.Event()
-
-    def stop(*_: object) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(stopping.set)
-
-    def wait() -> None:
-        signal.sigwait(_STOP_SIGNALS)
-        stop()
-        time.sleep(_LAST_SECONDS)
-        os._exit(0)
-
-    for number in _STOP_SIGNALS:
-        signal.signal(number, stop)  # for a signal that a thread from before took
-    signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
-    threading.Thread(target=wait, name="crsyncer-end", daemon=True).start()
-    return stopping
 
 
 class _Rebuild(Exception):

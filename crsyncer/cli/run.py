@@ -48,6 +48,7 @@ def run(**flags: Any) -> int:
 
     import asyncio  # heavy; `--help` and usage errors must stay fast
 
+    from crsyncer.adapters.ending import end_out_of_memory, lacks_memory
     from crsyncer.agent import Agent
 
     if settings.require_confinement:
@@ -55,11 +56,8 @@ def run(**flags: Any) -> int:
     try:
         return asyncio.run(Agent(settings, reload, set_up_logs=logs.set_up).run())
     except Exception as error:
-        if _lacks_memory(error):
-            raise SyncError(
-                "out of memory; nothing is lost, the next start continues from here",
-                hint="raise the limit (MemoryMax= of the unit, the pod's memory limit, ulimit -v)",
-            ) from None
+        if lacks_memory(error):
+            end_out_of_memory()
         raise
 
 
@@ -83,13 +81,6 @@ async def _refuse_excess(settings: Settings) -> None:
         _log.warning("cloud: no answer: the rights of the account are checked before it is used")
     finally:
         await cluster.close()
-
-
-def _lacks_memory(error: BaseException | None) -> bool:
-    """Whether a MemoryError is the root cause of the error."""
-    while error is not None and not isinstance(error, MemoryError):
-        error = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else error.__cause__ or error.__context__
-    return error is not None
 
 
 def _stop(_signal: int, _frame: FrameType | None) -> None:

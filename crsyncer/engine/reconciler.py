@@ -107,6 +107,8 @@ class Reconciler:
             verb = await self._halves[job.half](job)
         except SyncError as error:
             self.outcomes.failed(job, error)
+        except MemoryError:
+            raise  # it is the process that has none left
         except Exception:
             # A defect that one object meets must not stop the others; it is logged whole, and met again later.
             log.exception("%s %s: the %s could not be reconciled", self.policy.resource, job.key, job.half)

@@ -86,7 +86,7 @@ async def test_fault_54_without_enough_memory_it_stays_inside_or_ends_in_one_lin
     async def done() -> bool:
         return not bed.agent.running or await bed.robot.names() == names | set(big)
 
-    await eventually(done, seconds=120, what="everything copied, or the agent ended")
+    await eventually(done, seconds=300, what="everything copied, or the agent ended")
     if not bed.agent.running:
         assert await bed.agent.stop() == 1
         assert "out of memory" in bed.agent.tail(3)
