@@ -347,10 +347,10 @@ async def test_the_token_shows_nowhere(reach: Reach, caplog: pytest.LogCaptureFi
     said: list[str] = []
     for bad in (once(b""), once(b"SSH\r\n\r\n"), always(b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n")):
         async with reach(bad) as (cluster, _):
-            error = await failure(cluster, Call("get", "GET", "/x", timeout=1))
+            error = await failure(cluster)
             said += [str(error), repr(error), error.hint, repr(cluster), repr(vars(cluster))]
             said.append(repr(vars(cluster.credentials)))
             assert error.__suppress_context__
     text = "\n".join(said) + caplog.text
-    assert TOKEN not in text
-    assert "eyJ" not in text
+    # Whole parts of it: the CA's certificate is shown, and a few characters are anywhere in its base64 now and then.
+    assert [part for part in TOKEN.split(".") if part in text] == []
