@@ -7,11 +7,9 @@ import sys
 from datetime import UTC, datetime
 from typing import TextIO
 
+from crsyncer.core.text import redact
+
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-_SECRETS = re.compile(
-    r"""(?ix) (?P<keep> \b bearer \s+ | \b basic \s+ | \b (?:access_|id_|refresh_)? token ["']? \s* [=:] \s* ["']? )
-        [^\s"',;&]+ | \b eyJ [\w-]{5,} (?: \.[\w-]* )*"""
-)
 
 
 def set_up(form: str, level: str, stream: TextIO = sys.stderr) -> None:
@@ -23,11 +21,6 @@ def set_up(form: str, level: str, stream: TextIO = sys.stderr) -> None:
     # Debug logs of libraries contain headers and bodies, which may hold secrets.
     for library in ("aiohttp", "asyncio", "kubernetes", "urllib3", "watchfiles"):
         logging.getLogger(library).setLevel(logging.WARNING)
-
-
-def redact(text: str) -> str:
-    """A text without anything that looks like a token. A safeguard: no code logs one on purpose."""
-    return _SECRETS.sub(lambda match: f"{match['keep'] or ''}[redacted]", text)
 
 
 class _Text(logging.Formatter):

@@ -16,6 +16,7 @@ _COMMANDS = {
     "status": "Is my robot in sync, and if not, what do I do?",
     "explain": "Why is, or isn't, this object on the other side?",
     "diff": "What differs between the two clusters now.",
+    "events": "The latest things that the agent did or refused.",
     "pending": "Statuses that wait to be sent, and dead letters.",
     "holds": "Deletions and conflicts that wait for your decision.",
     "resync": "List both sides again and compare everything now.",

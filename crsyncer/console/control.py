@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from crsyncer.console.explain import ON, ObjectFacts, explain
 from crsyncer.console.gather import kind_row
-from crsyncer.console.report import hold_row, object_fields, pending_status, rejected_content
+from crsyncer.console.report import event_row, hold_row, object_fields, pending_status, rejected_content
 from crsyncer.console.target import find_key, find_resource, synced_resource
 from crsyncer.core.holds import DELETION_HOLDS
 from crsyncer.core.model import Json, Key, Side
@@ -55,6 +55,9 @@ class ControlCommands:
                 answer = await self._hold(resource)
             case "release":
                 answer = self._release(given.get("id", ""), dry_run=request.get("dryRun") is True)
+            case "events":
+                rows = [event_row(event) for event in self._context.recorder.events]
+                answer = {"events": rows, "kinds": self._aliases()}
             case "pending":
                 answer = {"pending": list(self._pending())}
             case "retry":

@@ -5,27 +5,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crsyncer.console.differences import difference
-from crsyncer.core.actions import NOTHING, Create, Delete, Hold, HoldReason, Plan, Seed, Until, Update, Wait, Why
+from crsyncer.core.actions import NOTHING, Create, Delete, Hold, HoldReason, Plan, Seed, Until, Update, Wait
+from crsyncer.core.facts import CAUSES, HOLD_RULES, KIND_RULES
 from crsyncer.core.model import Found, Gap, Json, Key, Record, Side, Tombstone, View
 from crsyncer.core.project import leaf_differences
 from crsyncer.core.sync_policy import ROBOT_LABEL, SPEC_SOURCE, SyncPolicy, Version
 from crsyncer.core.text import rfc3339
 
 SCHEMA = "crsyncer.explain/v1"
-_KIND_RULES = {"misconfigured": "S1.2", "version-mismatch": "S1.5", "kind-missing": "S1.6", "forbidden": "S1.6"}
-_HOLD_RULES = {
-    HoldReason.NAME_TAKEN: "S5.3",
-    HoldReason.CONTESTED: "S3.5",
-    HoldReason.ODD_STATUS: "S4.5",
-}
-_WHY = {
-    Why.CHANGED: ("S3.2", "must be updated: the object changed upstream"),
-    Why.DRIFT: ("S3.5", "must be reverted: it was changed downstream"),
-    Why.ADOPT: ("S5.4", "must be adopted: this agent did not create it"),
-    Why.GONE: ("S5", "must be deleted: upstream does not have the object"),
-    Why.TERMINATING: ("S5", "must be deleted: the upstream object is being deleted"),
-    Why.REPLACED: ("S5.4", "must be deleted and created again: the upstream object was re-created"),
-}
 _UNTIL = {
     Until.UPSTREAM_LISTED: "S5.4",
     Until.COPIES_LISTED: "S4.1",
@@ -125,13 +112,13 @@ def _steps(facts: ObjectFacts) -> Iterator[Json]:
         yield _step("S1.2", False, f"no CRD {facts.resource} on the robot is annotated with {SPEC_SOURCE}{others}")
         return
     if policy is None:
-        rule = _KIND_RULES.get(kind["state"])
+        rule = KIND_RULES.get(kind["state"])
         yield _step(rule or "S1", False if rule else None, f"the kind is {kind['state']}: {kind['message']}")
         return
     owners = f"the {policy.upstream} owns spec and lifecycle, the {policy.downstream} owns the status"
     yield _step("S1.2", True, owners)
-    if kind["state"] in _KIND_RULES:
-        yield _step(_KIND_RULES[kind["state"]], False, f"the kind is {kind['state']}: {kind['message']}")
+    if kind["state"] in KIND_RULES:
+        yield _step(KIND_RULES[kind["state"]], False, f"the kind is {kind['state']}: {kind['message']}")
     else:
         yield _step("S1.5", True, f"both sides serve version {policy.version}")
     if not facts.running:
@@ -147,7 +134,7 @@ def _steps(facts: ObjectFacts) -> Iterator[Json]:
     yield from _of_observations(facts, policy)
     yield from _of_content(facts, policy)
     for hold in facts.holds:
-        rule = _HOLD_RULES.get(HoldReason(hold["reason"]), "S5.5")
+        rule = HOLD_RULES[HoldReason(hold["reason"])]
         yield _step(rule, False, f"{hold['reason']} ({hold['id']}): {hold['message']}; {hold['hint']}")
     yield from _of_status(facts, policy)
 
@@ -191,13 +178,13 @@ def _of_content(facts: ObjectFacts, policy: SyncPolicy) -> Iterator[Json]:
         case Seed():
             yield _step("S4.4", None, "the new copy must be given upstream's status, once")
         case Update(why=why) | Delete(why=why):
-            rule, text = _WHY[why]
-            yield _step(rule, None, f"the copy {text}")
+            done, rule, cause = CAUSES[why]
+            yield _step(rule, None, f"the copy must be {done}: {cause}")
         case Wait(until=until) if until is not Until.RETRY:
             yield _step(_UNTIL[until], None, f"nothing is written to the {policy.downstream} until {until}")
         case Hold(message=message, hint=hint, reason=reason):
             if not facts.holds:
-                yield _step(_HOLD_RULES.get(reason, "S5.5"), False, f"{message}; {hint}")
+                yield _step(HOLD_RULES[reason], False, f"{message}; {hint}")
         case None if isinstance(up, View) and isinstance(down, View):
             yield _agreement(facts, policy, down)
         case None if isinstance(down, View) and up is Gap.ABSENT:

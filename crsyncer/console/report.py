@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from crsyncer import __version__
 from crsyncer.console.reasons import hold_hint, with_health
+from crsyncer.core.event_ring import Event
 from crsyncer.core.holds import HeldGroup
 from crsyncer.core.model import Json, Key, Loaded, Pending, Side
 from crsyncer.core.text import rfc3339
@@ -65,6 +66,22 @@ def hold_row(group: HeldGroup) -> Json:
 def object_fields(resource: str, key: Key) -> Json:
     """The fields that name one object in a document."""
     return {"resource": resource, "namespace": key.namespace, "name": key.name}
+
+
+def event_row(event: Event) -> Json:
+    """Something that the agent did or refused, as a row of `crsyncer events`. A whole kind has no name."""
+    fact = event.fact
+    return {
+        "time": rfc3339(event.last),
+        "firstTime": rfc3339(event.first),
+        "count": event.count,
+        "side": fact.side.value,
+        **object_fields(fact.resource, fact.key or Key("", "")),
+        "several": event.many,
+        "action": fact.action.value,
+        "rule": fact.rule,
+        "message": fact.message,
+    }
 
 
 def pending_status(row: Pending, to: Side | None, *, next_try: float | None = None) -> Json:

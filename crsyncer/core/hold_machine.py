@@ -11,11 +11,13 @@ from crsyncer.core.actions import Hold, HoldReason
 from crsyncer.core.backoff import UNSERVED, Backoff
 from crsyncer.core.calls import Call
 from crsyncer.core.deletion_holds import DeletionHolds
+from crsyncer.core.facts import HOLD_RULES, Action, Fact
 from crsyncer.core.hold_steps import Ask, Conclude, HoldStep, Idle, Inquiry, List, Pause, Prove
 from crsyncer.core.holds import KIND_MISSING, MASS_DELETION, DeletionRate
 from crsyncer.core.kind_served import Served, is_dying, served_by_both, served_by_crd, served_in_discovery
 from crsyncer.core.model import Freshness, Json, Key, Side
 from crsyncer.core.sync_policy import SyncPolicy
+from crsyncer.core.text import count
 from crsyncer.core.watch import ListReason
 from crsyncer.errors import NotServed, SyncError, Unsure
 
@@ -37,7 +39,7 @@ _Reply = tuple[int, Json]
 class HoldMachine:
     """Finds out why objects of one kind are gone; `holds` has the verdicts.
 
-    `notes` are lines for the log, and whether they are warnings. `crd` is remembered over restarts.
+    `notes` are lines for the log, `facts` what it did. `crd` is remembered over restarts.
     """
 
     def __init__(self, policy: SyncPolicy, *, holds: DeletionHolds, crd: tuple[str, str]) -> None:
@@ -46,7 +48,8 @@ class HoldMachine:
         """The cluster, and the uid there of the CRD whose objects the copies are of; "": not known."""
         self.wanted: set[Key] = set()
         """Objects whose deletion somebody waits to have verified, orphans included."""
-        self.notes: list[tuple[str, bool]] = []
+        self.notes: list[str] = []
+        self.facts: list[Fact] = []
         self.cursors_expired = False
         """Whether upstream's cursors are of another CRD and are to be dropped."""
         self.missing = False
@@ -169,7 +172,9 @@ class HoldMachine:
             if hold is None:
                 self.holds.verify(batch, wanted=self.wanted)
             elif new:
-                self._note(f"{new} deletions are held: {hold.message}", warning=True)
+                self._tell(
+                    Action.HELD, f"{hold.reason}: {count(new, 'deletion')}: {hold.message}", HOLD_RULES[hold.reason]
+                )
             yield Conclude(None)
         self._round_at = self._now + _ROUND_SECONDS
 
@@ -276,7 +281,7 @@ class HoldMachine:
             yield from self._get(Prove())  # another cluster has another CRD, too: then the kind is the same
             if self._crd_uid() != uid:
                 raise Unsure(f"the {self._policy.upstream} went back in time, or is another cluster")
-            self._note(f"the CRD of the {self._policy.upstream} was re-created", warning=True)
+            self._tell(Action.HELD, f"the CRD of the {self._policy.upstream} was re-created")
             self._crd_replaced()
             self.crd = self._cluster, ""
             self._crd_due = True
@@ -302,7 +307,7 @@ class HoldMachine:
         if listed is not None and self.holds.kind_missing:  # else a human has released it meanwhile
             held = self.holds.kind_back(self._unix, listed=listed)
             self._past_absence = False
-            self._note(f"the {self._policy.upstream} serves the kind again; {held} copies stay held")
+            self._tell(Action.RELEASED, f"the {self._policy.upstream} serves the kind again; {held} copies stay held")
         if self.holds.kind_missing:
             self._kind_at = self._now + UNSERVED.wait(self._kind_failures, self._chance)
             self._kind_failures += 1
@@ -340,7 +345,7 @@ class HoldMachine:
         """
         self._stale |= certain
         if not self.holds.kind_missing:
-            self._note(f"the {self._policy.upstream} does not serve the kind: nothing is deleted", warning=True)
+            self._tell(Action.HELD, f"the {self._policy.upstream} does not serve the kind: nothing is deleted")
             self._kind_at, self._kind_failures = self._now, 0
         self.holds.hold_kind(self._unix, by_name=True)
 
@@ -362,5 +367,8 @@ class HoldMachine:
     def _is_complete(self, side: Side) -> bool:
         return self._freshness[side] == {Freshness.CONFIRMED}
 
-    def _note(self, text: str, *, warning: bool = False) -> None:
-        self.notes.append((f"{self._policy.resource}: {text}", warning))
+    def _note(self, text: str) -> None:
+        self.notes.append(f"{self._policy.resource}: {text}")
+
+    def _tell(self, action: Action, text: str, rule: str = "S5.5") -> None:
+        self.facts.append(Fact(self._policy.downstream, self._policy.resource, None, action, rule, text))

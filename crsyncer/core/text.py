@@ -1,9 +1,18 @@
-"""Times and numbers in the operator's words."""
+"""Times, numbers and servers' answers in the operator's words."""
 
+import re
 from datetime import UTC, datetime
 
 NOT_YET_VALID = "the server's certificate is not yet valid"
 """What is nearly always said of a clock that is behind: a robot that has booted in 1970, say."""
+
+_BRIEF_CHARACTERS = 200
+_SECRETS = re.compile(
+    r"""(?ix) (?P<keep> \b bearer \s+ | \b basic \s+ | \b (?:access_|id_|refresh_)? token ["']? \s* [=:] \s* ["']? )
+        [^\s"',;&]+ | \b eyJ [\w-]{5,} (?: \.[\w-]* )*"""
+)
+_VALUE = re.compile(r"\b((?:Invalid|Unsupported|Duplicate) value|Not found): .*", re.DOTALL)
+"""How API servers quote the content of an object (apimachinery, field.Error)."""
 
 
 def rfc3339(time: float | None) -> str | None:
@@ -34,3 +43,14 @@ def count(number: int, thing: str) -> str:
 def plain(text: str) -> str:
     """A text for a terminal: servers' words among it bring no escape sequences, and no extra lines."""
     return "".join(character if character.isprintable() else " " for character in text)
+
+
+def redact(text: str) -> str:
+    """A text without anything that looks like a token. A safeguard: no code logs one on purpose."""
+    return _SECRETS.sub(lambda match: f"{match['keep'] or ''}[redacted]", text)
+
+
+def brief(text: str) -> str:
+    """A server's answer in one short line, without the content of objects that it quotes and without tokens."""
+    short = _VALUE.sub(r"\1", plain(redact(text)))
+    return short if len(short) <= _BRIEF_CHARACTERS else f"{short[: _BRIEF_CHARACTERS - 3]}..."

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from crsyncer.core.duplicates import DuplicateAgents
 from crsyncer.core.holds import Holds
 from crsyncer.core.model import Side
+from crsyncer.engine.recorder import Recorder
 from crsyncer.ports import Observer, Store
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.dispatcher import Dispatcher
@@ -23,6 +24,7 @@ class EngineContext:
     observer: Observer
     holds: Holds
     duplicates: DuplicateAgents
+    recorder: Recorder
     clock: Callable[[], float]
     watch_timeout: int
     audit_interval: float

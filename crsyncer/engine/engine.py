@@ -13,6 +13,7 @@ from crsyncer.engine.account_check import AccountCheck
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.hold_driver import ISSUED
 from crsyncer.engine.kinds import Kinds
+from crsyncer.engine.recorder import Recorder
 from crsyncer.ports import Cluster, Observer, Store
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.dispatcher import Dispatcher, Job
@@ -45,6 +46,7 @@ class Engine:
     ) -> None:
         self.holds = Holds(store.get_meta(ISSUED) or 0)
         self.duplicates = DuplicateAgents(name)
+        self.recorder = Recorder(store, clock=clock)
         self.confinement = AccountCheck(self._policies, robot=robot, namespaces=namespaces)
         self._require_confinement = require_confinement
         self.connections = {
@@ -69,6 +71,7 @@ class Engine:
             observer=observer,
             holds=self.holds,
             duplicates=self.duplicates,
+            recorder=self.recorder,
             clock=clock,
             watch_timeout=watch_timeout,
             audit_interval=audit_interval,
@@ -78,13 +81,16 @@ class Engine:
 
     async def run(self) -> None:
         """Keep both sides in agreement, forever."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self.kinds.run())
-            for side in Side:
-                tasks.create_task(self.connections[side].run())
-                tasks.create_task(self.dispatchers[side].run())
-            if self._require_confinement:
-                tasks.create_task(self.confinement.keep(self.connections[Side.CLOUD]))
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self.kinds.run())
+                for side in Side:
+                    tasks.create_task(self.connections[side].run())
+                    tasks.create_task(self.dispatchers[side].run())
+                if self._require_confinement:
+                    tasks.create_task(self.confinement.keep(self.connections[Side.CLOUD]))
+        finally:
+            self.recorder.save()
 
     def refresh_credentials(self) -> None:
         """Credentials, and with them what they may do, can have changed: read them again, and wait no longer."""

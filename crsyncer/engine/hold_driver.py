@@ -208,7 +208,7 @@ class HoldDriver:
         )
 
     def _record(self) -> None:
-        """Put all that has changed into the store, and the notes into the log."""
+        """Put all that has changed into the store, the notes into the log, and report the facts."""
         machine, issued = self.machine, self._context.holds.issued
         for key, tombstone in self.holds.changed.items():
             self._cache.add_tombstone(key, tombstone)
@@ -223,8 +223,11 @@ class HoldDriver:
         expired, machine.cursors_expired = machine.cursors_expired, False
         for informer in self._informer_set.on(self._upstream) if expired else ():
             informer.state.forget_cursor()
-        for text, is_warning in machine.notes:
-            log.log(logging.WARNING if is_warning else logging.INFO, text)
+        for text in machine.notes:
+            log.info(text)
+        for fact in machine.facts:
+            self._context.recorder.record(fact)
         machine.notes.clear()
+        machine.facts.clear()
         if HoldReason.KIND_MISSING in kind_wide and not self.holds.kind_missing:
             self._kind_is_back()

@@ -1,21 +1,20 @@
 """Delivers one side's objects of a kind into the cache, in one namespace or in all."""
 
-import logging
 from collections.abc import Callable, Mapping
 
 from crsyncer.core import object_calls
+from crsyncer.core.facts import Action, Fact
 from crsyncer.core.model import Cursor, Freshness, Json, Key, Side, View
 from crsyncer.core.pages import PageLimit
 from crsyncer.core.project import key_of, objection
 from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.core.watch import EventType
 from crsyncer.engine.cache import Cache
+from crsyncer.engine.recorder import Recorder
 from crsyncer.ports import Observer
 from crsyncer.runtime.collection_state import CollectionState, Rewind
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.listwatch import ListWatch
-
-log = logging.getLogger(__name__)
 
 
 class Informer:
@@ -37,6 +36,7 @@ class Informer:
         namespace: str,
         cache: Cache,
         observer: Observer,
+        recorder: Recorder,
         watch_timeout: int,
         changed: Callable[[Side, Key, EventType, Json | None], None],
         observed: Callable[[Side, Key, Json, bool], None],
@@ -49,6 +49,7 @@ class Informer:
         self.phase_changed = phase_changed
         self._policy = policy
         self._cache = cache
+        self._recorder = recorder
         self._changed = changed
         self._observed = observed
         self._freshness_changed = freshness_changed
@@ -82,13 +83,14 @@ class Informer:
         return self._cache.views[self.side]
 
     def identify(self, raw: Json, event_type: EventType | None) -> Key | None:
-        """The key of an object that may be touched; None, and a warning, for one that we did not ask for."""
+        """The key of an object that may be touched; None, and it is reported, for one that we did not ask for."""
         if event_type is None:  # items of a list name their kind only on the list itself
             raw.setdefault("apiVersion", self._policy.api_version)
             raw.setdefault("kind", self._policy.kind)
         reason = objection(raw, self._policy, self.namespace, leaving=event_type is EventType.DELETED)
         if reason:
-            log.warning("%s %s: an object was ignored: %s", self.side, self._policy.resource, reason)
+            text = f"an object was ignored: {reason}"
+            self._recorder.record(Fact(self.side, self._policy.resource, None, Action.REFUSED, "S2", text))
             return None
         return key_of(raw)
 

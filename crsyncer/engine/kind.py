@@ -9,11 +9,13 @@ from typing import Any
 from crsyncer.core import object_calls
 from crsyncer.core.actions import HoldReason
 from crsyncer.core.calls import Call
+from crsyncer.core.facts import HOLD_RULES, Action, Fact
 from crsyncer.core.holds import DELETION_HOLDS, MANUAL, RESTORED
 from crsyncer.core.model import Freshness, Json, Key, Loaded, Side
 from crsyncer.core.project import stamp_of, status_value
 from crsyncer.core.queue import Priority
 from crsyncer.core.sync_policy import SyncPolicy
+from crsyncer.core.text import count
 from crsyncer.core.watch import EventType, ListReason
 from crsyncer.engine.audit import Auditor
 from crsyncer.engine.cache import Cache
@@ -92,6 +94,7 @@ class Kind:
                 namespace=namespace,
                 cache=self.cache,
                 observer=context.observer,
+                recorder=context.recorder,
                 watch_timeout=context.watch_timeout,
                 changed=self._changed,
                 observed=self._observed,
@@ -148,17 +151,20 @@ class Kind:
         """A human holds back every deletion."""
         with self._hold_driver.event() as machine:
             machine.holds.hold_every(MANUAL, self._context.clock())
+        self._tell(Action.HELD, HoldReason.MANUAL, MANUAL.message)
         self._context.report_changed()
 
     def release(self, reason: HoldReason, keys: set[Key]) -> None:
         """A human releases what is held for a reason."""
         self._hold_driver.release(reason, keys)
+        self._tell(Action.RELEASED, reason, f"an operator released {count(len(keys), 'object')}")
         for key in keys:
             self.reconciler.enqueue(key)
         self._context.report_changed()
 
     def retry(self, key: Key) -> None:
         """A human asks: what was refused of an object is tried again at once."""
+        self._context.recorder.record(Fact(self.policy.downstream, self.policy.resource, key, Action.RETRIED, "S10"))
         self.reconciler.outcomes.rejected.pop(key, None)
         self.reconciler.outbox.revive(key)
         self.reconciler.enqueue(key)
@@ -324,6 +330,7 @@ class Kind:
         with self._hold_driver.event() as machine:
             if how is Rewind.REBUILT or (how is Rewind.RESTORED and upstream):
                 machine.holds.hold_every(RESTORED, self._context.clock())
+                self._tell(Action.HELD, HoldReason.RESTORED, RESTORED.message)
             if upstream:
                 machine.forget_crd()  # now that everything the side lost is held for another reason
 
@@ -341,8 +348,13 @@ class Kind:
             self._informer_set.want(side, ListReason.RESTORED)
         copies = self.cache.views[self.policy.downstream]
         if not unlisted and not any(self.reconciler.plan(key).content in _HELD for key in copies):
-            log.info("%s: the restored %s costs no copy: nothing is held", self.policy.resource, self.policy.upstream)
+            self._tell(Action.RELEASED, HoldReason.RESTORED, f"the restored {self.policy.upstream} costs no copy")
             self._hold_driver.release(HoldReason.RESTORED, ())
+
+    def _tell(self, action: Action, reason: HoldReason, message: str) -> None:
+        """Report what becomes of the kind's deletions."""
+        policy, text = self.policy, f"{reason}: {message}"
+        self._context.recorder.record(Fact(policy.downstream, policy.resource, None, action, HOLD_RULES[reason], text))
 
     def _kind_is_back(self) -> None:
         for key in self.cache.known_keys():

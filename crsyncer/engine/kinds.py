@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from crsyncer.core import calls, object_calls
+from crsyncer.core.facts import KIND_RULES, Action, Fact
 from crsyncer.core.model import Cursor, Freshness, Json, Key, ObjectVersion, Side
 from crsyncer.core.pages import PageLimit
 from crsyncer.core.restore_detection import DISTRUSTED
@@ -153,7 +154,7 @@ class Kinds:
         source = raw["metadata"]["annotations"][SPEC_SOURCE]
         entry = self.entries[name] = KindEntry(policy, schema, source=source, uid=str(raw["metadata"]["uid"]))
         if entry.error is not None:
-            log.warning("%s is not synced: %s", name, entry.error.message)
+            self._refuse(entry, entry.error)
             self._context.holds.clear(name)
         else:
             entry.task = self._tasks.create_task(self._run_kind(entry))
@@ -163,7 +164,7 @@ class Kinds:
         """The kind stops; its copies stay as they are (S1.8)."""
         entry = self.entries.pop(name, None)
         if entry is not None:
-            log.info("%s is not synced any more", name)
+            self._context.recorder.record(Fact(Side.ROBOT, name, None, Action.STOPPED, "S1.8"))
             self._context.holds.clear(name)
             if entry.task is not None:
                 entry.task.cancel()
@@ -193,7 +194,9 @@ class Kinds:
             async with asyncio.TaskGroup() as tasks:
                 entry.error = negotiated if isinstance(negotiated, Disagreement) else None
                 running = None
-                if not isinstance(negotiated, Disagreement):
+                if isinstance(negotiated, Disagreement):
+                    self._refuse(entry, negotiated)
+                else:
                     entry.kind = await self._load(entry, negotiated)
                     running = tasks.create_task(entry.kind.run())
                     if again:
@@ -208,6 +211,13 @@ class Kinds:
             entry.kind = None
             for dispatcher in self._context.dispatchers.values():
                 dispatcher.forget(entry.policy.resource)
+
+    def _refuse(self, entry: KindEntry, error: Disagreement) -> None:
+        """Report that a kind is not synced, and why."""
+        rule = KIND_RULES[error.state]
+        self._context.recorder.record(
+            Fact(Side.ROBOT, entry.policy.resource, None, Action.REFUSED, rule, error.message)
+        )
 
     async def _load(self, entry: KindEntry, policy: SyncPolicy) -> Kind:
         loaded = await self._context.store.load(policy.resource)

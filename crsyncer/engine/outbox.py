@@ -1,6 +1,5 @@
 """Carries statuses upstream: the newest of each object, guarded by uid, acknowledged by seq (S4, S6.3)."""
 
-import logging
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -8,17 +7,17 @@ from typing import Any
 from crsyncer.core.actions import Agreed, SendStatus
 from crsyncer.core.answers import lasting, shown
 from crsyncer.core.decide_delivery import Delivery, decide_delivery
+from crsyncer.core.facts import Action, Fact
 from crsyncer.core.model import Key, Pending, Proof
 from crsyncer.core.project import digest, map_generation, note_observed
 from crsyncer.core.queue import Priority
 from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.engine.cache import Cache
+from crsyncer.engine.recorder import Recorder
 from crsyncer.engine.status_writer import StatusWriter
 from crsyncer.errors import Conflict, Never, SyncError
 from crsyncer.ports import Store
 from crsyncer.runtime.connection import Connection
-
-log = logging.getLogger(__name__)
 
 _SUSPECT_SECONDS = 60.0
 """A status that upstream's schema prunes is no reason to negotiate again every time."""
@@ -30,12 +29,20 @@ class Outbox:
     """The statuses of one kind that upstream has not acknowledged. `clock` is Unix time in seconds."""
 
     def __init__(
-        self, connection: Connection, *, policy: SyncPolicy, cache: Cache, store: Store, clock: Callable[[], float]
+        self,
+        connection: Connection,
+        *,
+        policy: SyncPolicy,
+        cache: Cache,
+        store: Store,
+        clock: Callable[[], float],
+        recorder: Recorder,
     ) -> None:
         self._writer = StatusWriter(connection, policy=policy, store=store)
         self._policy = policy
         self._cache = cache
         self._clock = clock
+        self._recorder = recorder
         self._proofs = dict.fromkeys(cache.pending, Proof.UNCHECKED)
         """The proofs of rows from the store that are not SHOWN to be the newest: upstream may have newer statuses."""
         self._sending: dict[Key, str] = {}
@@ -129,8 +136,8 @@ class Outbox:
                 self._acknowledge(key, row, wire=wire, resource_version="")
                 return False
             case Delivery.NO_OBJECT | Delivery.OVERTAKEN as reason:
-                level = logging.INFO if reason is Delivery.NO_OBJECT else logging.WARNING
-                log.log(level, "%s %s: a status is given up: %s", self._policy.resource, key, reason)
+                side, resource = self._policy.upstream, self._policy.resource
+                self._recorder.record(Fact(side, resource, key, Action.GIVEN_UP, "S4.1", reason))
                 self._cache.set_pending(key, None)
                 return False
             case Delivery.NO_PLACE as reason:
@@ -191,6 +198,7 @@ class Outbox:
     def drop(self, key: Key) -> None:
         """An operator drops a row: upstream's status counts as agreed, until downstream's changes."""
         row = self._cache.pending[key]
+        self._recorder.record(Fact(self._policy.upstream, self._policy.resource, key, Action.DROPPED, "S10", row.error))
         self.agree(key, Agreed(row.upstream_uid, row.digest))
         upstream = self._cache.views[self._policy.upstream].get(key)
         if upstream is not None:

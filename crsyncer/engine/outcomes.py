@@ -1,19 +1,17 @@
 """The outcomes of one kind's jobs: counts and reports them, and decides when each key comes back (S10)."""
 
 import asyncio
-import logging
 from dataclasses import dataclass
 from http import HTTPStatus
 
 from crsyncer.core.answers import lasting
-from crsyncer.core.model import Key
+from crsyncer.core.facts import Action, Fact
+from crsyncer.core.model import Key, Side
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.outbox import Outbox
 from crsyncer.errors import Conflict, Never, NotAllowed, SyncError, Throttled
 from crsyncer.runtime.dispatcher import Dispatcher, Job
-
-log = logging.getLogger(__name__)
 
 CONTENT, STATUS, VERIFY = "content", "status", "verify"
 _DEAD_RETRY_SECONDS = 3600.0
@@ -72,20 +70,26 @@ class Outcomes:
         # The metric calls every conflict refused.
         result = "refused" if isinstance(error, Conflict) else type(error).__name__.lower()
         side = self._count(job, "status" if job.half == STATUS else "content", result)
-        level = logging.DEBUG if isinstance(error, Conflict) else logging.WARNING
-        log.log(level, "%s %s %s: %s: %s", side, self._policy.resource, job.key, result, error)
+        action = Action.FAILED
         match error:
             case Never():
+                action = Action.DEAD_LETTER
                 self._dead(job, error)
                 dispatcher.later(job, _DEAD_RETRY_SECONDS)
             case Throttled(retry_after=seconds):
                 dispatcher.slow_down(seconds)
                 dispatcher.later(job, seconds)
             case NotAllowed(status=status):
+                action = Action.REFUSED
                 self._denied(job, str(error) if status == HTTPStatus.FORBIDDEN else None)
                 dispatcher.failed(job)
+            case Conflict():
+                action = Action.CONFLICT
+                dispatcher.failed(job, conflict=True)
             case _:
-                dispatcher.failed(job, conflict=isinstance(error, Conflict))
+                dispatcher.failed(job)
+        rule = "S3.6" if isinstance(error, Never) and job.half != STATUS else "S10"
+        self._context.recorder.record(Fact(side, self._policy.resource, job.key, action, rule, str(error)))
         if job.half == STATUS and not isinstance(error, Never):
             self._outbox.tried(job.key, error)
 
@@ -97,7 +101,7 @@ class Outcomes:
         """In how many seconds rejected content is tried again."""
         return self.rejected[key].until - asyncio.get_running_loop().time()
 
-    def _count(self, job: Job, verb: str, result: str) -> str:
+    def _count(self, job: Job, verb: str, result: str) -> Side:
         side = self._policy.downstream if job.half == CONTENT else self._policy.upstream
         self._context.observer.write(side, self._policy.resource, verb, result)
         return side

@@ -10,6 +10,7 @@ from crsyncer.core.actions import (
     Create,
     Delete,
     Hold,
+    HoldReason,
     Plan,
     SendStatus,
     StatusAction,
@@ -19,6 +20,7 @@ from crsyncer.core.actions import (
     Why,
 )
 from crsyncer.core.decide import decide
+from crsyncer.core.facts import HOLD_RULES, Action, Fact, fact_of_write
 from crsyncer.core.model import Gap, Key
 from crsyncer.core.project import status_value
 from crsyncer.core.queue import Priority
@@ -64,7 +66,14 @@ class Reconciler:
         """Copies that are to be compared with upstream whatever is remembered of them (S4.8)."""
         self._context = context
         self._upstream = context.connections[policy.upstream]
-        self.outbox = Outbox(self._upstream, policy=policy, cache=cache, store=context.store, clock=context.clock)
+        self.outbox = Outbox(
+            self._upstream,
+            policy=policy,
+            cache=cache,
+            store=context.store,
+            clock=context.clock,
+            recorder=context.recorder,
+        )
         self.outcomes = Outcomes(cache=cache, outbox=self.outbox, context=context)
         self._writer = Writer(
             context.connections[policy.downstream],
@@ -189,6 +198,8 @@ class Reconciler:
             return None
         if isinstance(action, Update) and action.why is Why.DRIFT:
             self._revert_limit.reverted(key, asyncio.get_running_loop().time())
+        side, resource = self.policy.downstream, self.policy.resource
+        self._context.recorder.record(fact_of_write(action, side=side, resource=resource, key=key))
         self._unhold(key, status)
         return _VERBS.get(type(action), "status")
 
@@ -266,6 +277,9 @@ class Reconciler:
         finally:
             if self.outbox.suspicions > suspicions:
                 self._context.report_changed()
+        if sent:
+            fact = Fact(self.policy.upstream, self.policy.resource, job.key, Action.SENT, "S4.1")
+            self._context.recorder.record(fact)
         return "status" if sent else None
 
     # Holds
@@ -274,7 +288,10 @@ class Reconciler:
         with self._hold_driver.event() as machine:
             new = machine.holds.hold(key, hold, self._context.clock())
         if new:
-            log.warning("%s %s is held: %s: %s", self.policy.resource, key, hold.reason, hold.message)
+            side = self.policy.upstream if hold.reason is HoldReason.ODD_STATUS else self.policy.downstream
+            message = f"{hold.reason}: {hold.message}"
+            rule = HOLD_RULES[hold.reason]
+            self._context.recorder.record(Fact(side, self.policy.resource, key, Action.HELD, rule, message))
             self._context.report_changed()
 
     def _unhold(self, key: Key, status: StatusAction | None) -> None:

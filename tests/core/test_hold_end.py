@@ -46,7 +46,7 @@ def test_S5_5_a_kind_whose_watch_goes_on_from_its_cursor_was_never_gone():
     assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, Pause(1.0)]
     assert isinstance(bench.next(after=1.0), Idle)
     assert (bench.holds.kind_missing, bench.held()) == (False, [])
-    assert bench.machine.notes[-1][0].endswith("serves the kind again; 0 copies stay held")
+    assert bench.machine.facts[-1].message.endswith("serves the kind again; 0 copies stay held")
 
 
 def test_S5_5_a_watch_that_breaks_within_a_second_proves_nothing():

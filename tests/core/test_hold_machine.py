@@ -254,8 +254,8 @@ def test_S8_1_a_crd_that_is_not_known_yet_is_asked_for_again_and_at_once_when_so
     bench.machine.hurry()
     assert bench.next() == bench.ask_crd
     assert bench.machine.notes == [
-        ("goals.lab.example.com: the CRD of the cloud is not known yet: busy", False),
-        ("goals.lab.example.com: the CRD of the cloud is not known yet: busy", False),
+        "goals.lab.example.com: the CRD of the cloud is not known yet: busy",
+        "goals.lab.example.com: the CRD of the cloud is not known yet: busy",
     ]
 
 

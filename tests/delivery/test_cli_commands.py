@@ -49,7 +49,9 @@ def test_lists_need_no_agent_and_no_state(tmp_path, command, said):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["explain", "goals.lab.example.com", "a"], ["pending", "list"], ["holds", "list"]], ids=" ".join
+    "arguments",
+    [["explain", "goals.lab.example.com", "a"], ["pending", "list"], ["holds", "list"], ["events"]],
+    ids=" ".join,
 )
 def test_a_store_that_cannot_be_read_is_an_error_with_a_hint(tmp_path, arguments):
     (tmp_path / "state.db").write_bytes(b"nonsense" * 1000)
@@ -96,7 +98,7 @@ def test_a_table_is_as_wide_as_what_is_in_it_and_stays_a_table():
 def test_no_hint_names_a_command_that_is_not_there():
     context = click.Context(group)
     commands = {name: group.get_command(context, name) for name in group.list_commands(context)}
-    contract = "diff|doctor|explain|holds|pending|resync|status|run|demo|sandbox"
+    contract = "diff|doctor|events|explain|holds|pending|resync|status|run|demo|sandbox"
     named = set()
     for source in SOURCES:
         for first, second in re.findall(rf"crsyncer ({contract})\b(?: ([a-z]+))?", source.read_text()):

@@ -12,7 +12,7 @@ from crsyncer.cli.output import confirmed
 from tests.delivery.command_line import CLI, environment
 from tests.delivery.command_line import crsyncer as run
 
-LISTS = [["status"], ["pending", "list"], ["holds", "list"], ["version"]]
+LISTS = [["status"], ["events"], ["pending", "list"], ["holds", "list"], ["version"]]
 
 
 @pytest.mark.parametrize("arguments", LISTS, ids=" ".join)
@@ -35,7 +35,7 @@ def test_wide_says_at_least_what_text_says(tmp_path, arguments):
 
 def test_name_prints_names_alone(tmp_path):
     assert run("version", "-o", "name").stdout == f"{crsyncer.__version__}\n"
-    for arguments in (["status"], ["holds", "list"], ["pending", "list"]):
+    for arguments in (["status"], ["events"], ["holds", "list"], ["pending", "list"]):
         assert run(*arguments, "-o", "name", CRSYNCER_STATE_DIR=str(tmp_path)).stdout == ""
 
 

@@ -11,6 +11,7 @@ from crsyncer.adapters.store.statedir import Lock
 from crsyncer.cli import logs
 from crsyncer.cli.shared import first_cause, report_error
 from crsyncer.cli.status import read_status
+from crsyncer.core.text import redact
 from crsyncer.errors import ConfigError, Locked, Never, Unsure
 
 
@@ -130,4 +131,4 @@ SECRET = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl"
     ],
 )
 def test_what_looks_like_a_credential_is_not_written(text, redacted):
-    assert logs.redact(text) == redacted
+    assert redact(text) == redacted

@@ -21,6 +21,7 @@ from crsyncer.core.sync_policy import SyncPolicy, read_policy
 from crsyncer.core.watch import EventType
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.informer import Informer
+from crsyncer.engine.recorder import Recorder
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.listwatch import Phase
 from tests.model.disk import Disk, Memory
@@ -68,6 +69,7 @@ class Robot:
             namespace="",
             cache=Cache(policy, store=store, loaded=Loaded(), clock=time.time),
             observer=tally,
+            recorder=Recorder(store, clock=time.time),
             watch_timeout=_WATCH_TIMEOUT,
             changed=self._changed,
             observed=lambda _side, _key, _raw, _live: None,

@@ -2,12 +2,14 @@
 
 from crsyncer.core import answers, backoff, decide, decide_delivery, kind_served, object_calls, project
 from crsyncer.core.deletion_holds import DeletionHolds
+from crsyncer.core.event_ring import EventRing
 from crsyncer.core.hold_machine import HoldMachine
 from crsyncer.core.model import Observation
 from crsyncer.core.queue import WorkQueue
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.outbox import Outbox
+from crsyncer.engine.recorder import Recorder
 from crsyncer.engine.writer import Writer
 from crsyncer.runtime import paged_list
 from crsyncer.runtime.collection_state import CollectionState
@@ -18,6 +20,20 @@ from crsyncer.runtime.paged_list import PagedList
 from tests.model.mutant import Mutant
 
 MUTANTS = (
+    Mutant(
+        "an event stays in memory",
+        Recorder.record,
+        "self._save(slot)",
+        "pass",
+        noticed_by="events_are_known_after_kill_9",
+    ),
+    Mutant(
+        "a storm is stored whole",
+        EventRing.note,
+        "elif now >= noted + interval:",
+        "elif True:",
+        noticed_by="a_storm_is_one_event",
+    ),
     Mutant(
         "a restart trusts the cursor of a kind that is missing",
         HoldMachine.__init__,

@@ -14,7 +14,7 @@ from tests.model.check import Checker, specs
 from tests.model.journal import Request
 from tests.model.plane import GROUP, Plane
 from tests.model.weather import Fate, Rule
-from tests.model.world import World
+from tests.model.world import World, Write
 from tests.system.bed import crd
 
 SOURCES = ("cloud", "robot")
@@ -175,3 +175,23 @@ def crowd(world: World, count: int, rights: str = "everything") -> list[str]:
 def identity(world: World) -> list[tuple[str, str, int]]:
     """What an operator knows holds by."""
     return [(hold["id"], hold["since"], hold["objects"]) for hold in world.status()["holds"]]
+
+
+@contextmanager
+def rival(world: World, plane: Plane, *, seconds: float, times: float = 1e9, **fields: Any) -> Iterator[None]:
+    """Somebody sets an object back so long after each write of the agent; 0: before its answer is there."""
+    left = [times]
+
+    def undo() -> None:
+        if left[0] > 0:
+            left[0] -= 1
+            plane.set("a", **fields)
+
+    def witness(write: Write) -> None:
+        if (write.side, write.name, write.verb, write.status) == (plane.side, "a", "update", 200):
+            world.clock.loop.call_later(seconds, undo) if seconds else undo()
+
+    undo()
+    world.witnesses.append(witness)
+    yield
+    world.witnesses.remove(witness)

@@ -1,16 +1,13 @@
 """S3.5 on virtual time: upstream's content is enforced, what admission made of it is not fought, a fight is slow."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
 from crsyncer.core.model import Json, Side
-from tests.model.plane import GROUP, Plane
-from tests.model.scene import SOURCES, copy, original, restart, roles, row, scene
-from tests.model.world import World, Write
+from tests.model.plane import GROUP
+from tests.model.scene import SOURCES, copy, original, restart, rival, roles, row, scene
+from tests.model.world import World
 from tests.system.bed import crd
 
 BOTH = pytest.mark.parametrize("source", SOURCES)
@@ -30,26 +27,6 @@ DEFAULTS: Json = {
 def reverts(world: World, since: float = 0.0) -> list[float]:
     """When a was updated by the agent."""
     return [request.sent for request in world.journal.asked(verb="update", part="/goals/a", since=since)]
-
-
-@contextmanager
-def rival(world: World, plane: Plane, *, seconds: float, times: float = 1e9, **fields: Any) -> Iterator[None]:
-    """Somebody sets an object back so long after each write of the agent; 0: before its answer is there."""
-    left = [times]
-
-    def undo() -> None:
-        if left[0] > 0:
-            left[0] -= 1
-            plane.set("a", **fields)
-
-    def witness(write: Write) -> None:
-        if (write.side, write.name, write.verb, write.status) == (plane.side, "a", "update", 200):
-            world.clock.loop.call_later(seconds, undo) if seconds else undo()
-
-    undo()
-    world.witnesses.append(witness)
-    yield
-    world.witnesses.remove(witness)
 
 
 @BOTH

@@ -76,6 +76,12 @@ def read_offline(directory: Path) -> OfflineState:
         )
 
 
+def read_meta(directory: Path) -> dict[str, Any]:
+    """The small values of a state directory; raises as `reading` does."""
+    with reading(directory) as (connection, _):
+        return rows.read_meta(connection)[0]
+
+
 def read_bodies(directory: Path, resource: str, key: Key) -> dict[Side, Json]:
     """The stored bodies of an object; raises as `reading` does."""
     bodies = {}
