@@ -23,6 +23,7 @@ from crsyncer.adapters.store.store import SqliteStore
 from crsyncer.adapters.systemd import ServiceManager
 from crsyncer.console.control import ControlCommands
 from crsyncer.console.gather import gather
+from crsyncer.console.reasons import CODES
 from crsyncer.console.report import SAVED_STATUS_KEY
 from crsyncer.console.screen import headline
 from crsyncer.core.duplicates import NAME
@@ -57,7 +58,7 @@ class Agent:
         self._load = load
         self._set_up_logs = set_up_logs
         self._since = time.time()
-        self._metrics = Metrics()
+        self._metrics = Metrics(CODES)
         self._systemd = ServiceManager(os.environ)
         self._config_error: str | None = None
         self._store_trouble: str | None = None

@@ -1,6 +1,7 @@
 """The metrics for Prometheus. Counters are kept here; gauges are set from the status document at each scrape."""
 
 from collections import Counter as Tally
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -24,10 +25,11 @@ _COMMITS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
 class Metrics:
     """Every `crsyncer_*` metric, in a registry of its own. Every label has few values.
 
-    Implements ports.Observer, which says when each of its methods is called.
+    Implements ports.Observer, which says when each of its methods is called. `reasons` are the codes of the reasons
+    that `status` can show.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, reasons: Iterable[str] = ()) -> None:
         # The `_created` series would double the number of series, and its times are not used.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = CollectorRegistry()
@@ -60,6 +62,8 @@ class Metrics:
         self._dead = self._make(Gauge, "dead_letters", "Writes that were refused for good.")
         self._holds = self._make(Gauge, "holds", "Decisions that wait for a human.")
         self._store = self._make(Gauge, "store_bytes", "Size of the store on disk.")
+        self._reasons = self._make(Gauge, "reasons", "Reasons that `crsyncer status` shows.", "code")
+        self._codes = tuple(reasons)
         self._build = self._make(Gauge, "build_info", "1, with the version as a label.", "version")
         for side in Side:
             for direction in ("sent", "received"):
@@ -120,5 +124,8 @@ class Metrics:
         self._dead.set(document["outbox"]["deadLetters"])
         self._holds.set(len(document["holds"]))
         self._store.set(document["store"]["bytes"])
+        shown = Tally(reason["code"] for reason in document["reasons"])
+        for code in self._codes:
+            self._reasons.labels(code).set(shown[code])
         self._build.labels(document["version"]).set(1)
         return generate_latest(self._registry)

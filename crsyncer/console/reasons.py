@@ -70,23 +70,21 @@ _REASONS = {
         ),
         "NameTaken": (
             "{resource}: a name is taken by an object that crsyncer did not create",
-            "rename or delete the object that has the name; crsyncer holds list names it",
+            "",
         ),
         "Contested": (
             "{resource}: another writer keeps changing fields that upstream owns",
-            "find the other writer and stop it (crsyncer explain {resource} NAME shows the fields), or annotate the CRD"
-            " with drift: keep",
+            "",
         ),
         "StatusNotAnObject": (
             "{resource}: a status that is not an object is not sent",
-            "correct the controller that writes it; crsyncer holds list names the object",
+            "",
         ),
         "DeadLetters": (
             "{writes} rejected permanently; retried hourly and at the next change",
             "crsyncer pending list shows each with the reason; correct the object or the schema, then: crsyncer pending"
             " retry",
         ),
-        "Held": ("{resource}: {why}", "crsyncer holds list"),
     },
     "degraded": {
         "KindMissing": (
@@ -125,9 +123,11 @@ _REASONS = {
         ),
     },
 }
-"""By health, the worst first, and code, the most important first: the usual message and hint."""
+"""By health, the worst first, and code, the most important first: the usual message and hint (empty: the hold's)."""
 _SEVERITY = (*_REASONS, "healthy")
 _ORDER = [(health, code) for health, texts in _REASONS.items() for code in texts]
+CODES = tuple(dict.fromkeys(code for _, code in _ORDER))
+"""Every code of a reason."""
 
 _Reason = tuple[str, str, str, str]
 """The health it means, code, message, hint."""
@@ -264,8 +264,6 @@ def _kind_reasons(content: Json) -> Iterator[_Reason]:
             message = f"{resource}: {why or _REASONS[health][code][0]}"
             # A missing kind recovers when it is served again; its held deletions wait for an operator.
             yield _reason("attention" if kind["held"] else health, code, message=message, hint=kind_hint(state))
-        elif state == "held" and not any(hold["resource"] == resource for hold in content["holds"]):
-            yield _reason("attention", "Held", resource=resource, why=why or "held back")
 
 
 def _hold_reasons(content: Json) -> Iterator[_Reason]:

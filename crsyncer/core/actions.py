@@ -93,7 +93,12 @@ class Hold:
 NAME_TAKEN = Hold(
     HoldReason.NAME_TAKEN,
     "another object has this name, and it is not a copy that this robot made",
-    "rename or delete one of the two objects",
+    "rename or delete the object that has the name; crsyncer holds list names it",
+)
+ODD_STATUS = Hold(
+    HoldReason.ODD_STATUS,
+    "the status is not an object",
+    "correct the controller that writes it; crsyncer holds list names the object. Upstream's status stays as it is",
 )
 
 

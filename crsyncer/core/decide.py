@@ -3,12 +3,12 @@
 from crsyncer.core.actions import (
     NAME_TAKEN,
     NOTHING,
+    ODD_STATUS,
     Agreed,
     ContentAction,
     Create,
     Delete,
     Hold,
-    HoldReason,
     Plan,
     Seed,
     SendStatus,
@@ -20,12 +20,6 @@ from crsyncer.core.actions import (
 )
 from crsyncer.core.model import Found, Freshness, Gap, Observation, Pending, Proof, Record, Side, View
 from crsyncer.core.sync_policy import SyncPolicy
-
-_ODD_STATUS = Hold(
-    HoldReason.ODD_STATUS,
-    "the status is not an object",
-    "mend the controller that writes it; upstream's status stays as it is",
-)
 
 
 def decide(
@@ -219,7 +213,7 @@ def _status(
         return None
     upstream = own if isinstance(own, View) else None
     if downstream.odd_status:
-        return _ODD_STATUS
+        return ODD_STATUS
     known = _known(record, stamp.upstream_uid)
     send = SendStatus(stamp.upstream_uid, downstream.status)
     if not downstream.status and (

@@ -4,7 +4,9 @@ import json
 
 from crsyncer.console.reasons import hold_hint, with_health
 from crsyncer.console.report import SCHEMA, bare_kind, stopped_document, writes_row
+from crsyncer.core.actions import NAME_TAKEN, ODD_STATUS
 from crsyncer.core.model import Cursor, Json, Key, Loaded, Pending, Side, View
+from crsyncer.core.sync_policy import DRIFT
 from crsyncer.core.text import rfc3339
 
 NOW = 1_795_248_000.0  # 2026-11-21T08:00:00Z
@@ -67,6 +69,14 @@ def kind(resource=GOALS, **changes) -> Json:
     return bare_kind(resource) | known | changes
 
 
+_HINTS = {
+    "NameTaken": NAME_TAKEN.hint,
+    "StatusNotAnObject": ODD_STATUS.hint,
+    "Contested": f"find who changes spec.x of default/a, or annotate the CRD with {DRIFT}: keep",
+}
+"""What the hold itself says."""
+
+
 def hold(reason="MassDeletion", name="h1", *, resource=GOALS, **changes) -> Json:
     row = {
         "id": name,
@@ -74,7 +84,7 @@ def hold(reason="MassDeletion", name="h1", *, resource=GOALS, **changes) -> Json
         "reason": reason,
         "objects": 215,
         "since": rfc3339(NOW - 300),
-        "hint": hold_hint(reason, name, resource),
+        "hint": _HINTS.get(reason) or hold_hint(reason, name, resource),
         "message": "",
         "names": ["default/a"],
     }

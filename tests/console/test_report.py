@@ -59,7 +59,6 @@ REASONS = {
         "attention", "KindMissing", GOALS,
         facts(kinds=[kind(state="kind-missing", held=3)]),
     ),
-    "kind held": ("attention", "Held", "held back", facts(kinds=[kind(state="held")])),
     "mass deletion": ("attention", "MassDeletion", "215 deletions", facts(holds=[hold()])),
     "restored": ("attention", "Restored", "1 deletion of", facts(holds=[hold("Restored", objects=1)])),
     "held by hand": ("attention", "Manual", "215 deletions so far", facts(holds=[hold("Manual")])),

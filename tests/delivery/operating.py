@@ -44,7 +44,6 @@ _RUNNING: dict[str, tuple[Json, ...]] = {
     "Contested": (facts(holds=[hold("Contested", objects=1)]),),
     "StatusNotAnObject": (facts(holds=[hold("StatusNotAnObject", objects=1)]),),
     "DeadLetters": (facts(outbox=outbox(2, 900, 2)),),
-    "Held": (_kind_is("held", held=3),),
     "StateDegraded": (facts(store=_store("degraded"), store_message="disk full"),),
     "ClockSuspect": (facts(cloud=side(clockOffsetSeconds=5400), robot=side(clockOffsetSeconds=0)),),
     "TlsNotVerified": (facts(tls_unverified=(Side.CLOUD,)),),

@@ -1,0 +1,157 @@
+"""What a hold or a kind that is not there waits for, and how the hint ends it."""
+
+import math
+
+from crsyncer.core.model import Side
+from crsyncer.core.sync_policy import DRIFT
+from tests.model.answers import INTERNAL_ERROR
+from tests.model.plane import GROUP
+from tests.model.provoked import CLOUD, FILTERED, HOLDS, MINE, Steps, case, codes, holds_release
+from tests.model.scene import refuse_lists
+from tests.model.world import World
+from tests.system.bed import crd
+
+
+def crowd(world: World) -> None:
+    """Twelve more objects, on both sides."""
+    for number in range(12):
+        world.cloud.create(f"g{number}", spec={"x": 1}, labels=MINE)
+    world.settle()
+
+
+@case("IdentityChanged", 12, "crsyncer holds release cloud", metric=CLOUD)
+def the_cloud_was_replaced_on_purpose(world: World) -> Steps:
+    world.cloud.rebuild()
+    world.cloud.apply(crd(GROUP))
+    world.cloud.create("a", spec={"x": 1})
+    world.pass_time(120)
+    yield
+    holds_release(world)
+    world.pass_time(60)
+    assert codes(world) == ["Restored"]  # the copy is of an object of the former cluster
+    holds_release(world)
+
+
+@case("Restored", 12, "restore the lost objects upstream, and the hold ends", metric=HOLDS)
+def the_cloud_was_restored_and_lost_an_object_that_is_created_again(world: World) -> Steps:
+    backup = world.cloud.snapshot()
+    world.cloud.create("later", spec={"x": 1})
+    world.settle()
+    world.cloud.restore(backup)
+    world.pass_time(90)
+    yield
+    world.cloud.create("later", spec={"x": 1})
+    world.pass_time(60)
+    if world.status()["holds"]:  # it is another object by that name: replacing its copy is a deletion, too
+        holds_release(world)
+
+
+@case("Restored", 12, "to delete the copies: crsyncer holds release h1", metric=HOLDS)
+def the_cloud_was_restored_and_lost_an_object_that_may_go(world: World) -> Steps:
+    backup = world.cloud.snapshot()
+    world.cloud.create("later", spec={"x": 1})
+    world.settle()
+    world.cloud.restore(backup)
+    world.pass_time(90)
+    yield
+    holds_release(world)
+    world.settle()
+    assert set(world.robot.objects()) == {"a"}
+
+
+@case("Manual", 12, "to allow deletions again: crsyncer holds release h1", metric=HOLDS)
+def an_operator_holds_every_deletion(world: World) -> Steps:
+    world.order("hold", resource="goals")
+    world.cloud.delete("a")
+    world.pass_time(30)
+    yield
+    holds_release(world)
+    world.settle()
+    assert world.robot.objects() == {}
+
+
+@case("MassDeletion", 12, "if intended: crsyncer holds release h1", metric=HOLDS)
+def many_objects_vanish_and_no_list_confirms_it(world: World) -> Steps:
+    crowd(world)
+    rule = refuse_lists(world)
+    world.inject("cloud", INTERNAL_ERROR, verb="get", part="/customresourcedefinitions/", times=math.inf, seconds=1.0)
+    for number in range(12):
+        world.cloud.delete(f"g{number}")
+    world.pass_time(180)
+    yield
+    world.weather[Side.CLOUD].rules.remove(rule)
+    holds_release(world)
+    world.settle()
+    assert set(world.robot.objects()) == {"a"}
+
+
+@case("KindMissing", 12, "restore the CRD and its objects, and the hold ends", metric=HOLDS)
+def the_crd_was_deleted_with_its_objects(world: World) -> Steps:
+    world.cloud.delete_kind()
+    world.cloud.sweep()
+    world.pass_time(120)
+    yield
+    world.cloud.apply(crd(GROUP))
+    world.cloud.create("a", spec={"x": 1})
+    world.pass_time(600)
+
+
+@case("KindMissing", 10, "install the CRD on the side that lacks it", kinds={"goals": {}, "tasks": {}})
+def a_kind_without_objects_was_never_installed_in_the_cloud(world: World) -> Steps:
+    world.cloud.delete_kind("tasks")
+    world.cloud.sweep("tasks")
+    world.pass_time(120)
+    yield
+    world.cloud.apply(crd(GROUP, plural="tasks"))
+    world.pass_time(120)
+
+
+@case(
+    "NameTaken",
+    12,
+    "rename or delete the object that has the name",
+    metric=HOLDS,
+    kinds=FILTERED,
+)
+def a_local_object_has_the_name(world: World) -> Steps:
+    world.robot.create("b", spec={"x": 2})
+    world.cloud.create("b", spec={"x": 1}, labels=MINE)
+    world.pass_time(10)
+    yield
+    world.robot.delete("b")
+    world.pass_time(120)
+    assert world.robot.objects()["b"]["spec"] == {"x": 1}
+
+
+def fight(world: World) -> None:
+    """Another writer changes a copy every second, for half a minute."""
+    for _ in range(30):
+        world.robot.set("a", spec={"x": 9})
+        world.pass_time(1)
+
+
+@case("Contested", 12, "find who changes spec.x of default/a", metric=HOLDS)
+def another_writer_changes_a_copy_again_and_again_and_is_stopped(world: World) -> Steps:
+    fight(world)
+    yield
+    world.pass_time(180)
+
+
+@case("Contested", 12, "annotate the CRD with crsyncer.cloudrobotics.com/drift: keep", metric=HOLDS)
+def another_writer_changes_a_copy_again_and_again_and_may(world: World) -> Steps:
+    fight(world)
+    yield
+    world.robot.annotate_kind({DRIFT: "keep"})
+    world.pass_time(5)
+    fight(world)
+    assert world.robot.objects()["a"]["spec"] == {"x": 9}
+
+
+@case(
+    "StatusNotAnObject", 12, "correct the controller that writes it", metric=HOLDS, kinds={"goals": {"status": False}}
+)
+def a_controller_writes_a_text_as_status(world: World) -> Steps:
+    world.robot.set_status("a", "just text")
+    world.pass_time(5)
+    yield
+    world.robot.set_status("a", {"phase": "DONE"})
