@@ -30,6 +30,7 @@ from crsyncer.core.duplicates import NAME
 from crsyncer.core.liveness import Progress, stuck
 from crsyncer.core.model import Json, Side
 from crsyncer.engine.engine import Engine
+from crsyncer.engine.event_publisher import EventPublisher
 from crsyncer.engine.liveness import progress
 from crsyncer.errors import ConfigError
 from crsyncer.runtime.connection import ConnectionState
@@ -147,6 +148,7 @@ class Agent:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(engine.run())
+                tasks.create_task(EventPublisher(engine, instance=self._name).run())
                 tasks.create_task(self._keep_saved())
                 tasks.create_task(self._beat(engine))
                 tasks.create_task(self._until_rebuild())

@@ -153,8 +153,9 @@ def judge_access(found: Mapping[Need, bool | None], side: Side, *, resource: str
     if grave:
         return check(Mark.FAIL, f"may not {told(missing)}", "grant it to the account in this kubeconfig's context")
     if missing:
-        message = f"may not {told(missing)}: {'; '.join(need.unless for need in missing)}"
-        return check(Mark.WARN, message, "grant it, or accept that")
+        message = f"may not {told(missing)}: {'; '.join(dict.fromkeys(need.unless for need in missing))}"
+        health = "healthy" if all(need.is_comfort for need in missing) else ""
+        return check(Mark.WARN, message, "grant it, or accept that", health=health)
     if None in found.values():
         asked = told([need for need, allowed in found.items() if allowed is None])
         hint = "a gateway may reject access reviews; crsyncer status shows missing permissions once the agent runs"

@@ -26,6 +26,8 @@ class Need:
     acts: tuple[Act, ...]
     unless: str = ""
     """What becomes worse without it; empty: nothing works."""
+    is_comfort: bool = False
+    """Nothing that is synced becomes worse, so the set-up is healthy without it."""
 
     @property
     def verbs(self) -> str:
@@ -42,6 +44,14 @@ OWN_NEEDS = (
     Need(
         (Act("create", "", "namespaces", cluster=True),),
         unless="copies wait until somebody creates their namespace",
+    ),
+    *(
+        Need(
+            (Act(verb, "events.k8s.io", "events"),),
+            unless="kubectl describe shows no events of crsyncer",
+            is_comfort=True,
+        )
+        for verb in ("create", "patch")
     ),
 )
 """On the robot, whatever is synced."""

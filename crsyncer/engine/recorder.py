@@ -31,6 +31,8 @@ class Recorder:
         self._clock = clock
         self._listed = EventRing(KEPT, load_events(store.get_meta))
         self._unlisted = EventRing(KEPT)
+        self.listeners: list[Callable[[Event], None]] = []
+        """Told of every event that is news."""
 
     @property
     def events(self) -> list[Event]:
@@ -60,6 +62,8 @@ class Recorder:
                 "count": event.count if event.count > 1 else None,
             },
         )
+        for listener in self.listeners:
+            listener(event)
 
     def save(self) -> None:
         """Put what was only counted since into the store: the agent stops."""

@@ -152,6 +152,14 @@ def test_permissions_are_judged_by_the_worst_that_is_missing():
     assert judge_access(dict.fromkeys(OWN_NEEDS, True), Side.ROBOT).resource == ""
 
 
+def test_what_is_mere_comfort_is_advice_and_no_matter_of_health():
+    own = {need: not need.is_comfort for need in OWN_NEEDS}
+    advice = judge_access(own, Side.ROBOT)
+    assert (advice.state, advice.health) == (Mark.WARN, "healthy")
+    assert advice.message == "may not create, patch events: kubectl describe shows no events of crsyncer"
+    assert judge_access({**own, OWN_NEEDS[2]: False}, Side.ROBOT).health == ""
+
+
 @pytest.mark.parametrize(
     ("changes", "mark", "said"),
     [

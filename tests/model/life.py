@@ -14,6 +14,7 @@ from crsyncer.console.gather import gather
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Side
 from crsyncer.engine.engine import Engine
+from crsyncer.engine.event_publisher import EventPublisher
 from crsyncer.ports import Reply
 from tests.model.api_server import ApiServer
 from tests.model.clock import OWNED, Tasks
@@ -37,6 +38,8 @@ class AgentSettings:
     name: str = "crsyncer"
     """What it calls itself to API servers."""
     require_confinement: bool = False
+    kubernetes_events: bool = False
+    """Whether it writes Kubernetes Events, as the real agent does."""
 
 
 class Perform(Protocol):
@@ -182,6 +185,8 @@ class Life:
         self._context = copy_context()
         self._context.run(OWNED.set, self.tasks)
         self.task = self.begin(self.engine.run())
+        if settings.kubernetes_events:
+            self.begin(EventPublisher(self.engine, instance=settings.name).run())
 
     def begin(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
         """Have this agent do something; it ends with the agent."""

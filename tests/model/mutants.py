@@ -7,6 +7,7 @@ from crsyncer.core.hold_machine import HoldMachine
 from crsyncer.core.model import Observation
 from crsyncer.core.queue import WorkQueue
 from crsyncer.engine.cache import Cache
+from crsyncer.engine.event_publisher import EventPublisher
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.outbox import Outbox
 from crsyncer.engine.recorder import Recorder
@@ -26,6 +27,20 @@ MUTANTS = (
         "self._save(slot)",
         "pass",
         noticed_by="events_are_known_after_kill_9",
+    ),
+    Mutant(
+        "a robot that takes no Events is asked all the same",
+        EventPublisher._publish,
+        "self._silent_until = loop.time() + _REFUSED_SECONDS",
+        "pass",
+        noticed_by="after_a_refusal",
+    ),
+    Mutant(
+        "an Event that has expired stays away",
+        EventPublisher._publish,
+        "answer is not Answer.CONFLICT",
+        "answer is not None",
+        noticed_by="an_event_that_has_expired",
     ),
     Mutant(
         "a storm is stored whole",

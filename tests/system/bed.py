@@ -293,5 +293,6 @@ def cpu_seconds(pid: int) -> float:
 
 
 def writes(link: Link) -> list[str]:
-    """Every request through a link that could have changed something, as `VERB path`."""
-    return [f"{r.method} {r.path}" for r in link.requests if r.method not in ("GET", "HEAD")]
+    """Every request through a link that could have changed something, as `VERB path`; Kubernetes Events aside."""
+    found = [r for r in link.requests if not r.path.startswith("/apis/events.k8s.io/")]
+    return [f"{r.method} {r.path}" for r in found if r.method not in ("GET", "HEAD")]
