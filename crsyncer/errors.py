@@ -42,7 +42,7 @@ class Unsure(SyncError):
 
 
 class Throttled(Unsure):
-    """The server asks for patience. `retry_after` is in seconds."""
+    """The server asks for a pause. `retry_after` is in seconds."""
 
     def __init__(self, message: str, *, retry_after: float, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -58,7 +58,7 @@ class Never(SyncError):
 
 
 class NotAllowed(SyncError):
-    """The credential is refused (`status` 401) or lacks a right (403)."""
+    """The credential is not accepted (`status` 401) or lacks a right (403)."""
 
     def __init__(self, message: str, *, status: int, hint: str = "") -> None:
         super().__init__(message, hint=hint)

@@ -1,4 +1,4 @@
-"""The actions that a decision may ask for: a closed union. A refusal is an action too, so that it can be shown."""
+"""The actions that a decision may ask for: a closed union. A hold is an action too, so that operators can see it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,7 +16,7 @@ class Why(StrEnum):
 
 
 class HoldReason(StrEnum):
-    """Why something that would have to be done is not done, so that a human can see it."""
+    """Why an action is not carried out, for operators."""
 
     NAME_TAKEN = "NameTaken"
     CONTESTED = "Contested"
@@ -29,7 +29,7 @@ class HoldReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Create the copy. When it exists, it is still owed upstream's status (S4.4)."""
+    """Create the copy. Where `/status` exists, upstream's status follows in a write of its own, `Seed` (S4.4)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """Give a fresh copy upstream's status, once; from then on downstream owns it (S4.4)."""
+    """Write upstream's status to a new copy, once; from then on downstream owns the status (S4.4)."""
 
     uid: str
     resource_version: str
@@ -69,7 +69,7 @@ class Until(StrEnum):
     COPIES_LISTED = "every copy has been seen"
     STATUS_SENT = "the last status of the former copy has been sent"
     STATUS_SHOWN = "upstream shows the status that it has acknowledged"
-    RETRY = "the content that downstream refuses is tried again"
+    RETRY = "the content that downstream rejects is tried again"
     VERIFIED = "the deletion upstream is verified"
     REVERTIBLE = "the copy, which somebody keeps changing, may be reverted again"
 
@@ -83,7 +83,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Do nothing, and say so."""
+    """Do nothing, and report why."""
 
     reason: HoldReason
     message: str
@@ -126,7 +126,7 @@ StatusAction = SendStatus | Agreed | Hold
 class Plan:
     """What must be done for one pair. The two halves go to different sides and may run at the same time.
 
-    One order holds between them: a status that a vanished copy still owes is in the outbox before `content` runs.
+    One order holds between them: the last status of a vanished copy is in the outbox before `content` runs.
     """
 
     content: ContentAction | None = None

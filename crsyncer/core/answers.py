@@ -10,7 +10,7 @@ from crsyncer.errors import Conflict, Never, NotAllowed, NotServed, SyncError, T
 TOO_LARGE = "request is too large"
 """The message of etcd for an object that it will not store: a 500, as if a retry could help."""
 TRIES_BEFORE_DEAD = 5
-"""The number of tries before an answer that could pass makes the object a dead letter."""
+"""The number of tries after which an error that looks temporary makes the object a dead letter."""
 
 
 class Answer(Enum):
@@ -18,11 +18,11 @@ class Answer(Enum):
 
     DONE = "it happened"
     NOT_SERVED = "it did not happen: nothing is served at this path"
-    EXPIRED = "it did not happen: the server has forgotten that resourceVersion or continue token"
+    EXPIRED = "it did not happen: the server no longer has that resourceVersion or continue token"
     CONFLICT = "it did not happen: the objects are not as the request assumes"
-    DENIED = "it did not happen: the credential is refused, or lacks a right"
+    DENIED = "it did not happen: the credential is not accepted, or lacks a right"
     NEVER = "it did not happen, and never will: the request itself is wrong"
-    BUSY = "it did not happen: the server asks to be left alone for a while"
+    BUSY = "it did not happen: the server asks for a pause"
     UNSURE = "it may have happened"
 
 
@@ -55,7 +55,7 @@ def read(status: int, body: Json, *, patch: bool = False) -> Answer:
 
 
 def says_nothing(status: int) -> bool:
-    """Whether an answer says nothing about what was asked for: the server refuses every request at present, does not
+    """Whether an answer says nothing about what was asked for: the server serves no request at present, does not
     accept the credential, or something else answers in its place, such as a login page (3xx).
     """
     return status == 401 or read(status, {}) in (Answer.BUSY, Answer.UNSURE)
@@ -101,8 +101,8 @@ def shown(body: Json, uid: str = "") -> Json:
 def lasting(error: SyncError, *, tries: int, unchanged: bool = False) -> SyncError:
     """The error as Never, where the same answer came in so many tries that asking again will not help.
 
-    That is so of an object that is too large for the server's storage, which answers 500, and of what is refused over
-    an object that is `unchanged`.
+    That is so of an object that is too large for the server's storage, which answers 500, and of a conflict over an
+    object that is `unchanged`.
     """
     repeats = TOO_LARGE in str(error) or (unchanged and isinstance(error, Conflict))
     return Never(str(error)) if repeats and tries >= TRIES_BEFORE_DEAD else error

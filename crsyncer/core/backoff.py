@@ -28,15 +28,15 @@ class Backoff:
 
 
 RETRY = Backoff(1.0, 60.0)
-"""For whatever has failed, unless something else is known about it."""
+"""For every failure that has no back-off of its own."""
 UNSERVED = Backoff(1.0, 30.0)
 """For a kind that is not served or not allowed: an administrator may be waiting for the result of a repair."""
 CONFLICT = Backoff(0.05, 60.0)
-"""For a write that was refused because the object had changed: usually the newer version is known in a moment."""
+"""For a write that met a conflict, because the object had changed: the newer version usually arrives at once."""
 
 
 def capped(retry_after: float | None, *, default: float = 0.0) -> float:
-    """For how long a server is left alone that asks for it by `Retry-After`; `default`: where it names no time."""
+    """The pause, in seconds, that a server asks for by `Retry-After`; `default`: where it names no time."""
     return min(_LONGEST_RETRY_AFTER, default if retry_after is None else retry_after)
 
 

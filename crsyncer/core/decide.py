@@ -1,4 +1,4 @@
-"""The decision: two observations and what is remembered of the pair, into a plan. It knows owners, not clusters."""
+"""The decision: two observations and the record of the pair, into a plan. Both directions are one table."""
 
 from crsyncer.core.actions import (
     NAME_TAKEN,
@@ -46,7 +46,7 @@ def decide(
     any          unseen            nothing
     not seen     absent            nothing
     terminating  absent            nothing
-    seen         absent            create; after a status that the former copy still owes   S3.2, S5.2
+    seen         absent            create; after the last status of the former copy         S3.2, S5.2
     seen         not ours          hold: the name is taken                                  S5.3
     its object:
     unseen       seen              content: nothing, or wait for a list                     S5, S5.4
@@ -70,8 +70,8 @@ def decide(
         before = _before_create(upstream, pending=pending, proof=proof, reachable=reachable, behind=behind)
         return Plan(Wait(Until.RETRY) if rejected == up.content else before or Create())
     own = up if copy.stamp is None else upstream.of(copy.stamp.upstream_uid)
-    owes_another = _owes_another(upstream, copy, pending)
-    status = None if owes_another else _status(own, copy, policy, record, pending=pending, audit=audit)
+    has_row_of_another = _has_row_of_another(upstream, copy, pending)
+    status = None if has_row_of_another else _status(own, copy, policy, record, pending=pending, audit=audit)
     if policy.downstream is Side.CLOUD and isinstance(up, View) and not up.terminating and not _signed(copy, policy):
         return Plan(NAME_TAKEN, status)
     match own:
@@ -96,13 +96,13 @@ def decide(
         content = Wait(Until.STATUS_SHOWN)
     elif isinstance(content, Seed) and reachable and upstream.freshness is not Freshness.CONFIRMED:
         content = _wait_for_list(upstream)  # a newer status may be on its way
-    elif content is None and owes_another:
+    elif content is None and has_row_of_another:
         content = _wait_for_list(upstream)
     return Plan(content, status)
 
 
-def _owes_another(upstream: Observation, copy: View, pending: Pending | None) -> bool:
-    """Whether a status waits for another object than that of the copy, and that may be the newer one (S5.4)."""
+def _has_row_of_another(upstream: Observation, copy: View, pending: Pending | None) -> bool:
+    """Whether the outbox has a status for another upstream object than the copy's, maybe the newer one (S5.4)."""
     if pending is None or copy.stamp is None or pending.upstream_uid == copy.stamp.upstream_uid:
         return False
     if upstream.of(pending.upstream_uid) is Gap.ABSENT:
@@ -118,7 +118,7 @@ def _wait_for_list(upstream: Observation) -> Wait | None:
 def _before_create(
     upstream: Observation, *, pending: Pending | None, proof: Proof, reachable: bool, behind: bool
 ) -> Wait | None:
-    """What has to happen before a copy is created; the former copy may owe upstream its last status (S5.2)."""
+    """What has to happen before a copy is created: the former copy's last status may have to go up first (S5.2)."""
     if pending is not None:
         if proof is Proof.UNCHECKED:
             return Wait(Until.COPIES_LISTED)
@@ -139,19 +139,19 @@ def _content(
     known = _known(record, upstream.uid)
     applied = known.applied == upstream.content
     if stamp is None or stamp.digest != upstream.content:
-        # A stamp other than the one that we wrote was changed by somebody: drift as well, and it may become a fight.
+        # Somebody changed the stamp that we wrote: that is drift as well, and may repeat without end.
         fresh = Why.ADOPT if stamp is None else Why.CHANGED
         return Update(*put, Why.DRIFT if applied else fresh)
     drifted = downstream.content not in (upstream.content, known.admitted if applied else upstream.content)
     if drifted and not policy.keep_drift:
         return Update(*put, Why.DRIFT)
-    return Seed(*put) if _owed_status(upstream, downstream, policy, known, pending=pending) else None
+    return Seed(*put) if _lacks_status(upstream, downstream, policy, known, pending=pending) else None
 
 
-def _owed_status(
+def _lacks_status(
     upstream: View, downstream: View, policy: SyncPolicy, known: Record, *, pending: Pending | None
 ) -> bool:
-    """Whether a copy that we made is still owed upstream's status (S4.4). Without an endpoint it came with the copy.
+    """Whether a copy that we made still lacks upstream's status (S4.4). Without an endpoint it came with the copy.
 
     A status that waits for upstream counts as upstream's: a copy made again without the cloud goes on where it was.
     """
@@ -164,9 +164,9 @@ def _owed_status(
 
 
 def _is_ahead(upstream: View, downstream: View, record: Record) -> bool:
-    """Whether a copy bears content of upstream that is neither what we know nor what we remember having written.
+    """Whether the copy's stamp names content that upstream does not show and that is not recorded as written.
 
-    A crash can cost the memory of a newer version that was written already (S6.1): a list of upstream shows it.
+    A crash can lose the record of a newer version that was written already (S6.1): a list of upstream shows it.
     """
     stamp = downstream.stamp
     if stamp is None or not stamp.digest:
@@ -175,7 +175,7 @@ def _is_ahead(upstream: View, downstream: View, record: Record) -> bool:
 
 
 def _delete(downstream: View, policy: SyncPolicy, why: Why, kept: Hold | Wait | None) -> ContentAction | None:
-    """Delete a copy, unless something keeps it, it is being deleted already or is not ours to delete."""
+    """Delete a copy, unless it is `kept`, is being deleted already or is not ours to delete."""
     if downstream.terminating or not may_delete(downstream, policy):
         return None
     return kept or Delete(downstream.uid, why, downstream.resource_version if downstream.stamp is None else "")
@@ -194,7 +194,7 @@ def _signed(downstream: View, policy: SyncPolicy) -> bool:
 
 
 def _known(record: Record, upstream_uid: str) -> Record:
-    """What is remembered of this very upstream object."""
+    """The record, if it is of this very upstream object; else an empty one."""
     return record if record.upstream_uid == upstream_uid else Record()
 
 
@@ -217,7 +217,7 @@ def _status(
     known = _known(record, stamp.upstream_uid)
     send = SendStatus(stamp.upstream_uid, downstream.status)
     if not downstream.status and (
-        # Gone is only what was there (S4.3); in subtree mode, only while the rest of the status still is (S4.5).
+        # Only a status that was there was removed (S4.3); in subtree mode, only while the rest is still there (S4.5).
         not known.had_status or known.seed or (policy.subtree is not None and not downstream.has_status)
     ):
         return None

@@ -11,10 +11,10 @@ from crsyncer.core.sync_policy import SyncPolicy
 
 
 class DeletionHolds:
-    """The verdicts on the deletions of one kind. Every `now` is Unix time, in seconds.
+    """Which deletions of one kind are held, verified, or neither yet. Every `now` is Unix time, in seconds.
 
     `views` and `tombstones` are only read: tombstones that have changed are in `changed` until they are recorded.
-    `kind_wide` is remembered over restarts, so neither sort of verdict is forgotten.
+    `kind_wide` is remembered over restarts, as tombstones are.
     """
 
     def __init__(
@@ -47,9 +47,9 @@ class DeletionHolds:
                 self.hold(key, hold, now)
 
     def keeps(self, key: Key) -> Hold | Wait | None:
-        """What keeps a copy from being deleted, if anything.
+        """The hold, or the verification still to come, that keeps a copy from being deleted; None: nothing does.
 
-        That another object has the name is verified by itself (S5.4): only a hold of the whole kind keeps that copy.
+        Another object of its name proves the deletion (S5.4): only a hold of the whole kind keeps that copy.
         """
         every, present = self.held_every(), self.is_present(key)
         if every is not None or present:
@@ -57,7 +57,7 @@ class DeletionHolds:
         return self.held(key) or (Wait(Until.VERIFIED) if self.is_open(key) else None)
 
     def is_open(self, key: Key) -> bool:
-        """Whether it is still to be found out if the object is gone because somebody deleted it."""
+        """Whether the deletion is neither verified nor held yet."""
         verified = self.is_verified(key) or key in self.orphans
         return not verified and not self.is_present(key) and self.held(key) is None
 
@@ -99,7 +99,7 @@ class DeletionHolds:
         return self.changed.get(key) or self._tombstones.get(key)
 
     def hold(self, key: Key, hold: Hold, now: float) -> bool:
-        """Hold an object back, for whichever reason; True when it was not held for this reason before."""
+        """Hold an object back; True when it was not held for this reason before."""
         tombstone = self.tombstone(key)
         hold_id, since = self.kind_wide.get(hold.reason, ("", 0.0))
         if tombstone is not None and tombstone.held == hold.reason:
@@ -112,7 +112,7 @@ class DeletionHolds:
         return new
 
     def unhold(self, key: Key, *, kept: HoldReason | None) -> None:
-        """An object is no longer held, but for a reason that is `kept`, or because the kind is missing."""
+        """End the holds of an object, except for the reason `kept`, and while the kind is missing."""
         for reason in HoldReason:
             if reason is not kept and not (reason is HoldReason.KIND_MISSING and self.kind_missing):
                 self._holds.clear(self._resource, key, reason=reason)
@@ -150,11 +150,11 @@ class DeletionHolds:
             self._released.add(key)
 
     def gone(self, key: Key) -> None:
-        """An object is gone from a side: a release of it is carried out, or is no longer about it."""
+        """An object is gone from a side: a release of it is carried out, or no longer concerns it."""
         self._released.discard(key)
 
     def hold_kind(self, now: float, *, by_name: bool) -> None:
-        """Upstream does not serve the kind, or by another CRD: hold every deletion.
+        """Upstream does not serve the kind, or serves it by another CRD: hold every deletion.
 
         `by_name`: hold each copy that would be deleted, too, so that an operator sees what is at stake (S5.5a).
         """
@@ -165,8 +165,8 @@ class DeletionHolds:
     def kind_back(self, now: float, *, listed: bool) -> int:
         """Upstream serves the kind again; the number of copies that a list lacks, and that stay held, each for itself.
 
-        The list shows that they went with the kind, not that somebody meant to delete them. A watch that has gone on
-        without a gap (not `listed`) lacks nothing: a deletion that it delivers is an ordinary one.
+        The list shows that they went with the kind, not that somebody meant to delete them. A watch that went on
+        without a gap (not `listed`) shows every deletion as an ordinary one, so no copy stays held.
         """
         lacking = {key for key in self._at_stake() if listed and key not in self.upstream}
         hold_id, since = self.kind_wide.pop(HoldReason.KIND_MISSING)

@@ -1,6 +1,6 @@
 """Short tokens: which account works, which account makes tokens for it, and when a token is renewed.
 
-The account that makes tokens may do nothing else, and its own token does not end, so that a robot that was offline
+The account that makes tokens may do nothing else, and its own token does not expire, so that a robot that was offline
 for weeks comes back by itself. The names are those of `crsyncer cloud-manifests --two-accounts`.
 """
 

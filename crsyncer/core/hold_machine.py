@@ -1,4 +1,4 @@
-"""What has to be found out about one kind before its copies are deleted, one step after another (S5.5, S8.1).
+"""Proves that objects of one kind were really deleted, before their copies are; step by step (S5.5, S8.1).
 
 Knows no connection and no clock: `engine/hold_driver.py` carries out the steps, and passes the time.
 """
@@ -28,16 +28,16 @@ _LIST_TRIES = 4
 _UNLISTED = Backoff(0.5, 15.0)
 _UNKNOWN_CRD = Backoff(5.0, 300.0)
 _CRD_DENIED_SECONDS = 120.0
-"""For how long a CRD that could be read is asked for again when it is refused, until it counts as unreadable."""
+"""For how long a CRD that could be read is asked for again after a 403, until it counts as unreadable."""
 _STEADY_SECONDS = 1.0
-"""A cursor of a CRD that is no more is refused inside a watch that began with 200, at once (measured)."""
+"""A cursor of a former CRD gets an ERROR event at once, in a watch that began with 200 (measured)."""
 
 
 _Reply = tuple[int, Json]
 
 
 class HoldMachine:
-    """Finds out why objects of one kind are gone; `holds` has the verdicts.
+    """Finds out why objects of one kind are gone; `holds` has the results.
 
     `notes` are lines for the log, `facts` what it did. `crd` is remembered over restarts.
     """
@@ -47,7 +47,7 @@ class HoldMachine:
         self.crd = crd
         """The cluster, and the uid there of the CRD whose objects the copies are of; "": not known."""
         self.wanted: set[Key] = set()
-        """Objects whose deletion somebody waits to have verified, orphans included."""
+        """Objects whose deletion a reconciler waits to have verified, orphans included."""
         self.notes: list[str] = []
         self.facts: list[Fact] = []
         self.cursors_expired = False
@@ -65,7 +65,7 @@ class HoldMachine:
         self._crd_readable = policy.upstream is Side.CLOUD
         """Whether the CRD may be readable. The robot's own CRDs are watched (`engine/kinds.py`)."""
         self._crd_denied_at: float | None = None
-        """Since when the CRD, whose uid is known, is refused."""
+        """Since when the CRD, whose uid is known, may not be read."""
         self._rate = DeletionRate()
         self._stale = False
         """Whether the CRD was deleted or replaced for certain, and upstream has not been listed since it is back."""
@@ -111,11 +111,11 @@ class HoldMachine:
             self.recheck_crd()
 
     def recheck_crd(self) -> None:
-        """Objects upstream may be of another CRD than before: find out, soon."""
+        """Upstream's objects may belong to another CRD than before: read its uid soon."""
         self._crd_due = self._policy.upstream is Side.CLOUD
 
     def discovery_shown(self, body: Json) -> None:
-        """Discovery of the kind's group and version has answered somebody; where the kind is not in it, no matter."""
+        """A negotiation has received this discovery. That the kind is not in it proves nothing."""
         if is_dying(self._policy, body):
             self._kind_gone(certain=True)
 
@@ -146,7 +146,7 @@ class HoldMachine:
         return not creating
 
     def program(self) -> Inquiry:
-        """All there is to find out, forever."""
+        """Find out what is not known yet, forever."""
         while True:
             crd, kind = self._crd_due and self._up, self.holds.kind_missing and self._up
             if crd and self._crd_at <= self._now:
@@ -181,11 +181,12 @@ class HoldMachine:
     def _round(self) -> Generator[HoldStep, Any, tuple[set[Key], Hold | None]]:
         """The deletions that wait, and what they are to be held for; None: they are verified.
 
-        A fresh list has to lack whatever belongs to a mass deletion or is not vouched for by discovery, and orphans: a
-        silent watch may not have shown their objects yet. A list that fails though upstream answers is repeated.
+        A fresh list must show that the objects are gone: of a mass deletion, wherever discovery does not confirm that
+        the kind is served, and of orphans, whose objects the watch may not have delivered yet. A list that fails
+        although upstream answers is repeated.
 
-        Where discovery does not tell, the list is repeated while more deletions arrive: the first few may be the
-        beginning of the kind's end, which takes its time, and is certain when the list is refused.
+        Where discovery does not answer, the list is repeated while more deletions arrive: they may be the first of a
+        kind that is being deleted. That takes a while, and is certain when the list is answered with 404.
         """
         batch = self._batch()
         served = yield from self._find_served()
@@ -224,7 +225,7 @@ class HoldMachine:
         return batch, None
 
     def _list(self) -> Generator[HoldStep, Any, Hold | None]:
-        """Have a list show what is gone; raises Unsure or NotAllowed when there was none (S10)."""
+        """Have upstream listed; raises Unsure or NotAllowed when there was no list (S10)."""
         yield Pause(max(0.0, self._list_at - self._now))
         try:
             yield from self._get(List(self._policy.upstream, ListReason.VERIFY))
@@ -280,7 +281,7 @@ class HoldMachine:
         if found is Served.OTHER:
             yield from self._get(Prove())  # another cluster has another CRD, too: then the kind is the same
             if self._crd_uid() != uid:
-                raise Unsure(f"the {self._policy.upstream} went back in time, or is another cluster")
+                raise Unsure(f"the {self._policy.upstream} was restored, or is another cluster")
             self._tell(Action.HELD, f"the CRD of the {self._policy.upstream} was re-created")
             self._crd_replaced()
             self.crd = self._cluster, ""
@@ -341,7 +342,7 @@ class HoldMachine:
     def _kind_gone(self, *, certain: bool = False) -> None:
         """Upstream does not serve the kind: hold all copies, whichever there are by now.
 
-        `certain`: the CRD is deleted or being deleted; else a gateway may have lost its way for a moment.
+        `certain`: the CRD is deleted or being deleted; else a gateway may only have misrouted a request.
         """
         self._stale |= certain
         if not self.holds.kind_missing:
@@ -350,7 +351,7 @@ class HoldMachine:
         self.holds.hold_kind(self._unix, by_name=True)
 
     def _crd_replaced(self) -> None:
-        """Upstream serves the kind by another CRD than before: only a list from now on shows what came back."""
+        """Upstream serves the kind by another CRD than before: only a new list shows which objects came back."""
         self._stale = self.cursors_expired = True
         self._kind_at, self._kind_failures = self._now, 0
         self.holds.hold_kind(self._unix, by_name=False)

@@ -1,4 +1,4 @@
-"""The steps by which the hold machine finds out what it has to know; `engine/hold_driver.py` carries them out."""
+"""The steps of the hold machine; `engine/hold_driver.py` carries them out."""
 
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class Prove:
 
 @dataclass(frozen=True, slots=True)
 class Conclude:
-    """A round of verification is over: all who wait for it go on, or get the error."""
+    """A round of verification is over: every caller that waits for it returns, or gets the error."""
 
     error: SyncError | None
 

@@ -23,7 +23,7 @@ def served_in_discovery(policy: SyncPolicy, status: int, body: Json) -> Served:
     """Read the answer of `/apis/GROUP/VERSION`.
 
     A CRD that is being deleted loses the verb `create` in discovery at once (measured on API server 1.36).
-    One of another scope is not the kind that we mean: none of its objects can have a copy (S1.7).
+    A resource of another scope is another kind: none of its objects can have a copy (S1.7).
     """
     if status == 404:
         return Served.NOT_FOUND
@@ -49,7 +49,7 @@ def served_by_crd(status: int, body: Json, uid: str) -> Served | None:
 
     `uid` is that of the CRD whose objects our copies are of, "" where it is not known. A CRD that is deleted has a
     deletionTimestamp until the last of its objects is gone; one that is made anew has another uid (measured on API
-    server 1.36). That there is none says nothing where there never was one: a kind may be served without.
+    server 1.36). A 404 proves nothing where no uid is known: a kind may be served without a CRD.
     """
     if status == 404 and uid and body.get("reason") == "NotFound":
         return Served.NO

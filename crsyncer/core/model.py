@@ -21,7 +21,7 @@ class Side(StrEnum):
 
 
 class Gap(StrEnum):
-    """Why there is no view of an object. Nothing is deleted, blanked or overwritten on the strength of UNSEEN."""
+    """Why there is no view of an object. Nothing is deleted, blanked or overwritten because of UNSEEN."""
 
     UNSEEN = "unseen"
     """We do not know."""
@@ -182,7 +182,7 @@ class Proof(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """Upstream's deletion, recorded before it is acted on: the one old knowledge that may delete offline (S7.1)."""
+    """Upstream's deletion, recorded before it is carried out. It deletes a copy without the cloud, too (S7.1)."""
 
     upstream_uid: str
     since: float
@@ -200,7 +200,7 @@ class Cursor:
     """Up to where a side's events of one kind and scope are in the store (S6.2).
 
     It belongs to `identity` (the cluster), `path` (group, version, resource, namespace) and `projection` (what is seen
-    of which objects); where any of them differs from what is wanted now, the cursor is worth nothing.
+    of which objects); where any of them differs from what is wanted now, the cursor is not used.
     """
 
     identity: str
@@ -208,7 +208,7 @@ class Cursor:
     projection: str
     resource_version: str
     boot: str = ""
-    """The boot of the robot's machine that it is from; empty: of the cloud, or from a store that knew none (S8.4)."""
+    """The boot of the robot's machine in which it was stored; empty: it is the cloud's, or no boot was known (S8.4)."""
     seen_uid: str = ""
     seen_version: str = ""
     """The last event's object, which may be gone: a server with the same history shows it again. Empty: none yet."""

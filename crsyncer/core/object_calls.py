@@ -87,7 +87,7 @@ def patch_status(
     """Write a status (None: remove it) by JSON Patch whose first operation tests the uid (S4.2).
 
     `exact`: only over the very version that `upstream` is. In subtree mode, where upstream has no status yet, the
-    parent is made as well, and the same test makes sure that nobody else's neighbours are overwritten in that moment.
+    parent is created as well, and the same test keeps keys that somebody else has just added beside it.
     """
     operations: list[Json] = [{"op": "test", "path": "/metadata/uid", "value": uid}]
     same = {"op": "test", "path": "/metadata/resourceVersion", "value": upstream.resource_version if upstream else ""}
@@ -110,7 +110,7 @@ def _write(path: str, value: Any) -> Json:
 
 
 def put_status(policy: SyncPolicy, key: Key, uid: str, value: Any, *, upstream: Json) -> Call:
-    """Write a status by PUT, where `patch` is refused: uid and resourceVersion of the last observation are the guards.
+    """Write a status by PUT, where `patch` is forbidden, guarded by uid and resourceVersion of the last observation.
 
     With the subresource, only what identifies the object travels along; without, the whole object has to (S4.6).
     """
@@ -130,7 +130,7 @@ def put_status(policy: SyncPolicy, key: Key, uid: str, value: Any, *, upstream: 
 
 
 def seed_status(policy: SyncPolicy, key: Key, *, uid: str, resource_version: str, status: Json) -> Call:
-    """Give a fresh copy upstream's status (S4.4); refused as soon as anybody has written to it."""
+    """Give a fresh copy upstream's status (S4.4). It conflicts with any write to the copy since."""
     guards = {"name": key.name, "uid": uid, "resourceVersion": resource_version}
     if policy.namespaced:
         guards["namespace"] = key.namespace

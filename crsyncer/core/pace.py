@@ -1,4 +1,4 @@
-"""How many writes at a time a server takes: as many as do not wait for each other (S9.5).
+"""How many writes a server gets at a time: as many as do not wait for each other (S9.5).
 
 On a slow link more parallel writes only make a queue, and urgent writes wait behind it. An answer that takes longer
 than the best recent answer of its verb has waited in that queue. As in LEDBAT (RFC 6817) the limit grows slowly while
@@ -15,7 +15,7 @@ _WAITING, _WAITING_SECONDS = 3.0, 0.25
 """An answer has waited that took so many times the best, as a new connection takes, and as much as a busy server."""
 _FEWER = 0.5
 _WINDOW_SECONDS = 60.0
-"""The best answers are those of the last two windows: a line may become another one."""
+"""The best answers are those of the last two windows: the network path may change."""
 _SLOW_SECONDS = 2.0
 
 
@@ -55,7 +55,7 @@ class Pace:
             self._rising, self._changed_at = False, now
 
     def throttled(self) -> None:
-        """The server asks to be left alone: one at a time, until it takes more."""
+        """The server asked for a pause (429, Retry-After): one write at a time, until answers come quickly again."""
         self._limit, self._rising = 1.0, True
 
     def _turn_window(self, now: float) -> None:

@@ -51,7 +51,7 @@ def key_of(raw: Json) -> Key:
 def objection(raw: Json, policy: SyncPolicy, namespace: str, *, leaving: bool = False) -> str:
     """Why an object must not be touched, whatever server sent it (security, threat 28); empty: it may.
 
-    Everything else here may rely on what it has let through: never raises itself, nor does `view_of` afterwards.
+    It never raises, and `view_of` does not raise on an object without an objection.
     `namespace` is the one that was requested, "" for all. A `leaving` object may have lost its label.
     """
     if _deeper_than(raw, _LEVELS):
@@ -125,7 +125,7 @@ def stamp_of(raw: Json) -> Stamp | None:
             annotations=tuple(map(str, applied["annotations"])),
         )
     except (ValueError, KeyError, TypeError, RecursionError):
-        # Somebody edited it: whose copy it is still counts, and what was applied is simply applied again.
+        # Somebody edited the annotation: the uid still says whose copy it is, and the content is written again.
         return Stamp(upstream_uid=uid, robot=annotations.get(ROBOT, ""))
 
 
@@ -178,8 +178,8 @@ def status_digest(raw: Json, policy: SyncPolicy) -> str:
 def touched(known: Json, answered: Json) -> bool:
     """Whether more than the status has changed between two versions of an object, of whose metadata these are.
 
-    Whatever is neither metadata nor status counts the generation up, where the status is a subresource; where it is
-    none, the status does as well, and it is not known.
+    A change of anything but metadata and status raises the generation. Where the status is no subresource, a change of
+    it does so as well, and the two cannot be told apart.
     """
     return any(
         known.get(name) != answered.get(name) for name in {*known, *answered} - {"resourceVersion", "managedFields"}
@@ -196,7 +196,7 @@ def status_with(raw: Json, policy: SyncPolicy, value: Any) -> Any:
 
 
 def compose_copy(upstream: Json, view: View, policy: SyncPolicy, *, downstream: Json | None) -> Json:
-    """The copy as upstream wants it: a body to create (downstream None) or to put (S3.1, S3.3, S3.4).
+    """The copy that upstream's object calls for: a body to create (downstream None) or to put (S3.1, S3.3, S3.4).
 
     Finalizers, owner references, status and the keys that only downstream actors added are preserved.
     """

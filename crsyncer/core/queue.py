@@ -1,4 +1,4 @@
-"""A queue of keys, not of events: many events of one object merge into one look at its newest state."""
+"""A queue of keys, not of events: many events of one object merge into one reconciliation of its newest state."""
 
 import heapq
 from collections import OrderedDict
@@ -14,7 +14,7 @@ _MANY = 16
 
 
 class Priority(IntEnum):
-    """In which order work is done when there is much of it, as after an outage (S7.2)."""
+    """The order of work when there is much of it, as after an outage (S7.2)."""
 
     DELETION = 0
     SPEC = 1
@@ -44,7 +44,7 @@ class WorkQueue(Generic[K]):
         self._lanes: dict[Hashable, dict[Priority, OrderedDict[K, None]]] = {}
         """Keys that are ready, in the order in which they came; no lane and no priority without a key."""
         self._turns: dict[Hashable, tuple[int, bool]] = {}
-        """When each lane was served last, in counts, and whether it was the newest's turn."""
+        """When each lane was served last, in counts, and whether its newest key is next."""
         self._later: list[tuple[float, int, K]] = []
         self._due: dict[K, tuple[float, Priority]] = {}
         self._failures: dict[K, int] = {}
@@ -54,7 +54,7 @@ class WorkQueue(Generic[K]):
         return key in self._dirty or key in self._processing or key in self._due
 
     def add(self, key: K, priority: Priority) -> None:
-        """Something happened to the key: look at it as soon as possible, whatever it was waiting for."""
+        """Something happened to the key: hand it out as soon as possible, also if it waits for a time."""
         self._due.pop(key, None)
         known = self._dirty.get(key)
         if known is not None and known <= priority:
@@ -65,7 +65,7 @@ class WorkQueue(Generic[K]):
             self._enter(key)
 
     def add_at(self, key: K, when: float) -> None:
-        """Look at the key again at a time, unless something happens to it before. The earliest time counts.
+        """Hand the key out again at a time, unless something happens to it before. The earliest time counts.
 
         The key keeps the priority that it was handed out with; without a worker it gets the lowest one.
         """

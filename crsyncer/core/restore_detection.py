@@ -12,9 +12,9 @@ from enum import StrEnum
 from crsyncer.core.watch import Bookmark, Denied, Emit, Lost, Relist, WatchStep, newer, read_line
 
 DISTRUSTED = "0"
-"""Instead of the resourceVersion of an object that the server has to show again."""
+"""Stands for the resourceVersion of an object that the server has to show again: any version is newer."""
 _FIRST_VERSION = 2
-"""A watch from version 0 would be one from anywhere."""
+"""A watch from resourceVersion 0 may begin at any version."""
 
 
 class History(StrEnum):
@@ -53,7 +53,7 @@ def newest_up_to(cursor: str, objects: Iterable[tuple[str, str]]) -> Checkpoint 
 
 
 def read_replay(line: bytes, checkpoint: Checkpoint) -> Replay | WatchStep | None:
-    """The proof in one line of a watch that began just before the checkpoint's resourceVersion; None: nothing.
+    """What a line of a watch proves that began just before the checkpoint's resourceVersion; None: nothing.
 
     Revisions number the writes of a cluster, so the same history begins with the same object, and another cannot.
     """
@@ -69,7 +69,7 @@ def read_replay(line: bytes, checkpoint: Checkpoint) -> Replay | WatchStep | Non
 
 
 def not_replayed(step: WatchStep) -> Replay | WatchStep:
-    """The result of a refused replay: an unknown history where the server has forgotten; else the step to take.
+    """The result where the server replays nothing: UNKNOWN where it no longer has the events; else the step to take.
 
     A server that denies the replay also denies the watch; only a 410 needs a list (S9.2). A 401 is about the whole
     server, and not about this one collection.

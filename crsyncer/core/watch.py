@@ -1,6 +1,7 @@
-"""List and watch as a state machine: what an answer, a line or an end means, and the next step (S9.1, S9.2, S8.2).
+"""The meaning of a list's and a watch's answers, lines and ends, and the step that follows (S9.1, S9.2, S8.2).
 
-Holds no connection and no clock: `runtime/listwatch.py` carries answers in and takes the steps that come out.
+Holds no connection and no clock: `runtime/listwatch.py` carries answers in and takes the steps that come out. It also
+decides when a list is needed instead of a watch.
 """
 
 import json
@@ -33,9 +34,9 @@ class ListReason(StrEnum):
 
     FIRST = "first"
     EXPIRED = "expired"
-    """The server has forgotten the cursor."""
+    """The server no longer has the events after the cursor."""
     UNPROVEN = "unproven"
-    """The server has forgotten the checkpoint, so that it cannot show whether its history is the known one (S8.2)."""
+    """The server no longer has the checkpoint, so it cannot show whether its history is the known one (S8.2)."""
     NO_REVISION = "unverified"
     """No probe shows the server's present resourceVersion, so that it cannot be compared with the cursor (S8.2)."""
     RESTORED = "restored"
@@ -81,17 +82,17 @@ class Emit:
 
 @dataclass(frozen=True, slots=True)
 class Bookmark:
-    """Nothing happened up to this resourceVersion."""
+    """Every event up to this resourceVersion has been delivered."""
 
     resource_version: str
 
 
 @dataclass(frozen=True, slots=True)
 class Relist:
-    """The cursor is worth nothing any more.
+    """List the collection.
 
-    `oldest` is the oldest resourceVersion that the server remembers, where the message of its 410 has one (measured,
-    1.36: `too old resource version: 5 (205)`). It stays while little happens, and a server that starts has another.
+    `oldest` is the oldest resourceVersion that the server still has, where the message of its 410 shows it (measured,
+    1.36: `too old resource version: 5 (205)`). It stays the same while there are few writes; a restart changes it.
     """
 
     reason: ListReason
@@ -119,7 +120,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """The credential is refused (401) or lacks the right (403)."""
+    """The server does not accept the credential (401), or the credential lacks the right (403)."""
 
     status: int
     message: str
@@ -129,7 +130,7 @@ WatchStep = Relist | Rewatch | Lost | Missing | Denied
 
 
 def read_line(line: bytes) -> Emit | Bookmark | WatchStep:
-    """The meaning of one line of a watch. A line that is not an event is as good as a broken connection."""
+    """The meaning of one line of a watch. A line that is not an event counts as a broken connection."""
     try:
         event = json.loads(line)
         kind, raw = event["type"], event["object"]
@@ -173,7 +174,7 @@ def listed_at(body: Json) -> str:
 
 
 def version_of(raw: Json) -> ObjectVersion | None:
-    """Which version of which object some metadata is of; None where a server sent something else."""
+    """The object, and the version of it, that metadata belong to; None where they are not valid metadata."""
     metadata = raw.get("metadata")
     if not isinstance(metadata, dict):
         return None
@@ -186,7 +187,7 @@ def version_of(raw: Json) -> ObjectVersion | None:
 def newer(one: str, other: str) -> bool:
     """Whether a resourceVersion is newer than another of the same cluster.
 
-    etcd and kine number their revisions with growing integers; anything else is never called newer.
+    etcd and kine number their revisions with growing integers; any other value is never newer.
     """
     return one.isdigit() and other.isdigit() and int(one) > int(other)
 
@@ -194,9 +195,9 @@ def newer(one: str, other: str) -> bool:
 def probe_wait(*, outage: float, failures: int, answered: bool, chance: float) -> float:
     """How many seconds to wait before a server that is down is probed again (S9.1). `chance` is as of core.backoff.
 
-    One that does not answer is asked again after at most half of the `outage` so far, in seconds. So a link that
+    A server that does not answer is probed again after at most half of the `outage` so far, in seconds. So a link that
     comes up for as long as it was down is always probed while it is up.
-    One that answers with errors has other clients too, and is left alone for longer after each of the `failures`.
+    A server that answers with errors may be overloaded: it is probed less often after each of the `failures`.
     """
     if answered:
         return RETRY.wait(failures, chance)

@@ -13,7 +13,7 @@ from crsyncer.ports import Send
 from crsyncer.runtime.connection import Connection
 
 _AGAIN_SECONDS = 86_400.0
-"""A proof counts for so long: somebody may grant the account more meanwhile."""
+"""A check counts for so long: somebody may grant the account more meanwhile."""
 _LOOK_SECONDS = 10.0
 """How soon a new kind is noticed."""
 _AT_ONCE = 8

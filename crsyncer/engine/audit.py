@@ -40,10 +40,10 @@ class Auditor:
             self._reconciler.enqueue(key, priority)
 
     async def _audit(self) -> None:
-        """Compare what is known with what both sides have, and then the sides, after everything else there is to do.
+        """Compare the cache with both sides, and then the sides with each other, at the lowest priority.
 
-        Live changes do not notice: a digest is taken beside the watch, and a list only where that shows something
-        else. Raises SyncError when a side did not answer.
+        Live changes are not delayed: a digest is taken beside the watch, and a list only where the digest differs.
+        Raises SyncError when a side did not answer.
         """
         for informer in self._informer_set.informers:
             if informer.listwatch.phase is Phase.WATCHING and not await informer.listwatch.paged_list.agrees():

@@ -63,7 +63,7 @@ class Cache:
                 self._store.drop_copy(side, self._resource, key)
 
     def observe(self, side: Side, key: Key) -> Observation:
-        """The observation of a name on a side. Upstream, a resumed watch is no proof of absence; a tombstone is."""
+        """The observation of a name on a side. Upstream, a resumed watch proves no absence; a tombstone does."""
         upstream = side is self.policy.upstream
         freshness = self.freshness(side, key.namespace)
         tombstone = self.tombstones.get(key) if upstream else None
@@ -146,7 +146,7 @@ class Cache:
             self.remember(key, replace(record, had_status=False, generations=kept))
 
     def add_tombstone(self, key: Key, tombstone: Tombstone | None) -> None:
-        """Record upstream's deletion, or that there is nothing left of it to carry out."""
+        """Record upstream's deletion; None: it has been carried out."""
         if tombstone != self.tombstones.get(key):
             self._store.put_tombstone(self._resource, key, tombstone)
             if tombstone is None:

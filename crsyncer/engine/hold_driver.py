@@ -1,4 +1,4 @@
-"""Carries out the hold machine of one kind: finds out what it asks for, and records what it decides (S5.5)."""
+"""Carries out the steps of the hold machine of one kind, and records what it decides (S5.5)."""
 
 import asyncio
 import contextlib
@@ -29,15 +29,15 @@ log = logging.getLogger(__name__)
 _PROBE_SECONDS = 20.0
 
 ISSUED = "holds-issued"
-"""Under which name the store keeps how many numbers were given to holds."""
+"""The name under which the store keeps the number of holds so far."""
 
 
 class HoldDriver:
-    """The deletions of one kind: `holds` has the verdicts, `run` finds out what is not known yet.
+    """The deletions of one kind: `holds` has those that are held or verified, `run` finds out about the rest.
 
-    Whatever gives the machine something to find out or to record is done inside `event()`. `kind_is_back()` is called
-    when upstream, which did not serve the kind, serves it again. While the version is a guess, upstream may serve the
-    kind in another version only: nothing is asked, and no answer counts.
+    Every change that gives the machine something to find out or to record is made inside `event()`. `kind_is_back()` is
+    called when upstream, which did not serve the kind, serves it again. While the version is a guess, upstream may
+    serve the kind in another version only: nothing is asked, and no answer counts.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class HoldDriver:
         self._informer_set = informer_set
         self._kind_is_back = kind_is_back
         self._retry_after = RetryAfter(self._connection.waits)
-        """How long upstream does not want to be asked again."""
+        """The pause that upstream asked for."""
         self._jitter = random.Random(random.random())  # noqa: S311
         self._wake = asyncio.Event()
         self._round: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -95,7 +95,7 @@ class HoldDriver:
 
     @contextlib.contextmanager
     def event(self) -> Iterator[HoldMachine]:
-        """Something happens, that the machine is told inside; then there may be something new to find out."""
+        """Tell the machine something inside the block; afterwards the changes are recorded and the machine wakes."""
         self._tick()
         yield self.machine
         self._record()
@@ -104,8 +104,8 @@ class HoldDriver:
     async def verify(self, key: Key) -> None:
         """Return when it is known whether a deletion is held or verified, or upstream has the object.
 
-        The verdict is recorded: it holds offline, and after a crash (S7.1). That on an orphan holds for one write.
-        Raises Unsure when upstream did not answer, NotAllowed when it refused the credential.
+        The result is recorded: it counts offline, and after a crash (S7.1). For an orphan it counts for one write.
+        Raises Unsure when upstream did not answer, NotAllowed when it did not accept the credential.
         """
         self.machine.wanted.add(key)
         try:
@@ -113,7 +113,7 @@ class HoldDriver:
                 if not self._connection.up.is_set():
                     raise Unsure(f"the {self._connection.name} is {self._connection.state}")
                 if self._version_is_guess:
-                    raise Unsure(f"the {self._connection.name} has not said which versions it serves")
+                    raise Unsure(f"the {self._connection.name} has not shown yet which versions it serves")
                 self._wake.set()
                 await asyncio.shield(self._round)
         finally:
@@ -128,7 +128,7 @@ class HoldDriver:
             # The objects may come back with the kind: a list has to show which.
             for informer in self._informer_set.on(self._upstream):
                 informer.state.forget_cursor()
-            self._informer_set.want(self._upstream, ListReason.RELEASED)
+            self._informer_set.request_list(self._upstream, ListReason.RELEASED)
         else:
             absent = {key for key in keys if self._cache.observe(self._upstream, key).found is Gap.ABSENT}
         with self.event() as machine:

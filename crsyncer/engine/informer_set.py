@@ -1,4 +1,4 @@
-"""The informers of one kind: how fresh what they show is, and the lists of them that somebody needs."""
+"""The informers of one kind: how fresh their observations are, and lists on request."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 class InformerSet:
-    """Both sides' informers: one of each, or one of each namespace. Whoever makes them puts them in."""
+    """Both sides' informers: one for a side, or one for each namespace of it. `Kind` adds them."""
 
     def __init__(self, cache: Cache, *, spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]) -> None:
         self.informers: list[Informer] = []
@@ -25,11 +25,11 @@ class InformerSet:
 
     def on(self, side: Side) -> list[Informer]:
         """The informers of one side."""
-        return [r for r in self.informers if r.side is side]
+        return [each for each in self.informers if each.side is side]
 
     def freshnesses(self, side: Side) -> set[Freshness]:
         """How fresh the observations of a side are, over its namespaces."""
-        return {self._cache.freshness(side, r.namespace) for r in self.on(side)}
+        return {self._cache.freshness(side, each.namespace) for each in self.on(side)}
 
     def is_complete(self, side: Side) -> bool:
         """Whether all of a side has been listed."""
@@ -37,17 +37,12 @@ class InformerSet:
 
     async def fresh(self, reason: ListReason, *sides: Side) -> None:
         """Return after a fresh, consistent list of these sides; raises as `ListWatch.fresh_list` does."""
-        await asyncio.gather(*(r.listwatch.fresh_list(reason) for r in self.informers if r.side in sides))
+        await asyncio.gather(*(each.listwatch.fresh_list(reason) for each in self.informers if each.side in sides))
 
-    def want(self, side: Side, reason: ListReason, *, anew: bool = False) -> None:
-        """A resumed watch does not tell what is absent, or when it is up to date: have a list tell, one at a time.
-
-        `anew`: one that has begun already is not good enough.
-        """
+    def request_list(self, side: Side, reason: ListReason) -> None:
+        """Have a side listed, one list at a time: a resumed watch shows neither absences nor when it is up to date."""
         running = self._running.get(side)
-        if running is not None and anew:
-            running.cancel()
-        if running is None or running.done() or anew:
+        if running is None or running.done():
             self._running[side] = self._spawn(self._try(side, reason))
 
     async def _try(self, side: Side, reason: ListReason) -> None:

@@ -106,7 +106,7 @@ class Kind:
             for namespace in places
         ]
         for side in Side:
-            if any(r.state.cursor() is None for r in self.on(side)):
+            if any(each.state.cursor() is None for each in self.on(side)):
                 # A restore may have cost the cursor, and a crash the list after it: whatever comes is newer.
                 self.cache.distrust(side)
                 self._rewound_sides.add(side)
@@ -142,20 +142,20 @@ class Kind:
         self.revive()
 
     def revive(self) -> None:
-        """The CRD has changed, or a human asks: what was refused is tried again at once."""
+        """The CRD has changed, or an operator asks: try what was rejected again at once."""
         self.reconciler.outcomes.rejected.clear()
         for key in self.cache.known_keys():
             self.reconciler.enqueue(key)
 
     def hold_all(self) -> None:
-        """A human holds back every deletion."""
+        """An operator holds every deletion."""
         with self._hold_driver.event() as machine:
             machine.holds.hold_every(MANUAL, self._context.clock())
         self._tell(Action.HELD, HoldReason.MANUAL, MANUAL.message)
         self._context.report_changed()
 
     def release(self, reason: HoldReason, keys: set[Key]) -> None:
-        """A human releases what is held for a reason."""
+        """An operator releases what is held for a reason."""
         self._hold_driver.release(reason, keys)
         self._tell(Action.RELEASED, reason, f"an operator released {count(len(keys), 'object')}")
         for key in keys:
@@ -163,7 +163,7 @@ class Kind:
         self._context.report_changed()
 
     def retry(self, key: Key) -> None:
-        """A human asks: what was refused of an object is tried again at once."""
+        """An operator asks: try what was rejected of an object again at once."""
         self._context.recorder.record(Fact(self.policy.downstream, self.policy.resource, key, Action.RETRIED, "S10"))
         self.reconciler.outcomes.rejected.pop(key, None)
         self.reconciler.outbox.revive(key)
@@ -174,7 +174,7 @@ class Kind:
         await self._informer_set.fresh(reason, *sides)
 
     def resend(self) -> None:
-        """The cloud is spoken to in another way than before: what it has of our statuses is an open question (S4.6)."""
+        """The version, or where the cloud takes a status, has changed: send every status again (S4.6)."""
         for key, record in list(self.cache.records.items()):
             self.cache.remember(key, replace(record, acknowledged=""))
             self.reconciler.enqueue(key)
@@ -202,7 +202,8 @@ class Kind:
     def pending_ages(self, now: float) -> dict[str, float]:
         """For how many seconds the oldest spec, status, deletion, finalizer and list has waited; 0: none waits.
 
-        `now` is event loop time, in seconds. What is held or refused for good waits for a human, and is not counted.
+        `now` is event loop time, in seconds. What is held or rejected for good waits for an operator, and is not
+        counted.
         """
         resource, unix = self.policy.resource, self._context.clock()
         held: set[Key] = set().union(*(group.keys for group in self._context.holds.groups(resource)))
@@ -248,7 +249,7 @@ class Kind:
                     machine.recheck_crd()  # the object's successor may have come with the kind's
             self.reconciler.outcomes.event_arrived(job)
             if key in self.cache.pending:
-                # What was refused before may be taken now (S10).
+                # What was rejected before may be accepted now (S10).
                 self.reconciler.queue_status(key, self.reconciler.outbox.priority(key))
         if gone:
             self.cache.lost(side, key)
@@ -259,11 +260,11 @@ class Kind:
             job, Priority.DELETION if gone else self.reconciler.priority(key)
         )
         if gone and side is self.policy.upstream and not self._downstream.up.is_set():
-            # The copy is out of reach: ask now whether it may be deleted, the cloud may be gone when it is back.
+            # Downstream is offline: verify the deletion now, upstream may be offline when downstream is back.
             self._context.dispatchers[self.policy.upstream].add(job._replace(half=VERIFY), Priority.DELETION)
 
     def _observed(self, side: Side, key: Key, raw: Json, live: bool) -> None:
-        """Notice another agent that writes objects which only this robot writes: it has the same identity.
+        """Notice an agent with the same identity: it writes objects that only this robot writes.
 
         Unfiltered kinds are not judged, because every robot writes their status.
         """
@@ -282,7 +283,7 @@ class Kind:
         if side is self.policy.downstream:
             self._confirm_outbox()
             if self._informer_set.is_complete(side):
-                # A change of the CRD has it listed anew, and may change what it takes.
+                # A change of the CRD causes a list, and may change what the server accepts.
                 self.reconciler.outcomes.rejected.clear()
         if self._context.connections[side].up.is_set():
             # The events of the outage arrive now, oldest first. Wait for them: deletions go first (S7.2), and a status
@@ -290,7 +291,7 @@ class Kind:
             self._context.dispatchers[side.other].pause(_CATCH_UP_SECONDS)
         everywhere = self._informer_set.is_complete(side)
         if side in self._rewound_sides:
-            # Its copies are compared with everything that the side may have lost.
+            # The side may have lost changes: compare every copy.
             self.reconciler.to_audit |= set(self.cache.views[self.policy.downstream])
             self._rewound_sides -= {side} if everywhere else set()
         for key in self.cache.known_keys() if everywhere else self._affected(side, namespace):
@@ -310,20 +311,20 @@ class Kind:
                 yield key
 
     def _confirm_outbox(self) -> None:
-        """What waited when the agent stopped is sent when every copy has been seen: the store may be an older one."""
+        """Statuses from the store are sent once every copy has been seen: the store may be an older one."""
         downstream = self.policy.downstream
         if self._informer_set.is_complete(downstream):
             self.reconciler.outbox.copies_listed()
         elif self.reconciler.outbox.has_unchecked and Freshness.STORED not in self._informer_set.freshnesses(
             downstream
         ):
-            self._informer_set.want(downstream, ListReason.OUTBOX)
+            self._informer_set.request_list(downstream, ListReason.OUTBOX)
 
     def _rewound(self, side: Side, how: Rewind) -> None:
-        """A side shows from now on older things than we know, or those of another cluster (S8.3, S5.5c).
+        """A side was restored or rebuilt, or has booted (S8.3, S5.5c).
 
-        Held is what a restored upstream would delete. A downstream that went back is only brought in line again, and
-        an ordinary boot is no restore.
+        Deletions that a restored upstream would cause are held. A restored downstream is only reconciled, and an
+        ordinary boot is no restore.
         """
         self._rewound_sides.add(side)
         upstream = side is self.policy.upstream
@@ -332,23 +333,23 @@ class Kind:
                 machine.holds.hold_every(RESTORED, self._context.clock())
                 self._tell(Action.HELD, HoldReason.RESTORED, RESTORED.message)
             if upstream:
-                machine.forget_crd()  # now that everything the side lost is held for another reason
+                machine.forget_crd()  # the hold of the restore covers deletions that another CRD would cause
 
     def _end_restore(self, settled: Key | None = None) -> None:
-        """After a restore deletions are held only as long as there are any, those of `settled` aside.
+        """End the hold of a restore once it blocks no deletion, that of `settled` aside.
 
-        A complete list does not show what the restore lost. If no copy would be deleted for that, the hold ends:
-        whatever is deleted later is deleted on purpose, and a hold that went on would keep that back.
+        A complete list shows which objects the restore lost. If no copy would be deleted for that, the hold ends:
+        whatever is deleted later is deleted on purpose.
         """
         creating = bool(self.reconciler.creating)
         if not self._hold_driver.machine.restore_is_over(settled=settled, creating=creating):
             return
         unlisted = [side for side in Side if not self._informer_set.is_complete(side)]
-        for side in unlisted:  # a copy that a crash has cost the memory of is a copy that the restore may cost
-            self._informer_set.want(side, ListReason.RESTORED)
+        for side in unlisted:  # a crash may have lost the record of a copy that the restore would delete
+            self._informer_set.request_list(side, ListReason.RESTORED)
         copies = self.cache.views[self.policy.downstream]
         if not unlisted and not any(self.reconciler.plan(key).content in _HELD for key in copies):
-            self._tell(Action.RELEASED, HoldReason.RESTORED, f"the restored {self.policy.upstream} costs no copy")
+            self._tell(Action.RELEASED, HoldReason.RESTORED, f"the {self.policy.upstream}'s restore deletes no copy")
             self._hold_driver.release(HoldReason.RESTORED, ())
 
     def _tell(self, action: Action, reason: HoldReason, message: str) -> None:
@@ -369,7 +370,7 @@ class Kind:
         self._end_restore(settled=key)
 
     def _unconfirmed(self, key: Key) -> None:
-        """The copy's object may be gone or newer, but a resumed watch is no proof: one list, for all such copies."""
+        """The copy's object may be gone or newer, and a resumed watch does not tell: list once for all such copies."""
         self._end_restore(settled=key)
         if self.cache.freshness(self.policy.upstream, key.namespace) is Freshness.RESUMED:
-            self._informer_set.want(self.policy.upstream, ListReason.ORPHAN)
+            self._informer_set.request_list(self.policy.upstream, ListReason.ORPHAN)

@@ -90,8 +90,8 @@ class Kinds:
         Kinds that were missing or forbidden are asked for only where there are no others: one may be back by now.
         """
         running = [entry.kind for entry in self.entries.values() if entry.kind is not None]
-        known = [kind for kind in running if all(r.state.cursor() is not None for r in kind.on(side))]
-        well = [kind for kind in known if all(r.listwatch.phase not in _LOST for r in kind.on(side))]
+        known = [kind for kind in running if all(each.state.cursor() is not None for each in kind.on(side))]
+        well = [kind for kind in known if all(each.listwatch.phase not in _LOST for each in kind.on(side))]
         namespace = next(iter(self.namespaces), "")
         lists = [
             object_calls.revision(kind.policy, namespace if kind.policy.namespaced else "") for kind in well or known
@@ -145,7 +145,7 @@ class Kinds:
         if entry is not None and entry.policy == policy:
             if entry.schema != schema and entry.kind is not None:
                 entry.kind.revive()
-                # The API server itself applies the new schema only soon, and may refuse by the old one until then.
+                # The API server applies the new schema after a moment, and may reject by the old one until then.
                 entry.kind.spawn(entry.kind.revive_after(_SCHEMA_SECONDS))
             entry.schema = schema
             return
@@ -171,7 +171,7 @@ class Kinds:
             self._report()
 
     async def _run_kind(self, entry: KindEntry) -> None:
-        """Sync a kind as annotated, anew whenever another version is negotiated with the cloud."""
+        """Sync a kind as annotated; start again whenever a negotiation with the cloud has another result."""
         name = entry.policy.resource
         async with self._locks[name]:  # until the task before has ended
             negotiated: SyncPolicy | Disagreement
@@ -252,7 +252,7 @@ class Kinds:
             self._report()
 
     async def _ask_cloud(self, call: calls.Call) -> Reply:
-        """Ask for a negotiation. Discovery of one kind's group and version shows the others of it too."""
+        """Send a request of a negotiation. Discovery of a group and version shows all of its kinds."""
         reply = await self._context.connections[Side.CLOUD].request(call)
         for entry in self.entries.values():
             if entry.kind is not None:
@@ -269,15 +269,15 @@ class Kinds:
             await entry.wake.wait()
 
     def _reasons(self, entry: KindEntry) -> int:
-        """How often something suggested that the cloud's CRD has changed, which is not watched."""
+        """How often something suggested that the cloud's CRD has changed; that CRD is not watched."""
         if entry.kind is None:
             return 0
         outbox = entry.kind.reconciler.outbox.suspicions if entry.policy.upstream is Side.CLOUD else 0
-        return outbox + sum(r.state.expiries for r in entry.kind.on(Side.CLOUD))
+        return outbox + sum(each.state.expiries for each in entry.kind.on(Side.CLOUD))
 
     def _missing(self, entry: KindEntry) -> bool:
         watches = entry.kind.on(Side.CLOUD) if entry.kind is not None else []
-        return any(r.listwatch.phase is Phase.MISSING for r in watches)
+        return any(each.listwatch.phase is Phase.MISSING for each in watches)
 
     def _stored_negotiation(self, entry: KindEntry) -> tuple[SyncPolicy, bool]:
         """The last result, if the robot still serves that version, and whether it served the same versions then."""
@@ -310,5 +310,5 @@ def _stored(policy: SyncPolicy) -> Json:
 
 
 def _offer(policy: SyncPolicy) -> Json:
-    """Among which versions of the robot's CRD was chosen."""
+    """The versions of the robot's CRD that the choice was made from."""
     return {v.name: [v.served, v.storage] for v in policy.versions}

@@ -119,7 +119,7 @@ class Outbox:
         return Priority.FINAL_STATUS if final else Priority.PERIODIC_STATUS
 
     async def send(self, key: Key, failures: int) -> bool:
-        """Send one row if there is a need; whether a request was made. Raises SyncError, the row stays then."""
+        """Send one row if necessary; whether a request was made. Raises SyncError, and then the row stays."""
         row = self._cache.pending.get(key)
         if row is None:
             return False
@@ -184,7 +184,7 @@ class Outbox:
         return map_generation(row.value, self._cache.record_of(key, row.upstream_uid).generations)
 
     def mark_dead(self, key: Key, error: SyncError) -> None:
-        """The row was refused for good: a dead letter, until something changes (S10)."""
+        """The row was rejected for good: a dead letter, until something changes (S10)."""
         row = self._cache.pending.get(key)
         if row is not None:
             self._cache.set_pending(key, replace(row, attempts=row.attempts + 1, error=str(error), dead=True))

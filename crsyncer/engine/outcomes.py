@@ -27,11 +27,11 @@ class Rejection:
 
 
 class Outcomes:
-    """Of each job of one kind: the latest outcome that still matters."""
+    """The latest outcome of each job of one kind. `Dispatcher` keeps the time of the next try."""
 
     def __init__(self, *, cache: Cache, outbox: Outbox, context: EngineContext) -> None:
         self.rejected: dict[Key, Rejection] = {}
-        """Copies that downstream refuses for good (S3.6)."""
+        """Copies that downstream rejects for good (S3.6)."""
         self.denied: dict[Job, str] = {}
         """Writes that the credential does not allow, until it does, or nothing is left to be written."""
         self._policy = cache.policy

@@ -119,7 +119,7 @@ class Reconciler:
         except MemoryError:
             raise  # it is the process that has none left
         except Exception:
-            # A defect that one object meets must not stop the others; it is logged whole, and met again later.
+            # A bug that one object triggers must not stop the others: log its traceback, and retry later.
             log.exception("%s %s: the %s could not be reconciled", self.policy.resource, job.key, job.half)
             self.outcomes.dispatcher(job).failed(job)
             return
@@ -141,7 +141,7 @@ class Reconciler:
             self.queue_status(job.key, self.outbox.priority(job.key))
 
     def plan(self, key: Key) -> Plan:
-        """What would have to be done for an object now."""
+        """Decide what has to be done for an object now."""
         up, down = self.policy.upstream, self.policy.downstream
         return decide(
             self.cache.observe(up, key),
@@ -213,7 +213,7 @@ class Reconciler:
         await self._writer.deletions_answered()
 
     async def _verify_ahead(self, job: Job) -> None:
-        """Have a deletion verified whose copy is out of reach."""
+        """Have a deletion verified whose copy cannot be reached now."""
         # A copy whose creation was cut off is not known, but may be there.
         there = self.cache.observe(self.policy.downstream, job.key).found is not Gap.ABSENT
         if job.key in self.cache.tombstones and there:
@@ -223,7 +223,7 @@ class Reconciler:
                 self._hold(job.key, hold)
 
     async def _wait(self, job: Job, until: Until) -> None:
-        """Have the event come about that the content waits for."""
+        """Start whatever the content waits for."""
         match until:
             case Until.UPSTREAM_LISTED:
                 self._unconfirmed(job.key)
@@ -260,7 +260,7 @@ class Reconciler:
                 self._hold(key, action)
 
     async def _recall_status(self, key: Key, action: StatusAction) -> None:
-        """Take a status whose event has passed: its value is in the store."""
+        """Take a status whose event was handled before: its value is in the store."""
         value = None
         if isinstance(action, SendStatus) and action.digest:
             body = await self._context.store.body(self.policy.downstream, self.policy.resource, key)
@@ -295,5 +295,5 @@ class Reconciler:
             self._context.report_changed()
 
     def _unhold(self, key: Key, status: StatusAction | None) -> None:
-        """What held the content is over; a status that is held for its own sake (S4.5) stays so."""
+        """End the holds of the content; a status that is held (S4.5) stays held."""
         self._hold_driver.holds.unhold(key, kept=status.reason if isinstance(status, Hold) else None)

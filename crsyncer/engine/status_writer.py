@@ -27,8 +27,8 @@ class StatusWriter:
     async def write(self, key: Key, upstream: View, value: Any, *, exact: bool) -> Reply:
         """Write a status, or remove it (None); the answer shows the object's metadata. Raises SyncError.
 
-        `exact`: only over the very version that `upstream` is, as it may be at another by now. The first refusal of a
-        kind is answered with the other method at once; once both are refused, each try is one request, by turns.
+        `exact`: only over the very version that `upstream` is. After the first 403 of a kind the other method follows
+        at once; once both are forbidden, each try is one request, by turns.
         """
         if not self._puts:
             call = object_calls.patch_status(self._policy, key, upstream.uid, value, upstream=upstream, exact=exact)

@@ -69,7 +69,7 @@ class Writer:
         return None
 
     async def contested(self, key: Key) -> Hold:
-        """Why a copy is not set right for now: somebody keeps undoing it. Says what differs."""
+        """The hold of a copy that somebody keeps changing; it names what differs."""
         view, upstream = await self._upstream(key)
         copy = await self._store.body(self._policy.downstream, self._policy.resource, key)
         wanted = compose_copy(upstream, view, self._policy, downstream=copy)
@@ -85,7 +85,7 @@ class Writer:
         if key in self._cache.pending or key in self._cache.tombstones:
             # The last status of a vanished copy is on disk before the copy is made again (S6.1).
             await self._store.durable()
-        view, upstream = await self._upstream(key)  # after that: what waited may be upstream's by now
+        view, upstream = await self._upstream(key)  # after that: the status may have reached upstream meanwhile
         write = _Intent(key, action, view)
         status = self._effective_status(key, view, upstream)
         body = compose_copy({**upstream, "status": status}, view, self._policy, downstream=None)
@@ -194,8 +194,8 @@ class Writer:
         return status if isinstance(status, dict) and status else None
 
     def _wrote(self, key: Key, upstream: View, answer: Json, *, seeded: bool = False) -> None:
-        """Remember the content as the server answered it: what admission or defaulting made of our write is no drift,
-        but every later change is (S3.5).
+        """Record the content of the server's answer. What admission or defaulting made of our write is no drift, but
+        every later change is (S3.5).
         """
         answer.setdefault("apiVersion", self._policy.api_version)
         copy = view_of(answer, self._policy, self._policy.downstream)
@@ -234,7 +234,7 @@ def _object(reply: Reply) -> Json:
 
 
 def _happened(reply: Reply, *, unless: int = 0) -> None:
-    """Raise the error that an answer is; `unless`: the status that says that it was done before."""
+    """Raise the error that an answer means; `unless`: the status code of a write that was made before."""
     error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
     if error is not None and reply.status != unless:
         raise error

@@ -26,7 +26,7 @@ class Rewind(Enum):
 
 
 class Known(Protocol):
-    """An object as far as a list-watch has to know it."""
+    """What a list-watch has to know of an object."""
 
     @property
     def uid(self) -> str:
@@ -92,7 +92,7 @@ class CollectionState:
         self.handler = handler
         self.relists = 0
         self.expiries = 0
-        """Lists because the server has no history any more: it, or the CRD, was started anew or changed."""
+        """Lists because the cursor had expired: the server was restarted, or the CRD changed."""
         self.resumes = 0
         self._projection = projection
         self._observer = observer
@@ -120,17 +120,17 @@ class CollectionState:
         return cursor.resource_version
 
     def set_cursor(self, resource_version: str | None) -> None:
-        """Everything up to here has been delivered; None: the cursor is worth nothing."""
+        """Everything up to here has been delivered; None: drop the cursor."""
         self.handler.cursor = None if resource_version is None else self._cursor(resource_version)
 
     def forget_cursor(self) -> None:
-        """The cursor is of a kind that is no more, though another of its name is served."""
+        """The cursor belongs to a CRD that is gone; another of its name is served."""
         self._compare_identity()
         self._seen = ("", "")
         self.set_cursor(None)
 
     def highest_version(self) -> int:
-        """The highest resourceVersion that is known of an object, from a write's answer before its event perhaps."""
+        """The highest known resourceVersion of an object; a write's answer may show it before the watch does."""
         versions = (known.resource_version for known in self.handler.objects.values())
         return max((int(version) for version in versions if version.isdigit()), default=0)
 
@@ -231,7 +231,7 @@ class CollectionState:
         """A watch shows a change."""
         seen = (str(raw["metadata"].get("uid", "")), raw["metadata"]["resourceVersion"])
         if seen == self._seen:
-            return  # a duplicate: the cursor is past it, so no replay could repair a crash during a second handling
+            return  # a duplicate: the cursor is past it, so no replay would repair a crash in a second handling
         if self._observer is not None:
             self._observer.event(self.connection.name, self.collection.resource, event_type)
         self._seen = seen
@@ -259,7 +259,7 @@ class CollectionState:
     def _compare_identity(self) -> None:
         known = self.handler.cursor
         if known is not None and known.identity != self.connection.cluster_identity:
-            self.rebuilt()  # it was accepted while the list-watch was stopped
+            self.rebuilt()  # an operator accepted the cluster while the list-watch was stopped
 
     def _cursor(self, version: str) -> Cursor:
         return Cursor(
@@ -274,5 +274,5 @@ class CollectionState:
     def _rewind(self, how: Rewind) -> None:
         log.info("%s %s is listed anew: %s", self.connection.name, self.collection.resource, how.value)
         if how is not Rewind.REBOOTED:
-            self._seen = ("", "")  # of a history that is no more
+            self._seen = ("", "")  # it belongs to the former history
         self.handler.rewound(how)

@@ -24,16 +24,16 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _UNAUTHORIZED_RETRY_SECONDS = 15.0
-"""The longest wait while a credential is refused: a new one is usually on its way, and no file may announce it."""
+"""The longest wait while the credential is not accepted: a new one may come without a change of a file."""
 _SAVE_SECONDS = 60.0
 _SILENCE_SECONDS = 35.0
 """A server that was silent for so long is probed, so that a dead connection is noticed within a minute (S9.1)."""
 _BUSY_SECONDS = 1.0
-"""A probe that gets no answer proves nothing if another request was answered so long after the probe began."""
+"""A probe without an answer proves nothing if another request was answered so long after the probe began."""
 _FRESH_SECONDS = 2.0
 """The result of a probe is used again for so long: a cluster takes longer to be restored."""
 _INCOMPLETE = Backoff(0.5, 8.0)
-"""Between probes of a server that answers, but does not show its present resourceVersion."""
+"""The waits between probes of a server that answers, but does not show its present resourceVersion."""
 
 
 class ConnectionState(StrEnum):
@@ -222,7 +222,7 @@ class Connection:
                     return
 
     async def _try(self) -> bool:
-        """One probe; the state afterwards is the truth as far as it is known."""
+        """Probe once and set the state accordingly; whether the server is connected."""
         loop = asyncio.get_running_loop()
         began = self.active_at = loop.time()
         self._probe_due.clear()
@@ -234,7 +234,7 @@ class Connection:
             return False
         except SyncError as error:
             busy = isinstance(error, Throttled)  # an answer: a connected server stays connected (S9.1)
-            slow = not self._answers_errors and self._answered_at > began + _BUSY_SECONDS  # or full, and not down
+            slow = not self._answers_errors and self._answered_at > began + _BUSY_SECONDS  # the link is full, not down
             if self.up.is_set() and (busy or slow):
                 log.debug("%s: %s: %s", self.name, "busy" if busy else "slow", error)
                 self._complete = not busy
@@ -255,7 +255,7 @@ class Connection:
         return True
 
     async def _probe_once(self) -> bool:
-        """Whether it is there, and the cluster that it was. Raises Unsure when it did not answer, or not well."""
+        """Whether the server is the known cluster. Raises Unsure when it did not answer, or with an error."""
         reply, self._complete = await self._probe.send(self._probe_calls())
         if self._complete:
             self.revision = _revision(reply)
@@ -292,7 +292,7 @@ class Connection:
             return
         if self._was_connected:
             self.reconnects += 1
-            self.pace = Pace()  # the line may be another one
+            self.pace = Pace()  # the network path may be another one
             self._observer.reconnect(self.name, str(self.state))
         self._was_connected = True
         self._set(ConnectionState.CONNECTED, None, "")

@@ -1,4 +1,4 @@
-"""Hands the jobs for one server to tasks: by priority, a bounded number at a time, only while it is connected."""
+"""Runs the jobs for one server while it is connected: by priority, some at a time, and later again if they failed."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ _CROWDED_SECONDS = 0.25
 
 
 class Job(NamedTuple):
-    """One look at one object: its content (written downstream) or its status (written upstream)."""
+    """One half of one object to reconcile: its content (written downstream) or its status (written upstream)."""
 
     resource: str
     half: str
@@ -50,21 +50,21 @@ class Dispatcher:
         self.under_way: dict[Job, float] = {}
         """When each job that is being done began, in event loop time."""
         self._retry_after = RetryAfter(connection.waits)
-        """How long the server asked for no further request."""
+        """The pause that the server asked for."""
         connection.waits.listeners.append(self._retry_now)
 
     def add(self, job: Job, priority: Priority) -> None:
-        """Something happened: look as soon as possible."""
+        """Run a job as soon as possible."""
         self._since.setdefault(job, asyncio.get_running_loop().time())
         self._queue.add(job, priority)
         self._wake.set()
 
     def later(self, job: Job, seconds: float) -> None:
-        """Look again after a time, jittered by up to a fifth."""
+        """Run a job again after a time, jittered by up to a fifth."""
         self._at(job, spread(seconds, chance()))
 
     def failed(self, job: Job, *, conflict: bool = False) -> None:
-        """Look again after a back-off: from 1 to 60 s, and soon at first after a `conflict`, which passes by itself."""
+        """Run a job again after a back-off: from 1 to 60 s; after a `conflict`, which passes by itself, from 0.05 s."""
         backoff = CONFLICT if conflict else RETRY
         self._at(job, backoff.wait(self._queue.failed(job), chance()))
 
@@ -77,7 +77,7 @@ class Dispatcher:
         return self._queue.failures(job)
 
     def slow_down(self, seconds: float) -> None:
-        """The server asks to be left alone: send nothing for so long, and then one at a time until one succeeds."""
+        """The server asks for a pause: send nothing for so long, then one write at a time until one succeeds."""
         self._connection.pace.throttled()
         self.pause(seconds)
 
@@ -99,11 +99,11 @@ class Dispatcher:
         return min((since for job, since in known if job.resource == resource and job.key not in but), default=None)
 
     def waiting(self, resource: str, half: str, *, but: Collection[Key] = ()) -> int:
-        """How many objects of a kind are still to be looked at, some aside."""
+        """How many objects of a kind still wait to be reconciled, some aside."""
         return self._queue.count(lambda job: job.resource == resource and job.half == half and job.key not in but)
 
     def active(self, resource: str) -> int:
-        """How many objects of a kind are being looked at, or about to be."""
+        """How many objects of a kind are being reconciled, or are next."""
         return self._queue.count(lambda job: job.resource == resource, due=False)
 
     def next_try(self, job: Job) -> float | None:
@@ -145,7 +145,7 @@ class Dispatcher:
         self._wake.set()
 
     def _retry_now(self) -> None:
-        """Nothing waits for its time any more."""
+        """End the waits of all jobs."""
         self._queue.retry_now()
         self._wake.set()
 
@@ -172,6 +172,6 @@ class Dispatcher:
             self._wake.set()
 
     def _leave(self, job: Job) -> None:
-        """The job has ended, or is slow: another one may begin."""
+        """The job has ended, or is slow: another job may begin."""
         self._quick.discard(job)
         self._wake.set()

@@ -1,4 +1,7 @@
-"""Lists and watches one collection: carries answers to core.watch and takes the steps (S9.1, S9.2, S8.2)."""
+"""Lists and watches one collection, and decides when a list is needed instead of a watch (S9.1, S9.2, S8.2).
+
+`core/watch.py` reads the answers; `resume_check.py` proves that a watch may go on from the cursor.
+"""
 
 import asyncio
 import contextlib
@@ -40,14 +43,14 @@ _GRACE_SECONDS = 15
 _SPREAD_SECONDS = 5.0
 """Over how long the robots of a cloud spread a list that all of them need: a live change waits half of it."""
 _STEADY_SECONDS = 1.0
-"""A watch that stood for so long has worked, also without an event."""
+"""A watch that was open for so long has worked, also without an event."""
 _LEARN_SECONDS = 5.0
 _INCONSISTENT = Backoff(15.0, 3600.0)
-"""How long after a list that proves no absence another one is tried, by digest: the watch has caught up by then."""
+"""The wait before the next list, by digest, after a list that proves no absence: the watch has caught up by then."""
 
 
 class Phase(StrEnum):
-    """Where a list-watch stands, for `status`."""
+    """What a list-watch does at present, for `status`."""
 
     WAITING = "waiting"
     LISTING = "listing"
@@ -74,7 +77,7 @@ class ListWatch:
         self.open_watch: Progress | None = None
         """The watch that is open; it moves with each line."""
         self.unwatched: float | None = None
-        """Since when there is no watch, in event loop time, seconds; None: there is one, or none was tried yet."""
+        """Since when no watch is open, in event loop time, seconds; None: one is open, or none was tried yet."""
         self._state = state
         self._handler = state.handler
         self._path = state.collection.path
@@ -90,19 +93,19 @@ class ListWatch:
         self._unsure = True
         """Whether the cluster may have been restored since the last list or watch."""
         self._cut_short = False
-        """Whether the last watch was ended before its time: the next may be answered by another server."""
+        """Whether the last watch ended before its time: another server may answer the next one."""
         self._just_listed = False
         """Whether the cursor comes from a list that no watch has followed yet."""
         self._checkpoint: Checkpoint | None = None
         """The newest object known when the last watch ended; None: a list or watch is newer."""
         self._oldest = ""
-        """The oldest resourceVersion that the server remembers, where its history is not proven."""
+        """The oldest resourceVersion that the server still has, where its history is not proven."""
         self._inconsistent = 0
         """How many lists in a row were not consistent."""
         self._revision_before = 0
         """The highest known revision when the list began."""
         self._wanted = False
-        """Whether a list is due that the cursor does not need."""
+        """Whether a list is due although there is a cursor."""
         self._interrupt = asyncio.Event()
         self._awaiting: list[asyncio.Future[None]] = []
 
@@ -110,7 +113,7 @@ class ListWatch:
         """Return when a consistent list that began after this call has been delivered.
 
         Raises Unsure when the server did not answer, NotServed when the collection is not served, NotAllowed when the
-        credential is refused or may not list it.
+        credential is not accepted or may not list it.
         """
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._awaiting.append(done)
@@ -139,7 +142,7 @@ class ListWatch:
             await self._take(step)
 
     async def _until_down(self) -> WatchStep:
-        """One round, given up when the server turns out to be down: a watch on a dead connection would never end."""
+        """One round, cancelled when the server turns out to be down: a watch on a dead connection would never end."""
         try:
             step = await first_of(self.connection.while_up(self._round()), self._interrupt)
         except Unsure as error:
@@ -147,7 +150,7 @@ class ListWatch:
         return Relist(self._reason) if isinstance(step, asyncio.Event) else step
 
     def _settle(self, step: WatchStep | None) -> None:
-        """Answer the callers of `fresh_list`: None, it is there; else why it is not."""
+        """Answer the callers of `fresh_list`. None: the list was delivered; else the reason why it was not."""
         waiting, self._awaiting = self._awaiting, []
         for done in (each for each in waiting if not each.done()):
             match step:
@@ -165,7 +168,7 @@ class ListWatch:
             case Relist(reason=reason):
                 self._reason = reason
                 if self._interrupt.is_set() or reason.keeps_cursor:
-                    self._wanted = True  # the cursor stays: should the list fail, its turn comes again
+                    self._wanted = True  # the cursor stays: if the list fails, the next round tries it again
                 else:
                     self._state.set_cursor(None)
                 if not self._interrupt.is_set() and self._failures == 0 and reason.is_shared:
@@ -203,7 +206,7 @@ class ListWatch:
         version = self._state.cursor()
         is_checked = wanted and self._reason.keeps_cursor  # the resume check is what asked for this list
         if version is not None and (self._unsure or self._cut_short) and not is_checked:
-            # Also before a list that somebody needs: it may look like the next one of our history.
+            # Also before a list that somebody needs: a list of a restored cluster may look like one of our history.
             obstacle = await self._resume_obstacle()
             if obstacle is not None:
                 self._wanted = wanted
@@ -221,12 +224,12 @@ class ListWatch:
                 await self._learn_oldest()
         step = await self._watch(version, resumed=resumed)
         if isinstance(step, Relist) and not resumed and self._state.cursor() == version:
-            self._just_listed = False  # the server has forgotten it at once: perhaps another one answers now (S8.3)
+            self._just_listed = False  # expired at once: perhaps another server answers now (S8.3)
             return Lost("the resourceVersion of the list that was just taken has expired")
         return step
 
     async def _resume_obstacle(self) -> WatchStep | None:
-        """Why the watch cannot go on from the cursor, which it would not show by itself (S8.2); None: it can."""
+        """Why the watch cannot go on from the cursor (S8.2); None: it can. The watch itself would not show that."""
         # An object written during a probe may be newer than its answer: only versions known before count.
         highest = self._highest_revision()
         await self.connection.wait_probed(since=self._ended_at)
@@ -256,7 +259,7 @@ class ListWatch:
         return max(int(cursor) if cursor.isdigit() else 0, self._state.highest_version())
 
     async def _learn_oldest(self) -> None:
-        """Note the oldest resourceVersion that the server remembers.
+        """Note the oldest resourceVersion that the server still has.
 
         It is the only proof when a collection without objects is to be resumed some day.
         """
@@ -283,7 +286,7 @@ class ListWatch:
             return listing
         version = listing.resource_version
         if version.isdigit() and int(version) < self._revision_before:
-            return self._restored()  # since it was last asked, or by a list that nothing else came before
+            return self._restored()  # since the last probe, or no probe came before this list
         self._state.list_ends(version, consistent=listing.consistent)
         self._state.set_cursor(version)
         self._just_listed = True

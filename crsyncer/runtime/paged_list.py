@@ -93,7 +93,7 @@ class PagedList:
         self._rest = _WHOLE
 
     async def deliver(self) -> Listing | WatchStep:
-        """Show every object that is not known; the step to take where the list was refused.
+        """Show every object that is not known; the step to take where the answer was an error.
 
         Raises Unsure when there was no answer.
         """
@@ -106,7 +106,7 @@ class PagedList:
         return await self.read(calls.JSON, lambda raw, _, version: self._state.list_shows(raw, version), self._rest)
 
     async def agrees(self) -> bool:
-        """Whether a digest shows just what is known: taken beside the watch, which goes on.
+        """Whether a digest shows just the known objects. The watch goes on meanwhile.
 
         Raises Unsure when there was no answer, or no list.
         """
@@ -135,7 +135,7 @@ class PagedList:
         )
 
     async def read(self, accept: str, take: Take, rest: _Rest = _WHOLE) -> Listing | WatchStep:
-        """Hand every object of a list to `take`, page by page; or the step to take when it was refused.
+        """Hand every object of a list to `take`, page by page; or the step to take when an answer was an error.
 
         Raises Unsure when there was no answer.
         """
@@ -221,7 +221,7 @@ class PagedList:
         return listing if await self._fetch(keys) else None
 
     async def _fetch(self, keys: list[Key]) -> bool:
-        """Fetch some objects; False when that is refused. The watch shows those that are gone by now."""
+        """Fetch some objects; False when an answer was an error. The watch shows deletions since the list."""
         for start in range(0, len(keys), _AT_ONCE):
             wanted = [calls.list_one(self._collection, key) for key in keys[start : start + _AT_ONCE]]
             for reply in await asyncio.gather(*(self._connection.request(call) for call in wanted)):

@@ -30,8 +30,8 @@ class Probe:
         """The best answer, and whether it shows all that the server can show at present.
 
         The last of the calls is the general one, which every server answers; each of the others lists a kind.
-        Raises NotAllowed when the credential is refused, Throttled when the server asks to be left alone, Unsure when
-        it does not answer, or not well.
+        Raises NotAllowed when the credential is not accepted, Throttled when the server asks for a pause, Unsure when
+        it does not answer, or only with errors.
         """
         *kinds, general = calls
         first = self._turn % len(kinds) if kinds else 0
@@ -62,7 +62,7 @@ class Probe:
 
 
 def no_answer(reply: Reply) -> SyncError:
-    """The error for an answer that says nothing. A server that answers 503 is down, also with a Retry-After."""
+    """The error for an answer that shows nothing. A server that answers 503 is down, also with a Retry-After."""
     if reply.status == 401:
         return NotAllowed("the credential is refused (401)", status=401, hint="renew the token or certificate")
     error = judge(reply.status, reply.body, text=reply.text)

@@ -1,4 +1,4 @@
-"""Proves, before a watch goes on where it stopped, that a cluster's history is still the one that is known (S8.2).
+"""Proves that a cluster's history is still the known one, before a watch goes on where it stopped (S8.2).
 
 A restored cluster that has been written to since may have overtaken the cursor: its revision looks right, and a watch
 from the cursor does not show what happened in the new history before it (measured). So the newest object that the
@@ -26,8 +26,8 @@ _SERVERS = 4
 class ResumeCheck:
     """Asks a server to prove the history of a collection.
 
-    If the server has forgotten the checkpoint, nothing is proven, and the list-watch lists the collection. The oldest
-    revision that the server then remembers is noted (`note_listed`), so that a quiet collection is listed once per
+    If the server no longer has the checkpoint, nothing is proven, and the list-watch lists the collection. The oldest
+    revision that the server still has is noted (`note_listed`), so that a quiet collection is listed once per
     start of an API server and not once per flap (`was_listed`): a restore always comes with a start.
     """
 
@@ -39,7 +39,7 @@ class ResumeCheck:
     async def ask(self, checkpoint: Checkpoint | None) -> Replay | WatchStep:
         """Whether the history is that of a checkpoint; or the step to take when that was not answered.
 
-        Without a checkpoint nothing can be proven, but the server names the oldest resourceVersion that it remembers.
+        Without a checkpoint nothing can be proven, but the server names the oldest resourceVersion that it still has.
 
         Asks twice before silence counts as an answer: a server that starts may need a moment to catch up. The second
         wait is longer than the way to the server and back: a server that shuts down ends every watch at once, and on a
@@ -58,11 +58,11 @@ class ResumeCheck:
         )
 
     def was_listed(self, oldest: str) -> bool:
-        """Whether the collection has been listed since the server that remembers just this much was started."""
+        """Whether the collection has been listed since the start of the server whose oldest resourceVersion this is."""
         return bool(oldest) and oldest in self._noted()
 
     def note_listed(self, oldest: str) -> None:
-        """The collection has been listed, of a server that remembers just this much."""
+        """The collection has been listed; the server's oldest resourceVersion is this."""
         if oldest and not self.was_listed(oldest):
             self._connection.store.put_meta(self._name, [*self._noted(), oldest][-_SERVERS:])
 

@@ -46,7 +46,7 @@ class Waits:
 
 
 class RetryAfter:
-    """The time until which a server is to be left alone, because it asked for that (Retry-After)."""
+    """The pause that a server has asked for (Retry-After)."""
 
     def __init__(self, waits: Waits) -> None:
         self._waits = waits
@@ -56,13 +56,13 @@ class RetryAfter:
         """How often the waits had been ended when it was asked for."""
 
     def obey(self, seconds: float) -> None:
-        """Leave it alone for so long, and up to a fifth longer; a longer time that was asked for before stays."""
+        """Pause for so long, and up to a fifth longer; a longer pause that was asked for before stays."""
         self._until = asyncio.get_running_loop().time() + max(self.left, spread(seconds, chance()))
         self._ended = self._waits.ended
 
     @property
     def left(self) -> float:
-        """For how many seconds more; 0 when it may be asked again."""
+        """For how many seconds the pause goes on; 0: it is over."""
         over = self._ended != self._waits.ended
         return 0.0 if over else max(0.0, self._until - asyncio.get_running_loop().time())
 

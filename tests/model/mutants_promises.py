@@ -83,14 +83,14 @@ PROMISES = (
     Mutant(
         "a kind that is released while it is missing is not listed",
         HoldDriver.release,
-        "informer.state.forget_cursor()\n        self._informer_set.want(self._upstream, ListReason.RELEASED)",
+        "informer.state.forget_cursor()\n        self._informer_set.request_list(self._upstream, ListReason.RELEASED)",
         "pass",
         "released",
         "healthy",
     ),
     Mutant(
         "the status of one object replaces that of another which may be newer",
-        decide._owes_another,
+        decide._has_row_of_another,
         "upstream.of(pending.upstream_uid) is Gap.ABSENT",
         "True",
         "two uids",

@@ -104,7 +104,7 @@ MUTANTS = (
     Mutant(
         "a version that is not served any more is asked for again and again",
         Kinds._missing,
-        "any(r.listwatch.phase is Phase.MISSING for r in watches)",
+        "any(each.listwatch.phase is Phase.MISSING for each in watches)",
         "False",
         noticed_by="S1_5_a_version",
     ),

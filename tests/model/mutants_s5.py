@@ -123,7 +123,7 @@ MUTANTS = (
     ),
     Mutant(
         "a status that still waits is no seed",
-        decide._owed_status,
+        decide._lacks_status,
         "waiting = pending is not None and",
         "waiting = False and",
         noticed_by="S5_2_S4_4",
