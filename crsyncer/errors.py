@@ -16,7 +16,7 @@ SyncError                 hint: what the operator can do
 import errno
 
 DISK_ERRORS = frozenset((errno.EIO, errno.EROFS, errno.ENOSPC, errno.EDQUOT))
-"""By these a disk refuses whatever is asked of it, and may take it later; other errors are about what was asked, such
+"""With these a disk fails every operation, and may recover; other errors are about the one operation, such
 as a directory that is missing (ENOENT, ENOTDIR) or another user's (EACCES), and waiting does not help.
 """
 

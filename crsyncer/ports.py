@@ -111,7 +111,7 @@ class Store(Protocol):
         ...
 
     def put_record(self, resource: str, key: Key, record: Record | None) -> None:
-        """Remember (or forget) what was agreed on a pair."""
+        """Set (or remove) the record of a pair."""
         ...
 
     def put_pending(self, resource: str, key: Key, pending: Pending | None) -> None:
@@ -135,7 +135,7 @@ class Store(Protocol):
         ...
 
     async def durable(self) -> None:
-        """Return when everything put so far is on disk, or when the store has reported that the disk refuses it."""
+        """Return when everything put so far is on disk, or when the store has reported a failing disk."""
         ...
 
 

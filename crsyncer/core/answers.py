@@ -54,9 +54,9 @@ def read(status: int, body: Json, *, patch: bool = False) -> Answer:
             return Answer.UNSURE
 
 
-def says_nothing(status: int) -> bool:
-    """Whether an answer says nothing about what was asked for: the server serves no request at present, does not
-    accept the credential, or something else answers in its place, such as a login page (3xx).
+def is_inconclusive(status: int) -> bool:
+    """Whether an answer shows nothing about its request: the server serves no request at present, does not accept the
+    credential, or something else answers in its place, such as a login page (3xx).
     """
     return status == 401 or read(status, {}) in (Answer.BUSY, Answer.UNSURE)
 

@@ -93,14 +93,14 @@ def list_page(collection: Collection, *, limit: int, resume: str = "", accept: s
     """One page, of `limit` objects, of a consistent list. `resume` is the continue token of the page before.
 
     A thin line may take minutes for a page, so only each wait for more of it is bounded tightly; a continue token lives
-    for five to ten minutes (Kubernetes documentation, "API concepts": etcd forgets older revisions).
+    for five to ten minutes (Kubernetes documentation, "API concepts": etcd compacts older revisions).
     """
     query = collection.query(("limit", str(limit)), *([("continue", resume)] if resume else ()))
     return Call("list", "GET", collection.path, query, accept=accept, timeout=600.0, gap=60.0, most=PAGE_BYTES)
 
 
 def list_one(collection: Collection, key: Key) -> Call:
-    """One whole object, by the right to list. Only where a gateway is not to be expected (S2.1)."""
+    """One whole object, by the right to list. Gateways in the cloud do not accept this request (S2.1)."""
     query = collection.query(("fieldSelector", f"metadata.name={key.name}"))
     return Call("list", "GET", replace(collection, namespace=key.namespace).path, query)
 

@@ -27,7 +27,7 @@ def decide_delivery(
     value: str,
     proof: Proof,
 ) -> Delivery:
-    """What becomes of a row of the outbox, whose value has this digest. Pure; the first line that fits counts.
+    """What is done with a row of the outbox; `value` is its value's digest. Pure; the first line that fits counts.
 
     its upstream object              the row                              delivery
     unseen                           any                                  keep                 S5.4, S7.1
@@ -48,7 +48,7 @@ def decide_delivery(
         return Delivery.KEEP
     if not isinstance(own, View):
         return Delivery.NO_OBJECT
-    on_its_way = row.merged and row.attempts  # an earlier value may yet land: only an answer counts
+    on_its_way = row.merged and row.attempts  # an earlier value may still arrive: only an answer counts
     if own.status == value and not on_its_way:
         return Delivery.ACKNOWLEDGE
     known = record.upstream_uid == own.uid

@@ -13,7 +13,7 @@ from crsyncer.core.cloud_policies import ROBOTS
 from crsyncer.core.model import Json
 
 _ASKED_SECONDS = 3600
-"""The server may give less, or more: what counts is what its answer says."""
+"""The server may give another lifetime; the one in its answer counts."""
 _EARLIEST, _LATEST = 0.7, 0.9
 """The part of its life after which a token is renewed, as by the kubelet."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """From when to when something is valid, in Unix time; None: it does not say."""
+    """From when to when something is valid, in Unix time; None: it does not show that."""
 
     name: str
     """ca, server-certificate, client-certificate or token."""
@@ -38,7 +38,7 @@ class DiskFacts:
 
     path: str
     writable: bool | None
-    """None: it is another user's, and only that one could say."""
+    """None: it belongs to another user, and only that user could find out."""
     free: int
     kind: str
     """The file system's name; empty: unknown."""

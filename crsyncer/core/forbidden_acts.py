@@ -41,7 +41,7 @@ EVERYTHING = ForbiddenAct(
     "this is an administrator's credential",
     "give the robot an account of its own: crsyncer cloud-manifests prints one",
 )
-"""Where this is allowed, all else is, and nothing else need be asked."""
+"""Where this is allowed, every other act is allowed, too, and is not reviewed."""
 
 
 def forbidden_acts(

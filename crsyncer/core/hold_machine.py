@@ -14,7 +14,7 @@ from crsyncer.core.deletion_holds import DeletionHolds
 from crsyncer.core.facts import HOLD_RULES, Action, Fact
 from crsyncer.core.hold_steps import Ask, Conclude, HoldStep, Idle, Inquiry, List, Pause, Prove
 from crsyncer.core.holds import KIND_MISSING, MASS_DELETION, DeletionRate
-from crsyncer.core.kind_served import Served, is_dying, served_by_both, served_by_crd, served_in_discovery
+from crsyncer.core.kind_served import Served, is_terminating, served_by_both, served_by_crd, served_in_discovery
 from crsyncer.core.model import Freshness, Json, Key, Side
 from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.core.text import count
@@ -45,7 +45,7 @@ class HoldMachine:
     def __init__(self, policy: SyncPolicy, *, holds: DeletionHolds, crd: tuple[str, str]) -> None:
         self.holds = holds
         self.crd = crd
-        """The cluster, and the uid there of the CRD whose objects the copies are of; "": not known."""
+        """The cluster, and the uid of the CRD there that the copies' objects belong to; "": not known."""
         self.wanted: set[Key] = set()
         """Objects whose deletion a reconciler waits to have verified, orphans included."""
         self.notes: list[str] = []
@@ -116,7 +116,7 @@ class HoldMachine:
 
     def discovery_shown(self, body: Json) -> None:
         """A negotiation has received this discovery. That the kind is not in it proves nothing."""
-        if is_dying(self._policy, body):
+        if is_terminating(self._policy, body):
             self._kind_gone(certain=True)
 
     def crd_shown(self, uid: str) -> None:
@@ -287,7 +287,7 @@ class HoldMachine:
             self.crd = self._cluster, ""
             self._crd_due = True
         elif found is Served.YES and not uid:
-            if served is None:  # only discovery tells of the scope, which a CRD never changes
+            if served is None:  # only discovery shows the scope, which never changes in a CRD
                 replies: list[_Reply] = yield from self._get(Ask((self._discovery(),)))
                 served = served_in_discovery(self._policy, *replies[0])
             found = served

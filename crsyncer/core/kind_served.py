@@ -1,4 +1,4 @@
-"""Whether upstream serves a kind, and still the same one, as discovery and its CRD say (S5.5a)."""
+"""Whether upstream serves a kind, and still the same one, by discovery and by its CRD (S5.5a)."""
 
 from enum import Enum
 
@@ -14,7 +14,7 @@ class Served(Enum):
     UNKNOWN = "unknown"
     """Discovery is forbidden; gateways have several status codes for that."""
     NOT_FOUND = "not found"
-    """Discovery does not know the group and version: they are gone, or a gateway hides discovery."""
+    """Discovery does not show the group and version: they are gone, or a gateway hides discovery."""
     OTHER = "other"
     """The CRD was re-created (new uid); its former objects went with the old one."""
 
@@ -31,10 +31,10 @@ def served_in_discovery(policy: SyncPolicy, status: int, body: Json) -> Served:
         return Served.UNKNOWN
     resource = _resource(policy, body)
     same = resource is not None and bool(resource.get("namespaced")) == policy.namespaced
-    return Served.YES if same and not is_dying(policy, body) else Served.NO
+    return Served.YES if same and not is_terminating(policy, body) else Served.NO
 
 
-def is_dying(policy: SyncPolicy, body: Json) -> bool:
+def is_terminating(policy: SyncPolicy, body: Json) -> bool:
     """Whether discovery shows the kind as one that is being deleted."""
     resource = _resource(policy, body)
     return resource is not None and "create" not in (resource.get("verbs") or [])

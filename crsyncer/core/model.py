@@ -1,4 +1,4 @@
-"""Data types that all packages share: sides, keys, observations, and what is remembered of a pair of objects."""
+"""Data types that all packages share: sides, keys, observations, and the record of a pair of objects."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -26,7 +26,7 @@ class Gap(StrEnum):
     UNSEEN = "unseen"
     """We do not know."""
     ABSENT = "absent"
-    """A complete, consistent list says so, or a watch delivered the deletion after one."""
+    """A complete, consistent list lacks the object, or a later watch has delivered its deletion."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -75,7 +75,7 @@ class View:
     status: str
     """Digest of the status that moves: all of it, or the subtree. Empty: there is none (or an empty one)."""
     has_status: bool
-    """Whether `.status` is there at all, which in subtree mode says more than `status`."""
+    """Whether `.status` is there at all, which `status` does not show in subtree mode."""
     odd_status: bool = False
     """`.status` is there, but is not an object, so nothing may be concluded from it (S4.5)."""
     stamp: Stamp | None = None
@@ -140,7 +140,7 @@ class Record:
     had_status: bool = False
     """Downstream had a status for this upstream uid, so its absence means removal (S4.3)."""
     seed: bool = False
-    """The copy that we create is still owed upstream's status (S4.4)."""
+    """The copy that we create still needs upstream's status (S4.4)."""
     generations: tuple[tuple[int, int], ...] = ()
     """(downstream, upstream) generations with the same content, oldest first; 0: one that is not known (S4.7)."""
 
@@ -216,7 +216,7 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Everything the store knows about one kind, as read at start."""
+    """Everything that the store has of one kind, as read at start."""
 
     views: dict[Side, dict[Key, View]] = field(default_factory=lambda: {Side.CLOUD: {}, Side.ROBOT: {}})
     records: dict[Key, Record] = field(default_factory=dict)

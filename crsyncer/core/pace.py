@@ -38,7 +38,7 @@ class Pace:
 
     @property
     def slow(self) -> float:
-        """Seconds after which something is under way for longer than this line explains."""
+        """Seconds after which a request takes longer than this link explains."""
         best = min((min(window) for window in self._best.values()), default=0.0)
         return max(_SLOW_SECONDS, 3 * best) if best < math.inf else _SLOW_SECONDS
 
@@ -48,7 +48,7 @@ class Pace:
         window = self._best.setdefault(asked, [math.inf, math.inf])
         window[0] = min(window[0], seconds)
         if seconds <= _WAITING * min(window) + _WAITING_SECONDS:
-            if 2 * under_way >= self.limit:  # an unused limit is not known to be good
+            if 2 * under_way >= self.limit:  # else the limit was not tested
                 self._limit = min(float(MOST), self._limit + (1.0 if self._rising else 1.0 / self._limit))
         elif now - seconds >= self._changed_at:  # else it waited for requests that have ended by now
             self._limit = max(min(self._limit, _FEWEST), self._limit * _FEWER)

@@ -156,7 +156,7 @@ def _content_digest(raw: Json, stamp: Stamp | None) -> str:
 
 
 def content_of(raw: Json) -> Json:
-    """What an object's owner says in it, labels and annotations aside (S3.1)."""
+    """The part of an object that upstream owns, labels and annotations aside (S3.1)."""
     return {k: v for k, v in raw.items() if k not in _NOT_CONTENT}
 
 

@@ -17,7 +17,7 @@ class RevertLimit:
 
     def __init__(self) -> None:
         self._reverts: dict[Key, deque[float]] = {}
-        """The last reverts of each object; who was reverted last comes last."""
+        """The last reverts of each object; the object that was reverted last comes last."""
         self._fights: set[Key] = set()
 
     def wait(self, key: Key, now: float) -> float:

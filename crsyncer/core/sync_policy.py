@@ -49,7 +49,7 @@ class SyncPolicy:
     version: str = ""
     """The version spoken with both sides, once it is agreed on."""
     version_is_guess: bool = field(default=False, compare=False)
-    """Whether the cloud has not said which versions it serves: it may serve others only."""
+    """Whether the cloud has not shown which versions it serves: it may serve others only."""
     status_endpoint: dict[Side, bool] = field(default_factory=lambda: {Side.CLOUD: True, Side.ROBOT: True}, hash=False)
     """Whether `/status` exists on a side; where not, status is part of the main resource (S4.6)."""
     problem: str = ""
@@ -69,7 +69,7 @@ class SyncPolicy:
 
     @property
     def api_version(self) -> str:
-        """What objects say as apiVersion."""
+        """The apiVersion of objects."""
         return f"{self.group}/{self.version}"
 
     @property
@@ -92,7 +92,7 @@ class SyncPolicy:
         return projection.partition(";")[2].startswith(f"spec={self.upstream};")
 
     def moves_the_same_status(self, projection: str) -> bool:
-        """Whether statuses that were queued under another projection are still what upstream has to be told."""
+        """Whether statuses that were queued under another projection still have to go upstream."""
         return projection.partition(";")[2] == self._moving
 
 

@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime
 
 NOT_YET_VALID = "the server's certificate is not yet valid"
-"""What is nearly always said of a clock that is behind: a robot that has booted in 1970, say."""
+"""The usual TLS error where our clock is behind, as after a boot without a real-time clock."""
 
 _BRIEF_CHARACTERS = 200
 _SECRETS = re.compile(
@@ -26,7 +26,7 @@ def unix(time: str) -> float:
 
 
 def duration(seconds: float) -> str:
-    """A span as people say it: the two largest units."""
+    """A span of time for people: the two largest units."""
     whole = max(0, int(seconds))
     for size, unit, small, small_unit in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
         if whole >= size:

@@ -17,12 +17,12 @@ _AGAIN_SECONDS = 86_400.0
 _LOOK_SECONDS = 10.0
 """How soon a new kind is noticed."""
 _AT_ONCE = 8
-"""Reviews under way, so that they do not keep everything else from a thin line."""
+"""Maximum number of reviews at a time: a slow link is not for them alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """The forbidden acts that an account may do, and those of which the server does not say whether it may."""
+    """The forbidden acts that an account may do, and those that the server answers no review of."""
 
     found: tuple[ForbiddenAct, ...] = ()
     unknown: tuple[ForbiddenAct, ...] = ()
@@ -71,7 +71,7 @@ class AccountCheck:
         self._robot = robot
         self._namespaces = tuple(namespaces)
         self._exceeded: tuple[ForbiddenAct, ...] = ()
-        """The acts that the last proof failed for: they are asked first, and mostly nothing else then."""
+        """The forbidden acts that the last check found: they are reviewed first, and mostly nothing else then."""
         self._proven: frozenset[SyncPolicy] = frozenset()
         self._proven_until = 0.0
 
@@ -85,7 +85,7 @@ class AccountCheck:
         return now >= self._proven_until or not self._proven.issuperset(self._policies())
 
     async def check(self, send: Send) -> None:
-        """Raise NotAllowed where the account may do too much, or the server does not say so. Raises Unsure."""
+        """Raise NotAllowed where the account may do too much, or the server answers no reviews. Raises Unsure."""
         if not self.is_due():
             return
         policies = frozenset(self._policies())

@@ -39,7 +39,7 @@ class Cache:
         self.tombstones = loaded.tombstones
         self.cursors = loaded.cursors
         self.departed: set[Key] = set()
-        """Copies whose deletion was reported since they were last written: an answer that is still to come is older."""
+        """Copies that were reported as deleted since their last write: an answer that is still to come is older."""
         self._unshown: dict[Key, str] = {}
         """Versions of upstream's objects that acknowledged our statuses, and that upstream has not shown since."""
         self._freshness: dict[tuple[Side, str], Freshness] = {}
@@ -99,7 +99,7 @@ class Cache:
             self._store.put_record(self._resource, key, record)
 
     def known_keys(self) -> Iterable[Key]:
-        """Every key that either side, the outbox or a tombstone knows."""
+        """Every key that either side, the outbox or a tombstone has."""
         return {*self.views[Side.CLOUD], *self.views[Side.ROBOT], *self.pending, *self.tombstones}
 
     def saw(self, side: Side, key: Key, raw: Json) -> bool:

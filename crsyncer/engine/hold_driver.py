@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any, assert_never
 
 from crsyncer.core.actions import HoldReason
-from crsyncer.core.answers import says_nothing
+from crsyncer.core.answers import is_inconclusive
 from crsyncer.core.backoff import capped
 from crsyncer.core.calls import Call
 from crsyncer.core.deletion_holds import DeletionHolds
@@ -182,7 +182,7 @@ class HoldDriver:
                     done.set_result(None)
                 else:
                     done.set_exception(error)
-                    done.exception()  # perhaps nobody waits any more
+                    done.exception()  # read it, for there may be no caller left that does
             case _:
                 assert_never(step)
         return None
@@ -193,7 +193,7 @@ class HoldDriver:
         if self._retry_after.left:
             raise Unsure(f"the {self._connection.name} has asked for a pause (Retry-After)")
         reply = await self._connection.request(call)
-        if says_nothing(reply.status):
+        if is_inconclusive(reply.status):
             self._retry_after.obey(capped(reply.retry_after))
             raise Unsure(f"the {self._connection.name} answered {reply.status}")
         return reply.status, reply.body

@@ -107,7 +107,7 @@ class Kind:
         ]
         for side in Side:
             if any(each.state.cursor() is None for each in self.on(side)):
-                # A restore may have cost the cursor, and a crash the list after it: whatever comes is newer.
+                # The cursor may have been dropped for a restore, before a crash: any version that comes is newer.
                 self.cache.distrust(side)
                 self._rewound_sides.add(side)
 

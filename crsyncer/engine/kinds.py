@@ -65,7 +65,7 @@ class Kinds:
         self.cursor: Cursor | None = None
         self._tasks = asyncio.TaskGroup()
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        """Held by the life of each kind, so that the next one begins when the one before has ended."""
+        """Locked while a kind runs, so that its successor starts when it has ended."""
         self.listwatch = ListWatch(
             CollectionState(context.connections[Side.ROBOT], calls.CRD_COLLECTION, handler=self),
             page=PageLimit(calls.CRD_PAGE),
@@ -134,8 +134,8 @@ class Kinds:
     # The kinds
 
     def _show(self, name: str, raw: Json) -> None:
-        dying = "deletionTimestamp" in raw["metadata"]
-        policy = None if dying else read_policy(raw, self._robot)
+        terminating = "deletionTimestamp" in raw["metadata"]
+        policy = None if terminating else read_policy(raw, self._robot)
         entry = self.entries.get(name)
         if policy is None:
             if entry is not None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from crsyncer.core import object_calls
-from crsyncer.core.answers import says_nothing
+from crsyncer.core.answers import is_inconclusive
 from crsyncer.core.model import Json, Side
 from crsyncer.core.sync_policy import SyncPolicy, choose_version
 from crsyncer.errors import Unsure
@@ -31,7 +31,7 @@ def robots_version(policy: SyncPolicy) -> SyncPolicy:
 
 
 def guessed_version(policy: SyncPolicy) -> SyncPolicy:
-    """The policy in the robot's storage version, as long as the cloud has not said which versions it serves."""
+    """The policy in the robot's storage version, as long as the cloud has not shown which versions it serves."""
     return replace(robots_version(policy), version_is_guess=True)
 
 
@@ -76,5 +76,5 @@ async def _resources(policy: SyncPolicy, version: str, send: Send) -> dict[str, 
 
 
 def _raise_if_unavailable(status: int) -> None:
-    if says_nothing(status):
+    if is_inconclusive(status):
         raise Unsure(f"discovery answered {status}")

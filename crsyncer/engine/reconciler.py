@@ -61,9 +61,9 @@ class Reconciler:
         self.policy = policy
         self.cache = cache
         self.creating: set[Key] = set()
-        """Copies that may exist already, unseen."""
+        """Copies whose create is under way: they may exist already, unseen."""
         self.to_audit: set[Key] = set()
-        """Copies that are to be compared with upstream whatever is remembered of them (S4.8)."""
+        """Copies that are to be compared with upstream whatever their records are (S4.8)."""
         self._context = context
         self._upstream = context.connections[policy.upstream]
         self.outbox = Outbox(
@@ -214,7 +214,7 @@ class Reconciler:
 
     async def _verify_ahead(self, job: Job) -> None:
         """Have a deletion verified whose copy cannot be reached now."""
-        # A copy whose creation was cut off is not known, but may be there.
+        # A copy whose create was not answered is not known, but may exist.
         there = self.cache.observe(self.policy.downstream, job.key).found is not Gap.ABSENT
         if job.key in self.cache.tombstones and there:
             await self._hold_driver.verify(job.key)

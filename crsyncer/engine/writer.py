@@ -89,9 +89,9 @@ class Writer:
         write = _Intent(key, action, view)
         status = self._effective_status(key, view, upstream)
         body = compose_copy({**upstream, "status": status}, view, self._policy, downstream=None)
-        owed = status is not None and self._policy.status_endpoint[self._policy.downstream]
-        if owed:
-            # Recorded before the copy exists, so that after a crash a copy without a status is still owed one.
+        seed = status is not None and self._policy.status_endpoint[self._policy.downstream]
+        if seed:
+            # Recorded before the copy exists, so that after a crash a copy without a status still gets one.
             self._cache.remember(key, replace(self._cache.record_of(key, view.uid), seed=True))
             await self._store.durable()
         create = object_calls.create(self._policy, key.namespace, body)
@@ -102,7 +102,7 @@ class Writer:
             reply = await self._request(write, create)
         if reply.status == 409:
             return await self._name_taken(write, upstream)
-        self._wrote(key, view, _object(reply), seeded=status is not None and not owed)
+        self._wrote(key, view, _object(reply), seeded=status is not None and not seed)
         return None
 
     async def _update(self, key: Key, action: Update) -> None:
@@ -141,7 +141,7 @@ class Writer:
     async def _name_taken(self, write: "_Intent", upstream: Json) -> Hold | None:
         """A create met an object that our list does not show: read it once (S2.3), but never in the cloud (S2.1).
 
-        It is a copy that lost its label, somebody else's object, or one that the watch has not shown yet. Raises
+        It is a copy that lost its label, another actor's object, or one that the watch has not shown yet. Raises
         Conflict when the pair has to be decided anew.
         """
         key = write.key
@@ -186,7 +186,7 @@ class Writer:
         return await self._connection.request(call)
 
     def _effective_status(self, key: Key, view: View, upstream: Json) -> Json | None:
-        """Upstream's status as it will be once the outbox is empty; None when there is none worth copying."""
+        """Upstream's status as it will be once the outbox is empty; None when there is none, or an empty one."""
         status = upstream.get("status")
         row = self._cache.pending.get(key)
         if row is not None and row.upstream_uid == view.uid:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection
 
 from crsyncer.core import calls
-from crsyncer.core.answers import says_nothing, shown
+from crsyncer.core.answers import is_inconclusive, shown
 from crsyncer.core.calls import PARTIAL, Call
 from crsyncer.core.identity import KUBE_SYSTEM, SERVER, Evidence, crd, crds, evidence_in, merged, name_of, same_cluster
 from crsyncer.errors import Unsure
@@ -14,7 +14,7 @@ _KUBE_SYSTEM = Call("get", "GET", "/api/v1/namespaces/kube-system", accept=PARTI
 
 
 class ClusterIdentity:
-    """Reads the evidence of a cluster's identity, and remembers it. `send` is as `Connection` sends.
+    """Reads the evidence of a cluster's identity, and records it. `send` sends a request to the cluster.
 
     `own_crds` returns the names of the CRDs whose uids may identify the cluster.
     """
@@ -96,12 +96,12 @@ class ClusterIdentity:
                 uid = found[crd(resource)] = str(shown(reply.body)["uid"])
                 proven = proven or self._known.get(crd(resource)) == uid
             elif reply.status != 404:
-                break  # not ours to read, and every further request costs a slow connection as much
+                break  # forbidden, and each further request would cost a slow connection as much
         return found
 
     async def _get(self, call: Call) -> Reply:
         reply = await self._send(call)
-        if says_nothing(reply.status):
+        if is_inconclusive(reply.status):
             raise no_answer(reply)
         return reply
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from crsyncer.core import calls
-from crsyncer.core.answers import says_nothing
+from crsyncer.core.answers import is_inconclusive
 from crsyncer.core.backoff import Backoff, capped
 from crsyncer.core.calls import Call
 from crsyncer.core.pace import Pace
@@ -198,7 +198,7 @@ class Connection:
             raise
         finally:
             self._under_way -= writes
-        if writes and not says_nothing(reply.status):
+        if writes and not is_inconclusive(reply.status):
             asked, now = f"{call.verb} {calls.kind_of(call)}", loop.time()
             self.pace.answered(asked, now - began, under_way=self._under_way + 1, now=now)
         if reply.status in (401, 502, 503, 504):
@@ -282,7 +282,7 @@ class Connection:
         reply = await self.cluster.request(call)
         if reply.status == 401 and self.cluster.refresh_credentials():
             reply = await self.cluster.request(call)
-        self._answers_errors = says_nothing(reply.status)
+        self._answers_errors = is_inconclusive(reply.status)
         if self._answers_errors:
             self._retry_after.obey(capped(reply.retry_after))
         return reply

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from crsyncer.core import calls
-from crsyncer.core.answers import says_nothing
+from crsyncer.core.answers import is_inconclusive
 from crsyncer.core.backoff import RETRY, capped, spread
 from crsyncer.core.model import Json, Key, ObjectVersion
 from crsyncer.core.pages import PageLimit
@@ -189,7 +189,7 @@ class PagedList:
                     limit.arrived(len(reply.body.get("items") or ()), reply.size, loop.time() - began)
                     return reply
                 failures += 1
-                if not resume or failures == _TRIES or not says_nothing(reply.status):
+                if not resume or failures == _TRIES or not is_inconclusive(reply.status):
                     return reply
                 if reply.status >= 500:
                     limit.halve()

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from crsyncer.core.answers import judge, says_nothing
+from crsyncer.core.answers import is_inconclusive, judge
 from crsyncer.core.calls import Call
 from crsyncer.errors import NotAllowed, SyncError, Unsure
 from crsyncer.ports import Reply, Send
@@ -50,7 +50,7 @@ class Probe:
                 self._kinds_fail = False
                 return reply, True
             self._kinds_fail = True
-            if says_nothing(reply.status):
+            if is_inconclusive(reply.status):
                 if not of_a_kind:
                     raise no_answer(reply)
                 failed = failed or reply

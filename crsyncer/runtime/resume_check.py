@@ -42,7 +42,7 @@ class ResumeCheck:
         Without a checkpoint nothing can be proven, but the server names the oldest resourceVersion that it still has.
 
         Asks twice before silence counts as an answer: a server that starts may need a moment to catch up. The second
-        wait is longer than the way to the server and back: a server that shuts down ends every watch at once, and on a
+        wait is longer than a round trip: a server that shuts down ends every watch at once, and on a
         slow link that looks like silence.
         """
         for seconds in calls.REPLAY_SECONDS:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.answers import TOO_LARGE, TRIES_BEFORE_DEAD, Answer, judge, lasting, read, says_nothing, shown
+from crsyncer.core.answers import TOO_LARGE, TRIES_BEFORE_DEAD, Answer, is_inconclusive, judge, lasting, read, shown
 from crsyncer.errors import Conflict, Never, NotAllowed, NotServed, SyncError, Throttled, Unsure
 from tests.core.builders import many
 
@@ -53,7 +53,7 @@ FOUND = {"kind": "Status"}
 )
 def test_S10_an_answer_says_whether_it_happened_or_nothing_at_all(status, body, answer, nothing):
     assert read(status, body) is answer
-    assert says_nothing(status) is nothing
+    assert is_inconclusive(status) is nothing
 
 
 def kind_of(status: int, **more) -> type[SyncError]:

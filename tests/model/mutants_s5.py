@@ -17,7 +17,7 @@ MUTANTS = (
     ),
     Mutant(
         "a kind that loses the verb create is alive",
-        kind_served.is_dying,
+        kind_served.is_terminating,
         'resource is not None and "create" not in (resource.get("verbs") or [])',
         "False",
         noticed_by="S5_5a_a_kind_that_is_only",
