@@ -90,7 +90,7 @@ class ListWatch:
         """When the last round ended, in event loop time: another server may answer later."""
         self._failures = 0
         self._reason = ListReason.FIRST
-        self._unsure = True
+        self._may_be_restored = True
         """Whether the cluster may have been restored since the last list or watch."""
         self._cut_short = False
         """Whether the last watch ended before its time: another server may answer the next one."""
@@ -104,10 +104,10 @@ class ListWatch:
         """How many lists in a row were not consistent."""
         self._revision_before = 0
         """The highest known revision when the list began."""
-        self._wanted = False
+        self._list_due = False
         """Whether a list is due although there is a cursor."""
         self._interrupt = asyncio.Event()
-        self._awaiting: list[asyncio.Future[None]] = []
+        self._callers: list[asyncio.Future[None]] = []
 
     async def fresh_list(self, reason: ListReason) -> None:
         """Return when a consistent list that began after this call has been delivered.
@@ -116,7 +116,7 @@ class ListWatch:
         credential is not accepted or may not list it.
         """
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._awaiting.append(done)
+        self._callers.append(done)
         self._ask_for_list(reason)
         await done
 
@@ -134,12 +134,12 @@ class ListWatch:
                 self._failures = 0
             if not isinstance(step, Rewatch):
                 self._handler.freshness_changed(Freshness.STORED)
-                self._unsure = True
-            if self._checkpoint is None and (self._unsure or self._cut_short):
+                self._may_be_restored = True
+            if self._checkpoint is None and (self._may_be_restored or self._cut_short):
                 self._checkpoint = self._state.checkpoint()  # now: later objects may be of another history
             if isinstance(step, Lost | Missing | Denied):
-                self._settle(step)
-            await self._take(step)
+                self._answer_callers(step)
+            await self._carry_out(step)
 
     async def _until_down(self) -> WatchStep:
         """One round, cancelled when the server turns out to be down: a watch on a dead connection would never end."""
@@ -149,9 +149,9 @@ class ListWatch:
             return Lost(str(error))
         return Relist(self._reason) if isinstance(step, asyncio.Event) else step
 
-    def _settle(self, step: WatchStep | None) -> None:
+    def _answer_callers(self, step: WatchStep | None) -> None:
         """Answer the callers of `fresh_list`. None: the list was delivered; else the reason why it was not."""
-        waiting, self._awaiting = self._awaiting, []
+        waiting, self._callers = self._callers, []
         for done in (each for each in waiting if not each.done()):
             match step:
                 case None:
@@ -163,12 +163,12 @@ class ListWatch:
                 case _:
                     done.set_exception(Unsure(f"the {self.connection.name} did not answer"))
 
-    async def _take(self, step: WatchStep) -> None:
+    async def _carry_out(self, step: WatchStep) -> None:
         match step:
             case Relist(reason=reason):
                 self._reason = reason
                 if self._interrupt.is_set() or reason.keeps_cursor:
-                    self._wanted = True  # the cursor stays: if the list fails, the next round tries it again
+                    self._list_due = True  # the cursor stays: if the list fails, the next round tries it again
                 else:
                     self._state.set_cursor(None)
                 if not self._interrupt.is_set() and self._failures == 0 and reason.is_shared:
@@ -198,18 +198,18 @@ class ListWatch:
 
     async def _round(self) -> WatchStep:
         # The callers of `fresh_list` go on waiting where the server only asked to wait.
-        if self._wanted and self._reason is ListReason.NO_REVISION and not self._awaiting:
+        if self._list_due and self._reason is ListReason.NO_REVISION and not self._callers:
             # Before the pause the server did not show its revision; a list is needed only if it still does not.
             await self.connection.wait_probed(since=asyncio.get_running_loop().time())
-            self._wanted = self.connection.revision == 0
-        wanted, self._wanted = self._wanted or bool(self._awaiting), False
+            self._list_due = self.connection.revision == 0
+        wanted, self._list_due = self._list_due or bool(self._callers), False
         version = self._state.cursor()
         is_checked = wanted and self._reason.keeps_cursor  # the resume check is what asked for this list
-        if version is not None and (self._unsure or self._cut_short) and not is_checked:
+        if version is not None and (self._may_be_restored or self._cut_short) and not is_checked:
             # Also before a list that somebody needs: a list of a restored cluster may look like one of our history.
             obstacle = await self._resume_obstacle()
             if obstacle is not None:
-                self._wanted = wanted
+                self._list_due = wanted
                 return obstacle
         if wanted:
             version = None
@@ -293,12 +293,12 @@ class ListWatch:
         self._checkpoint = None
         self._cut_short = False
         self._inconsistent = 0 if listing.consistent else self._inconsistent + 1
-        self._unsure = not listing.consistent  # the watch shows changes; a later list shows absences
+        self._may_be_restored = not listing.consistent  # the watch shows changes; a later list shows absences
         if listing.consistent:
             self._resume_check.note_listed(self._oldest)
             self._oldest = ""
             self._handler.freshness_changed(Freshness.CONFIRMED)
-            self._settle(None)
+            self._answer_callers(None)
         return listing
 
     async def _watch(self, version: str, *, resumed: bool) -> WatchStep:
@@ -339,10 +339,10 @@ class ListWatch:
         self.connection.note_answer()
         if resumed:
             self._state.watch_resumes()
-        if self._unsure:  # also where the connection was lost between a list and its first watch
+        if self._may_be_restored:  # also where the connection was lost between a list and its first watch
             self._handler.freshness_changed(Freshness.RESUMED)
         self._checkpoint = None
-        self._unsure = self._cut_short = self._just_listed = False
+        self._may_be_restored = self._cut_short = self._just_listed = False
         self.paged_list.begin_anew()
         self._set(Phase.WATCHING, "")
 

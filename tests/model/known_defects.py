@@ -31,7 +31,7 @@ KNOWN_DEFECTS = (
     ),
     Mutant(
         "a kind stands still, and status calls it healthy",
-        ListWatch._take,
+        ListWatch._carry_out,
         "self._set(Phase.WAITING, reason)",
         "self._set(Phase.WATCHING, message); await asyncio.Event().wait()",
         noticed_by="",

@@ -94,7 +94,7 @@ MUTANTS = (
     Mutant(
         "a watch goes on without a probe",
         ListWatch._round,
-        "if version is not None and (self._unsure or self._cut_short) and not is_checked:",
+        "if version is not None and (self._may_be_restored or self._cut_short) and not is_checked:",
         "if False:",
         noticed_by="S8_3_a_restore",
     ),
