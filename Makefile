@@ -72,7 +72,7 @@ format: $(STAMP) ## rewrite the sources in the one format
 
 lock: ## resolve requirements.lock anew
 	$(PYTHON) -m pip install -q uv && uv pip compile --universal --python-version 3.11 --generate-hashes \
-	  --no-header --no-annotate --no-emit-index-url --group dev pyproject.toml -o requirements.lock
+	  --no-header --no-annotate --no-emit-index-url --group dev --extra expressions pyproject.toml -o requirements.lock
 
 clean: ## remove what the other targets made in this checkout
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage bench.json dist

@@ -13,8 +13,11 @@ from crsyncer import __version__
 from crsyncer.adapters.config import OPTIONS
 from tests.delivery.command_line import CLI, crsyncer, environment, write_kubeconfig
 
-HEAVY = ["kubernetes", "aiohttp", "asyncio", "yaml", "sqlite3", "prometheus_client", "watchfiles"]
-COMMANDS = ["run", "status", "explain", "diff", "pending", "holds", "resync", "doctor", "demo", "sandbox"]
+HEAVY = [
+    *("kubernetes", "aiohttp", "asyncio", "yaml", "sqlite3", "prometheus_client", "watchfiles"),
+    *("cel_expr_python", "re2"),
+]
+COMMANDS = ["run", "status", "explain", "diff", "pending", "holds", "resync", "doctor", "mutate", "demo", "sandbox"]
 
 
 @pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])

@@ -1,0 +1,130 @@
+"""The expressions of policies: CEL by cel-expr-python, regular expressions by google-re2 (C4.5).
+
+Both are in the extra `expressions` and are imported on first use. Python's own `re` is no substitute: its syntax is
+another one, and a pattern may take it forever.
+"""
+
+import importlib
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from crsyncer.core.mutate import ExpressionError, Match
+from crsyncer.errors import ConfigError
+
+_DEEPEST = 200
+"""Levels of an object. At 10,000, which API servers take, the library overflows the stack and ends the process (m).
+It also cuts texts at a NUL character (m)."""
+_WHERE = re.compile(r".*?ERROR: <input>:(\d+):(\d+): ")
+_CODES = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
+
+
+class Expressions:
+    """Compiles patterns and programs. Methods raise ExpressionError; ConfigError without the extra."""
+
+    def pattern(self, text: str) -> "RePattern":
+        """Compile an RE2 pattern."""
+        re2 = _library("re2", "google-re2")
+        options = re2.Options()
+        options.log_errors = False  # it would write to stderr
+        try:
+            return RePattern(re2.compile(text, options))
+        except (re2.error, UnicodeError) as error:
+            raise ExpressionError(_plain(error.args[0])) from None
+
+    def program(self, text: str) -> "CelProgram":
+        """Compile a CEL expression over self, value, robot and cluster."""
+        environment = _environment()
+        try:
+            return CelProgram(environment.compile(text))
+        except (RuntimeError, UnicodeError) as error:
+            raise ExpressionError(_plain(error)) from None
+
+
+class RePattern:
+    """A compiled pattern."""
+
+    def __init__(self, compiled: Any) -> None:
+        self._compiled = compiled
+        self.groups: int = compiled.groups
+
+    def sub(self, replacement: Callable[[Match], str], text: str) -> str:
+        """The text with every match replaced; its time is linear in the text's length."""
+        try:
+            replaced: str = self._compiled.sub(replacement, text)
+        except UnicodeError:
+            raise ExpressionError("the text is not valid Unicode") from None
+        return replaced
+
+
+class CelProgram:
+    """A compiled expression."""
+
+    def __init__(self, compiled: Any) -> None:
+        self._compiled = compiled
+
+    def evaluate(self, variables: Mapping[str, Any]) -> Any:
+        """The result in Python's types, keys of objects sorted: CEL's maps have no stable order (m).
+
+        The library returns most errors as values, and raises where the budget of 10,000 iterations is used up.
+        """
+        cel = _cel()
+        if problem := _not_for_cel(list(variables.values())):
+            raise ExpressionError(problem)
+        try:
+            result = self._compiled.eval(data=dict(variables))
+            value = result.plain_value()
+            failed = result.type() == cel.Type.ERROR
+        except (RuntimeError, UnicodeError) as error:
+            raise ExpressionError(_plain(error)) from None
+        if failed:
+            raise ExpressionError(_plain(value))
+        return _sorted(value)
+
+
+def _not_for_cel(layer: list[Any]) -> str:
+    """Why values cannot be given to CEL; empty: they can. Without recursion: they may be deep."""
+    for _ in range(_DEEPEST):
+        if any(isinstance(each, str) and "\0" in each for each in layer):
+            return "the object has a text with a NUL character"
+        keys = [key for each in layer if isinstance(each, dict) for key in each]
+        items = [item for each in layer if isinstance(each, list) for item in each]
+        layer = keys + items + [item for each in layer if isinstance(each, dict) for item in each.values()]
+        if not layer:
+            return ""
+    return f"the object is nested more than {_DEEPEST} levels deep"
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value, key=str)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
+
+
+def _plain(error: object) -> str:
+    """The first line of what a library says, without its codes."""
+    text = error.decode(errors="replace") if isinstance(error, bytes) else str(error)
+    line = _WHERE.sub(r"line \1, column \2: ", text.partition("\n")[0])
+    return _CODES.sub("", _CODES.sub("", line))
+
+
+@cache
+def _environment() -> Any:
+    cel = _cel()
+    names = {"self": cel.Type.DYN, "value": cel.Type.DYN, "robot": cel.Type.STRING, "cluster": cel.Type.STRING}
+    return cel.NewEnv(variables=names)
+
+
+def _cel() -> Any:
+    return _library("cel_expr_python.cel", "cel-expr-python")
+
+
+def _library(module: str, package: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise ConfigError(
+            f"needs {package}, which is not installed",
+            hint='install crsyncer with its extra: pip install ".[expressions]"',
+        ) from None

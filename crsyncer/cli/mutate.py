@@ -1,0 +1,136 @@
+"""`crsyncer mutate`: what a SyncPolicy's mutations make of an object, tried on files."""
+
+import difflib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from crsyncer.adapters.config import read_config
+from crsyncer.adapters.expressions import Expressions
+from crsyncer.adapters.files import read_documents
+from crsyncer.cli.shared import settings_options
+from crsyncer.cli.yaml_text import yaml_text
+from crsyncer.core.fields import Text, fields_at, json_problem, wrong
+from crsyncer.core.model import Json
+from crsyncer.core.mutate import Compiled, compile_steps, mutate_content, mutate_status
+from crsyncer.core.policy_object import PolicyObject, read_policy_object
+from crsyncer.core.template import Names
+from crsyncer.core.text import count, plain
+from crsyncer.errors import ConfigError
+
+_LARGEST = 4 << 20
+_DEEPEST = 200
+_TEXT = Text(317, 1)
+_FORMATS = ("diff", "yaml", "json")
+_FILE = click.Path(path_type=Path)
+
+
+@click.command(params=settings_options("state_dir", "robot_name"))
+@click.argument("object_file", type=_FILE)
+@click.option("--policy", "policy_file", metavar="FILE", type=_FILE, required=True, help="The SyncPolicy to try.")
+@click.option(
+    "--direction",
+    type=click.Choice(["down", "up"]),
+    default="down",
+    show_default=True,
+    help="down: the steps for content, OBJECT_FILE is the upstream object. up: those for a status, it is the copy.",
+)
+@click.option(
+    "--cluster",
+    "identity",
+    metavar="ID",
+    default="",
+    help="Identity of the upstream cluster, as `status --json` shows it; for {cluster} and {hash}.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["diff", "yaml", "json"]),
+    default="diff",
+    show_default=True,
+    help="Output format.",
+)
+def mutate(
+    object_file: Path, policy_file: Path, direction: str, identity: str, output: str, robot_name: str, **flags: Any
+) -> None:
+    """What the mutations of a SyncPolicy make of the object in OBJECT_FILE, as a unified diff, YAML or JSON.
+
+    Reads two files, asks no cluster and changes nothing. Checks the whole policy first, as strictly as an API server
+    does and more. {namespace} and {name} are those of OBJECT_FILE, {robot} is --robot-name. A template's {/path}, and
+    `self` in CEL, mean the object as it is in the file.
+
+    The agent does not read SyncPolicies yet: this is to try them.
+
+    Exit codes: 0 done, 1 a step failed, 2 usage, or a file that cannot be used.
+    """
+    robot = robot_name or read_config(flags["config"], only="robotName").get("robotName", ("", ""))[0]
+    policy, steps = _read_policy(policy_file, direction)
+    raw = _read_object(object_file, policy)
+    metadata = raw["metadata"]
+    names = Names(metadata.get("namespace") or "", metadata["name"], robot=robot, identity=identity)
+    mutated = (mutate_content if direction == "down" else mutate_status)(raw, steps, names)
+    match output:
+        case "json":
+            click.echo(json.dumps(mutated, indent=2))
+        case "yaml":
+            click.echo(yaml_text(mutated), nl=False)
+        case _:
+            for line in _diff(raw, mutated, str(object_file)):
+                click.echo(plain(line))
+    if mutated == raw:
+        click.echo(f"crsyncer: note: no step of mutations.{direction} changes this object", err=True)
+
+
+def _diff(raw: Json, mutated: Json, name: str) -> Iterator[str]:
+    old, new = (yaml_text(content).splitlines() for content in (raw, mutated))
+    return difflib.unified_diff(old, new, name, f"{name} (mutated)", lineterm="")
+
+
+def _read_policy(path: Path, direction: str) -> tuple[PolicyObject, tuple[Compiled, ...]]:
+    """The policy, and its steps for a direction. All steps are compiled, to find what is wrong."""
+    raw = _read_document(path)
+    try:
+        policy = read_policy_object(raw)
+        expressions = Expressions()
+        down, up = (compile_steps(steps, expressions) for steps in (policy.mutations.down, policy.mutations.up))
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}", hint=error.hint) from None
+    return policy, down if direction == "down" else up
+
+
+def _read_object(path: Path, policy: PolicyObject) -> Json:
+    """The object to try the policy on. Raises ConfigError, also where it is of a group that the policy is not for."""
+    raw = _read_document(path)
+    try:
+        fields = fields_at("", raw, ())
+        api_version = fields.text("apiVersion", _TEXT)
+        fields.text("kind", _TEXT)
+        metadata = fields.inner("metadata")
+        metadata.text("name", _TEXT)
+        metadata.text_or("namespace", _TEXT, None)
+        projected = policy.projection.group if policy.projection else None
+        groups = {policy.resource.group, policy.resource.group if projected is None else projected}
+        group = api_version.rpartition("/")[0]
+        if group not in groups:
+            raise wrong("apiVersion", api_version, f"the policy's group, {' or '.join(sorted(groups))}")
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}", hint=error.hint) from None
+    content: Json = raw
+    return content
+
+
+def _read_document(path: Path) -> Any:
+    """The one document of a YAML or JSON file, of JSON's types. Raises ConfigError."""
+    documents = [each for each in read_documents(path, largest=_LARGEST, deepest=_DEEPEST) if each is not None]
+    if len(documents) != 1:
+        raise ConfigError(f"{path} has {count(len(documents), 'object')}; allowed: one")
+    try:
+        problem = json_problem(documents[0], "the value at ")
+    except RecursionError:
+        problem = "an alias refers to what it is in"
+    if problem:
+        raise ConfigError(f"{path}: {problem}", hint="JSON's types; a date or a number can be a text in quotes")
+    return documents[0]
