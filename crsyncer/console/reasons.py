@@ -37,7 +37,8 @@ _REASONS = {
         "RobotUnauthorized": ("the {side}'s API server rejects the agent's credential{error}", _NEW_CREDENTIAL),
         "Restored": (
             "{deletions} of {resource} held: the upstream cluster was restored to an older state",
-            "restore the lost objects upstream, and the hold ends; to delete the copies: crsyncer holds release {id}",
+            "restore a newer backup, and the hold ends; or create again what is still needed, then: crsyncer holds"
+            " release {id} deletes the other copies",
         ),
         "Manual": (
             "{resource}: an operator holds every deletion ({deletions} so far)",

@@ -8,15 +8,23 @@ from tests.model.answers import INTERNAL_ERROR
 from tests.model.plane import GROUP
 from tests.model.provoked import CLOUD, FILTERED, HOLDS, MINE, Steps, case, codes, holds_release
 from tests.model.scene import refuse_lists
+from tests.model.storage import Snapshot
+from tests.model.weather import Rule
 from tests.model.world import World
 from tests.system.bed import crd
 
 
-def crowd(world: World) -> None:
-    """Twelve more objects, on both sides."""
+def vanish(world: World) -> Rule:
+    """Twelve objects vanish while the cloud answers no list, because of a rule."""
     for number in range(12):
         world.cloud.create(f"g{number}", spec={"x": 1}, labels=MINE)
     world.settle()
+    rule = refuse_lists(world)
+    world.inject("cloud", INTERNAL_ERROR, verb="get", part="/customresourcedefinitions/", times=math.inf, seconds=1.0)
+    for number in range(12):
+        world.cloud.delete(f"g{number}")
+    world.pass_time(180)
+    return rule
 
 
 @case("IdentityChanged", 12, "crsyncer holds release cloud", metric=CLOUD)
@@ -32,27 +40,39 @@ def the_cloud_was_replaced_on_purpose(world: World) -> Steps:
     holds_release(world)
 
 
-@case("Restored", 12, "restore the lost objects upstream, and the hold ends", metric=HOLDS)
-def the_cloud_was_restored_and_lost_an_object_that_is_created_again(world: World) -> Steps:
+def restored(world: World) -> Snapshot:
+    """The cloud goes back to before an object was created; its state before that."""
     backup = world.cloud.snapshot()
     world.cloud.create("later", spec={"x": 1})
     world.settle()
+    newer = world.cloud.snapshot()
     world.cloud.restore(backup)
     world.pass_time(90)
+    return newer
+
+
+@case("Restored", 12, "restore a newer backup, and the hold ends", metric=HOLDS)
+def the_cloud_was_restored_and_there_is_a_newer_backup(world: World) -> Steps:
+    newer = restored(world)
     yield
-    world.cloud.create("later", spec={"x": 1})
-    world.pass_time(60)
-    if world.status()["holds"]:  # it is another object by that name: replacing its copy is a deletion, too
-        holds_release(world)
+    world.cloud.restore(newer)
+    world.pass_time(120)
 
 
-@case("Restored", 12, "to delete the copies: crsyncer holds release h1", metric=HOLDS)
-def the_cloud_was_restored_and_lost_an_object_that_may_go(world: World) -> Steps:
-    backup = world.cloud.snapshot()
-    world.cloud.create("later", spec={"x": 1})
+@case("Restored", 12, "or create again what is still needed, then: crsyncer holds release h1", metric=HOLDS)
+def the_cloud_was_restored_and_lacks_an_object_that_is_created_again(world: World) -> Steps:
+    restored(world)
+    yield
+    world.cloud.create("later", spec={"x": 2})
+    world.pass_time(30)
+    holds_release(world)
     world.settle()
-    world.cloud.restore(backup)
-    world.pass_time(90)
+    assert world.robot.objects()["later"]["spec"] == {"x": 2}
+
+
+@case("Restored", 12, "crsyncer holds release h1 deletes the other copies", metric=HOLDS)
+def the_cloud_was_restored_and_lacks_an_object_that_may_go(world: World) -> Steps:
+    restored(world)
     yield
     holds_release(world)
     world.settle()
@@ -72,17 +92,22 @@ def an_operator_holds_every_deletion(world: World) -> Steps:
 
 @case("MassDeletion", 12, "if intended: crsyncer holds release h1", metric=HOLDS)
 def many_objects_vanish_and_no_list_confirms_it(world: World) -> Steps:
-    crowd(world)
-    rule = refuse_lists(world)
-    world.inject("cloud", INTERNAL_ERROR, verb="get", part="/customresourcedefinitions/", times=math.inf, seconds=1.0)
-    for number in range(12):
-        world.cloud.delete(f"g{number}")
-    world.pass_time(180)
+    rule = vanish(world)
     yield
     world.weather[Side.CLOUD].rules.remove(rule)
     holds_release(world)
     world.settle()
     assert set(world.robot.objects()) == {"a"}
+
+
+@case("MassDeletion", 12, "if not: restore the objects, and the hold ends", metric=HOLDS)
+def many_objects_vanish_by_mistake_and_are_created_again(world: World) -> Steps:
+    rule = vanish(world)
+    yield
+    world.weather[Side.CLOUD].rules.remove(rule)
+    for number in range(12):
+        world.cloud.create(f"g{number}", spec={"x": 2})
+    world.pass_time(120)
 
 
 @case("KindMissing", 12, "restore the CRD and its objects, and the hold ends", metric=HOLDS)
