@@ -67,7 +67,8 @@ ln -s crsyncer "$root/usr/bin/kubectl-crsyncer"
 install -D -m 644 -t "$root/usr/lib/systemd/system" systemd/crsyncer*.service systemd/crsyncer*.path
 install -D -m 644 packaging/debian/sysusers "$root/usr/lib/sysusers.d/crsyncer.conf"
 install -D -m 644 systemd/config.yaml "$root/etc/crsyncer/config.yaml"
-install -D -m 644 -t "$root/usr/share/doc/crsyncer" README.md CHANGELOG.md
+mv "$site"/share/doc/crsyncer/* "$root/usr/share/doc/crsyncer/"  # the wheel brings the pages
+rm -r "$site/share"
 install -D -m 644 LICENSE "$root/usr/share/doc/crsyncer/copyright"
 
 install -D -m 755 -t "$root/DEBIAN" packaging/debian/postinst packaging/debian/prerm packaging/debian/postrm

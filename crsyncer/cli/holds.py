@@ -88,9 +88,9 @@ def _effect(release: Json) -> str:
     """What the release of a hold does."""
     match release["reason"]:
         case "IdentityChanged":
-            return f"{release['id']}: the cluster is accepted; deletions that follow from its content are held"
+            return f"{release['id']}: the cluster will be accepted, and deletions that follow from its content held"
         case "Manual":
-            return f"{release['id']}: deletions of {release['resource']} are carried out again"
+            return f"{release['id']}: deletions of {release['resource']} will be carried out again"
     return f"{release['id']}: {count(release['objects'], 'object')} of {release['resource']} will be deleted"
 
 

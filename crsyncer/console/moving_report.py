@@ -202,10 +202,11 @@ def judge_pairs(pairs: Pairs, found: Forecast, *, namespaces: Sequence[str]) -> 
     """What becomes of the objects of one kind, and what differs for them. `namespaces`: empty for all."""
     policy = pairs.policy
     upstream, downstream, resource = policy.upstream, policy.downstream, policy.resource
-    parts = [f"adopts {len(found.adopted)} in place, one write each, no status changes"]
+    parts = [f"adopts {len(found.adopted)} in place, one write each, no status changes"] if found.adopted else []
     parts += [f"has adopted {len(found.own)} already"] if found.own else []
     parts += [f"creates {len(found.created)}: {_some(found.created)}"] if found.created else []
-    yield Check("copies", Mark.OK, f"crsyncer {'; '.join(parts)}", "", downstream, resource)
+    what = f"crsyncer {'; '.join(parts)}" if parts else "there are no copies, and none to create"
+    yield Check("copies", Mark.OK, what, "", downstream, resource)
     if found.taken:
         message = (
             f"NameTaken: {_some(found.taken)}: {count(len(found.taken), 'object')} that are not this robot's copies"

@@ -167,6 +167,15 @@ def test_every_link_and_path_leads_somewhere(name):
         assert (ROOT / "crsyncer" / target).exists(), target
 
 
+def test_no_manifest_has_a_key_that_kubectl_takes_for_a_truth_value():
+    manifests = [
+        path.read_text() for folder in ("robot", "cloud", "systemd") for path in (ROOT / folder).rglob("*.yaml")
+    ]
+    shown = [code(read(name)) for name in DOCUMENTS]
+    for text in manifests + shown:
+        assert re.findall(r"(?mi)(?:^[ -]*|[{,] *)(?:y|n|yes|no|on|off): ", text) == []
+
+
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_lines_can_be_read_without_scrolling(name):
     prose = [line for line in read(name).splitlines() if not line.startswith("|")]

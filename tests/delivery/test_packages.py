@@ -1,8 +1,11 @@
 """The Debian package's parts fit together. What it does on a machine: test_packages_booted.py, in `make packages`."""
 
+import os
 import re
 import shutil
 import subprocess
+import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -40,6 +43,21 @@ def test_the_configuration_of_the_package_waits_to_be_filled_in(tmp_path):
     filled.write_text(form.replace("robotName:", "robotName: r1").replace("namespaces:", "namespaces: [robot-r1]"))
     settings = load({"config": filled, **flags}, {})
     assert (settings.robot_name, settings.namespaces) == ("r1", ("robot-r1",))
+
+
+def test_the_wheel_brings_every_page_that_a_page_leads_to(tmp_path):
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    [wheel] = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        pages = zipfile.Path(archive, f"{'-'.join(wheel.name.split('-')[:2])}.data/data/share/doc/crsyncer/")
+        files = {name.removeprefix(pages.at) for name in archive.namelist() if name.startswith(pages.at)}
+        texts = {name: (pages / name).read_text() for name in files if name.endswith(".md")}
+    assert {"README.md", "OPERATING.md", "MOVING.md", "cloud/README.md"} <= texts.keys()
+    for name, text in texts.items():
+        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
+            target = os.path.normpath(os.path.join(os.path.dirname(name), link))
+            assert any(file == target or file.startswith(f"{target}/") for file in files), (name, link)
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)

@@ -104,7 +104,7 @@ async def test_S5_5_a_human_holds_back_the_deletions_of_a_kind_and_lets_them_go(
     assert await bed.robot.names() == {"a", "b", "c"}
     assert "released" not in await run(bed, "holds", "release", hold["id"], "-o", "wide")
     shown = await run(bed, "holds", "release", hold["id"])  # without a terminal and --yes it is only shown
-    assert f"deletions of {bed.resource} are carried out again" in shown
+    assert f"deletions of {bed.resource} will be carried out again" in shown
     assert (await one_hold(bed))["id"] == hold["id"]
     await run(bed, "holds", "release", hold["id"], "--yes")
     await bed.robot.gone("a")
