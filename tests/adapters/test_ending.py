@@ -1,5 +1,6 @@
 """The end of the process has a bounded time, whatever hangs, and comes at once where memory runs out."""
 
+import inspect
 import os
 import signal
 import subprocess
@@ -9,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+
+from crsyncer.adapters.ending import Ending
 
 LINE = "crsyncer: out of memory; nothing is lost, the next start continues from here\n"
 HANGS = "while True: time.sleep(600)"
@@ -116,6 +119,10 @@ def test_after_a_signal_the_process_ends_in_time_with_0_though_its_event_loop_ha
     with process(HANGS, seconds=0.1) as child:
         child.send_signal(number)
         assert child.wait(60) == 0
+
+
+def test_an_agent_has_less_than_10_s_for_its_end() -> None:
+    assert inspect.signature(Ending).parameters["seconds"].default < 10
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -30,6 +30,8 @@ from tests.adapters.kube_server import (
 )
 from tests.adapters.processes import ends
 
+HOUR = 3600.0
+
 
 def plugin(directory: Path, **status: Any) -> dict[str, Any]:
     """A user with an exec plug-in in the kubeconfig's own directory that answers with `status` and counts its runs."""
@@ -39,6 +41,12 @@ def plugin(directory: Path, **status: Any) -> dict[str, Any]:
     script.write_text(f"#!{sys.executable}\nopen('runs', 'a').write('x')\nprint(open('reply').read())\n")
     script.chmod(0o700)
     return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "./plugin", "installHint": "ask us"}}
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plug-in is a process, which takes long to begin on a busy machine."""
+    monkeypatch.setattr(loader, "_TIMEOUT", HOUR)
 
 
 # --- credentials that change
@@ -90,10 +98,10 @@ async def test_a_watch_is_opened_anew_after_a_401_with_new_credentials(
     token.write_text("old")
     config = write_config(tmp_path / "config", server=server.url, ca=certificates.ca, user={"tokenFile": str(token)})
     async with connected(config) as cluster:
-        async with cluster.watch(GET, read_timeout=5) as stream:
+        async with cluster.watch(GET, read_timeout=30) as stream:
             assert stream.status == 401
         replaced(token, "new")
-        async with cluster.watch(GET, read_timeout=5) as stream:
+        async with cluster.watch(GET, read_timeout=30) as stream:
             assert stream.status == 200
 
 
@@ -160,6 +168,7 @@ async def test_a_plugin_is_asked_again_before_its_token_expires(
 async def test_a_plugin_that_failed_is_asked_again(
     server: HostileServer, certificates: Certificates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(credentials, "_PATIENCE", HOUR)
     config = write_config(tmp_path / "config", server=server.url, ca=certificates.ca, user=plugin(tmp_path))
     async with connected(config) as cluster:
         for _ in range(2):  # though not at once
@@ -193,6 +202,7 @@ async def test_a_plugin_that_cannot_be_started_is_asked_again(
 async def test_a_plugin_is_asked_again_after_a_401_but_not_at_once(
     server: HostileServer, certificates: Certificates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(credentials, "_PATIENCE", HOUR)
     config = write_config(
         tmp_path / "config", server=server.url, ca=certificates.ca, user=plugin(tmp_path, token="old")
     )

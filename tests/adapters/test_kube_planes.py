@@ -188,9 +188,9 @@ async def test_a_cut_link_ends_the_watch_and_refuses_requests(goals: Goals, clou
 
 async def test_a_link_that_falls_silent_is_noticed_at_the_read_timeout(goals: Goals, cloud_link: Link) -> None:
     version = (await goals.list()).body["metadata"]["resourceVersion"]
-    async with goals.cluster.watch(goals.watch(version), read_timeout=0.5) as stream:
+    async with goals.cluster.watch(goals.watch(version), read_timeout=4) as stream:
         cloud_link.half_open()
-        with pytest.raises(Unsure, match=r"nothing came for 0\.5 s"):
+        with pytest.raises(Unsure, match=r"nothing came for 4 s"):
             await anext(stream.lines())
     with pytest.raises(Unsure, match=r"no answer within 0\.3 s"):
         await goals.cluster.request(Call("get", "GET", "/readyz", timeout=0.3))

@@ -13,25 +13,37 @@ from crsyncer.adapters.reload import attempt, reloads
 from crsyncer.errors import ConfigError
 from tests.adapters.nobody import as_nobody, as_root
 
-SOON = 20.0
+SOON = 60.0
 QUIET = 0.5
 CHANGES = 20
 
 
 @asynccontextmanager
-async def watching(files, load=None, *, debounce=0.05, poll=30.0):
+async def watching(files, load=None, *, debounce=0.05, poll=10 * SOON):
     """What arrives while the files are watched, as a queue; the watch is in place when this is entered."""
     arrived: asyncio.Queue = asyncio.Queue()
+    asked = 0
+
+    def named():
+        nonlocal asked
+        asked += 1
+        return files
 
     async def follow():
         async for loaded in reloads(
-            load or (lambda: [f.read_text() for f in files]), lambda: files, debounce=debounce, poll=poll
+            load or (lambda: [f.read_text() for f in files]), named, debounce=debounce, poll=poll
         ):
             arrived.put_nowait(loaded)
 
     task = asyncio.create_task(follow())
-    await asyncio.sleep(0.2)
+    await asyncio.sleep(0)
+    neighbour = next(folder for folder in files[0].parents if folder.is_dir()) / "neighbour"
+    before = asked
     try:
+        async with asyncio.timeout(SOON):
+            while poll > SOON and asked == before:
+                neighbour.write_text("")
+                await asyncio.sleep(0.01)
         yield arrived
     finally:
         task.cancel()
@@ -71,7 +83,7 @@ async def test_a_config_map_that_swaps_its_directory_is_noticed(tmp_path):
     publish("..1", "one")
     file = tmp_path / "c.yaml"
     file.symlink_to("..data/c.yaml")
-    async with watching([file]) as arrived:
+    async with watching([file], poll=1.0) as arrived:  # the second one may come before the new directory is watched
         for name, text in (("..2", "two"), ("..3", "three")):
             publish(name, text)
             assert await next_of(arrived) == [text]
@@ -151,10 +163,9 @@ async def test_a_file_named_by_the_new_configuration_is_watched_from_then_on(tmp
         files[1:] = [token] if config.read_text() else []
         return token.read_text() if token.exists() else None
 
-    async with watching(files, load) as arrived:
+    async with watching(files, load, poll=1.0) as arrived:
         config.write_text("token")
         assert await next_of(arrived) is None
-        await asyncio.sleep(0.3)
         token.write_text("t1")
         assert await next_of(arrived) == "t1"
 

@@ -142,7 +142,7 @@ async def test_what_is_put_is_on_disk_in_a_quarter_second_without_being_asked(tm
         assert time.monotonic() - begin < 30
         await asyncio.sleep(0.005)
     await store.durable()
-    assert 1 <= store.commits == len(seconds) < 10  # in groups
+    assert 1 <= store.commits == len(seconds) < 100  # in groups
     await store.close()
 
 

@@ -73,8 +73,8 @@ async def _ratcheting(script: Script, path: str) -> None:
 
 
 async def _editing(script: Script, path: str) -> None:
-    script.transcript.fact("an annotation ends a watch", await _ends(script, path, _annotate))
-    script.transcript.fact("a schema ends a watch", await _ends(script, path, _loosen))
+    script.transcript.fact("an annotation ends a watch", await _ends(script, path, _annotate, seconds=PATIENCE / 3))
+    script.transcript.fact("a schema ends a watch", await _ends(script, path, _loosen, seconds=PATIENCE))
     scope = await _edit(script, lambda spec: spec.update(scope="Cluster"))
     script.transcript.note("another scope", scope)
     since = await _revision(script, path)
@@ -138,18 +138,15 @@ def _watch(path: str, since: str) -> Call:
     return Call("watch", "GET", path, (("watch", "true"), ("resourceVersion", since), ("timeoutSeconds", "60")))
 
 
-async def _ends(script: Script, path: str, edit: Any) -> bool:
-    """Whether an open watch is ended by an edit of its CRD, within a few seconds."""
+async def _ends(script: Script, path: str, edit: Any, *, seconds: float) -> bool:
+    """Whether an open watch is ended by an edit of its CRD, within so many seconds."""
     since = await _revision(script, path)
     async with script.cluster.watch(_watch(path, since), read_timeout=60) as stream:
         await edit(script)
         try:
-            async with asyncio.timeout(_END_SECONDS):
+            async with asyncio.timeout(seconds):
                 async for _ in stream.lines():
                     pass
         except TimeoutError:
             return False
     return True
-
-
-_END_SECONDS = PATIENCE / 3

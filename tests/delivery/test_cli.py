@@ -195,7 +195,7 @@ def test_the_life_of_an_agent_as_its_operator_sees_it(agent):
     assert status(agent.state)[1]["robot"] == "r1"
 
     agent.process.terminate()
-    assert agent.process.wait(10) == 0
+    assert agent.process.wait(60) == 0
     code, content = status(agent.state)
     assert (code, content["robot"], content["agent"]["state"]) == (13, "r1", "stopped")
 

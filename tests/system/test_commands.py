@@ -175,7 +175,7 @@ async def test_S6_3_what_waits_for_the_cloud_is_listed_with_and_without_an_agent
         assert (explained["agent"], explained["objects"]["robot"]["state"]) == ("stopped", "seen")
         assert explained["pending"][0]["since"] == row["since"]
         bed.cloud.link.restore()
-    await bed.cloud.shows("a", status={"phase": "A"}, seconds=40)
+    await bed.cloud.shows("a", status={"phase": "A"})
 
 
 async def test_S10_a_dead_letter_is_listed_tried_again_and_given_up(make_bed: MakeBed):

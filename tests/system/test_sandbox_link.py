@@ -181,14 +181,15 @@ async def test_a_lost_reply_leaves_the_write_done(cloud_link, cloud_api):
 
 async def test_a_stalled_request_gets_no_answer_and_others_do(cloud_link, cloud_api):
     async with through(cloud_link) as api:
-        cloud_link.stall("/configmaps/stalled", method="DELETE", after_request=True)
+        after = cloud_link.stall("/configmaps/stalled", method="DELETE", after_request=True)
         before = cloud_link.stall("/configmaps", method="POST")
         await cloud_api.create(CONFIG_MAP.object("stalled"))
-        with pytest.raises(TimeoutError):
-            await api.request("DELETE", f"{CONFIG_MAPS}/stalled", timeout=0.5)
+        deleting = asyncio.ensure_future(api.request("DELETE", f"{CONFIG_MAPS}/stalled"))
         async with asyncio.timeout(30):
             while await cloud_api.find(CONFIG_MAP.object("stalled")) is not None:  # noqa: ASYNC110 - it is on its way
                 await asyncio.sleep(0.02)
+        await until(lambda: after.count == 1)
+        assert not deleting.done()
         waiting = asyncio.ensure_future(api.create(CONFIG_MAP.object("never")))
         await until(lambda: before.count == 1)
         assert (await api.request("GET", CONFIG_MAPS))[0] == 200
@@ -196,6 +197,9 @@ async def test_a_stalled_request_gets_no_answer_and_others_do(cloud_link, cloud_
         with pytest.raises(GONE):
             await waiting
         assert await cloud_api.find(CONFIG_MAP.object("never")) is None
+        deleting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await deleting
 
 
 async def test_an_answer_is_cut_in_the_middle_once(cloud_link, cloud_api):
