@@ -164,7 +164,8 @@ class Kind:
 
     def retry(self, key: Key) -> None:
         """An operator asks: try what was rejected of an object again at once."""
-        self._context.recorder.record(Fact(self.policy.downstream, self.policy.resource, key, Action.RETRIED, "S10"))
+        side = self.policy.downstream if key in self.reconciler.outcomes.rejected else self.policy.upstream
+        self._context.recorder.record(Fact(side, self.policy.resource, key, Action.RETRIED, "S10"))
         self.reconciler.outcomes.rejected.pop(key, None)
         self.reconciler.outbox.revive(key)
         self.reconciler.enqueue(key)

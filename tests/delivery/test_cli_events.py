@@ -1,18 +1,26 @@
 """`crsyncer events` where no agent runs: what it shows of a store, in every format and spelling."""
 
+import asyncio
 import json
+import logging
 import re
+from asyncio.subprocess import PIPE
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from crsyncer.adapters import control
 from crsyncer.adapters.store.store import SqliteStore
+from crsyncer.cli import logs
 from crsyncer.console.report import SAVED_STATUS_KEY
 from crsyncer.core.facts import UNLISTED, Action, Fact
 from crsyncer.core.model import Key, Side
 from crsyncer.engine.recorder import Recorder
 from tests.console.report_kit import GOALS, document, facts
+from tests.delivery.command_line import CLI, environment
 from tests.delivery.command_line import crsyncer as run
 
 TASKS = "tasks.lab.example.com"
@@ -118,6 +126,57 @@ def test_without_a_store_there_are_no_events(tmp_path):
     done = run("events", "--state-dir", tmp_path / "never")
     assert (done.returncode, done.stdout, done.stderr) == (0, "no events\n", "")
     assert rows(tmp_path / "never") == []
+
+
+async def test_a_watch_shows_only_what_is_new(state):
+    (row,) = rows(state, "tasks")
+    shown = [row]
+
+    async def answer(_: dict[str, Any]) -> dict[str, Any]:
+        return {"events": shown, "kinds": {TASKS: ["task"]}}
+
+    async with control.serve(state, answer):
+        arguments = ("events", "task", "-w", "-o", "json", "--state-dir", str(state))
+        watching = await asyncio.create_subprocess_exec(*CLI, *arguments, stdout=PIPE, env=environment())
+        try:
+            assert watching.stdout is not None
+            assert json.loads(await watching.stdout.readline())["events"] == [row]
+            shown = [row, row | {"action": "released"}]
+            assert json.loads(await watching.stdout.readline())["events"] == [shown[1]]
+            shown = [shown[1], row | {"count": 2}]
+            assert json.loads(await watching.stdout.readline())["events"] == [shown[1]]
+        finally:
+            watching.kill()
+            await watching.wait()
+
+
+def test_a_line_of_the_log_has_the_fields_of_its_fact_also_as_json(tmp_path):
+    lines: dict[str, str] = {}
+    root, before = logging.getLogger(), logging.getLogger().handlers[:]
+    for form in ("text", "json"):
+        stream = StringIO()
+        logs.set_up(form, "info", stream)
+        recorder = Recorder(_Nothing(), clock=lambda: NOON)
+        recorder.record(FACTS[1])
+        recorder.record(FACTS[1])
+        recorder.record(replace(FACTS[1], action=Action.SENT))
+        (lines[form],) = stream.getvalue().splitlines()
+    root.handlers[:] = before
+    fields = {"side": "robot", "resource": TASKS, "key": "hall/clean", "action": "held", "rule": "S5.3"}
+    said = json.loads(lines["json"])
+    assert said.items() >= fields.items()
+    assert (said["level"], said["message"]) == ("warning", "held: NameTaken: another object has this name")
+    assert all(f" {name}={value}" in lines["text"] for name, value in fields.items())
+
+
+class _Nothing:
+    """A store that has never kept anything."""
+
+    def get_meta(self, name: str) -> None:
+        """Nothing."""
+
+    def put_meta(self, name: str, value: Any) -> None:
+        """Kept by nobody."""
 
 
 def test_every_action_is_explained_and_no_other():
