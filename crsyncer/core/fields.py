@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, TypeVar
 
 from crsyncer.core.model import Json
@@ -16,8 +15,7 @@ from crsyncer.errors import ConfigError
 T = TypeVar("T")
 _SHOWN = 60
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
-_SECONDS = {"s": Fraction(1), "m": Fraction(60), "h": Fraction(3600), "ms": Fraction(1, 1000), "ns": Fraction(1, 10**9)}
-_SECONDS |= dict.fromkeys(("us", "µs", "μs"), Fraction(1, 10**6))
+_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +138,7 @@ def seconds(text: str) -> float | None:
     parts = _DURATION.findall(rest)
     if rest != "0" and (not parts or "".join(number + unit for number, unit in parts) != rest):
         return None
-    return float(sign * sum(Fraction(number.rstrip(".") or 0) * _SECONDS[unit] for number, unit in parts))
+    return sign * sum(float(number) * _SECONDS[unit] for number, unit in parts)
 
 
 def json_problem(value: Any, place: str) -> str:
