@@ -11,7 +11,7 @@ import yaml
 from crsyncer.adapters.config import OPTIONS, load
 from crsyncer.adapters.kubeconfig import read_kubeconfig
 from crsyncer.cli.doctor import render
-from crsyncer.console.doctor_report import document
+from crsyncer.console.doctor_report import Check, Mark, document
 from crsyncer.console.moving import Robot, examine_move
 from crsyncer.console.moving_report import (
     Predecessor,
@@ -39,6 +39,7 @@ PAGE = FILE.read_text()
 [COMMAND] = re.findall("^crsyncer (cloud-kubeconfig .*)$", PAGE, re.MULTILINE)
 KUBECONFIG, CONFIGURATION = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 MINE = {ROBOT_LABEL: ROBOT}
+FILTERED = {"goals": {"filtered": "true"}}
 NOTE = {"cr-syncer.cloudrobotics.com/remote-resource-version": "5"}
 PLACES = {
     "GROUP": "lab.example.com",
@@ -190,9 +191,27 @@ def test_what_the_doctor_foretells_is_what_the_agent_does():
         assert "4 objects of the cloud and 4 of the robot, and writes 3 times on the robot and 0 times in" in cost
 
 
+def test_the_doctor_needs_no_more_of_a_gateway_and_says_what_to_do_where_it_asked_for_more():
+    with World(kinds=FILTERED) as world:
+        world.cloud.create("a", spec={"x": 1}, labels=MINE)
+        reached = senders(world)
+
+        async def gateway(call: Call) -> Reply:
+            return await reached[Side.CLOUD](call) if is_enough(call) else Reply(403, {}, "not for robots")
+
+        def told(*namespaces: str) -> list[Check]:
+            about = Robot(ROBOT, namespaces, "", agent_runs=False)
+            return world.clock.run(examine_move({**reached, Side.CLOUD: gateway}, about, seconds=60))
+
+        [copies] = [check for check in told("default") if check.name == "copies"]
+        assert (copies.state, copies.message) == (Mark.OK, "crsyncer creates 1: default/a")
+        [copies] = [check for check in told() if check.name == "copies"]
+        assert copies.state is Mark.UNKNOWN
+        assert copies.hint == "a gateway may let only one namespace through: --namespace default"
+
+
 def test_a_gateway_is_asked_for_what_the_page_lists_and_needs_to_let_no_more_through():
-    kinds, settings = {"goals": {"filtered": "true"}}, AgentSettings(namespaces=("default",))
-    with World(kinds=kinds, settings=settings) as world:
+    with World(kinds=FILTERED, settings=AgentSettings(namespaces=("default",))) as world:
         refused = Rule(lambda call: not is_enough(call), Reply(403, {}, "not for robots"), math.inf)
         world.weather[world.cloud.side].rules.append(refused)
         world.cloud.create("a", spec={"x": 1}, labels=MINE)
