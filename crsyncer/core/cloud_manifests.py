@@ -27,7 +27,7 @@ from crsyncer.errors import ConfigError
 ACCOUNT = "crsyncer"
 """Profile `namespace`: the robot's account in its namespace."""
 ENROLL = "crsyncer-enroll"
-"""The account that may do nothing but make tokens for the other one; in profile `shared` the namespace of these."""
+"""The account that may only make tokens for the other account; in profile `shared` the namespace of these."""
 _RBAC = "rbac.authorization.k8s.io"
 _CLOSED = frozenset({
     "", _RBAC, "apiextensions.k8s.io", "admissionregistration.k8s.io", "apiregistration.k8s.io",
@@ -61,9 +61,9 @@ class Plan:
     namespaces: tuple[str, ...] = ("default",)
     """Profile `shared`: where the objects of all robots are."""
     two_accounts: bool = False
-    """The account that reads and writes lives on short tokens, which another account makes."""
+    """The account that reads and writes has short tokens, which another account makes."""
     audit: bool = False
-    """The policies refuse nothing yet: they warn, and write the audit log."""
+    """The policies deny nothing yet: they warn, and write the audit log."""
 
 
 def check_robot(name: str) -> str:
@@ -86,7 +86,7 @@ def _check(flag: str, name: str, allowed: str, most: int) -> str:
 def confinable(crd: Json, profile: Profile, *, place: str) -> SyncPolicy:
     """The policy of a CRD whose kind a robot can be confined to; ConfigError, one line, where it cannot.
 
-    `place` is where the CRD is from. The robot's name is of no matter here: policies read it from the account.
+    `place` is where the CRD is from. The robot's name is not needed: policies read it from the account.
     """
     try:
         name, spec = str(crd["metadata"]["name"]), crd["spec"]

@@ -1,7 +1,7 @@
 """The admission policies that confine what robots write in the cloud, as manifests.
 
 RBAC knows neither labels nor fields, so the API server itself has to compare the object with who writes it. A policy
-is about one kind: kinds can be added one by one. It judges robots' requests and nobody else's.
+is about one kind: kinds can be added one by one. It applies to robots' requests only.
 Source: Kubernetes documentation, "Validating Admission Policy" and "Common Expression Language in Kubernetes".
 """
 
@@ -15,7 +15,7 @@ from crsyncer.core.sync_policy import OURS, ROBOT_LABEL, SyncPolicy
 NAME = "[a-z0-9]([-a-z0-9]{0,55}[a-z0-9])?"
 """A robot's name: with `robot-` before it, it is still a DNS-1123 label."""
 NAMESPACE_LABEL = OURS + "robot-name"
-"""On the namespace of a robot, which robot's it is."""
+"""The label of a robot's namespace; its value is the robot's name."""
 ROBOTS = "crsyncer-robots"
 """Profile `shared`: the namespace of the robots' accounts, which brings the group of all of them."""
 _API = "admissionregistration.k8s.io/v1"
@@ -79,7 +79,7 @@ def kind_policy(policy: SyncPolicy) -> Json:
 
 
 def _confine_reports(policy: SyncPolicy, variables: dict[str, str], validations: list[Json]) -> None:
-    """The cloud owns the objects, the robot their status."""
+    """The rules where the cloud owns the objects, and the robot their status."""
     variables["isStatus"] = _IS_STATUS
     status = "variables.isStatus"
     if lacks_status(policy):
@@ -102,7 +102,7 @@ def _confine_reports(policy: SyncPolicy, variables: dict[str, str], validations:
 
 
 def _confine_copies(policy: SyncPolicy, variables: dict[str, str], validations: list[Json]) -> None:
-    """The robot owns the objects: it may write those that it has signed as its own, and sign no other's (S5.3)."""
+    """The rules where the robot owns the objects: it may write those with its signature, and sign no others (S5.3)."""
     variables["oldAnnotations"] = _metadata("oldObject", "annotations", "{}")
     variables["newAnnotations"] = _metadata("object", "annotations", "{}")
     allowed = (
@@ -151,9 +151,9 @@ request.operation == 'CREATE' && request.?subResource.orValue('') == 'token'
 
 
 def label_policy(policy: SyncPolicy) -> Json:
-    """In a robot's namespace an object is labelled for that robot, whoever writes it; or nobody would sync it.
+    """In a robot's namespace every object needs that robot's label, whoever writes it; else no agent would sync it.
 
-    What is being deleted may be let go: its finalizers are removed by an update.
+    Terminating objects are exempt: their finalizers are removed by an update.
     """
     expression = (
         "object.metadata.?deletionTimestamp.hasValue()\n"
@@ -184,7 +184,7 @@ def label_policy(policy: SyncPolicy) -> Json:
 
 
 def binding(policy: Json, *, audit: bool) -> Json:
-    """Puts a policy into force; with `audit` it refuses nothing, and warns and writes the audit log instead."""
+    """Puts a policy into force; with `audit` it denies nothing, and warns and writes the audit log instead."""
     name = policy["metadata"]["name"]
     actions = ["Audit", "Warn"] if audit else ["Deny", "Audit"]
     return _object("ValidatingAdmissionPolicyBinding", name, {"policyName": name, "validationActions": actions})

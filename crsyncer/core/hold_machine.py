@@ -172,7 +172,7 @@ class HoldMachine:
             if hold is None:
                 self.holds.verify(batch, wanted=self.wanted)
             elif new:
-                self._tell(
+                self._report_fact(
                     Action.HELD, f"{hold.reason}: {count(new, 'deletion')}: {hold.message}", HOLD_RULES[hold.reason]
                 )
             yield Conclude(None)
@@ -282,7 +282,7 @@ class HoldMachine:
             yield from self._get(Prove())  # another cluster has another CRD, too: then the kind is the same
             if self._crd_uid() != uid:
                 raise Unsure(f"the {self._policy.upstream} was restored, or is another cluster")
-            self._tell(Action.HELD, f"the CRD of the {self._policy.upstream} was re-created")
+            self._report_fact(Action.HELD, f"the CRD of the {self._policy.upstream} was re-created")
             self._crd_replaced()
             self.crd = self._cluster, ""
             self._crd_due = True
@@ -308,7 +308,8 @@ class HoldMachine:
         if listed is not None and self.holds.kind_missing:  # else a human has released it meanwhile
             held = self.holds.kind_back(self._unix, listed=listed)
             self._past_absence = False
-            self._tell(Action.RELEASED, f"the {self._policy.upstream} serves the kind again; {held} copies stay held")
+            text = f"the {self._policy.upstream} serves the kind again; {held} copies stay held"
+            self._report_fact(Action.RELEASED, text)
         if self.holds.kind_missing:
             self._kind_at = self._now + UNSERVED.wait(self._kind_failures, self._chance)
             self._kind_failures += 1
@@ -346,7 +347,7 @@ class HoldMachine:
         """
         self._stale |= certain
         if not self.holds.kind_missing:
-            self._tell(Action.HELD, f"the {self._policy.upstream} does not serve the kind: nothing is deleted")
+            self._report_fact(Action.HELD, f"the {self._policy.upstream} does not serve the kind: nothing is deleted")
             self._kind_at, self._kind_failures = self._now, 0
         self.holds.hold_kind(self._unix, by_name=True)
 
@@ -371,5 +372,5 @@ class HoldMachine:
     def _note(self, text: str) -> None:
         self.notes.append(f"{self._policy.resource}: {text}")
 
-    def _tell(self, action: Action, text: str, rule: str = "S5.5") -> None:
+    def _report_fact(self, action: Action, text: str, rule: str = "S5.5") -> None:
         self.facts.append(Fact(self._policy.downstream, self._policy.resource, None, action, rule, text))

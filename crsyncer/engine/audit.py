@@ -31,7 +31,7 @@ class Auditor:
             try:
                 await self._audit()
             except SyncError as error:
-                log.info("%s: not audited this time: %s", self._cache.policy.resource, error)
+                log.info("%s: the audit failed, the next one comes later: %s", self._cache.policy.resource, error)
 
     def audit(self, priority: Priority | None = None) -> None:
         """Compare every object, upstream's statuses too."""
@@ -47,6 +47,10 @@ class Auditor:
         """
         for informer in self._informer_set.informers:
             if informer.listwatch.phase is Phase.WATCHING and not await informer.listwatch.paged_list.agrees():
-                log.warning("%s %s is not what the watch has shown", informer.side, self._cache.policy.resource)
+                log.warning(
+                    "%s %s: the server has other objects than the watch has shown",
+                    informer.side,
+                    self._cache.policy.resource,
+                )
                 await informer.listwatch.fresh_list(ListReason.AUDIT)
         self.audit(Priority.AUDIT)

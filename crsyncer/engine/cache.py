@@ -193,9 +193,9 @@ class Cache:
     async def status_written(self, key: Key, *, metadata: Json, value: Any) -> None:
         """Upstream has acknowledged a status, with these metadata: show it at once, its echo may take a while.
 
-        The body has to follow, for a copy that is made again meanwhile starts with the status in it (S4.4). What else
-        has happened to the object before is still to come, and the new version must not be taken for known without it:
-        no digest would show the difference (S9.4).
+        The body changes with it: a copy that is made again meanwhile starts with the status in it (S4.4). Where the
+        object may have other changes, which are still to come, the new version is not stored: a digest would find that
+        version known, and the changes would not be fetched (S9.4).
         """
         side = self.policy.upstream
         body = await self._store.body(side, self._resource, key)

@@ -120,7 +120,7 @@ class HoldDriver:
             self.machine.wanted.discard(key)
 
     def release(self, reason: HoldReason, keys: Collection[Key]) -> None:
-        """Release a hold: a human asks for that, or nothing is held any more."""
+        """Release a hold: an operator asks for that, or nothing is held any more."""
         if self.holds.kind_missing and reason is HoldReason.KIND_MISSING:
             absent = set(keys)
             for key in keys:
@@ -135,7 +135,7 @@ class HoldDriver:
             machine.holds.release(reason, keys, absent=absent, now=self._context.clock())
 
     def freshness_changed(self, side: Side) -> None:
-        """How fresh the observations of a side are has changed."""
+        """The freshness of a side's observations has changed."""
         if side is self._upstream and Freshness.CONFIRMED in self._informer_set.freshnesses(side):
             self._version_is_guess = False
         resumes = {each.namespace: each.state.resumes for each in self._informer_set.on(side)}

@@ -49,8 +49,8 @@ class Kind:
         self.policy = policy
         projections = {cursor.projection for cursor in loaded.cursors.values()} - {policy.projection}
         if projections:
-            # Another selection of objects: those that are stored would be taken for absences. Statuses that wait are
-            # dropped only with another direction or subtree, as other values then; held deletions stay held.
+            # Objects are selected in another way: what is stored could show wrong absences. Statuses that wait are
+            # dropped only with another direction or subtree, which changes their values; held deletions stay held.
             kept = all(map(policy.moves_the_same_status, projections))
             same = all(map(policy.has_the_same_upstream, projections))
             held = {key: each for key, each in loaded.tombstones.items() if each.held and same}
@@ -81,7 +81,7 @@ class Kind:
             unconfirmed=self._unconfirmed,
         )
         self._rewound_sides: set[Side] = set()
-        """Sides that were found older, or other, than they were, and have not been listed since."""
+        """Sides that were restored or rebuilt, or have booted, and have not been listed since."""
         self._auditor = Auditor(
             self.reconciler, cache=self.cache, informer_set=self._informer_set, interval=context.audit_interval
         )
@@ -133,7 +133,7 @@ class Kind:
         return self._tasks.create_task(work)
 
     async def work(self, job: Job) -> None:
-        """Look at one object; return when that is done, or the kind has ended."""
+        """Reconcile one half of one object; return when that is done, or the kind has ended."""
         await asyncio.wait([self.spawn(self.reconciler.reconcile(job))])
 
     async def revive_after(self, seconds: float) -> None:
@@ -151,13 +151,13 @@ class Kind:
         """An operator holds every deletion."""
         with self._hold_driver.event() as machine:
             machine.holds.hold_every(MANUAL, self._context.clock())
-        self._tell(Action.HELD, HoldReason.MANUAL, MANUAL.message)
+        self._report_fact(Action.HELD, HoldReason.MANUAL, MANUAL.message)
         self._context.report_changed()
 
     def release(self, reason: HoldReason, keys: set[Key]) -> None:
         """An operator releases what is held for a reason."""
         self._hold_driver.release(reason, keys)
-        self._tell(Action.RELEASED, reason, f"an operator released {count(len(keys), 'object')}")
+        self._report_fact(Action.RELEASED, reason, f"an operator released {count(len(keys), 'object')}")
         for key in keys:
             self.reconciler.enqueue(key)
         self._context.report_changed()
@@ -302,8 +302,8 @@ class Kind:
     def _affected(self, side: Side, namespace: str) -> Iterator[Key]:
         """The keys whose plan may change when the freshness of a side's namespace changes.
 
-        After a lost connection these are not the objects that are cached on that side and have no outbox row: what was
-        seen is known as before. A copy is then created without waiting for its last status to go first (S5.2).
+        A lost connection changes no plan of an object that is cached on that side and has no outbox row. It may change
+        that of a missing copy, which is then created without waiting until its last status has gone up (S5.2).
         """
         lost = self.cache.freshness(side, namespace) is Freshness.STORED
         for key in self.cache.known_keys():
@@ -332,7 +332,7 @@ class Kind:
         with self._hold_driver.event() as machine:
             if how is Rewind.REBUILT or (how is Rewind.RESTORED and upstream):
                 machine.holds.hold_every(RESTORED, self._context.clock())
-                self._tell(Action.HELD, HoldReason.RESTORED, RESTORED.message)
+                self._report_fact(Action.HELD, HoldReason.RESTORED, RESTORED.message)
             if upstream:
                 machine.forget_crd()  # the hold of the restore covers deletions that another CRD would cause
 
@@ -350,10 +350,12 @@ class Kind:
             self._informer_set.request_list(side, ListReason.RESTORED)
         copies = self.cache.views[self.policy.downstream]
         if not unlisted and not any(self.reconciler.plan(key).content in _HELD for key in copies):
-            self._tell(Action.RELEASED, HoldReason.RESTORED, f"the {self.policy.upstream}'s restore deletes no copy")
+            self._report_fact(
+                Action.RELEASED, HoldReason.RESTORED, f"the {self.policy.upstream}'s restore deletes no copy"
+            )
             self._hold_driver.release(HoldReason.RESTORED, ())
 
-    def _tell(self, action: Action, reason: HoldReason, message: str) -> None:
+    def _report_fact(self, action: Action, reason: HoldReason, message: str) -> None:
         """Report what becomes of the kind's deletions."""
         policy, text = self.policy, f"{reason}: {message}"
         self._context.recorder.record(Fact(policy.downstream, policy.resource, None, action, HOLD_RULES[reason], text))

@@ -29,7 +29,7 @@ _LOST = (Phase.MISSING, Phase.FORBIDDEN)
 
 
 class KindEntry:
-    """One annotated CRD, also a wrongly annotated one."""
+    """One annotated CRD, valid or not."""
 
     def __init__(self, policy: SyncPolicy, schema: object, *, source: str, uid: str) -> None:
         self.policy = policy
@@ -79,7 +79,7 @@ class Kinds:
             self._tasks.create_task(self.listwatch.run())
 
     async def work(self, job: Job) -> None:
-        """Have a kind look at one of its objects."""
+        """Have a kind reconcile one half of one object."""
         entry = self.entries.get(job.resource)
         if entry is not None and entry.kind is not None:
             await entry.kind.work(job)
@@ -260,7 +260,7 @@ class Kinds:
         return reply
 
     async def _until_due(self, entry: KindEntry, *, known: int) -> None:
-        """Return when the cloud is connected, and there are more reasons than are known, or the kind is missing."""
+        """Return when the cloud is connected, and there are more than `known` reasons, or the kind is missing."""
         while True:
             await self._context.connections[Side.CLOUD].up.wait()
             if self._reasons(entry) > known or self._missing(entry):

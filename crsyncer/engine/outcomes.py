@@ -67,7 +67,7 @@ class Outcomes:
         """It did not happen, or may not have (S10): report it once, and decide when to try again."""
         dispatcher = self.dispatcher(job)
         error = lasting(error, tries=dispatcher.failures(job) + 1)
-        # The metric calls every conflict refused.
+        # "refused" is the label of a conflict in the metric.
         result = "refused" if isinstance(error, Conflict) else type(error).__name__.lower()
         side = self._count(job, "status" if job.half == STATUS else "content", result)
         action = Action.FAILED

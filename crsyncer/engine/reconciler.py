@@ -206,7 +206,7 @@ class Reconciler:
     def _confirm(self, key: Key, write: Write) -> None:
         """Raise Conflict when a write is not to be made any more (`Writer`); it is decided, or held, anew then."""
         if self.plan(key).content != write:
-            raise Conflict("something has changed since")
+            raise Conflict("the plan has changed meanwhile")
 
     async def deletions_answered(self) -> None:
         """Return when no deletion is under way any more."""
@@ -230,7 +230,7 @@ class Reconciler:
             case Until.STATUS_SENT:
                 self.queue_status(job.key, Priority.FINAL_STATUS)
             case Until.STATUS_SHOWN:
-                raise Conflict("upstream is about to show a newer status")
+                raise Conflict("upstream does not show yet the status that it acknowledged")
             case Until.RETRY:
                 self.outcomes.dispatcher(job).later(job, self.outcomes.retry_in(job.key))
             case Until.REVERTIBLE:
@@ -238,7 +238,7 @@ class Reconciler:
                 self.outcomes.dispatcher(job).later(job, wait)
                 self._hold(job.key, await self._writer.contested(job.key))
             case Until.VERIFIED:
-                raise Conflict("something has changed since the deletion was verified")
+                raise Conflict("the deletion was verified, and the plan has changed meanwhile")
             case Until.COPIES_LISTED:
                 pass  # every key is queued when a list has come
             case _:

@@ -69,7 +69,7 @@ class Dispatcher:
         self._at(job, backoff.wait(self._queue.failed(job), chance()))
 
     def succeeded(self, job: Job) -> None:
-        """The next failure is the first again."""
+        """Reset the back-off of a job."""
         self._queue.succeeded(job)
 
     def failures(self, job: Job) -> int:
@@ -82,7 +82,7 @@ class Dispatcher:
         self.pause(seconds)
 
     def pause(self, seconds: float) -> None:
-        """Begin nothing for so long, and up to a fifth longer."""
+        """Start no job for so long, and up to a fifth longer."""
         self._retry_after.obey(seconds)
 
     def forget(self, resource: str) -> None:
@@ -91,7 +91,7 @@ class Dispatcher:
         self._since = {job: since for job, since in self._since.items() if job.resource != resource}
 
     def oldest(self, resource: str, *, but: Collection[Key] = ()) -> float | None:
-        """Since when the oldest job of a kind has waited or been worked on, some objects aside; None: there is none.
+        """Since when the oldest job of a kind has been waiting or running, some objects aside; None: there is none.
 
         In event loop time, seconds.
         """
@@ -107,7 +107,7 @@ class Dispatcher:
         return self._queue.count(lambda job: job.resource == resource, due=False)
 
     def next_try(self, job: Job) -> float | None:
-        """In how many seconds a job that waits for its time is done again; None when it does not wait."""
+        """In how many seconds a job that waits for its time runs again; None when it does not wait."""
         due = self._queue.due(job)
         return None if due is None else max(0.0, due - asyncio.get_running_loop().time())
 

@@ -60,7 +60,10 @@ class Phase(StrEnum):
 
 
 class ListWatch:
-    """Keeps a collection known, forever. `watch_timeout` is in seconds, for one watch; `by_name` is as of PagedList."""
+    """Keeps the objects of a collection up to date, forever.
+
+    `watch_timeout` is in seconds, for one watch; `by_name` is as of PagedList.
+    """
 
     def __init__(
         self,
@@ -87,7 +90,7 @@ class ListWatch:
         self._opened_at = math.inf
         """When the watch of this round was opened, in event loop time."""
         self._ended_at = 0.0
-        """When the last round ended, in event loop time: another server may answer later."""
+        """When the last round ended, in event loop time: a later probe may reach another server."""
         self._failures = 0
         self._reason = ListReason.FIRST
         self._may_be_restored = True
@@ -197,7 +200,7 @@ class ListWatch:
                 await self._back_off(True, UNSERVED)
 
     async def _round(self) -> WatchStep:
-        # The callers of `fresh_list` go on waiting where the server only asked to wait.
+        # The callers of `fresh_list` keep waiting where the server only asked for a pause.
         if self._list_due and self._reason is ListReason.NO_REVISION and not self._callers:
             # Before the pause the server did not show its revision; a list is needed only if it still does not.
             await self.connection.wait_probed(since=asyncio.get_running_loop().time())
@@ -261,7 +264,7 @@ class ListWatch:
     async def _learn_oldest(self) -> None:
         """Note the oldest resourceVersion that the server still has.
 
-        It is the only proof when a collection without objects is to be resumed some day.
+        In a collection without objects it is the only proof that a later watch may resume.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LEARN_SECONDS):

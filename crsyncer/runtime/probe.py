@@ -41,7 +41,7 @@ class Probe:
         failed: Reply | None = None
         for call in order:
             of_a_kind = call is not general
-            self._turn += of_a_kind  # also after silence the next one is asked
+            self._turn += of_a_kind  # the next probe begins with another kind, also if this one gets no answer
             reply = await self._send(call)
             if reply.status == 401:
                 raise no_answer(reply)

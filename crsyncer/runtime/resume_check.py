@@ -85,5 +85,5 @@ class ResumeCheck:
                 if found is not None:
                     return found
             lasted = loop.time() - started  # our own closing of the connection may take a while after that
-        # The events come in order, and before the end: a slow line makes this later, but not otherwise.
+        # Events come in order, and before the end of the watch: a slow link delays them, and changes nothing else.
         return Lost("a watch was ended before its time") if lasted < seconds * 0.9 else None
