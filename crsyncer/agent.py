@@ -184,7 +184,7 @@ class Agent:
             store=self._store,
             observer=self._metrics,
             robot=self._settings.robot_name,
-            namespaces=self._settings.namespaces,
+            namespaces=self._settings.synced_namespaces,
             watch_timeout=self._settings.watch_timeout,
             audit_interval=self._settings.audit_interval,
             clock=time.time,

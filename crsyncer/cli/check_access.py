@@ -61,10 +61,14 @@ async def _review(settings: Settings, kinds: Sequence[SyncPolicy] | None, robot:
     insecure = settings.insecure_skip_tls_verify
     if kinds is None:
         async with aclosing(await enter[Side.ROBOT](insecure=insecure)) as visit:
-            kinds = [each for each in await lister.annotated(visit.request, robot) if not each.problem]
-    silence = ""
+            kinds = [
+                each
+                for each in await lister.annotated(visit.request, robot, settings.synced_namespaces)
+                if not each.problem
+            ]
+    silence, namespaces = "", settings.synced_namespaces.on(Side.CLOUD)
     async with aclosing(await enter[Side.CLOUD](insecure=insecure)) as visit:
-        asked = forbidden_acts(kinds, robot=robot, namespaces=settings.namespaces)
+        asked = forbidden_acts(kinds, robot=robot, namespaces=namespaces)
         try:
             await lister.first_answer(visit.request)
             excess = await find_excess(visit.request, asked)
@@ -78,9 +82,9 @@ async def _review(settings: Settings, kinds: Sequence[SyncPolicy] | None, robot:
         "error": silence or None,
         "server": server,
         "robot": robot,
-        "namespaces": list(settings.namespaces),
+        "namespaces": list(namespaces),
         "kinds": [kind.resource for kind in kinds],
-        "confinedByPolicies": confined_by_admission(kinds, robot=robot, namespaces=settings.namespaces),
+        "confinedByPolicies": confined_by_admission(kinds, robot=robot, namespaces=namespaces),
         "reviews": excess.asked,
         "unanswered": len(excess.unknown),
         "findings": [_finding(forbidden) for forbidden in excess.found],

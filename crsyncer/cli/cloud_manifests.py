@@ -56,6 +56,9 @@ def cloud_manifests(
     """Print what confines robots to their own objects in the cloud, for `kubectl apply -f -`.
 
     Namespaces, accounts, roles, bindings and admission policies, in the order in which to apply them. Asks no cluster.
+
+    With --profile namespace the objects of a robot are in the cloud's namespace robot-NAME, and its agent runs with
+    --namespace-map robot-NAME=NAMESPACE, such as robot-r1=default, for where they are on the robot.
     """
     chosen = Profile(profile)
     if namespaces and chosen is not Profile.SHARED:

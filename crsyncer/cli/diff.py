@@ -81,14 +81,15 @@ async def _compare(settings: Settings, robot: str, resource: str) -> list[Json]:
                 tasks.create_task(reach(side))
         senders = {side: cluster.request for side, cluster in clusters.items()}
         try:
-            policies = {policy.resource: policy for policy in await lister.annotated(senders[Side.ROBOT], robot)}
+            found = await lister.annotated(senders[Side.ROBOT], robot, settings.synced_namespaces)
         except SyncError as error:
             raise SyncError(f"the robot's CRDs cannot be listed: {error}", hint=error.hint) from None
+        policies = {policy.resource: policy for policy in found}
         if resource:
             chosen = synced_resource(resource, {name: policy.aliases for name, policy in policies.items()})
             policies = {chosen: policies[chosen]}
         # One kind after the other, so that memory holds the lists of one only.
-        return [await compare(policy, senders, namespaces=settings.namespaces) for policy in policies.values()]
+        return [await compare(policy, senders) for policy in policies.values()]
 
 
 def _unified(kind: Json) -> Iterator[str]:

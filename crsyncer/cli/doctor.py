@@ -75,7 +75,7 @@ async def _sides(settings: Settings, robot: str, *, seconds: float) -> list[Chec
 
     insecure = settings.insecure_skip_tls_verify
     loaders = {side: partial(KubeVisit.enter, *login, insecure=insecure) for side, login in logins(settings).items()}
-    return await examine(loaders, SetUp(robot, settings.namespaces, time.time), seconds=seconds)
+    return await examine(loaders, SetUp(robot, settings.synced_namespaces, time.time), seconds=seconds)
 
 
 async def _move(settings: Settings, robot: str, *, agent_runs: bool) -> list[Check]:
@@ -84,7 +84,7 @@ async def _move(settings: Settings, robot: str, *, agent_runs: bool) -> list[Che
     try:
         async with both_clusters(settings) as clusters:
             senders = {side: cluster.request for side, cluster in clusters.items()}
-            about = Robot(robot, settings.namespaces, clusters[Side.CLOUD].server, agent_runs)
+            about = Robot(robot, settings.synced_namespaces, clusters[Side.CLOUD].server, agent_runs)
             return await examine_move(senders, about, seconds=_MOVE_SECONDS)
     except ConfigError:
         return []  # the login of that side is a failed check already

@@ -18,6 +18,7 @@ from crsyncer.console.report import SAVED_STATUS_KEY, pending_status
 from crsyncer.console.screen import cut
 from crsyncer.console.target import find_key, find_resource
 from crsyncer.core.model import Found, Gap, Json, Key, Loaded, Record, Side
+from crsyncer.core.namespaces import meta_name, read_namespaces
 from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.core.text import count, duration, plain, unix
 
@@ -67,7 +68,8 @@ def _stored(directory: Path, resource: str, name: str) -> Json:
     kinds = {kind["resource"]: kind for kind in saved["kinds"]}
     resource = find_resource(resource, {name: kind.get("aliases", ()) for name, kind in kinds.items()})
     kind = kinds.get(resource)
-    policy = stored_policy(kind, saved["robot"]) if kind is not None else None
+    namespaces = read_namespaces(state.meta.get(meta_name(resource)))
+    policy = stored_policy(kind, saved["robot"], namespaces) if kind is not None else None
     namespaced = policy is None or policy.namespaced
     loaded = state.kinds.get(resource, Loaded())
     key = find_key(name, _keys(loaded), namespaced=namespaced)
@@ -104,12 +106,18 @@ def render(content: Json, now: float) -> str:
     """An explanation as text; `now` is Unix time, in seconds. The first line is the answer."""
     blocks = [
         [f"{content['resource']} {object_name(content)}: {content['state']}: {content['summary']}"],
-        [f"{side:<7}{_seen(content['objects'][side])}" for side in Side],
+        [f"{side:<7}{_called(content, side)}{_seen(content['objects'][side])}" for side in Side],
         [f"{_MARKS[step['ok']]}  {step['rule']:<5} {step['text']}" for step in content["steps"]],
         [*_differences(content["differences"])],
         [*_pending(content["pending"], now)],
     ]
     return "\n\n".join("\n".join(map(plain, block)) for block in blocks if block) + "\n"
+
+
+def _called(content: Json, side: Side) -> str:
+    """The name of the object on a side, where that is not the one that the object is asked for by."""
+    is_copy = content["copy"] is not None and side != content["specSource"]
+    return f"{object_name(content['copy'])}: " if is_copy else ""
 
 
 def _seen(seen: Json) -> str:

@@ -16,6 +16,7 @@ from crsyncer.adapters.config import Settings, load
 from crsyncer.adapters.memory import return_freed_memory
 from crsyncer.cli import logs
 from crsyncer.cli.shared import settings_options
+from crsyncer.core.model import Side
 from crsyncer.errors import ConfigError, NotAllowed, SyncError
 
 _PROOF_SECONDS = 10.0
@@ -68,7 +69,7 @@ async def _refuse_excess(settings: Settings) -> None:
     from crsyncer.adapters.kube import KubeCluster
     from crsyncer.engine.account_check import AccountCheck
 
-    confinement = AccountCheck(tuple, robot=settings.robot_name, namespaces=settings.namespaces)
+    confinement = AccountCheck(tuple, robot=settings.robot_name, namespaces=settings.synced_namespaces.on(Side.CLOUD))
     cluster = KubeCluster(settings.cloud_kubeconfig, settings.cloud_context, insecure=settings.insecure_skip_tls_verify)
     try:
         async with asyncio.timeout(_PROOF_SECONDS):

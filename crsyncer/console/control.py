@@ -245,7 +245,6 @@ class ControlCommands:
             key,
             kind=kind_row(entry, self._context),
             policy=kind.policy,
-            namespaces=self._kinds.namespaces,
             connections={side: connection.state.value for side, connection in self._context.connections.items()},
             observations={side: cache.observe(side, key).found for side in Side},
             bodies={side: body for side, body in bodies.items() if body is not None},

@@ -1,7 +1,7 @@
 """Compares the objects of a kind on both sides once, page by page, without an agent."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from crsyncer.console.differences import difference
 from crsyncer.console.lister import objects
@@ -15,7 +15,7 @@ from crsyncer.errors import Conflict, NotAllowed, SyncError
 from crsyncer.ports import Send
 
 
-async def compare(policy: SyncPolicy, senders: Mapping[Side, Send], *, namespaces: Sequence[str]) -> Json:
+async def compare(policy: SyncPolicy, senders: Mapping[Side, Send]) -> Json:
     """Compare one kind: its row in the document of `crsyncer diff`. `senders` send requests to a side.
 
     The row's `error` is the reason why the kind could not be compared completely; None: it was.
@@ -29,7 +29,7 @@ async def compare(policy: SyncPolicy, senders: Mapping[Side, Send], *, namespace
         "differences": [],
     }
     try:
-        await _fill(row, policy, senders, namespaces=namespaces)
+        await _fill(row, policy, senders)
     except* SyncError as group:
         error = next(error for error in group.exceptions if isinstance(error, SyncError))
         row |= {"error": str(error), "hint": error.hint}
@@ -37,7 +37,7 @@ async def compare(policy: SyncPolicy, senders: Mapping[Side, Send], *, namespace
     return row
 
 
-async def _fill(row: Json, policy: SyncPolicy, senders: Mapping[Side, Send], *, namespaces: Sequence[str]) -> None:
+async def _fill(row: Json, policy: SyncPolicy, senders: Mapping[Side, Send]) -> None:
     if policy.problem:
         raise SyncError(policy.problem, hint=kind_hint("misconfigured"))
     agreed = await negotiate(policy, senders[Side.CLOUD])
@@ -47,15 +47,16 @@ async def _fill(row: Json, policy: SyncPolicy, senders: Mapping[Side, Send], *, 
     pairs = _Pairs(agreed, row)
     async with asyncio.TaskGroup() as tasks:
         for side in Side:
-            for namespace in (namespaces if agreed.namespaced else ()) or ("",):
+            for namespace in agreed.places:
                 tasks.create_task(_read(pairs, side, senders[side], namespace=namespace))
     pairs.finish()
 
 
 async def _read(pairs: "_Pairs", side: Side, send: Send, *, namespace: str) -> None:
+    collection = object_calls.collection(pairs.policy, side, namespace)
     try:
-        async for raw in objects(send, object_calls.collection(pairs.policy, namespace)):
-            pairs.take(side, raw, namespace)
+        async for raw in objects(send, collection):
+            pairs.take(side, raw, collection.namespace)
     except Conflict as error:
         message = f"the {side} does not serve it ({error})"
         raise SyncError(message, hint=kind_hint("kind-missing")) from None
@@ -80,11 +81,10 @@ class _Pairs:
         """Take one object of a list. An object that the agent would not sync is ignored."""
         raw.setdefault("apiVersion", self.policy.api_version)
         raw.setdefault("kind", self.policy.kind)
-        if objection(raw, self.policy, namespace):
+        if objection(raw, self.policy, namespace) or (key := self.policy.key_of(side, key_of(raw))) is None:
             return
         raw["metadata"].pop("managedFields", None)
         self._row["objects"][side.value] += 1
-        key = key_of(raw)
         other = self._alone[side.other].pop(key, None)
         if other is None:
             self._alone[side][key] = raw

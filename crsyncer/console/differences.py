@@ -4,10 +4,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from crsyncer.core.decide import may_delete
-from crsyncer.core.model import Json, Side, Stamp
+from crsyncer.core.model import Json, Key, Side, Stamp
 from crsyncer.core.project import (
     content_of,
     digest,
+    key_of,
     labels,
     map_generation,
     stamp_of,
@@ -51,7 +52,8 @@ def difference(
         _only(labels(downstream), {*own[0], *stamp.labels}),
         _only(synced_annotations(downstream), {*own[1], *stamp.annotations}),
     )
-    wanted, found = _document(upstream, policy, *own), _document(downstream, policy, *copied)
+    key = key_of(upstream)
+    wanted, found = _document(upstream, policy, key, *own), _document(downstream, policy, key, *copied)
     uid = upstream["metadata"]["uid"]
     if stamp.upstream_uid == uid:
         if downstream.get("status"):
@@ -76,13 +78,14 @@ def _lone(raw: Json | None, policy: SyncPolicy, side: Side) -> Difference | None
         differs = raw["metadata"].get("deletionTimestamp") is None
     else:
         differs = may_delete(view_of(raw, policy, side), policy)
-    whole = _document(raw, policy, labels(raw), synced_annotations(raw))
+    key = policy.key_of(side, key_of(raw)) or key_of(raw)
+    whole = _document(raw, policy, key, labels(raw), synced_annotations(raw))
     return {side: _with_status(whole, status_value(raw, policy), policy), side.other: None} if differs else None
 
 
-def _document(raw: Json, policy: SyncPolicy, labels: dict[str, str], annotations: dict[str, str]) -> Json:
-    """The object without its status and without fields that its own server sets."""
-    metadata: Json = {name: raw["metadata"][name] for name in ("namespace", "name") if name in raw["metadata"]}
+def _document(raw: Json, policy: SyncPolicy, key: Key, labels: dict[str, str], annotations: dict[str, str]) -> Json:
+    """The object under the key of its pair, without its status and without fields that its own server sets."""
+    metadata: Json = {"namespace": key.namespace, "name": key.name} if key.namespace else {"name": key.name}
     for name, texts in (("labels", labels), ("annotations", annotations)):
         if texts:
             metadata[name] = texts

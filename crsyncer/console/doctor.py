@@ -23,6 +23,7 @@ from crsyncer.core.access import OWN_NEEDS, Need, needs
 from crsyncer.core.calls import Call
 from crsyncer.core.findings import LoginFacts, Validity
 from crsyncer.core.model import Json, Side
+from crsyncer.core.namespaces import Namespaces
 from crsyncer.core.sync_policy import SyncPolicy, read_policy
 from crsyncer.engine.negotiation import Disagreement, negotiate, robots_version
 from crsyncer.errors import ConfigError, NotAllowed, SyncError, Unsure
@@ -65,7 +66,7 @@ class SetUp:
     """The robot whose set-up is checked. `clock` is Unix time, in seconds."""
 
     robot: str
-    namespaces: Sequence[str]
+    namespaces: Namespaces
     clock: Callable[[], float]
     crds: "asyncio.Future[list[Json] | None]" = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
@@ -181,10 +182,12 @@ class _SideChecks:
                 "kind", Mark.UNKNOWN, "the kinds are not known without the robot's CRDs", "see the robot's checks"
             )
             return
-        policies = [policy for crd in crds if (policy := read_policy(crd, self._set_up.robot)) and not policy.problem]
+        robot, namespaces = self._set_up.robot, self._set_up.namespaces
+        kinds = [read_policy(crd, robot, namespaces=namespaces) for crd in crds]
+        policies = [policy for policy in kinds if policy is not None and not policy.problem]
         work = [self._kind(policy) for policy in policies]
         if self._side is Side.ROBOT:
-            self._checks += judge_annotations(crds, self._set_up.robot)
+            self._checks += judge_annotations(crds, robot)
             work.insert(0, self._access(OWN_NEEDS))
         for found in await asyncio.gather(*work):
             self._checks += found
@@ -195,11 +198,10 @@ class _SideChecks:
             if isinstance(agreed, Disagreement):
                 hint = kind_hint(agreed.state)
                 return [Check("kind", Mark.FAIL, agreed.message, hint, self._side, policy.resource)]
-            namespace = next(iter(self._set_up.namespaces), "") if agreed.namespaced else ""
-            reply = await self._ask(object_calls.revision(agreed, namespace))
+            reply = await self._ask(object_calls.revision(agreed, self._side))
             while reply.status == 429:  # such as right after a CRD has changed: wait (S9.1)
                 await asyncio.sleep(reply.retry_after or 1.0)
-                reply = await self._ask(object_calls.revision(agreed, namespace))
+                reply = await self._ask(object_calls.revision(agreed, self._side))
         except SyncError as error:
             return [Check("kind", Mark.UNKNOWN, str(error), error.hint or "try again", self._side, policy.resource)]
         message = str(reply.body.get("message") or reply.text)[:200]
@@ -216,7 +218,7 @@ class _SideChecks:
         """Whether one of the acts is allowed wherever it is needed; None: not known."""
         answers: list[bool | None] = []
         for act in need.acts:
-            places = self._set_up.namespaces or ("",)
+            places = self._set_up.namespaces.on(self._side) or ("",)
             everywhere = [await self._review(object_calls.access_review(act, place)) for place in places]
             if all(everywhere):
                 return True

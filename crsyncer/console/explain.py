@@ -8,6 +8,7 @@ from crsyncer.console.differences import difference
 from crsyncer.core.actions import NOTHING, Create, Delete, Hold, HoldReason, Plan, Seed, Until, Update, Wait
 from crsyncer.core.facts import CAUSES, HOLD_RULES, KIND_RULES
 from crsyncer.core.model import Found, Gap, Json, Key, Record, Side, Tombstone, View
+from crsyncer.core.namespaces import Namespaces
 from crsyncer.core.project import leaf_differences
 from crsyncer.core.sync_policy import ROBOT_LABEL, SPEC_SOURCE, SyncPolicy, Version
 from crsyncer.core.text import rfc3339
@@ -37,8 +38,6 @@ class ObjectFacts:
     """The kinds of the CRDs that are annotated."""
     policy: SyncPolicy | None = None
     """None: the kind cannot be synced; `kind` has the reason."""
-    namespaces: tuple[str, ...] = ()
-    """The namespaces that the agent is restricted to; empty: not restricted."""
     running: bool = True
     """Whether an agent runs; without one, nothing is planned."""
     connections: Mapping[Side, str] = field(default_factory=dict)
@@ -69,6 +68,7 @@ def explain(facts: ObjectFacts) -> Json:
         "resource": facts.resource,
         "namespace": facts.key.namespace,
         "name": facts.key.name,
+        "copy": _copy(facts),
         "agent": "running" if facts.running else "stopped",
         "state": state,
         "summary": summary,
@@ -86,7 +86,7 @@ def explain(facts: ObjectFacts) -> Json:
     }
 
 
-def stored_policy(kind: Json, robot: str) -> SyncPolicy | None:
+def stored_policy(kind: Json, robot: str, namespaces: Namespaces) -> SyncPolicy | None:
     """The policy, as far as a row of the status document has it; None when the kind cannot be synced."""
     if kind["version"] is None or kind["state"] in ("misconfigured", "version-mismatch"):
         return None
@@ -102,6 +102,7 @@ def stored_policy(kind: Json, robot: str) -> SyncPolicy | None:
         robot=robot,
         subtree=kind["statusSubtree"],
         version=kind["version"],
+        namespaces=namespaces,
     )
 
 
@@ -126,10 +127,9 @@ def _steps(facts: ObjectFacts) -> Iterator[Json]:
     for side in Side:
         if facts.running and facts.connections[side] != "connected":
             yield _step("S7.1", None, f"the {side} is {facts.connections[side]}: its last known state is used")
-    if facts.namespaces and policy.namespaced and facts.key.namespace not in facts.namespaces:
-        yield _step(
-            "S1.7", False, f"the agent syncs namespaced kinds only in {', '.join(facts.namespaces)} (--namespace)"
-        )
+    if policy.places != ("",) and facts.key.namespace not in policy.places:
+        setting = "--namespace-map" if policy.namespaces.mapped else "--namespace"
+        yield _step("S1.7", False, f"the agent syncs namespaced kinds only in {', '.join(policy.places)} ({setting})")
     yield from _of_filter(facts, policy)
     yield from _of_observations(facts, policy)
     yield from _of_content(facts, policy)
@@ -259,6 +259,15 @@ def _verdict(facts: ObjectFacts, steps: list[Json]) -> tuple[str, str]:
     if not any(isinstance(observation, View) for observation in facts.observations.values()):
         return "absent", "neither side has it"
     return "in-sync", "there is nothing to do"
+
+
+def _copy(facts: ObjectFacts) -> Json | None:
+    """What the copy is called, where that is not what upstream's object is called."""
+    policy = facts.policy
+    if policy is None or facts.key.namespace not in policy.places:
+        return None
+    key = policy.key_on(policy.downstream, facts.key)
+    return None if key == facts.key else {"namespace": key.namespace, "name": key.name}
 
 
 def _object(facts: ObjectFacts, side: Side) -> Json:

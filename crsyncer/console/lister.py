@@ -6,6 +6,7 @@ from crsyncer.core import calls
 from crsyncer.core.answers import judge
 from crsyncer.core.calls import Collection
 from crsyncer.core.model import Json
+from crsyncer.core.namespaces import Namespaces
 from crsyncer.core.pages import FIRST, PageLimit
 from crsyncer.core.sync_policy import SyncPolicy, read_policy
 from crsyncer.core.watch import listed_at
@@ -53,9 +54,10 @@ async def crds(send: Send) -> list[Json]:
     return sorted(found, key=lambda crd: str(crd["metadata"]["name"]))
 
 
-async def annotated(send: Send, robot: str) -> list[SyncPolicy]:
+async def annotated(send: Send, robot: str, namespaces: Namespaces) -> list[SyncPolicy]:
     """The kinds of the annotated CRDs, also of wrongly annotated ones; raises SyncError."""
-    return [policy for crd in await crds(send) if (policy := read_policy(crd, robot)) is not None]
+    found = [read_policy(crd, robot, namespaces=namespaces) for crd in await crds(send)]
+    return [policy for policy in found if policy is not None]
 
 
 async def first_answer(send: Send) -> Reply:

@@ -1,7 +1,7 @@
 """Looks at a robot that still runs the Go cr-syncer, for `crsyncer doctor --from-cr-syncer`. Reads only."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from crsyncer.console import lister
@@ -24,6 +24,7 @@ from crsyncer.core import object_calls
 from crsyncer.core.answers import judge
 from crsyncer.core.calls import JSON, PARTIAL_LIST, Call
 from crsyncer.core.model import Json, Side
+from crsyncer.core.namespaces import Namespaces
 from crsyncer.core.project import key_of, objection
 from crsyncer.core.sync_policy import SyncPolicy, read_policy
 from crsyncer.engine.negotiation import Disagreement, negotiate
@@ -36,10 +37,10 @@ _PODS = Call("list", "GET", "/api/v1/pods", (("labelSelector", LABEL),))
 
 @dataclass(frozen=True, slots=True)
 class Robot:
-    """The robot as crsyncer is set up for it. `namespaces`: empty for all; `server` is the cloud's address."""
+    """The robot as crsyncer is set up for it. `server` is the cloud's address."""
 
     name: str
-    namespaces: Sequence[str]
+    namespaces: Namespaces
     server: str
     agent_runs: bool
 
@@ -68,17 +69,17 @@ async def _examine(senders: Mapping[Side, Send], robot: Robot, checks: list[Chec
     compared: dict[str, tuple[Pairs, Forecast]] = {}
     for crd in await lister.crds(senders[Side.ROBOT]):
         checks += judge_reading(crd, robot.name)
-        policy = read_policy(crd, robot.name)
+        policy = read_policy(crd, robot.name, namespaces=robot.namespaces)
         if policy is None or policy.problem:
             continue
         try:
-            pairs = await _pairs(policy, senders, robot.namespaces)
+            pairs = await _pairs(policy, senders)
         except SyncError as error:
             hint = error.hint or "see the checks of this kind"
             checks.append(Check("copies", Mark.UNKNOWN, f"cannot be compared: {error}", hint, None, policy.resource))
             continue
         compared[policy.resource] = pairs, forecast(pairs)
-        checks += judge_pairs(*compared[policy.resource], namespaces=robot.namespaces)
+        checks += judge_pairs(*compared[policy.resource], namespaces=robot.namespaces.on(Side.CLOUD))
     checks.append(judge_cost(compared))
 
 
@@ -92,14 +93,14 @@ async def _items(send: Send, call: Call) -> list[Json] | None:
     return None if refused else [*(reply.body.get("items") or ())]
 
 
-async def _pairs(policy: SyncPolicy, senders: Mapping[Side, Send], namespaces: Sequence[str]) -> Pairs:
+async def _pairs(policy: SyncPolicy, senders: Mapping[Side, Send]) -> Pairs:
     """Both lists of a kind. Raises SyncError, whose hint says what to do."""
     agreed = await negotiate(policy, senders[Side.CLOUD])
     if isinstance(agreed, Disagreement):
         raise SyncError(agreed.message, hint=kind_hint(agreed.state))
     pairs = Pairs(agreed)
     for side in Side:
-        for namespace in (namespaces if agreed.namespaced else ()) or ("",):
+        for namespace in agreed.places:
             await _list(pairs, side, senders[side], namespace=namespace)
     return pairs
 
@@ -107,14 +108,16 @@ async def _pairs(policy: SyncPolicy, senders: Mapping[Side, Send], namespaces: S
 async def _list(pairs: Pairs, side: Side, send: Send, *, namespace: str) -> None:
     """List the cloud as a gateway allows, metadata only; the robot whole, with objects of other robots."""
     policy = pairs.policy
-    collection = object_calls.collection(policy, namespace)
+    collection = object_calls.collection(policy, side, namespace)
     if side is Side.ROBOT:
         collection = replace(collection, selector="")
     try:
         async for item in lister.objects(send, collection, accept=PARTIAL_LIST if side is Side.CLOUD else JSON):
             raw = item | {"apiVersion": policy.api_version, "kind": policy.kind}
-            if not objection(raw, replace(policy, filtered=False), namespace):
-                pairs.take(side, key_of(raw), raw)
+            if objection(raw, replace(policy, filtered=False), collection.namespace):
+                continue
+            if (key := policy.key_of(side, key_of(raw))) is not None:
+                pairs.take(side, key, raw)
     except NotAllowed as error:
         hint = f"a gateway may let only one namespace through: --namespace {HOME}" if not namespace else ""
         raise SyncError(f"the {side} forbids to list it ({error})", hint=hint or kind_hint("forbidden")) from None

@@ -36,7 +36,7 @@ _REASONS = {
         "CloudUnauthorized": ("the {side}'s API server rejects the agent's credential{error}", _NEW_CREDENTIAL),
         "RobotUnauthorized": ("the {side}'s API server rejects the agent's credential{error}", _NEW_CREDENTIAL),
         "Restored": (
-            "{deletions} of {resource} held: the upstream cluster was restored to an older state",
+            "{deletions} of {resource} held: upstream was restored to an older state, or mapped to other namespaces",
             "restore a newer backup, and the hold ends; or create again what is still needed, then: crsyncer holds"
             " release {id} deletes the other copies",
         ),

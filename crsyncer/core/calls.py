@@ -100,9 +100,13 @@ def list_page(collection: Collection, *, limit: int, resume: str = "", accept: s
 
 
 def list_one(collection: Collection, key: Key) -> Call:
-    """One whole object, by the right to list. Gateways in the cloud do not accept this request (S2.1)."""
+    """One whole object, by the right to list. Gateways in the cloud do not accept this request (S2.1).
+
+    The namespace of the `key` counts only for a collection of all namespaces.
+    """
     query = collection.query(("fieldSelector", f"metadata.name={key.name}"))
-    return Call("list", "GET", replace(collection, namespace=key.namespace).path, query)
+    place = collection if collection.namespace else replace(collection, namespace=key.namespace)
+    return Call("list", "GET", place.path, query)
 
 
 def replay(collection: Collection, *, before: str, seconds: int) -> Call:

@@ -135,7 +135,8 @@ def _places(plan: Plan) -> Iterator[Manifest]:
         namespace, account, enroll_namespace, enroll = _accounts(plan.profile, robot)
         if plan.profile is Profile.NAMESPACE:
             labels = {NAMESPACE_LABEL: robot}
-            yield Manifest(f"robot {robot}: everything of it is in here", _core("Namespace", namespace, labels=labels))
+            purpose = f"robot {robot}: everything of it; its agent has --namespace-map {namespace}=ITS-OWN-NAMESPACE"
+            yield Manifest(purpose, _core("Namespace", namespace, labels=labels))
         yield Manifest(f"robot {robot}: the account of its agent", _account(account, namespace))
         if plan.two_accounts:
             yield Manifest(f"robot {robot}: the account that makes tokens", _account(enroll, enroll_namespace))

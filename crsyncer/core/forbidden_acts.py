@@ -106,7 +106,7 @@ def _of_kind(policy: SyncPolicy, places: Sequence[str], *, home: str) -> Iterato
     group, plural, cluster = policy.group, policy.plural, not policy.namespaced
     if not cluster:
         danger = "it reads the objects of all robots"
-        remedy = f"{_UNBIND}; run the agent with --namespace {home}"
+        remedy = f"{_UNBIND}; run the agent with --namespace-map {home}=NAMESPACE, or --namespace {home}"
         for verb in ("list", "watch"):
             yield ForbiddenAct(Act(verb, group, plural), danger, remedy)
     verbs = ["deletecollection"]

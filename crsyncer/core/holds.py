@@ -16,7 +16,10 @@ MASS_DELETION = Hold(
     HoldReason.MASS_DELETION, "many objects vanished upstream at once, and that could not be confirmed", ""
 )
 RESTORED = Hold(
-    HoldReason.RESTORED, "the upstream cluster was restored from an older state, or is another one than before", ""
+    HoldReason.RESTORED,
+    "the upstream cluster was restored from an older state, is another one than before, or is mapped to other "
+    "namespaces",
+    "",
 )
 MANUAL = Hold(HoldReason.MANUAL, "somebody holds back every deletion of this kind", "")
 

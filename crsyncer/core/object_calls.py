@@ -5,6 +5,7 @@ Gateways accept one form of list and watch, a single label selector, and no GET 
 
 from typing import Any
 
+from crsyncer.core import calls
 from crsyncer.core.access import Act
 from crsyncer.core.calls import JSON_PATCH, PARTIAL, PARTIAL_LIST, Call, Collection
 from crsyncer.core.model import Json, Key, Side, View
@@ -12,17 +13,18 @@ from crsyncer.core.project import status_with
 from crsyncer.core.sync_policy import OURS, SyncPolicy
 
 
-def collection(policy: SyncPolicy, namespace: str) -> Collection:
-    """A kind's objects that are synced, in one namespace or ("") in all."""
-    return Collection(policy.group, policy.version, policy.plural, namespace, policy.selector)
+def collection(policy: SyncPolicy, side: Side, namespace: str) -> Collection:
+    """A kind's objects on a side that are synced, in one of upstream's namespaces or ("") in all."""
+    theirs = policy.key_on(side, Key(namespace, "")).namespace
+    return Collection(policy.group, policy.version, policy.plural, theirs, policy.selector)
 
 
-def _item(policy: SyncPolicy, key: Key) -> str:
-    return f"{collection(policy, key.namespace).path}/{key.name}"
+def _item(policy: SyncPolicy, side: Side, key: Key) -> str:
+    return f"{collection(policy, side, key.namespace).path}/{policy.key_on(side, key).name}"
 
 
 def _status_path(policy: SyncPolicy, side: Side, key: Key) -> str:
-    return _item(policy, key) + ("/status" if policy.status_endpoint[side] else "")
+    return _item(policy, side, key) + ("/status" if policy.status_endpoint[side] else "")
 
 
 def access_review(act: Act, namespace: str) -> Call:
@@ -37,9 +39,9 @@ def access_review(act: Act, namespace: str) -> Call:
     return Call("create", "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body=body)
 
 
-def revision(policy: SyncPolicy, namespace: str) -> Call:
+def revision(policy: SyncPolicy, side: Side) -> Call:
     """The cheapest consistent list: its resourceVersion is the cluster's present one (S8.2)."""
-    objects = collection(policy, namespace)
+    objects = collection(policy, side, policy.places[0])
     query = (("labelSelector", objects.selector or f"{OURS}nothing=nothing"), ("limit", "1"))
     return Call("list", "GET", objects.path, query, accept=PARTIAL_LIST, timeout=20.0)
 
@@ -55,22 +57,27 @@ def discovery(policy: SyncPolicy, version: str) -> Call:
 
 
 def get(policy: SyncPolicy, key: Key) -> Call:
-    """One object by name. Never asked of the cloud."""
-    return Call("get", "GET", _item(policy, key))
+    """One copy by name. Never asked of the cloud."""
+    return Call("get", "GET", _item(policy, policy.downstream, key))
 
 
-def create(policy: SyncPolicy, namespace: str, body: Json) -> Call:
-    """Create an object."""
-    return Call("create", "POST", collection(policy, namespace).path, body=body)
+def create(policy: SyncPolicy, key: Key, body: Json) -> Call:
+    """Create a copy."""
+    return Call("create", "POST", collection(policy, policy.downstream, key.namespace).path, body=body)
+
+
+def create_namespace(policy: SyncPolicy, key: Key) -> Call:
+    """Create the namespace of a copy, which is missing downstream (S1.7)."""
+    return calls.create_namespace(policy.key_on(policy.downstream, key).namespace)
 
 
 def update(policy: SyncPolicy, key: Key, body: Json) -> Call:
-    """Put an object; uid and resourceVersion in the body are its guards."""
-    return Call("update", "PUT", _item(policy, key), body=body)
+    """Put a copy; uid and resourceVersion in the body are its guards."""
+    return Call("update", "PUT", _item(policy, policy.downstream, key), body=body)
 
 
 def delete(policy: SyncPolicy, key: Key, uid: str, *, resource_version: str = "") -> Call:
-    """Delete the object with this uid, in this version or ("") in any, in the background (S5.1)."""
+    """Delete the copy with this uid, in this version or ("") in any, in the background (S5.1)."""
     conditions = {"uid": uid, "resourceVersion": resource_version}
     options = {
         "apiVersion": "v1",
@@ -78,7 +85,7 @@ def delete(policy: SyncPolicy, key: Key, uid: str, *, resource_version: str = ""
         "preconditions": {name: value for name, value in conditions.items() if value},
         "propagationPolicy": "Background",
     }
-    return Call("delete", "DELETE", _item(policy, key), body=options)
+    return Call("delete", "DELETE", _item(policy, policy.downstream, key), body=options)
 
 
 def patch_status(
@@ -131,8 +138,9 @@ def put_status(policy: SyncPolicy, key: Key, uid: str, value: Any, *, upstream: 
 
 def seed_status(policy: SyncPolicy, key: Key, *, uid: str, resource_version: str, status: Json) -> Call:
     """Give a fresh copy upstream's status (S4.4). It conflicts with any write to the copy since."""
-    guards = {"name": key.name, "uid": uid, "resourceVersion": resource_version}
+    copy = policy.key_on(policy.downstream, key)
+    guards = {"name": copy.name, "uid": uid, "resourceVersion": resource_version}
     if policy.namespaced:
-        guards["namespace"] = key.namespace
+        guards["namespace"] = copy.namespace
     body = {"apiVersion": policy.api_version, "kind": policy.kind, "metadata": guards, "status": status}
     return Call("update", "PUT", _status_path(policy, policy.downstream, key), body=body)

@@ -200,13 +200,13 @@ def compose_copy(upstream: Json, view: View, policy: SyncPolicy, *, downstream: 
 
     Finalizers, owner references, status and the keys that only downstream actors added are preserved.
     """
-    metadata = upstream["metadata"]
     up_labels, up_annotations = labels(upstream), synced_annotations(upstream)
     body: Json = {"apiVersion": policy.api_version, "kind": policy.kind}
     if downstream is None:
-        copy_metadata: Json = {"name": metadata["name"]}
+        copy = policy.key_on(policy.downstream, key_of(upstream))
+        copy_metadata: Json = {"name": copy.name}
         if policy.namespaced:
-            copy_metadata["namespace"] = metadata["namespace"]
+            copy_metadata["namespace"] = copy.namespace
         new_labels, new_annotations = dict(up_labels), dict(up_annotations)
         keep = upstream
     else:

@@ -3,7 +3,9 @@
 import re
 from dataclasses import dataclass, field
 
-from crsyncer.core.model import Json, Side
+from crsyncer.core.model import Json, Key, Side
+from crsyncer.core.namespaces import EVERYWHERE, Namespaces
+from crsyncer.errors import Conflict
 
 SYNCER = "cr-syncer.cloudrobotics.com/"
 OURS = "crsyncer.cloudrobotics.com/"
@@ -54,6 +56,8 @@ class SyncPolicy:
     """Whether `/status` exists on a side; where not, status is part of the main resource (S4.6)."""
     problem: str = ""
     """Why the kind cannot be synced as annotated; empty when it can."""
+    namespaces: Namespaces = EVERYWHERE
+    """Where its objects are, if it is namespaced."""
     aliases: tuple[str, ...] = field(default=(), compare=False)
     """What else operators may call the kind: singular, kind and short names. Other names need no restart."""
 
@@ -87,6 +91,27 @@ class SyncPolicy:
         """Which status moves, and in which direction."""
         return f"spec={self.upstream};status={'*' if self.subtree is None else self.subtree}"
 
+    # The key of a pair is upstream's. Only a request needs to know what the object is called on its side.
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Upstream's namespaces that are synced. "" stands for all, or for none where the kind is cluster-scoped."""
+        return (self.namespaces.on(self.upstream) if self.namespaced else ()) or ("",)
+
+    def key_on(self, side: Side, key: Key) -> Key:
+        """What the object of a pair is called on a side. Raises Conflict where it has no place there."""
+        namespace = self.namespaces.translate(key.namespace, self.upstream, side)
+        if namespace is None:
+            raise Conflict(f"the namespace {key.namespace} is not in the namespace map")
+        return Key(namespace, key.name)
+
+    def key_of(self, side: Side, found: Key) -> Key | None:
+        """The key of the pair whose object is called so on a side; None: it is outside of the namespace map."""
+        namespace = self.namespaces.translate(found.namespace, side, self.upstream)
+        if namespace is None:
+            return None
+        return found if namespace == found.namespace else Key(namespace, found.name)
+
     def has_the_same_upstream(self, projection: str) -> bool:
         """Whether what was deleted upstream under another projection was deleted on the side that is upstream now."""
         return projection.partition(";")[2].startswith(f"spec={self.upstream};")
@@ -96,7 +121,7 @@ class SyncPolicy:
         return projection.partition(";")[2] == self._moving
 
 
-def read_policy(crd: Json, robot: str) -> SyncPolicy | None:
+def read_policy(crd: Json, robot: str, *, namespaces: Namespaces = EVERYWHERE) -> SyncPolicy | None:
     """The policy that a robot's CRD asks for; None when it is not ours (S1.2).
 
     A wrong annotation never fails open: the policy then has a `problem` and nothing may be synced (S1.3).
@@ -148,6 +173,7 @@ def read_policy(crd: Json, robot: str) -> SyncPolicy | None:
         keep_drift=one_of(DRIFT, "revert", "keep"),
         keep_orphans=one_of(ORPHANS, "delete", "keep"),
         problem="; ".join(problems),
+        namespaces=namespaces,
         aliases=_aliases(spec["names"]),
     )
 

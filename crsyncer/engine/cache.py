@@ -1,6 +1,6 @@
 """The observations of one kind on both sides, and the record of each pair. Memory holds digests, disk the bodies."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from crsyncer.core.model import (
     Tombstone,
     View,
 )
+from crsyncer.core.namespaces import meta_name
 from crsyncer.core.project import touched, view_of
 from crsyncer.core.restore_detection import DISTRUSTED
 from crsyncer.core.sync_policy import SyncPolicy
@@ -50,11 +51,20 @@ class Cache:
         """The version of each copy that was known when downstream was restored, until the copy is seen again."""
         self._seq = max((row.seq for row in self.pending.values()), default=0)
 
-    def confine(self, namespaces: Collection[str]) -> None:
-        """Forget the objects of all other namespaces ("": none), where no status waits: no event shows them any more.
+    def is_remapped(self) -> bool:
+        """Whether copies are known that were made by another namespace map. The map of now is remembered."""
+        name, wanted = meta_name(self._resource), self.policy.namespaces.written
+        if not self.policy.namespaced or (self._store.get_meta(name) or []) == wanted:
+            return False
+        self._store.put_meta(name, wanted)
+        return any((*self.views.values(), self.records, self.cursors))
+
+    def confine(self) -> None:
+        """Forget the objects of namespaces that are not synced, where no status waits: no event shows them any more.
 
         The cursors of other namespaces are forgotten, too: they would be older than the objects seen from now on.
         """
+        namespaces = self.policy.places
         for side, namespace in [place for place in self.cursors if place[1] not in namespaces]:
             self.set_cursor(side, namespace, None)
         for side in Side if "" not in namespaces else ():

@@ -8,6 +8,7 @@ from crsyncer.core.calls import Call
 from crsyncer.core.duplicates import DuplicateAgents
 from crsyncer.core.holds import Holds
 from crsyncer.core.model import Side
+from crsyncer.core.namespaces import Namespaces
 from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.engine.account_check import AccountCheck
 from crsyncer.engine.context import EngineContext
@@ -35,7 +36,7 @@ class Engine:
         store: Store,
         observer: Observer,
         robot: str,
-        namespaces: Sequence[str],
+        namespaces: Namespaces,
         watch_timeout: int,
         audit_interval: float,
         clock: Callable[[], float],
@@ -47,7 +48,7 @@ class Engine:
         self.holds = Holds(store.get_meta(ISSUED) or 0)
         self.duplicates = DuplicateAgents(name)
         self.recorder = Recorder(store, clock=clock)
-        self.confinement = AccountCheck(self._policies, robot=robot, namespaces=namespaces)
+        self.confinement = AccountCheck(self._policies, robot=robot, namespaces=namespaces.on(Side.CLOUD))
         self._require_confinement = require_confinement
         self.connections = {
             side: Connection(

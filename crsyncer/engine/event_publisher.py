@@ -44,13 +44,13 @@ class EventPublisher:
             self._waiting.put_nowait(event)
 
     async def _publish(self, event: Event) -> None:
-        regarding = self._regarding(event)
         loop = asyncio.get_running_loop()
-        if regarding is None or not self._connection.up.is_set() or loop.time() < self._silent_until:
-            log.debug("no Event is written on the robot: %s", event.fact)
-            return
-        create, count = create_event(event, regarding, instance=self._instance), count_event(event, regarding)
         try:
+            regarding = self._regarding(event)
+            if regarding is None or not self._connection.up.is_set() or loop.time() < self._silent_until:
+                log.debug("no Event is written on the robot: %s", event.fact)
+                return
+            create, count = create_event(event, regarding, instance=self._instance), count_event(event, regarding)
             # An Event is gone an hour after its last change, and may be there from before a restart.
             for call in (create, count) if event.count == 1 else (count, create):
                 reply = await self._connection.cluster.request(call)
@@ -65,7 +65,10 @@ class EventPublisher:
             self._silent_until = loop.time() + _REFUSED_SECONDS
 
     def _regarding(self, event: Event) -> Regarding | None:
-        """The object on the robot that a fact is about, or its kind's CRD; None: the kind is not synced any more."""
+        """The object on the robot that a fact is about, or its kind's CRD; None: the kind is not synced any more.
+
+        Raises Conflict where the object has no place on the robot.
+        """
         key, entry = event.fact.key, self._kinds.entries.get(event.fact.resource)
         if entry is None:
             return None
@@ -75,4 +78,5 @@ class EventPublisher:
             return None
         view = entry.kind.cache.views[Side.ROBOT].get(key)
         policy = entry.kind.policy
-        return Regarding(policy.api_version, policy.kind, key.namespace, key.name, "" if view is None else view.uid)
+        there = policy.key_on(Side.ROBOT, key)
+        return Regarding(policy.api_version, policy.kind, there.namespace, there.name, "" if view is None else view.uid)

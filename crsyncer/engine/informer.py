@@ -1,6 +1,9 @@
-"""Delivers one side's objects of a kind into the cache, in one namespace or in all."""
+"""Delivers one side's objects of a kind into the cache, in one namespace or in all.
 
-from collections.abc import Callable, Mapping
+Namespaces and keys are upstream's, as everywhere; only the collection that is asked for has the side's own names.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
 
 from crsyncer.core import object_calls
 from crsyncer.core.facts import Action, Fact
@@ -56,7 +59,7 @@ class Informer:
         self._rewound = rewound
         self.state = CollectionState(
             connection,
-            object_calls.collection(policy, namespace),
+            object_calls.collection(policy, side, namespace),
             handler=self,
             projection=policy.projection,
             observer=observer,
@@ -82,17 +85,26 @@ class Informer:
         """The objects of this side."""
         return self._cache.views[self.side]
 
+    def members(self) -> Iterator[tuple[Key, View]]:
+        """Those of this namespace."""
+        return ((key, view) for key, view in self.objects.items() if self.namespace in ("", key.namespace))
+
+    def key_of(self, found: Key) -> Key | None:
+        """The key of the pair whose object is called so on this side."""
+        return self._policy.key_of(self.side, found)
+
     def identify(self, raw: Json, event_type: EventType | None) -> Key | None:
         """The key of an object that may be touched; None, and it is reported, for one that we did not ask for."""
         if event_type is None:  # items of a list name their kind only on the list itself
             raw.setdefault("apiVersion", self._policy.api_version)
             raw.setdefault("kind", self._policy.kind)
-        reason = objection(raw, self._policy, self.namespace, leaving=event_type is EventType.DELETED)
+        asked = self.state.collection.namespace
+        reason = objection(raw, self._policy, asked, leaving=event_type is EventType.DELETED)
         if reason:
             text = f"an object was ignored: {reason}"
             self._recorder.record(Fact(self.side, self._policy.resource, None, Action.REFUSED, "S2", text))
             return None
-        return key_of(raw)
+        return self.key_of(key_of(raw))
 
     def shown(self, key: Key, raw: Json, event_type: EventType | None) -> None:
         """Show the cache what changed; a deletion's last state first, it may carry the last status."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -42,7 +42,6 @@ class Kind:
         self,
         policy: SyncPolicy,
         *,
-        namespaces: Sequence[str],
         context: EngineContext,
         loaded: Loaded,
     ) -> None:
@@ -59,8 +58,8 @@ class Kind:
                 context.store.put_tombstone(policy.resource, key, tombstone)
             loaded = Loaded(pending=loaded.pending if kept else {}, tombstones=held)
         self.cache = Cache(policy, store=context.store, loaded=loaded, clock=context.clock)
-        places = namespaces if namespaces and policy.namespaced else [""]
-        self.cache.confine(places)
+        remapped = self.cache.is_remapped()
+        self.cache.confine()
         self._context = context
         self._upstream = context.connections[policy.upstream]
         self._downstream = context.connections[policy.downstream]
@@ -103,13 +102,17 @@ class Kind:
                 phase_changed=self._phase_changed,
             )
             for side in Side
-            for namespace in places
+            for namespace in policy.places
         ]
         for side in Side:
             if any(each.state.cursor() is None for each in self.on(side)):
                 # The cursor may have been dropped for a restore, before a crash: any version that comes is newer.
                 self.cache.distrust(side)
                 self._rewound_sides.add(side)
+        if remapped:
+            with self._hold_driver.event() as machine:
+                machine.holds.hold_every(RESTORED, context.clock())
+            self._report_fact(Action.HELD, HoldReason.RESTORED, "the namespace map has changed")
 
     @property
     def kind_missing(self) -> bool:

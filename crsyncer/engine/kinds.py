@@ -3,12 +3,13 @@
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from crsyncer.core import calls, object_calls
 from crsyncer.core.facts import KIND_RULES, Action, Fact
 from crsyncer.core.model import Cursor, Freshness, Json, Key, ObjectVersion, Side
+from crsyncer.core.namespaces import Namespaces
 from crsyncer.core.pages import PageLimit
 from crsyncer.core.restore_detection import DISTRUSTED
 from crsyncer.core.sync_policy import SPEC_SOURCE, SyncPolicy, read_policy
@@ -50,14 +51,14 @@ class KindEntry:
 class Kinds:
     """The kinds that are synced. A change of a CRD restarts only that kind, and only when it matters (S1.1)."""
 
-    def __init__(self, context: EngineContext, *, robot: str, namespaces: Sequence[str]) -> None:
+    def __init__(self, context: EngineContext, *, robot: str, namespaces: Namespaces) -> None:
         self.entries: dict[str, KindEntry] = {}
         self.has_synced = False
         """Whether the robot's CRDs have been listed, and their kinds have been read from the store."""
         self._context = replace(context, report_changed=self._changed)
         self._status_changed = context.report_changed
         self._robot = robot
-        self.namespaces = tuple(namespaces)
+        self._namespaces = namespaces
         self._listed = False
         """Whether the CRDs have been listed since the start."""
         self.objects: dict[Key, ObjectVersion] = {}
@@ -92,13 +93,18 @@ class Kinds:
         running = [entry.kind for entry in self.entries.values() if entry.kind is not None]
         known = [kind for kind in running if all(each.state.cursor() is not None for each in kind.on(side))]
         well = [kind for kind in known if all(each.listwatch.phase not in _LOST for each in kind.on(side))]
-        namespace = next(iter(self.namespaces), "")
-        lists = [
-            object_calls.revision(kind.policy, namespace if kind.policy.namespaced else "") for kind in well or known
-        ]
+        lists = [object_calls.revision(kind.policy, side) for kind in well or known]
         return [*lists, calls.VERSION if side is Side.CLOUD else calls.CRD_REVISION]
 
     # The handler of the CRDs' list-watch. The cursor is kept in memory only: CRDs are few, and on the robot itself.
+
+    def members(self) -> Iterator[tuple[Key, ObjectVersion]]:
+        """Every CRD."""
+        return iter(self.objects.items())
+
+    def key_of(self, found: Key) -> Key:
+        """The server's own."""
+        return found
 
     def identify(self, raw: Json, event_type: EventType | None) -> Key | None:  # noqa: ARG002
         """The key of a CRD; None for an answer that is none."""
@@ -135,7 +141,7 @@ class Kinds:
 
     def _show(self, name: str, raw: Json) -> None:
         terminating = "deletionTimestamp" in raw["metadata"]
-        policy = None if terminating else read_policy(raw, self._robot)
+        policy = None if terminating else read_policy(raw, self._robot, namespaces=self._namespaces)
         entry = self.entries.get(name)
         if policy is None:
             if entry is not None:
@@ -221,7 +227,7 @@ class Kinds:
 
     async def _load(self, entry: KindEntry, policy: SyncPolicy) -> Kind:
         loaded = await self._context.store.load(policy.resource)
-        kind = Kind(policy, namespaces=self.namespaces, context=self._context, loaded=loaded)
+        kind = Kind(policy, context=self._context, loaded=loaded)
         kind.crd_shown(entry.uid)
         log.info("%s %s is synced, spec from the %s", policy.resource, policy.version, policy.upstream)
         return kind

@@ -94,11 +94,11 @@ class Writer:
             # Recorded before the copy exists, so that after a crash a copy without a status still gets one.
             self._cache.remember(key, replace(self._cache.record_of(key, view.uid), seed=True))
             await self._store.durable()
-        create = object_calls.create(self._policy, key.namespace, body)
+        create = object_calls.create(self._policy, key, body)
         reply = await self._request(write, create)
         if reply.status == 404 and self._policy.namespaced and reply.body:
             # The namespace is missing (S1.7); a kind that is not served answers in plain text.
-            _happened(await self._request(write, calls.create_namespace(key.namespace)), unless=409)
+            _happened(await self._request(write, object_calls.create_namespace(self._policy, key)), unless=409)
             reply = await self._request(write, create)
         if reply.status == 409:
             return await self._name_taken(write, upstream)

@@ -10,7 +10,7 @@ from typing import Protocol
 from crsyncer.core.calls import Collection
 from crsyncer.core.model import Cursor, Freshness, Json, Key, ObjectVersion
 from crsyncer.core.restore_detection import Checkpoint, are_too_many, is_foreign, newest_up_to
-from crsyncer.core.watch import EventType, ListReason, newer
+from crsyncer.core.watch import EventType, ListReason, newer, version_of
 from crsyncer.ports import Observer
 from crsyncer.runtime.connection import Connection
 
@@ -48,6 +48,14 @@ class Handler(Protocol):
     @property
     def objects(self) -> Mapping[Key, Known]:
         """The objects that are known, maybe those of other namespaces too."""
+        ...
+
+    def members(self) -> Iterator[tuple[Key, Known]]:
+        """Those of them that the collection may have."""
+        ...
+
+    def key_of(self, found: Key) -> Key | None:
+        """The key in `objects` of what the server calls `found`; None where it cannot have one."""
         ...
 
     def identify(self, raw: Json, event_type: EventType | None) -> Key | None:
@@ -137,7 +145,7 @@ class CollectionState:
     def checkpoint(self) -> Checkpoint | None:
         """The newest known object up to the cursor."""
         cursor = self.cursor() or ""
-        members = ((known.uid, known.resource_version) for _, known in self._members())
+        members = ((known.uid, known.resource_version) for _, known in self.handler.members())
         return newest_up_to(cursor, [self._seen, *members])
 
     # Histories
@@ -163,7 +171,7 @@ class CollectionState:
 
     def count(self) -> int:
         """How many objects are known."""
-        return sum(1 for _ in self._members()) if self.collection.namespace else len(self.handler.objects)
+        return sum(1 for _ in self.handler.members()) if self.collection.namespace else len(self.handler.objects)
 
     def comparable(self) -> int:
         """How many objects a digest could find unchanged."""
@@ -181,6 +189,14 @@ class CollectionState:
     def list_begins(self) -> None:
         """A list begins at its first page: forget what an earlier one showed."""
         self._listed = set()
+
+    def version_of(self, raw: Json) -> ObjectVersion | None:
+        """Which version of which object some metadata is of; None where a server sent something else."""
+        version = version_of(raw)
+        key = None if version is None else self.handler.key_of(version.key)
+        if version is None or key is None:
+            return None
+        return version if key == version.key else replace(version, key=key)
 
     def is_current(self, version: ObjectVersion, listed_at: str) -> bool:
         """A digest of this resourceVersion shows a version of an object: whether it is the one that is known."""
@@ -211,7 +227,7 @@ class CollectionState:
 
     def missing(self, listed: Items[Key], listed_at: str) -> list[Key]:
         """The known objects that a list of this resourceVersion should have shown."""
-        known = self._members()
+        known = self.handler.members()
         return [key for key, each in known if key not in listed and not newer(each.resource_version, listed_at)]
 
     def knows(self, version: ObjectVersion) -> bool:
@@ -238,11 +254,6 @@ class CollectionState:
         key = self.handler.identify(raw, event_type)
         if key is not None:
             self.handler.shown(key, raw, event_type)
-
-    def _members(self) -> Iterator[tuple[Key, Known]]:
-        """The known objects of this collection."""
-        namespace = self.collection.namespace
-        return ((key, known) for key, known in self.handler.objects.items() if namespace in ("", key.namespace))
 
     def _compare(self, shown: ObjectVersion, listed_at: str) -> None:
         """Notice a restored cluster by a version that a list shows (S8.3)."""

@@ -27,7 +27,7 @@ from crsyncer.core.answers import is_inconclusive
 from crsyncer.core.backoff import RETRY, capped, spread
 from crsyncer.core.model import Json, Key, ObjectVersion
 from crsyncer.core.pages import PageLimit
-from crsyncer.core.watch import Lost, WatchStep, listed_at, newer, read_answer, version_of
+from crsyncer.core.watch import Lost, WatchStep, listed_at, newer, read_answer
 from crsyncer.errors import TooLarge, Unsure
 from crsyncer.ports import Reply
 from crsyncer.runtime.collection_state import CollectionState
@@ -115,7 +115,7 @@ class PagedList:
         odd: list[ObjectVersion] = []
 
         def take(raw: Json, _whole: bool, _listed_at: str) -> None:
-            version = version_of(raw)
+            version = state.version_of(raw)
             if version is not None:
                 shown.add(version.key)
                 if not state.knows(version):
@@ -205,7 +205,7 @@ class PagedList:
             if whole:
                 self._state.list_shows(raw, version)
                 return
-            found = version_of(raw)
+            found = self._state.version_of(raw)
             if found is None or not self._state.is_current(found, version):
                 changed.append(found.key if found is not None else None)
 

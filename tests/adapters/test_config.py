@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from crsyncer.adapters.config import OPTIONS, Settings
+from crsyncer.core.namespaces import EVERYWHERE, Namespaces, same_names
 from crsyncer.errors import ConfigError
 from tests.adapters.config_kit import FIELDS, KEYS, file, flags, kubeconfig, load, refusal, state_dir
 
@@ -23,6 +24,12 @@ TABLE = {
         ("127.0.0.1:1", ("127.0.0.1", 1)), ("[::1]:2", ("::1", 2)), ("off", None), ("127.0.0.1", 9464),
     ),
     "namespaces": ((("a", "b", "a"), ("a", "b")), ("c, d", ("c", "d")), ("[e, f]", ("e", "f")), ()),
+    "namespace_map": (
+        (("a=b", "c=d", "a=b"), (("a", "b"), ("c", "d"))),
+        ("e=f, g=e", (("e", "f"), ("g", "e"))),
+        ("{h: i, j: j}", (("h", "i"), ("j", "j"))),
+        (),
+    ),
     "log_format": (("json", "json"), ("text", "text"), ("JSON", "json"), "text"),
     "log_level": (("debug", "debug"), ("warning", "warning"), ("error", "error"), "info"),
     "watch_timeout": (("30", 30), ("600", 600), ("77", 77), 300),
@@ -74,6 +81,7 @@ VARIABLES: dict[str, list[str]] = {
     "state_dir": ["CRSYNCER_STATE_DIR", "STATE_DIRECTORY"],
     "listen": ["CRSYNCER_LISTEN"],
     "namespaces": ["CRSYNCER_NAMESPACES"],
+    "namespace_map": ["CRSYNCER_NAMESPACE_MAP"],
     "log_format": ["CRSYNCER_LOG_FORMAT"],
     "log_level": ["CRSYNCER_LOG_LEVEL"],
     "watch_timeout": ["CRSYNCER_WATCH_TIMEOUT"],
@@ -142,6 +150,10 @@ WRONG_VALUES = {
         (wrong, "HOST:PORT") for wrong in ("x", "9464", ":9464", "h:", "h:p", "h:70000", "::1:9", "a b:1", "on")
     ],
     "namespaces": [("Prod", "lower-case"), ("a/b", "lower-case"), ("a" * 64, "lower-case"), (",", "lower-case")],
+    "namespace_map": [
+        *((wrong, "lower-case") for wrong in ("Prod=default", "a=b/c", "a=", "=b", "a=b=c")),
+        *((wrong, "each name of a side once") for wrong in ("a=b,c=b", "a=b,a=c")),
+    ],
     "log_format": [("xml", "'text', 'json'")],
     "log_level": [("loud", "'debug', 'info', 'warning', 'error'")],
     "watch_timeout": [(wrong, "30 to 600") for wrong in ("29", "601", "-30", "5m", "30.5", "٣٠٠")],
@@ -172,6 +184,9 @@ def test_a_wrong_value_is_one_line_that_names_place_and_what_is_allowed(place, f
         assert message.startswith(f"Invalid value for '{flag}' (env var: {', '.join(map(repr, VARIABLES[field]))}): ")
     section, _, key = KEYS[field].rpartition(".")
     line = f"{key}: {json.dumps([wrong] if option.multiple else wrong)}"
+    if field == "namespace_map":
+        pairs = [map(json.dumps, pair.split("=", 1)) for pair in wrong.split(",")]
+        line = f"{key}: {{{', '.join(map(': '.join, pairs))}}}"
     path = file(place, f"# a comment\n{section}:\n  {line}\n" if section else f"# a comment\n\n{line}\n")
     message = refusal(chosen | {"config": path})
     assert message.startswith(f"{path}:3: {KEYS[field]}")
@@ -182,6 +197,23 @@ def test_a_wrong_value_is_one_line_that_names_place_and_what_is_allowed(place, f
 @pytest.mark.parametrize("field", [field for field in FIELDS if not OPTIONS[KEYS[field]].is_flag])
 def test_an_empty_flag_is_refused(place, field):
     assert refusal(flags(place) | {field: ("",) if OPTIONS[KEYS[field]].multiple else ""}).startswith("Invalid value")
+
+
+@pytest.mark.parametrize("wrong", ["a", ",", "a b"])
+def test_a_pair_of_namespaces_has_two_names(place, wrong):
+    assert "CLOUD=ROBOT" in refusal(flags(place, namespace_map=(wrong,)))
+
+
+def test_which_namespaces_are_synced_is_a_list_or_a_map_and_not_both(place):
+    assert load(flags(place), {}).synced_namespaces == EVERYWHERE
+    listed = load(flags(place, namespaces=("a", "b")), {}).synced_namespaces
+    assert listed == same_names(("a", "b"))
+    both = load(flags(place, namespace_map=("robot-r1=default", "all=all")), {}).synced_namespaces
+    assert both == Namespaces(("all", "robot-r1"), ("all", "default"))
+    assert load(flags(place, namespace_map=("a=a", "b=b")), {}).synced_namespaces == listed
+    path = file(place, "robotName: r1\nnamespaceMap: {robot-r1: default}\n")
+    message = refusal(flags(place, namespaces=("a",), config=path))
+    assert message.startswith(f"--namespace and {path}:2: namespaceMap exclude each other; allowed: one of them")
 
 
 WRONG_FILES = {
@@ -196,6 +228,11 @@ WRONG_FILES = {
     "robotName: [a]": ":1: robotName has the wrong shape; allowed: one value",
     "namespaces: a": ":1: namespaces has the wrong shape; allowed: a list of names",
     "namespaces: [[a]]": ":1: namespaces has the wrong shape",
+    "namespaces: {a: b}": ":1: namespaces has the wrong shape",
+    "namespaceMap: a=b": ":1: namespaceMap has the wrong shape; allowed: CLOUD: ROBOT lines, one name each",
+    "namespaceMap: [a=b]": ":1: namespaceMap has the wrong shape",
+    "namespaceMap: {a: [b]}": ":1: namespaceMap has the wrong shape",
+    "namespaceMap: {[a]: b}": ":1: namespaceMap has the wrong shape",
     "a: [": ":2: not YAML (",
     "a: 1\nb: 'x\n": ":3: not YAML (",
     "a: 1\n---\nb: 2": ":2: not YAML (",

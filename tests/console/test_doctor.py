@@ -28,6 +28,7 @@ from crsyncer.core.access import OWN_NEEDS, needs
 from crsyncer.core.calls import CRDS, Call
 from crsyncer.core.findings import DiskFacts, LoginFacts, StoreFindings, Validity
 from crsyncer.core.model import Side
+from crsyncer.core.namespaces import EVERYWHERE
 from crsyncer.core.sync_policy import DRIFT, FILTER, SPEC_SOURCE, SUBTREE, SYNCER
 from crsyncer.ports import Reply
 from tests.console.report_kit import NOW, facts, hold
@@ -291,7 +292,7 @@ async def test_two_sides_without_a_common_version_are_a_failure_with_the_hint_of
         return Server("v9" if side is Side.CLOUD else "v1")
 
     logins = {side: partial(load, side) for side in Side}
-    checks = await examine(logins, SetUp(ROBOT_NAME, (), lambda: NOW), seconds=60.0)
+    checks = await examine(logins, SetUp(ROBOT_NAME, EVERYWHERE, lambda: NOW), seconds=60.0)
     [mismatch] = [check for check in checks if check.state is Mark.FAIL]
     assert (mismatch.name, mismatch.side, mismatch.resource) == ("kind", Side.CLOUD, KIND.resource)
     assert mismatch.message == "the robot serves v1; the cloud serves v9"

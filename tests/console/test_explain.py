@@ -19,11 +19,14 @@ from crsyncer.core.actions import (
     Why,
 )
 from crsyncer.core.model import Gap, Key, Pending, Record, Side, Tombstone
+from crsyncer.core.namespaces import Namespaces, same_names
 from crsyncer.core.project import view_of
+from crsyncer.core.sync_policy import SyncPolicy
 from tests.console.report_kit import GOALS, NOW, hold, kind
 from tests.core.builders import ROBOT_NAME, copy_of, goal, policy
 
 A = Key("default", "a")
+MAP = Namespaces(("robot-r1",), ("default",))
 CLOUD, ROBOT = Side
 POLICY = policy()
 UP = goal(status={"phase": "A"})
@@ -64,6 +67,10 @@ def rejected(message: str) -> dict:
 
 def labelled(**changes) -> ObjectFacts:
     return seen(policy=policy(filtered=True), **changes)
+
+
+def confined(*names: str) -> SyncPolicy:
+    return policy(namespaces=same_names(names))
 
 
 def content(action) -> Plan:
@@ -128,10 +135,10 @@ STATES: dict[str, tuple[ObjectFacts, str, str, dict[str, bool | None]]] = {
         seen(Gap.ABSENT, running=False, connections={}), "waiting", "when it runs", {"S5": None},
     ),
     "not of these namespaces": (
-        seen(Gap.UNSEEN, Gap.UNSEEN, namespaces=("one", "two")),
+        seen(Gap.UNSEEN, Gap.UNSEEN, policy=confined("one", "two")),
         "not-synced", "only in one, two", {"S1.7": False},
     ),
-    "of this namespace": (seen(namespaces=("one", "default")), "in-sync", "nothing to do", {}),
+    "of this namespace": (seen(policy=confined("one", "default")), "in-sync", "nothing to do", {}),
     "waits for finalizers": (
         seen(Gap.ABSENT, replace(DOWN_VIEW, terminating=True)), "waiting", "finalizers", {"S5.1": None},
     ),
@@ -254,10 +261,11 @@ def test_holds_are_shown_with_their_ids():
 
 def test_the_policy_of_a_stopped_agent_is_read_from_its_last_document():
     row = kind(statusSubtree="robot")
-    known = stored_policy(row, ROBOT_NAME)
+    known = stored_policy(row, ROBOT_NAME, MAP)
     assert known is not None
+    assert known.namespaces == MAP
     assert (known.resource, known.version, known.upstream, known.selector, known.subtree) == (
         GOALS, "v1", CLOUD, "cloudrobotics.com/robot-name=robot-1", "robot",
     )  # fmt: skip
     for useless in (kind(version=None), kind(state="misconfigured"), kind(state="version-mismatch")):
-        assert stored_policy(useless, ROBOT_NAME) is None
+        assert stored_policy(useless, ROBOT_NAME, MAP) is None

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from crsyncer.core import calls, object_calls
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Key, Side
+from crsyncer.core.namespaces import same_names
 from crsyncer.core.project import status_value, view_of
 from tests.core.builders import goal, json_objects, json_values, policy, some, statuses
 
@@ -17,7 +18,9 @@ GOALS = "/apis/lab.example.com/v1/goals"
 IN_DEFAULT = "/apis/lab.example.com/v1/namespaces/default/goals"
 SELECTOR = "cloudrobotics.com/robot-name=robot-1"
 WHOLE, SUBTREE = policy(), policy(subtree="robot")
-FILTERED, UNFILTERED = (object_calls.collection(policy(filtered=filtered), "") for filtered in (True, False))
+FILTERED, UNFILTERED = (
+    object_calls.collection(policy(filtered=filtered), Side.CLOUD, "") for filtered in (True, False)
+)
 
 
 def patched(raw: Json, operations: list[Json]) -> Json | None:
@@ -181,7 +184,8 @@ def test_S2_1_filtered_lists_and_watches_have_the_one_selector_that_gateways_acc
 
 
 def test_S8_2_the_cheapest_list_matches_nothing_or_takes_the_one_selector_and_one_object():
-    unfiltered, filtered = object_calls.revision(policy(), ""), object_calls.revision(policy(filtered=True), "default")
+    restricted = policy(filtered=True, namespaces=same_names(("default",)))
+    unfiltered, filtered = (object_calls.revision(kind, Side.CLOUD) for kind in (policy(), restricted))
     assert dict(unfiltered.query)["labelSelector"].startswith("crsyncer.cloudrobotics.com/")
     assert dict(filtered.query) == {"labelSelector": SELECTOR, "limit": "1"}
     assert (unfiltered.path, filtered.path) == (GOALS, IN_DEFAULT)
@@ -202,8 +206,8 @@ def test_S5_1_every_delete_has_a_uid_precondition_and_works_in_the_background():
 @pytest.mark.parametrize(
     ("call", "verb", "method", "path"),
     [
-        (object_calls.create(WHOLE, "default", {"x": 1}), "create", "POST", IN_DEFAULT),
-        (object_calls.create(policy(namespaced=False), "", {"x": 1}), "create", "POST", GOALS),
+        (object_calls.create(WHOLE, KEY, {"x": 1}), "create", "POST", IN_DEFAULT),
+        (object_calls.create(policy(namespaced=False), Key("", "a"), {"x": 1}), "create", "POST", GOALS),
         (object_calls.update(WHOLE, KEY, {"x": 1}), "update", "PUT", IN_DEFAULT + "/a"),
         (object_calls.get(WHOLE, KEY), "get", "GET", IN_DEFAULT + "/a"),
         (calls.create_namespace("default"), "create", "POST", "/api/v1/namespaces"),
@@ -220,7 +224,7 @@ def test_requests_are_what_an_api_server_understands(call, verb, method, path):
     ("call", "kind"),
     [
         (object_calls.delete(WHOLE, KEY, "u1"), "lab.example.com/v1/goals"),
-        (object_calls.create(WHOLE, "other", {"x": 1}), "lab.example.com/v1/goals"),
+        (object_calls.create(WHOLE, Key("other", "a"), {"x": 1}), "lab.example.com/v1/goals"),
         (object_calls.get(policy(namespaced=False), Key("", "a")), "lab.example.com/v1/goals"),
         (calls.create_namespace("default"), "v1/namespaces"),
         (calls.VERSION, ""),

@@ -24,6 +24,7 @@ from crsyncer.console.moving_report import (
 )
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Side
+from crsyncer.core.namespaces import EVERYWHERE, same_names
 from crsyncer.core.sync_policy import ROBOT_LABEL, SPEC_SOURCE
 from crsyncer.ports import Reply, Send
 from tests.console.moving_kit import deployment, named, pairs
@@ -167,7 +168,7 @@ def test_what_the_doctor_foretells_is_what_the_agent_does():
         world.robot.create("local", kind="tasks")
         for plane in (world.robot, world.cloud):
             plane.create("old", kind="visits")
-        told = world.clock.run(examine_move(senders(world), Robot(ROBOT, (), "", agent_runs=False), seconds=60))
+        told = world.clock.run(examine_move(senders(world), Robot(ROBOT, EVERYWHERE, "", agent_runs=False), seconds=60))
         assert world.writes == []
         said = {(check.resource.split(".")[0], check.name): check.message for check in told if check.resource}
         assert "adopts 1 in place" in str(told)
@@ -200,7 +201,7 @@ def test_the_doctor_needs_no_more_of_a_gateway_and_says_what_to_do_where_it_aske
             return await reached[Side.CLOUD](call) if is_enough(call) else Reply(403, {}, "not for robots")
 
         def told(*namespaces: str) -> list[Check]:
-            about = Robot(ROBOT, namespaces, "", agent_runs=False)
+            about = Robot(ROBOT, same_names(namespaces), "", agent_runs=False)
             return world.clock.run(examine_move({**reached, Side.CLOUD: gateway}, about, seconds=60))
 
         [copies] = [check for check in told("default") if check.name == "copies"]
@@ -211,7 +212,7 @@ def test_the_doctor_needs_no_more_of_a_gateway_and_says_what_to_do_where_it_aske
 
 
 def test_a_gateway_is_asked_for_what_the_page_lists_and_needs_to_let_no_more_through():
-    with World(kinds=FILTERED, settings=AgentSettings(namespaces=("default",))) as world:
+    with World(kinds=FILTERED, settings=AgentSettings(namespaces=same_names(("default",)))) as world:
         refused = Rule(lambda call: not is_enough(call), Reply(403, {}, "not for robots"), math.inf)
         world.weather[world.cloud.side].rules.append(refused)
         world.cloud.create("a", spec={"x": 1}, labels=MINE)

@@ -83,7 +83,7 @@ class Robot:
         return self.reflector.listwatch.phase is Phase.WATCHING
 
     def _probe_calls(self) -> list[Call]:
-        kinds = [] if self.reflector.state.cursor() is None else [object_calls.revision(self._policy, "")]
+        kinds = [] if self.reflector.state.cursor() is None else [object_calls.revision(self._policy, Side.CLOUD)]
         return [*kinds, calls.VERSION]
 
     def _changed(self, _side: Side, _key: Key, _type: EventType, raw: Json | None) -> None:

@@ -94,7 +94,7 @@ def tell(seed: int, *, shrink: bool) -> int:
     if shrink and failure(history) is not None:
         history = shrunk(history)
     machine = Machine(history)
-    print(f"kinds: {', '.join(history.kinds)}")
+    print(f"kinds: {', '.join(history.kinds)}; {history.settings.namespaces}")
     for step in history.steps:
         print(f"  {step}")
     try:

@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from tests.model.life import ROBOT
+from crsyncer.core.namespaces import Namespaces
+from tests.model.life import ROBOT, AgentSettings
 
+HOME = Namespaces(("robot-1-home",), ("default",))
 NAMES = ("a", "b", "c")
 KINDS: Mapping[str, Mapping[str, Any]] = {
     "goals": {},
@@ -45,6 +47,11 @@ class History:
     seed: int
     kinds: tuple[str, ...]
     steps: tuple[Step, ...]
+
+    @property
+    def settings(self) -> AgentSettings:
+        """What the agent is told. In every fourth history the robot's namespace has another name in the cloud."""
+        return AgentSettings(namespaces=HOME) if self.seed % 4 == 0 else AgentSettings()
 
 
 def _name(chance: Random) -> str:

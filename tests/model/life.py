@@ -13,6 +13,7 @@ from crsyncer.console.control import ControlCommands
 from crsyncer.console.gather import gather
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Side
+from crsyncer.core.namespaces import EVERYWHERE, Namespaces
 from crsyncer.engine.engine import Engine
 from crsyncer.engine.event_publisher import EventPublisher
 from crsyncer.ports import Reply
@@ -32,7 +33,7 @@ class AgentSettings:
     """What an agent is told at its start. Times are in seconds."""
 
     robot: str = ROBOT
-    namespaces: tuple[str, ...] = ()
+    namespaces: Namespaces = EVERYWHERE
     watch_timeout: int = 300
     audit_interval: float = 6 * 3600
     name: str = "crsyncer"

@@ -27,7 +27,7 @@ class Machine:
 
     def __init__(self, history: History) -> None:
         self.history = history
-        self.world = World(history.seed, kinds={name: KINDS[name] for name in history.kinds})
+        self.world = World(history.seed, kinds={name: KINDS[name] for name in history.kinds}, settings=history.settings)
         self.specs = specs({name: dict(KINDS[name]) for name in history.kinds})
         self.checker = Checker(self.world, self.specs)
         self.promises = Promises(self.world, self.checker)

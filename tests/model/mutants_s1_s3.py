@@ -132,15 +132,15 @@ MUTANTS = (
     Mutant(
         "all namespaces are asked for",
         Kind.__init__,
-        'namespaces if namespaces and policy.namespaced else [""]',
-        '[""]',
+        "in policy.places",
+        'in [""]',
         noticed_by="S1_7_namespaces",
     ),
     Mutant(
         "cluster-scoped kinds are asked for in namespaces",
         Kind.__init__,
-        'namespaces if namespaces and policy.namespaced else [""]',
-        'namespaces or [""]',
+        "in policy.places",
+        'in policy.namespaces.on(policy.upstream) or [""]',
         noticed_by="S1_7_cluster",
     ),
     Mutant(
@@ -231,8 +231,8 @@ MUTANTS = (
     Mutant(
         "owners travel",
         project.compose_copy,
-        '{"name": metadata["name"]}',
-        '{"name": metadata["name"], "ownerReferences": metadata.get("ownerReferences")}',
+        '{"name": copy.name}',
+        '{"name": copy.name, "ownerReferences": upstream["metadata"].get("ownerReferences")}',
         noticed_by="S3_3_what",
     ),
     Mutant(

@@ -16,16 +16,20 @@ NAMESPACE = "default"
 
 
 class Plane:
-    """One cluster. Verbs are about objects of `kind`, a plural; they raise AssertionError when they are refused."""
+    """One cluster. Verbs are about objects of `kind`, a plural; they raise AssertionError when they are refused.
 
-    def __init__(self, side: Side, server: ApiServer, signal: Signal) -> None:
+    Where no namespace is named, it is the one called `home`.
+    """
+
+    def __init__(self, side: Side, server: ApiServer, signal: Signal, *, home: str = NAMESPACE) -> None:
         self.side = side
+        self.home = home
         self.server = server
         self.signal = signal
 
     # Objects
 
-    def create(self, name: str, *, kind: str = "goals", namespace: str = NAMESPACE, **fields: Any) -> Json:
+    def create(self, name: str, *, kind: str = "goals", namespace: str = "", **fields: Any) -> Json:
         """Create an object: `create("a", spec={...}, labels={...}, finalizers=[...])`."""
         metadata: Json = {"name": name}
         for key in _METADATA:
@@ -35,12 +39,12 @@ class Plane:
         path = self._path(kind, namespace)
         return self._ask(Call("create", "POST", path, body={"metadata": metadata, **body})).body
 
-    def get(self, name: str, *, kind: str = "goals", namespace: str = NAMESPACE) -> Json | None:
+    def get(self, name: str, *, kind: str = "goals", namespace: str = "") -> Json | None:
         """The object now, as stored; None when there is none."""
         found = self.objects(kind, namespace).get(name)
         return None if found is None else copied(found)
 
-    def set(self, name: str, *, kind: str = "goals", namespace: str = NAMESPACE, **fields: Any) -> None:
+    def set(self, name: str, *, kind: str = "goals", namespace: str = "", **fields: Any) -> None:
         """Set top-level fields; None removes one."""
         body = self._present(name, kind, namespace) | fields
         self._put(name, kind, {k: v for k, v in body.items() if v is not None}, namespace)
@@ -59,7 +63,7 @@ class Plane:
         body["metadata"]["finalizers"] = list(finalizers)
         self._put(name, kind, body)
 
-    def set_status(self, name: str, status: Any, *, kind: str = "goals", namespace: str = NAMESPACE) -> None:
+    def set_status(self, name: str, status: Any, *, kind: str = "goals", namespace: str = "") -> None:
         """Replace the whole status, as a controller would; None removes it."""
         path = f"{self._path(kind, namespace)}/{name}"
         address = self.server.address(path)
@@ -75,14 +79,14 @@ class Plane:
         )
         self._ask(call)
 
-    def delete(self, name: str, *, kind: str = "goals", namespace: str = NAMESPACE) -> None:
+    def delete(self, name: str, *, kind: str = "goals", namespace: str = "") -> None:
         """Delete an object; its finalizers may keep it for a while."""
         self._ask(Call("delete", "DELETE", f"{self._path(kind, namespace)}/{name}"))
 
-    def objects(self, kind: str = "goals", namespace: str = NAMESPACE) -> dict[str, Json]:
+    def objects(self, kind: str = "goals", namespace: str = "") -> dict[str, Json]:
         """The objects of a kind by name, as stored: those in a namespace, or those that are in none."""
         found = self.server.storage.of(f"{kind}.{GROUP}").items()
-        return {name: o for (place, name), o in found if place in ("", namespace)}
+        return {name: o for (place, name), o in found if place in ("", namespace or self.home)}
 
     def newest(self, kind: str) -> int:
         """The resourceVersion of the object that was changed last."""
@@ -146,7 +150,7 @@ class Plane:
         """Another, empty cluster answers here now; it has the same kinds."""
         crds = [copied(crd) for crd in self.server.storage.of(CRDS).values()]
         self.server.storage.rebuild(revision=revision)
-        for name in ("kube-system", NAMESPACE):
+        for name in dict.fromkeys(("kube-system", NAMESPACE, self.home)):
             self.server.make_namespace(name)
         for crd in crds:
             crd["metadata"] = {k: crd["metadata"][k] for k in ("name", "annotations") if k in crd["metadata"]}
@@ -171,13 +175,13 @@ class Plane:
         self.server.make_namespace(name)
         self.signal.ring()
 
-    def _path(self, kind: str, namespace: str = NAMESPACE) -> str:
+    def _path(self, kind: str, namespace: str = "") -> str:
         served = next((k for k in self.server.kinds() if (k.group, k.plural) == (GROUP, kind)), None)
         assert served is not None, f"the {self.side} serves no {kind}"
-        place = f"/namespaces/{namespace}" if served.namespaced else ""
+        place = f"/namespaces/{namespace or self.home}" if served.namespaced else ""
         return f"/apis/{GROUP}/{served.version}{place}/{kind}"
 
-    def _present(self, name: str, kind: str, namespace: str = NAMESPACE) -> Json:
+    def _present(self, name: str, kind: str, namespace: str = "") -> Json:
         found = self.get(name, kind=kind, namespace=namespace)
         assert found is not None, f"the {self.side} has no {name}"
         return found
@@ -188,7 +192,7 @@ class Plane:
         body["metadata"][part] = {k: v for k, v in merged.items() if v is not None}
         self._put(name, kind, body)
 
-    def _put(self, name: str, kind: str, body: Json, namespace: str = NAMESPACE) -> None:
+    def _put(self, name: str, kind: str, body: Json, namespace: str = "") -> None:
         self._ask(Call("update", "PUT", f"{self._path(kind, namespace)}/{name}", body=body))
 
     def _ask(self, call: Call) -> Reply:

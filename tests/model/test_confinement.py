@@ -10,6 +10,7 @@ import pytest
 
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Side
+from crsyncer.core.namespaces import same_names
 from crsyncer.core.sync_policy import ROBOT_LABEL
 from crsyncer.engine import account_check
 from crsyncer.ports import Reply
@@ -179,7 +180,7 @@ def test_an_object_that_was_not_asked_for_is_not_applied(
     monkeypatch: pytest.MonkeyPatch, disguise: str, listed: bool
 ) -> None:
     with scene(goals={"filtered": "true"}) as world:
-        world.settings = replace(world.settings, namespaces=("default",))
+        world.settings = replace(world.settings, namespaces=same_names(("default",)))
         cloud, honest = world.servers[Side.CLOUD], ApiServer.shown
 
         def shown(server: ApiServer, kind: Kind, obj: dict[str, Any]) -> Any:

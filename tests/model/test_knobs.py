@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from crsyncer.core.model import Side
+from crsyncer.core.namespaces import same_names
 from tests.model.answers import FORBIDDEN, GARBAGE, too_many
 from tests.model.life import AgentSettings
 from tests.model.scene import copy, original, settle
@@ -95,7 +96,7 @@ def test_a_distant_server_answers_late_and_tells_its_clock(world: World) -> None
 
 
 def test_an_agent_is_told_its_robot_its_namespaces_and_its_times() -> None:
-    settings = AgentSettings("robot-7", namespaces=("default",), watch_timeout=40, audit_interval=100.0)
+    settings = AgentSettings("robot-7", namespaces=same_names(("default",)), watch_timeout=40, audit_interval=100.0)
     with World(settings=settings, kinds={"tasks": {"filtered": "true"}}) as world:
         world.start()
         world.pass_time(1.0)

@@ -10,7 +10,16 @@ from typing import Any
 
 import pytest
 
-from tests.model import mutants, mutants_s1_s3, mutants_s4, mutants_s5, mutants_s6_s7, mutants_s8, mutants_s9_s10
+from tests.model import (
+    mutants,
+    mutants_namespaces,
+    mutants_s1_s3,
+    mutants_s4,
+    mutants_s5,
+    mutants_s6_s7,
+    mutants_s8,
+    mutants_s9_s10,
+)
 from tests.model.mutant import Mutant
 from tests.model.scene import synced
 
@@ -72,7 +81,16 @@ def noticed(mutant: Mutant) -> bool:
     return False
 
 
-CHAPTERS = (mutants, mutants_s1_s3, mutants_s4, mutants_s5, mutants_s6_s7, mutants_s8, mutants_s9_s10)
+CHAPTERS = (
+    mutants,
+    mutants_namespaces,
+    mutants_s1_s3,
+    mutants_s4,
+    mutants_s5,
+    mutants_s6_s7,
+    mutants_s8,
+    mutants_s9_s10,
+)
 MUTANTS = tuple(mutant for chapter in CHAPTERS for mutant in chapter.MUTANTS)
 
 

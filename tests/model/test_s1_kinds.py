@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from crsyncer.core.model import Side
+from crsyncer.core.namespaces import same_names
 from crsyncer.core.sync_policy import ROBOT_LABEL
 from crsyncer.ports import Reply
 from tests.model.answers import FORBIDDEN, NOT_SERVED
@@ -226,7 +227,7 @@ def test_S1_7_all_namespaces_are_synced_and_one_missing_downstream_is_made_and_n
 
 
 def test_S1_7_namespaces_can_be_restricted_and_nothing_is_asked_of_others() -> None:
-    with World(settings=AgentSettings(namespaces=("one", "two"))) as world:
+    with World(settings=AgentSettings(namespaces=same_names(("one", "two")))) as world:
         for place in ("one", "two", "other"):
             world.cloud.make_namespace(place)
             world.cloud.create("a", namespace=place, spec={"in": place})
@@ -249,7 +250,7 @@ def test_S1_7_namespaces_can_be_restricted_and_nothing_is_asked_of_others() -> N
 @pytest.mark.parametrize("source", SOURCES)
 def test_S1_7_cluster_scoped_kinds_are_synced_also_where_namespaces_are_restricted(source: str) -> None:
     kind: dict[str, Any] = {"cluster": True, "source": source, "filtered": "true"}
-    with World(kinds={"goals": kind}, settings=AgentSettings(namespaces=("one",))) as world:
+    with World(kinds={"goals": kind}, settings=AgentSettings(namespaces=same_names(("one",)))) as world:
         up, down = roles(world, source)
         world.start()
         up.create("a", spec={"x": 1}, labels={ROBOT_LABEL: ROBOT})

@@ -25,7 +25,7 @@ from tests.model.connection import Signal
 from tests.model.disk import Disk
 from tests.model.journal import Journal
 from tests.model.life import AgentSettings, Complaints, Life
-from tests.model.plane import GROUP, Plane
+from tests.model.plane import GROUP, NAMESPACE, Plane
 from tests.model.storage import Storage
 from tests.model.weather import Fate, Rule, Weather
 from tests.system.bed import crd
@@ -102,7 +102,10 @@ class World:
 
     def _plane(self, side: Side, name: str, *, revision: int) -> Plane:
         server = ApiServer(Storage(name, revision=revision, now=lambda: self.clock.now))
-        plane = Plane(side, server, Signal(asyncio.Event()))
+        mapped = self.settings.namespaces.on(side) if self.settings.namespaces.mapped else ()
+        plane = Plane(side, server, Signal(asyncio.Event()), home=(*mapped, NAMESPACE)[0])
+        if mapped:
+            plane.make_namespace(plane.home)
         for plural, keywords in self.kinds.items():
             plane.apply(crd(GROUP, plural=plural, **keywords))
         return plane

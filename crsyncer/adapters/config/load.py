@@ -9,12 +9,14 @@ from typing import Any
 
 import click
 
-from crsyncer.adapters.config.options import K3S, OPTIONS
+from crsyncer.adapters.config.options import K3S, OPTIONS, PAIR
 from crsyncer.adapters.files import read_yaml
 from crsyncer.adapters.kubeconfig import NoContext, read_account, read_kubeconfig
+from crsyncer.core.namespaces import Namespaces, same_names
 from crsyncer.errors import ConfigError
 
 _STATE_DIR = Path("/var/lib/crsyncer")
+_SHAPES = {"scalar": "one value", "sequence": "a list of names", "mapping": "CLOUD: ROBOT lines, one name each"}
 _NULL = "tag:yaml.org,2002:null"
 
 
@@ -38,7 +40,9 @@ class Settings:
     require_confinement: bool = False
     """Whether an account of the cloud that may do more than a robot should is not used."""
     namespaces: tuple[str, ...] = ()
-    """Empty: all."""
+    """Empty: all, or those of the map."""
+    namespace_map: tuple[tuple[str, str], ...] = ()
+    """The cloud's and the robot's name of each namespace; empty: the names are the same."""
     log_format: str = "text"
     log_level: str = "info"
     watch_timeout: int = 300
@@ -51,6 +55,12 @@ class Settings:
     config_file: Path | None = None
     files: tuple[Path, ...] = ()
     """Every file these settings depend on, credentials included: a change of one is a reason to load again."""
+
+    @property
+    def synced_namespaces(self) -> Namespaces:
+        """The namespaces that are synced."""
+        cloud, robot = zip(*sorted(self.namespace_map), strict=True) if self.namespace_map else ((), ())
+        return Namespaces(cloud, robot) if self.namespace_map else same_names(self.namespaces)
 
 
 def load(given: Mapping[str, Any], environ: Mapping[str, str], *, root: Path = Path("/")) -> Settings:
@@ -72,6 +82,11 @@ def load(given: Mapping[str, Any], environ: Mapping[str, str], *, root: Path = P
         places[name] = place
         if value not in (None, ()):
             values[name] = value
+    if {"namespaces", "namespace_map"} <= values.keys():
+        raise ConfigError(
+            f"{places['namespaces']} and {places['namespace_map']} exclude each other; allowed: one of them, for the"
+            " map names the namespaces that are synced"
+        )
     if "cloud_kubeconfig" not in values:
         raise ConfigError(
             "--cloud-kubeconfig is required; allowed: the path of a kubeconfig file, also as"
@@ -156,11 +171,16 @@ def read_config(path: Path | None, *, only: str = "") -> dict[str, tuple[Any, st
 
 def _value(option: click.Option, node: Any, place: str, folder: Path) -> Any:
     """A YAML value as click reads a flag's text: `off` and `7` stay what was written, paths start at the file."""
-    items = node.value if option.multiple and node.id == "sequence" else [node]
-    if (option.multiple and node.id != "sequence") or any(item.id != "scalar" for item in items):
-        allowed = "a list of names" if option.multiple else "one value"
-        raise ConfigError(f"{place} has the wrong shape; allowed: {allowed}")
-    texts = [str(folder / item.value) if option.metavar in ("DIR", "FILE") else item.value for item in items]
+    shape = "mapping" if option.metavar == PAIR else "sequence" if option.multiple else "scalar"
+    items = [node] if shape == "scalar" else node.value if node.id == shape else []
+    scalars = [item for each in items for item in (each if shape == "mapping" else (each,))]
+    if node.id != shape or any(item.id != "scalar" for item in scalars):
+        raise ConfigError(f"{place} has the wrong shape; allowed: {_SHAPES[shape]}")
+    texts = [item.value for item in scalars]
+    if shape == "mapping":
+        texts = [f"{cloud.value}={robot.value}" for cloud, robot in items]
+    elif option.metavar in ("DIR", "FILE"):
+        texts = [str(folder / text) for text in texts]
     try:
         return option.process_value(click.Context(click.Command("")), texts if option.multiple else texts[0])
     except click.BadParameter as error:

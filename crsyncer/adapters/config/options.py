@@ -9,6 +9,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+PAIR = "CLOUD=ROBOT"
+"""What a pair of names is called: in a file, such an option is a mapping."""
 K3S = "etc/rancher/k3s/k3s.yaml"
 
 
@@ -77,11 +79,29 @@ def _listen(text: str) -> tuple[str, int] | str:
     return host, int(port)
 
 
+def _several(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """The items, also where several are separated by commas; commas alone stay: no items would mean all namespaces."""
+    return tuple(dict.fromkeys(item for text in texts for item in text.split(",") if item or not text)) or texts
+
+
 def _namespaces(_ctx: click.Context, _param: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
-    """The names, also where several are separated by commas."""
-    names = tuple(dict.fromkeys(name for text in texts for name in text.split(",") if name or not text))
-    # Commas alone are refused: no names would mean all namespaces.
-    return tuple(_namespace(name) for name in names or texts)
+    return tuple(map(_namespace, _several(texts)))
+
+
+def _namespace_map(_ctx: click.Context, _param: click.Parameter, texts: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """The pairs of names; none of them twice on a side, or two objects would have the same copy."""
+    pairs: list[tuple[str, str]] = []
+    for text in _several(texts):
+        cloud, equals, robot = text.partition("=")
+        if not equals:
+            raise _is_not(text, f"{PAIR}: the cloud's name of a namespace, and the robot's")
+        pair = _namespace(cloud), _namespace(robot)
+        for known in pairs:
+            twice = [name for name, other in zip(pair, known, strict=True) if name == other]
+            if twice:
+                raise _is_not(text, f"allowed after {'='.join(known)}: each name of a side once")
+        pairs.append(pair)
+    return tuple(pairs)
 
 
 def _seconds(least: int, most: int) -> Callable[[str], int]:
@@ -159,6 +179,12 @@ OPTIONS = dict((
         "namespaces", "--namespace", "NS",
         "Sync this namespace only; repeatable. The variable takes several, separated by commas.",
         otherwise="all", name="namespaces", multiple=True, callback=_namespaces,
+    ),
+    _option(
+        "namespaceMap", "--namespace-map", PAIR,
+        "Sync this namespace of the cloud with this one of the robot, and no others; repeatable. The variable takes"
+        " several, separated by commas, and the key a mapping. Not with --namespace.",
+        otherwise="none: namespaces have the same name on both sides", multiple=True, callback=_namespace_map,
     ),
     _option(
         "log.format", "--log-format", "text|json",
