@@ -16,8 +16,8 @@ from crsyncer.cli.shared import settings_options
 from crsyncer.console.report import EXIT_CODES
 from crsyncer.core.cloud_manifests import Profile
 from crsyncer.core.forbidden_acts import ForbiddenAct
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Side
-from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.core.text import count, plain
 from crsyncer.errors import Unsure
 
@@ -49,7 +49,7 @@ def check_access(crds: Sequence[Path], output: str, **flags: Any) -> int:
     return EXIT_CODES[content["health"]]
 
 
-async def _review(settings: Settings, kinds: Sequence[SyncPolicy] | None, robot: str) -> Json:
+async def _review(settings: Settings, kinds: Sequence[KindPolicy] | None, robot: str) -> Json:
     from contextlib import aclosing
 
     from crsyncer.adapters.kube.visit import KubeVisit

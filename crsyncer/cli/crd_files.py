@@ -9,8 +9,8 @@ import click
 from crsyncer.adapters.files import read_documents
 from crsyncer.cli.shared import Command
 from crsyncer.core.cloud_manifests import Profile, confinable
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json
-from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.errors import ConfigError
 
 _LARGEST = 16 << 20
@@ -27,12 +27,12 @@ def crds_option(help_text: str, *, required: bool = False) -> Callable[[Command]
     )
 
 
-def read_kinds(paths: Sequence[Path], profile: Profile) -> tuple[SyncPolicy, ...]:
+def read_kinds(paths: Sequence[Path], profile: Profile) -> tuple[KindPolicy, ...]:
     """The kinds of the CRDs in files, and in the YAML and JSON files of directories; each kind once.
 
     Other objects in the files are passed over. Raises ConfigError, one line, also where there is no CRD at all.
     """
-    found: dict[str, SyncPolicy] = {}
+    found: dict[str, KindPolicy] = {}
     for path in paths:
         files = sorted(each for each in path.iterdir() if each.suffix in _SUFFIXES) if path.is_dir() else [path]
         kinds = [kind for file in files for kind in _kinds(file, profile)]
@@ -44,7 +44,7 @@ def read_kinds(paths: Sequence[Path], profile: Profile) -> tuple[SyncPolicy, ...
     return tuple(found.values())
 
 
-def _kinds(file: Path, profile: Profile) -> Iterator[SyncPolicy]:
+def _kinds(file: Path, profile: Profile) -> Iterator[KindPolicy]:
     try:
         for document in _objects(read_documents(file, largest=_LARGEST, deepest=_DEEPEST)):
             if document.get("kind") == _KIND:

@@ -17,9 +17,9 @@ from crsyncer.console.explain import explain as explained
 from crsyncer.console.report import SAVED_STATUS_KEY, pending_status
 from crsyncer.console.screen import cut
 from crsyncer.console.target import find_key, find_resource
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Found, Gap, Json, Key, Loaded, Record, Side
 from crsyncer.core.namespaces import meta_name, read_namespaces
-from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.core.text import count, duration, plain, unix
 
 _MARKS = {True: "ok", False: "NO", None: ".."}
@@ -96,7 +96,7 @@ def _keys(loaded: Loaded) -> set[Key]:
     return {*loaded.views[Side.CLOUD], *loaded.views[Side.ROBOT], *loaded.pending, *loaded.tombstones}
 
 
-def _last_seen(loaded: Loaded, side: Side, key: Key, policy: SyncPolicy | None) -> Found:
+def _last_seen(loaded: Loaded, side: Side, key: Key, policy: KindPolicy | None) -> Found:
     """The stored observation. An object that is not stored is unseen, unless its deletion is recorded."""
     deleted = policy is not None and side is policy.upstream and key in loaded.tombstones
     return loaded.views[side].get(key) or (Gap.ABSENT if deleted else Gap.UNSEEN)

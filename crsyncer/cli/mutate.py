@@ -16,7 +16,7 @@ from crsyncer.cli.yaml_text import yaml_text
 from crsyncer.core.fields import Text, fields_at, json_problem, wrong
 from crsyncer.core.model import Json
 from crsyncer.core.mutate import Compiled, compile_steps, mutate_content, mutate_status
-from crsyncer.core.policy_object import PolicyObject, read_policy_object
+from crsyncer.core.sync_policy import SyncPolicy, read_sync_policy
 from crsyncer.core.template import Names
 from crsyncer.core.text import count, plain
 from crsyncer.errors import ConfigError
@@ -89,11 +89,11 @@ def _diff(raw: Json, mutated: Json, name: str) -> Iterator[str]:
     return difflib.unified_diff(old, new, name, f"{name} (mutated)", lineterm="")
 
 
-def _read_policy(path: Path, direction: str) -> tuple[PolicyObject, tuple[Compiled, ...]]:
+def _read_policy(path: Path, direction: str) -> tuple[SyncPolicy, tuple[Compiled, ...]]:
     """The policy, and its steps for a direction. All steps are compiled, to find what is wrong."""
     raw = _read_document(path)
     try:
-        policy = read_policy_object(raw)
+        policy = read_sync_policy(raw)
         expressions = Expressions()
         down, up = (compile_steps(steps, expressions) for steps in (policy.mutations.down, policy.mutations.up))
     except ConfigError as error:
@@ -101,7 +101,7 @@ def _read_policy(path: Path, direction: str) -> tuple[PolicyObject, tuple[Compil
     return policy, down if direction == "down" else up
 
 
-def _read_object(path: Path, policy: PolicyObject) -> Json:
+def _read_object(path: Path, policy: SyncPolicy) -> Json:
     """The object to try the policy on. Raises ConfigError, also where it is of a group that the policy is not for."""
     raw = _read_document(path)
     try:

@@ -7,15 +7,15 @@ from crsyncer.console.differences import difference
 from crsyncer.console.lister import objects
 from crsyncer.console.reasons import kind_hint
 from crsyncer.core import object_calls
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.project import key_of, objection
-from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.engine.negotiation import Disagreement, negotiate
 from crsyncer.errors import Conflict, NotAllowed, SyncError
 from crsyncer.ports import Send
 
 
-async def compare(policy: SyncPolicy, senders: Mapping[Side, Send]) -> Json:
+async def compare(policy: KindPolicy, senders: Mapping[Side, Send]) -> Json:
     """Compare one kind: its row in the document of `crsyncer diff`. `senders` send requests to a side.
 
     The row's `error` is the reason why the kind could not be compared completely; None: it was.
@@ -37,7 +37,7 @@ async def compare(policy: SyncPolicy, senders: Mapping[Side, Send]) -> Json:
     return row
 
 
-async def _fill(row: Json, policy: SyncPolicy, senders: Mapping[Side, Send]) -> None:
+async def _fill(row: Json, policy: KindPolicy, senders: Mapping[Side, Send]) -> None:
     if policy.problem:
         raise SyncError(policy.problem, hint=kind_hint("misconfigured"))
     agreed = await negotiate(policy, senders[Side.CLOUD])
@@ -72,7 +72,7 @@ class _Pairs:
     Both servers list in the order of the keys, so few objects wait for their counterpart.
     """
 
-    def __init__(self, policy: SyncPolicy, row: Json) -> None:
+    def __init__(self, policy: KindPolicy, row: Json) -> None:
         self.policy = policy
         self._row = row
         self._alone: dict[Side, dict[Key, Json]] = {side: {} for side in Side}

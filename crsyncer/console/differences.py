@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from crsyncer.core.decide import may_delete
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Side, Stamp
 from crsyncer.core.project import (
     content_of,
@@ -18,7 +19,6 @@ from crsyncer.core.project import (
     view_of,
     whole_numbers,
 )
-from crsyncer.core.sync_policy import SyncPolicy
 
 Generations = tuple[tuple[int, int], ...]
 """(downstream, upstream) generations with the same content."""
@@ -27,7 +27,7 @@ Difference = dict[Side, Json | None]
 
 
 def difference(
-    upstream: Json | None, downstream: Json | None, policy: SyncPolicy, *, generations: Generations | None = None
+    upstream: Json | None, downstream: Json | None, policy: KindPolicy, *, generations: Generations | None = None
 ) -> Difference | None:
     """How the objects of a pair differ; None: they agree.
 
@@ -71,7 +71,7 @@ def difference(
     return {policy.upstream: whole_numbers(wanted), policy.downstream: whole_numbers(found)}
 
 
-def _lone(raw: Json | None, policy: SyncPolicy, side: Side) -> Difference | None:
+def _lone(raw: Json | None, policy: KindPolicy, side: Side) -> Difference | None:
     if raw is None:
         return None
     if side is policy.upstream:
@@ -83,7 +83,7 @@ def _lone(raw: Json | None, policy: SyncPolicy, side: Side) -> Difference | None
     return {side: _with_status(whole, status_value(raw, policy), policy), side.other: None} if differs else None
 
 
-def _document(raw: Json, policy: SyncPolicy, key: Key, labels: dict[str, str], annotations: dict[str, str]) -> Json:
+def _document(raw: Json, policy: KindPolicy, key: Key, labels: dict[str, str], annotations: dict[str, str]) -> Json:
     """The object under the key of its pair, without its status and without fields that its own server sets."""
     metadata: Json = {"namespace": key.namespace, "name": key.name} if key.namespace else {"name": key.name}
     for name, texts in (("labels", labels), ("annotations", annotations)):
@@ -92,7 +92,7 @@ def _document(raw: Json, policy: SyncPolicy, key: Key, labels: dict[str, str], a
     return {"apiVersion": policy.api_version, "kind": policy.kind, "metadata": metadata, **content_of(raw)}
 
 
-def _statuses(upstream: Json, downstream: Json, policy: SyncPolicy, generations: Generations | None) -> tuple[Any, Any]:
+def _statuses(upstream: Json, downstream: Json, policy: KindPolicy, generations: Generations | None) -> tuple[Any, Any]:
     """The synced part of both statuses, with comparable values of `observedGeneration` (S4.7)."""
     statuses = status_value(upstream, policy), status_value(downstream, policy)
     if not policy.map_generation or policy.subtree is not None:
@@ -106,7 +106,7 @@ def _statuses(upstream: Json, downstream: Json, policy: SyncPolicy, generations:
     return first, second
 
 
-def _with_status(document: Json, value: Any, policy: SyncPolicy) -> Json:
+def _with_status(document: Json, value: Any, policy: KindPolicy) -> Json:
     status = status_with({}, policy, value) if value is not None else None
     return document if status is None else {**document, "status": status}
 

@@ -22,9 +22,9 @@ from crsyncer.core import object_calls
 from crsyncer.core.access import OWN_NEEDS, Need, needs
 from crsyncer.core.calls import Call
 from crsyncer.core.findings import LoginFacts, Validity
+from crsyncer.core.kind_policy import KindPolicy, read_policy
 from crsyncer.core.model import Json, Side
 from crsyncer.core.namespaces import Namespaces
-from crsyncer.core.sync_policy import SyncPolicy, read_policy
 from crsyncer.engine.negotiation import Disagreement, negotiate, robots_version
 from crsyncer.errors import ConfigError, NotAllowed, SyncError, Unsure
 from crsyncer.ports import Reply, Send
@@ -192,7 +192,7 @@ class _SideChecks:
         for found in await asyncio.gather(*work):
             self._checks += found
 
-    async def _kind(self, policy: SyncPolicy) -> list[Check]:
+    async def _kind(self, policy: KindPolicy) -> list[Check]:
         try:
             agreed = await negotiate(policy, self._ask) if self._side is Side.CLOUD else robots_version(policy)
             if isinstance(agreed, Disagreement):

@@ -9,8 +9,7 @@ from crsyncer.console.reasons import MAX_CLOCK_SKEW_SECONDS, kind_hint, worst
 from crsyncer.console.report import EXIT_CODES, STOPPED
 from crsyncer.core.access import Need, told
 from crsyncer.core.findings import DiskFacts, StoreFindings, Validity
-from crsyncer.core.model import Json, Side
-from crsyncer.core.sync_policy import (
+from crsyncer.core.kind_policy import (
     DRIFT,
     FILTER,
     OBSERVED_GENERATION,
@@ -19,9 +18,10 @@ from crsyncer.core.sync_policy import (
     SPEC_SOURCE,
     SUBTREE,
     SYNCER,
-    SyncPolicy,
+    KindPolicy,
     read_policy,
 )
+from crsyncer.core.model import Json, Side
 from crsyncer.core.text import duration, rfc3339
 
 SCHEMA = "crsyncer.doctor/v1"
@@ -124,13 +124,13 @@ def _judge_crd(crd: Json, robot: str) -> Iterator[Check]:
         yield check(Mark.WARN, message, f"correct the name; known are {', '.join(_ANNOTATIONS)}")
 
 
-def _asked(policy: SyncPolicy) -> str:
+def _asked(policy: KindPolicy) -> str:
     filtered = f", only objects of robot {policy.robot}" if policy.filtered else ""
     subtree = f", only status.{policy.subtree}" if policy.subtree is not None else ""
     return f"spec from the {policy.upstream}, status from the {policy.downstream}{filtered}{subtree}"
 
 
-def judge_kind(policy: SyncPolicy, side: Side, *, status: int, message: str) -> Check:
+def judge_kind(policy: KindPolicy, side: Side, *, status: int, message: str) -> Check:
     """Whether a side lists a kind: the HTTP status and the message of a list of at most one object."""
     check = partial(Check, "kind", side=side, resource=policy.resource)
     if status == 200:

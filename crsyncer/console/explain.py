@@ -7,10 +7,10 @@ from typing import Any
 from crsyncer.console.differences import difference
 from crsyncer.core.actions import NOTHING, Create, Delete, Hold, HoldReason, Plan, Seed, Until, Update, Wait
 from crsyncer.core.facts import CAUSES, HOLD_RULES, KIND_RULES
+from crsyncer.core.kind_policy import ROBOT_LABEL, SPEC_SOURCE, KindPolicy, Version
 from crsyncer.core.model import Found, Gap, Json, Key, Record, Side, Tombstone, View
 from crsyncer.core.namespaces import Namespaces
 from crsyncer.core.project import leaf_differences
-from crsyncer.core.sync_policy import ROBOT_LABEL, SPEC_SOURCE, SyncPolicy, Version
 from crsyncer.core.text import rfc3339
 
 SCHEMA = "crsyncer.explain/v1"
@@ -36,7 +36,7 @@ class ObjectFacts:
     """None: no CRD on the robot is annotated for it."""
     annotated: tuple[str, ...] = ()
     """The kinds of the CRDs that are annotated."""
-    policy: SyncPolicy | None = None
+    policy: KindPolicy | None = None
     """None: the kind cannot be synced; `kind` has the reason."""
     running: bool = True
     """Whether an agent runs; without one, nothing is planned."""
@@ -86,12 +86,12 @@ def explain(facts: ObjectFacts) -> Json:
     }
 
 
-def stored_policy(kind: Json, robot: str, namespaces: Namespaces) -> SyncPolicy | None:
+def stored_policy(kind: Json, robot: str, namespaces: Namespaces) -> KindPolicy | None:
     """The policy, as far as a row of the status document has it; None when the kind cannot be synced."""
     if kind["version"] is None or kind["state"] in ("misconfigured", "version-mismatch"):
         return None
     plural, _, group = kind["resource"].partition(".")
-    return SyncPolicy(
+    return KindPolicy(
         group=group,
         plural=plural,
         kind="",
@@ -139,7 +139,7 @@ def _steps(facts: ObjectFacts) -> Iterator[Json]:
     yield from _of_status(facts, policy)
 
 
-def _of_filter(facts: ObjectFacts, policy: SyncPolicy) -> Iterator[Json]:
+def _of_filter(facts: ObjectFacts, policy: KindPolicy) -> Iterator[Json]:
     if not policy.filtered:
         yield _step("S2.1", True, f"every object of the kind {ON[policy.upstream]} is synced")
         return
@@ -154,7 +154,7 @@ def _of_filter(facts: ObjectFacts, policy: SyncPolicy) -> Iterator[Json]:
             yield _step("S2.2", False, text)
 
 
-def _of_observations(facts: ObjectFacts, policy: SyncPolicy) -> Iterator[Json]:
+def _of_observations(facts: ObjectFacts, policy: KindPolicy) -> Iterator[Json]:
     for side in (policy.upstream, policy.downstream):
         observation = facts.observations[side]
         if isinstance(observation, View):
@@ -168,7 +168,7 @@ def _of_observations(facts: ObjectFacts, policy: SyncPolicy) -> Iterator[Json]:
             yield _step("S2", True, f"it does not exist {ON[side]}, as a complete list shows")
 
 
-def _of_content(facts: ObjectFacts, policy: SyncPolicy) -> Iterator[Json]:
+def _of_content(facts: ObjectFacts, policy: KindPolicy) -> Iterator[Json]:
     if row := _pending(facts, "content"):
         yield _step("S3.6", False, f"the {policy.downstream} rejects the copy: {row['error']}")
     up, down = facts.observations[policy.upstream], facts.observations[policy.downstream]
@@ -198,12 +198,12 @@ def _of_content(facts: ObjectFacts, policy: SyncPolicy) -> Iterator[Json]:
             yield _step("S5", True, "the upstream object is being deleted, so no copy is created")
 
 
-def _finalizing(facts: ObjectFacts, policy: SyncPolicy) -> Json:
+def _finalizing(facts: ObjectFacts, policy: KindPolicy) -> Json:
     names = ", ".join(_finalizers(facts, policy.downstream)) or "not known"
     return _step("S5.1", None, f"the copy is being deleted and waits for its finalizers: {names}")
 
 
-def _agreement(facts: ObjectFacts, policy: SyncPolicy, down: View) -> Json:
+def _agreement(facts: ObjectFacts, policy: KindPolicy, down: View) -> Json:
     if down.terminating:
         return _finalizing(facts, policy)
     paths = [path for path, _, _ in _differences(facts, policy) if not path.startswith("status")]
@@ -216,7 +216,7 @@ def _agreement(facts: ObjectFacts, policy: SyncPolicy, down: View) -> Json:
     return _step("S3.5", True, f"the content differs in {where}: {why}")
 
 
-def _of_status(facts: ObjectFacts, policy: SyncPolicy) -> Iterator[Json]:
+def _of_status(facts: ObjectFacts, policy: KindPolicy) -> Iterator[Json]:
     row, down, up = (
         _pending(facts, "status"),
         facts.observations[policy.downstream],
@@ -289,7 +289,7 @@ def _finalizers(facts: ObjectFacts, side: Side) -> list[str]:
     return facts.bodies.get(side, {"metadata": {}})["metadata"].get("finalizers") or []
 
 
-def _differences(facts: ObjectFacts, policy: SyncPolicy) -> list[tuple[str, Any, Any]]:
+def _differences(facts: ObjectFacts, policy: KindPolicy) -> list[tuple[str, Any, Any]]:
     """The fields that differ: path, upstream's value, downstream's value."""
     up, down = facts.bodies.get(policy.upstream), facts.bodies.get(policy.downstream)
     if up is None or down is None or not isinstance(facts.observations[policy.upstream], View):

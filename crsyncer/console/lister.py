@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 from crsyncer.core import calls
 from crsyncer.core.answers import judge
 from crsyncer.core.calls import Collection
+from crsyncer.core.kind_policy import KindPolicy, read_policy
 from crsyncer.core.model import Json
 from crsyncer.core.namespaces import Namespaces
 from crsyncer.core.pages import FIRST, PageLimit
-from crsyncer.core.sync_policy import SyncPolicy, read_policy
 from crsyncer.core.watch import listed_at
 from crsyncer.errors import NotAllowed, TooLarge, Unsure
 from crsyncer.ports import Reply, Send
@@ -54,7 +54,7 @@ async def crds(send: Send) -> list[Json]:
     return sorted(found, key=lambda crd: str(crd["metadata"]["name"]))
 
 
-async def annotated(send: Send, robot: str, namespaces: Namespaces) -> list[SyncPolicy]:
+async def annotated(send: Send, robot: str, namespaces: Namespaces) -> list[KindPolicy]:
     """The kinds of the annotated CRDs, also of wrongly annotated ones; raises SyncError."""
     found = [read_policy(crd, robot, namespaces=namespaces) for crd in await crds(send)]
     return [policy for policy in found if policy is not None]

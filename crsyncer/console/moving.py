@@ -23,10 +23,10 @@ from crsyncer.console.reasons import kind_hint
 from crsyncer.core import object_calls
 from crsyncer.core.answers import judge
 from crsyncer.core.calls import JSON, PARTIAL_LIST, Call
+from crsyncer.core.kind_policy import KindPolicy, read_policy
 from crsyncer.core.model import Json, Side
 from crsyncer.core.namespaces import Namespaces
 from crsyncer.core.project import key_of, objection
-from crsyncer.core.sync_policy import SyncPolicy, read_policy
 from crsyncer.engine.negotiation import Disagreement, negotiate
 from crsyncer.errors import NotAllowed, SyncError
 from crsyncer.ports import Send
@@ -93,7 +93,7 @@ async def _items(send: Send, call: Call) -> list[Json] | None:
     return None if refused else [*(reply.body.get("items") or ())]
 
 
-async def _pairs(policy: SyncPolicy, senders: Mapping[Side, Send]) -> Pairs:
+async def _pairs(policy: KindPolicy, senders: Mapping[Side, Send]) -> Pairs:
     """Both lists of a kind. Raises SyncError, whose hint says what to do."""
     agreed = await negotiate(policy, senders[Side.CLOUD])
     if isinstance(agreed, Disagreement):

@@ -8,9 +8,7 @@ from itertools import pairwise
 from crsyncer.console.doctor_report import Check, Mark
 from crsyncer.core.actions import Create, Delete, Hold, Update, Why
 from crsyncer.core.decide import decide
-from crsyncer.core.model import Gap, Json, Key, Observation, Record, Side, View
-from crsyncer.core.project import labels, view_of
-from crsyncer.core.sync_policy import (
+from crsyncer.core.kind_policy import (
     FILTER,
     OBSERVED_GENERATION,
     ORPHANS,
@@ -18,8 +16,10 @@ from crsyncer.core.sync_policy import (
     SPEC_SOURCE,
     SUBTREE,
     SYNCER,
-    SyncPolicy,
+    KindPolicy,
 )
+from crsyncer.core.model import Gap, Json, Key, Observation, Record, Side, View
+from crsyncer.core.project import labels, view_of
 from crsyncer.core.text import count
 
 HOME = "default"
@@ -48,7 +48,7 @@ class Predecessor:
 class Pairs:
     """The objects of one kind on both sides, and what the Go cr-syncer left on them."""
 
-    def __init__(self, policy: SyncPolicy) -> None:
+    def __init__(self, policy: KindPolicy) -> None:
         self.policy = policy
         self.views: dict[Side, dict[Key, View]] = {side: {} for side in Side}
         self.local: set[Key] = set()
@@ -238,7 +238,7 @@ def judge_pairs(pairs: Pairs, found: Forecast, *, namespaces: Sequence[str]) -> 
         yield Check("finalizers", Mark.WARN, message, hint, side, resource)
 
 
-def _judge_orphans(found: Forecast, policy: SyncPolicy) -> Iterator[Check]:
+def _judge_orphans(found: Forecast, policy: KindPolicy) -> Iterator[Check]:
     """The objects that crsyncer deletes, or keeps, because upstream does not have them."""
     check = partial(Check, "orphans", side=policy.downstream, resource=policy.resource)
     keep = f"to keep what crsyncer did not make: kubectl annotate crd {policy.resource} {ORPHANS}=keep"

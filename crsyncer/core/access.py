@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Side
-from crsyncer.core.sync_policy import SyncPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ OWN_NEEDS = (
 """On the robot, whatever is synced."""
 
 
-def needs(policy: SyncPolicy, side: Side) -> tuple[Need, ...]:
+def needs(policy: KindPolicy, side: Side) -> tuple[Need, ...]:
     """What a kind needs on a side."""
     status = f"{policy.plural}/status" if policy.status_endpoint[side] else policy.plural
 

@@ -19,8 +19,8 @@ from crsyncer.core.cloud_policies import (
     lacks_status,
     token_policy,
 )
+from crsyncer.core.kind_policy import OURS, SPEC_SOURCE, KindPolicy, read_policy
 from crsyncer.core.model import Json, Side
-from crsyncer.core.sync_policy import OURS, SPEC_SOURCE, SyncPolicy, read_policy
 from crsyncer.core.text import plain
 from crsyncer.errors import ConfigError
 
@@ -56,7 +56,7 @@ class Plan:
     """What to confine: which robots and kinds, and how."""
 
     robots: tuple[str, ...]
-    kinds: tuple[SyncPolicy, ...]
+    kinds: tuple[KindPolicy, ...]
     profile: Profile = Profile.NAMESPACE
     namespaces: tuple[str, ...] = ("default",)
     """Profile `shared`: where the objects of all robots are."""
@@ -83,7 +83,7 @@ def _check(flag: str, name: str, allowed: str, most: int) -> str:
     return name
 
 
-def confinable(crd: Json, profile: Profile, *, place: str) -> SyncPolicy:
+def confinable(crd: Json, profile: Profile, *, place: str) -> KindPolicy:
     """The policy of a CRD whose kind a robot can be confined to; ConfigError, one line, where it cannot.
 
     `place` is where the CRD is from. The robot's name is not needed: policies read it from the account.
@@ -170,7 +170,7 @@ def _admission(plan: Plan) -> Iterator[Manifest]:
             yield from both(f"{kind.plural} in a robot's namespace are labelled for it", label_policy(kind))
 
 
-def _role_name(plan: Plan, kind: SyncPolicy) -> str:
+def _role_name(plan: Plan, kind: KindPolicy) -> str:
     """The role that gathers what the kinds add to it. Cluster-scoped kinds need one of their own."""
     if plan.profile is Profile.NAMESPACE:
         return "crsyncer:robot"
@@ -204,7 +204,7 @@ def _aggregate(role: str) -> str:
     return f"{OURS}aggregate-to-{role.removeprefix('crsyncer:')}"
 
 
-def rules(kind: SyncPolicy, profile: Profile) -> list[Json]:
+def rules(kind: KindPolicy, profile: Profile) -> list[Json]:
     """What a robot may do with a kind in the cloud, and nothing that the agent does not do (S2.1).
 
     Not `patch` in profile `shared`: the `test` operation of a JSON Patch is answered before admission is asked, so it

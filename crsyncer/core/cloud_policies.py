@@ -8,9 +8,9 @@ Source: Kubernetes documentation, "Validating Admission Policy" and "Common Expr
 import json
 from collections.abc import Mapping
 
+from crsyncer.core.kind_policy import OURS, ROBOT_LABEL, KindPolicy
 from crsyncer.core.model import Json, Side
 from crsyncer.core.project import ROBOT
-from crsyncer.core.sync_policy import OURS, ROBOT_LABEL, SyncPolicy
 
 NAME = "[a-z0-9]([-a-z0-9]{0,55}[a-z0-9])?"
 """A robot's name: with `robot-` before it, it is still a DNS-1123 label."""
@@ -56,7 +56,7 @@ def _metadata(side: str, field: str, empty: str) -> str:
     return f"{side} == null ? {empty} : {side}.metadata.?{field}.orValue({empty})"
 
 
-def kind_policy(policy: SyncPolicy) -> Json:
+def kind_policy(policy: KindPolicy) -> Json:
     """What robots may write of a kind: the status of their own objects, or their own copies (S2.1, S4, S5.3)."""
     variables = {
         "robot": _ROBOT,
@@ -78,7 +78,7 @@ def kind_policy(policy: SyncPolicy) -> Json:
     )
 
 
-def _confine_reports(policy: SyncPolicy, variables: dict[str, str], validations: list[Json]) -> None:
+def _confine_reports(policy: KindPolicy, variables: dict[str, str], validations: list[Json]) -> None:
     """The rules where the cloud owns the objects, and the robot their status."""
     variables["isStatus"] = _IS_STATUS
     status = "variables.isStatus"
@@ -101,7 +101,7 @@ def _confine_reports(policy: SyncPolicy, variables: dict[str, str], validations:
         validations.append(_validation(same, f"a robot may only write status.{policy.subtree}"))
 
 
-def _confine_copies(policy: SyncPolicy, variables: dict[str, str], validations: list[Json]) -> None:
+def _confine_copies(policy: KindPolicy, variables: dict[str, str], validations: list[Json]) -> None:
     """The rules where the robot owns the objects: it may write those with its signature, and sign no others (S5.3)."""
     variables["oldAnnotations"] = _metadata("oldObject", "annotations", "{}")
     variables["newAnnotations"] = _metadata("object", "annotations", "{}")
@@ -150,7 +150,7 @@ request.operation == 'CREATE' && request.?subResource.orValue('') == 'token'
     )
 
 
-def label_policy(policy: SyncPolicy) -> Json:
+def label_policy(policy: KindPolicy) -> Json:
     """In a robot's namespace every object needs that robot's label, whoever writes it; else no agent would sync it.
 
     Terminating objects are exempt: their finalizers are removed by an update.
@@ -190,7 +190,7 @@ def binding(policy: Json, *, audit: bool) -> Json:
     return _object("ValidatingAdmissionPolicyBinding", name, {"policyName": name, "validationActions": actions})
 
 
-def lacks_status(policy: SyncPolicy) -> bool:
+def lacks_status(policy: KindPolicy) -> bool:
     """Whether a served version has no status subresource, so that status is written with the whole object (S4.6)."""
     return not all(version.status for version in policy.versions if version.served)
 

@@ -18,14 +18,14 @@ from crsyncer.core.actions import (
     Wait,
     Why,
 )
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Found, Freshness, Gap, Observation, Pending, Proof, Record, Side, View
-from crsyncer.core.sync_policy import SyncPolicy
 
 
 def decide(
     upstream: Observation,
     downstream: Observation,
-    policy: SyncPolicy,
+    policy: KindPolicy,
     record: Record,
     *,
     pending: Pending | None = None,
@@ -131,7 +131,7 @@ def _before_create(
 
 
 def _content(
-    upstream: View, downstream: View, policy: SyncPolicy, record: Record, *, pending: Pending | None
+    upstream: View, downstream: View, policy: KindPolicy, record: Record, *, pending: Pending | None
 ) -> Update | Seed | None:
     """The write that brings a copy in line with its object, if any is needed."""
     stamp = downstream.stamp
@@ -149,7 +149,7 @@ def _content(
 
 
 def _lacks_status(
-    upstream: View, downstream: View, policy: SyncPolicy, known: Record, *, pending: Pending | None
+    upstream: View, downstream: View, policy: KindPolicy, known: Record, *, pending: Pending | None
 ) -> bool:
     """Whether a copy that we made still lacks upstream's status (S4.4). Without an endpoint it came with the copy.
 
@@ -174,21 +174,21 @@ def _is_ahead(upstream: View, downstream: View, record: Record) -> bool:
     return stamp.digest not in (upstream.content, _known(record, upstream.uid).applied)
 
 
-def _delete(downstream: View, policy: SyncPolicy, why: Why, kept: Hold | Wait | None) -> ContentAction | None:
+def _delete(downstream: View, policy: KindPolicy, why: Why, kept: Hold | Wait | None) -> ContentAction | None:
     """Delete a copy, unless it is `kept`, is being deleted already or is not ours to delete."""
     if downstream.terminating or not may_delete(downstream, policy):
         return None
     return kept or Delete(downstream.uid, why, downstream.resource_version if downstream.stamp is None else "")
 
 
-def may_delete(downstream: View, policy: SyncPolicy) -> bool:
+def may_delete(downstream: View, policy: KindPolicy) -> bool:
     """Whether an object that upstream does not have is ours to delete (S5.3)."""
     if policy.downstream is Side.CLOUD:
         return _signed(downstream, policy)
     return downstream.stamp is not None or not policy.keep_orphans
 
 
-def _signed(downstream: View, policy: SyncPolicy) -> bool:
+def _signed(downstream: View, policy: KindPolicy) -> bool:
     """Whether a copy in the cloud carries this robot's name: only those are ever changed (S5.3)."""
     return downstream.stamp is not None and downstream.stamp.robot == policy.robot
 
@@ -201,7 +201,7 @@ def _known(record: Record, upstream_uid: str) -> Record:
 def _status(
     own: Found,
     downstream: View,
-    policy: SyncPolicy,
+    policy: KindPolicy,
     record: Record,
     *,
     pending: Pending | None,

@@ -2,8 +2,8 @@
 
 from enum import StrEnum
 
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Gap, Observation, Pending, Proof, Record, View
-from crsyncer.core.sync_policy import SyncPolicy
 
 
 class Delivery(StrEnum):
@@ -21,7 +21,7 @@ def decide_delivery(
     row: Pending,
     upstream: Observation,
     downstream: Observation,
-    policy: SyncPolicy,
+    policy: KindPolicy,
     record: Record,
     *,
     value: str,

@@ -6,8 +6,8 @@ from dataclasses import replace
 from crsyncer.core.actions import Hold, HoldReason, Until, Wait
 from crsyncer.core.decide import may_delete
 from crsyncer.core.holds import DELETION_HOLDS, KIND_MISSING, MANUAL, Holds
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Key, Side, Tombstone, View
-from crsyncer.core.sync_policy import SyncPolicy
 
 
 class DeletionHolds:
@@ -19,7 +19,7 @@ class DeletionHolds:
 
     def __init__(
         self,
-        policy: SyncPolicy,
+        policy: KindPolicy,
         *,
         holds: Holds,
         views: Mapping[Side, Mapping[Key, View]],

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from crsyncer.core.access import Act
 from crsyncer.core.cloud_policies import lacks_status
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Side
-from crsyncer.core.sync_policy import SyncPolicy
 
 _RBAC = "rbac.authorization.k8s.io"
 _ADMISSION = "admissionregistration.k8s.io"
@@ -45,7 +45,7 @@ EVERYTHING = ForbiddenAct(
 
 
 def forbidden_acts(
-    policies: Iterable[SyncPolicy], *, robot: str, namespaces: Sequence[str]
+    policies: Iterable[KindPolicy], *, robot: str, namespaces: Sequence[str]
 ) -> tuple[ForbiddenAct, ...]:
     """Every forbidden act of a robot that syncs these kinds in these namespaces (none: in all), EVERYTHING aside."""
     places = tuple(namespaces) or ("",)
@@ -55,7 +55,7 @@ def forbidden_acts(
     return tuple(dict.fromkeys(found))
 
 
-def confined_by_admission(policies: Iterable[SyncPolicy], *, robot: str, namespaces: Sequence[str]) -> list[str]:
+def confined_by_admission(policies: Iterable[KindPolicy], *, robot: str, namespaces: Sequence[str]) -> list[str]:
     """The kinds of which only admission policies keep other robots' objects from this robot's writes."""
     shared = tuple(namespaces) != (f"robot-{robot}",)
     return sorted(policy.resource for policy in policies if shared or not policy.namespaced)
@@ -98,7 +98,7 @@ def _of_places(places: Sequence[str]) -> Iterator[ForbiddenAct]:
                 yield ForbiddenAct(Act(verb, _RBAC, resource), "it can grant itself more", _UNBIND, place)
 
 
-def _of_kind(policy: SyncPolicy, places: Sequence[str], *, home: str) -> Iterator[ForbiddenAct]:
+def _of_kind(policy: KindPolicy, places: Sequence[str], *, home: str) -> Iterator[ForbiddenAct]:
     """Rights over a synced kind that the agent does not need.
 
     Where a version lacks the status subresource, only an admission policy keeps the rest of an object from the robot.

@@ -14,9 +14,9 @@ from crsyncer.core.deletion_holds import DeletionHolds
 from crsyncer.core.facts import HOLD_RULES, Action, Fact
 from crsyncer.core.hold_steps import Ask, Conclude, HoldStep, Idle, Inquiry, List, Pause, Prove
 from crsyncer.core.holds import KIND_MISSING, MASS_DELETION, DeletionRate
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.kind_served import Served, is_terminating, served_by_both, served_by_crd, served_in_discovery
 from crsyncer.core.model import Freshness, Json, Key, Side
-from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.core.text import count
 from crsyncer.core.watch import ListReason
 from crsyncer.errors import NotServed, SyncError, Unsure
@@ -42,7 +42,7 @@ class HoldMachine:
     `notes` are lines for the log, `facts` what it did. `crd` is remembered over restarts.
     """
 
-    def __init__(self, policy: SyncPolicy, *, holds: DeletionHolds, crd: tuple[str, str]) -> None:
+    def __init__(self, policy: KindPolicy, *, holds: DeletionHolds, crd: tuple[str, str]) -> None:
         self.holds = holds
         self.crd = crd
         """The cluster, and the uid of the CRD there that the copies' objects belong to; "": not known."""

@@ -2,8 +2,8 @@
 
 from enum import Enum
 
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json
-from crsyncer.core.sync_policy import SyncPolicy
 
 
 class Served(Enum):
@@ -19,7 +19,7 @@ class Served(Enum):
     """The CRD was re-created (new uid); its former objects went with the old one."""
 
 
-def served_in_discovery(policy: SyncPolicy, status: int, body: Json) -> Served:
+def served_in_discovery(policy: KindPolicy, status: int, body: Json) -> Served:
     """Read the answer of `/apis/GROUP/VERSION`.
 
     A CRD that is being deleted loses the verb `create` in discovery at once (measured on API server 1.36).
@@ -34,13 +34,13 @@ def served_in_discovery(policy: SyncPolicy, status: int, body: Json) -> Served:
     return Served.YES if same and not is_terminating(policy, body) else Served.NO
 
 
-def is_terminating(policy: SyncPolicy, body: Json) -> bool:
+def is_terminating(policy: KindPolicy, body: Json) -> bool:
     """Whether discovery shows the kind as one that is being deleted."""
     resource = _resource(policy, body)
     return resource is not None and "create" not in (resource.get("verbs") or [])
 
 
-def _resource(policy: SyncPolicy, body: Json) -> Json | None:
+def _resource(policy: KindPolicy, body: Json) -> Json | None:
     return next((r for r in body.get("resources") or [] if r.get("name") == policy.plural), None)
 
 

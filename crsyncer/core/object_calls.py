@@ -8,22 +8,22 @@ from typing import Any
 from crsyncer.core import calls
 from crsyncer.core.access import Act
 from crsyncer.core.calls import JSON_PATCH, PARTIAL, PARTIAL_LIST, Call, Collection
+from crsyncer.core.kind_policy import OURS, KindPolicy
 from crsyncer.core.model import Json, Key, Side, View
 from crsyncer.core.project import status_with
-from crsyncer.core.sync_policy import OURS, SyncPolicy
 
 
-def collection(policy: SyncPolicy, side: Side, namespace: str) -> Collection:
+def collection(policy: KindPolicy, side: Side, namespace: str) -> Collection:
     """A kind's objects on a side that are synced, in one of upstream's namespaces or ("") in all."""
     theirs = policy.key_on(side, Key(namespace, "")).namespace
     return Collection(policy.group, policy.version, policy.plural, theirs, policy.selector)
 
 
-def _item(policy: SyncPolicy, side: Side, key: Key) -> str:
+def _item(policy: KindPolicy, side: Side, key: Key) -> str:
     return f"{collection(policy, side, key.namespace).path}/{policy.key_on(side, key).name}"
 
 
-def _status_path(policy: SyncPolicy, side: Side, key: Key) -> str:
+def _status_path(policy: KindPolicy, side: Side, key: Key) -> str:
     return _item(policy, side, key) + ("/status" if policy.status_endpoint[side] else "")
 
 
@@ -39,44 +39,44 @@ def access_review(act: Act, namespace: str) -> Call:
     return Call("create", "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body=body)
 
 
-def revision(policy: SyncPolicy, side: Side) -> Call:
+def revision(policy: KindPolicy, side: Side) -> Call:
     """The cheapest consistent list: its resourceVersion is the cluster's present one (S8.2)."""
     objects = collection(policy, side, policy.places[0])
     query = (("labelSelector", objects.selector or f"{OURS}nothing=nothing"), ("limit", "1"))
     return Call("list", "GET", objects.path, query, accept=PARTIAL_LIST, timeout=20.0)
 
 
-def group_versions(policy: SyncPolicy) -> Call:
+def group_versions(policy: KindPolicy) -> Call:
     """Which versions of the group are served."""
     return Call("discover", "GET", f"/apis/{policy.group}", timeout=10.0)
 
 
-def discovery(policy: SyncPolicy, version: str) -> Call:
+def discovery(policy: KindPolicy, version: str) -> Call:
     """What is served of a group and version: kinds, scopes, subresources, verbs (S1.5, S5.5)."""
     return Call("discover", "GET", f"/apis/{policy.group}/{version}", timeout=10.0)
 
 
-def get(policy: SyncPolicy, key: Key) -> Call:
+def get(policy: KindPolicy, key: Key) -> Call:
     """One copy by name. Never asked of the cloud."""
     return Call("get", "GET", _item(policy, policy.downstream, key))
 
 
-def create(policy: SyncPolicy, key: Key, body: Json) -> Call:
+def create(policy: KindPolicy, key: Key, body: Json) -> Call:
     """Create a copy."""
     return Call("create", "POST", collection(policy, policy.downstream, key.namespace).path, body=body)
 
 
-def create_namespace(policy: SyncPolicy, key: Key) -> Call:
+def create_namespace(policy: KindPolicy, key: Key) -> Call:
     """Create the namespace of a copy, which is missing downstream (S1.7)."""
     return calls.create_namespace(policy.key_on(policy.downstream, key).namespace)
 
 
-def update(policy: SyncPolicy, key: Key, body: Json) -> Call:
+def update(policy: KindPolicy, key: Key, body: Json) -> Call:
     """Put a copy; uid and resourceVersion in the body are its guards."""
     return Call("update", "PUT", _item(policy, policy.downstream, key), body=body)
 
 
-def delete(policy: SyncPolicy, key: Key, uid: str, *, resource_version: str = "") -> Call:
+def delete(policy: KindPolicy, key: Key, uid: str, *, resource_version: str = "") -> Call:
     """Delete the copy with this uid, in this version or ("") in any, in the background (S5.1)."""
     conditions = {"uid": uid, "resourceVersion": resource_version}
     options = {
@@ -89,7 +89,7 @@ def delete(policy: SyncPolicy, key: Key, uid: str, *, resource_version: str = ""
 
 
 def patch_status(
-    policy: SyncPolicy, key: Key, uid: str, value: Any, *, upstream: View | None, exact: bool = False
+    policy: KindPolicy, key: Key, uid: str, value: Any, *, upstream: View | None, exact: bool = False
 ) -> Call:
     """Write a status (None: remove it) by JSON Patch whose first operation tests the uid (S4.2).
 
@@ -116,7 +116,7 @@ def _write(path: str, value: Any) -> Json:
     return {"op": "remove", "path": path} if value is None else {"op": "add", "path": path, "value": value}
 
 
-def put_status(policy: SyncPolicy, key: Key, uid: str, value: Any, *, upstream: Json) -> Call:
+def put_status(policy: KindPolicy, key: Key, uid: str, value: Any, *, upstream: Json) -> Call:
     """Write a status by PUT, where `patch` is forbidden, guarded by uid and resourceVersion of the last observation.
 
     With the subresource, only what identifies the object travels along; without, the whole object has to (S4.6).
@@ -136,7 +136,7 @@ def put_status(policy: SyncPolicy, key: Key, uid: str, value: Any, *, upstream: 
     return Call("update", "PUT", _status_path(policy, policy.upstream, key), body=body, accept=PARTIAL)
 
 
-def seed_status(policy: SyncPolicy, key: Key, *, uid: str, resource_version: str, status: Json) -> Call:
+def seed_status(policy: KindPolicy, key: Key, *, uid: str, resource_version: str, status: Json) -> Call:
     """Give a fresh copy upstream's status (S4.4). It conflicts with any write to the copy since."""
     copy = policy.key_on(policy.downstream, key)
     guards = {"name": copy.name, "uid": uid, "resourceVersion": resource_version}

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from crsyncer.core.kind_policy import OURS, ROBOT_LABEL, SYNCER, KindPolicy
 from crsyncer.core.model import Json, Key, Side, Stamp, View
-from crsyncer.core.sync_policy import OURS, ROBOT_LABEL, SYNCER, SyncPolicy
 
 UPSTREAM_UID = OURS + "upstream-uid"
 ROBOT = OURS + "robot"
@@ -48,7 +48,7 @@ def key_of(raw: Json) -> Key:
     return Key(metadata.get("namespace", ""), metadata["name"])
 
 
-def objection(raw: Json, policy: SyncPolicy, namespace: str, *, leaving: bool = False) -> str:
+def objection(raw: Json, policy: KindPolicy, namespace: str, *, leaving: bool = False) -> str:
     """Why an object must not be touched, whatever server sent it (security, threat 28); empty: it may.
 
     It never raises, and `view_of` does not raise on an object without an objection.
@@ -129,7 +129,7 @@ def stamp_of(raw: Json) -> Stamp | None:
         return Stamp(upstream_uid=uid, robot=annotations.get(ROBOT, ""))
 
 
-def view_of(raw: Json, policy: SyncPolicy, side: Side) -> View:
+def view_of(raw: Json, policy: KindPolicy, side: Side) -> View:
     """What decisions need to know of an object as seen on a side."""
     metadata = raw["metadata"]
     stamp = stamp_of(raw) if side is policy.downstream else None
@@ -160,7 +160,7 @@ def content_of(raw: Json) -> Json:
     return {k: v for k, v in raw.items() if k not in _NOT_CONTENT}
 
 
-def status_value(raw: Json, policy: SyncPolicy) -> Any:
+def status_value(raw: Json, policy: KindPolicy) -> Any:
     """The status that moves: `.status`, or its subtree; None when there is none, or an empty one (S4.3, S4.5)."""
     status = raw.get("status")
     if policy.subtree is not None:
@@ -169,7 +169,7 @@ def status_value(raw: Json, policy: SyncPolicy) -> Any:
     return status or None
 
 
-def status_digest(raw: Json, policy: SyncPolicy) -> str:
+def status_digest(raw: Json, policy: KindPolicy) -> str:
     """Digest of the status that moves; empty when there is none."""
     value = status_value(raw, policy)
     return "" if value is None else digest(value)
@@ -186,7 +186,7 @@ def touched(known: Json, answered: Json) -> bool:
     )
 
 
-def status_with(raw: Json, policy: SyncPolicy, value: Any) -> Any:
+def status_with(raw: Json, policy: KindPolicy, value: Any) -> Any:
     """The whole status that an object has once `value` is what moves of it; None: there is none."""
     if policy.subtree is None:
         return value
@@ -195,7 +195,7 @@ def status_with(raw: Json, policy: SyncPolicy, value: Any) -> Any:
     return status if value is None else {**status, policy.subtree: value}
 
 
-def compose_copy(upstream: Json, view: View, policy: SyncPolicy, *, downstream: Json | None) -> Json:
+def compose_copy(upstream: Json, view: View, policy: KindPolicy, *, downstream: Json | None) -> Json:
     """The copy that upstream's object calls for: a body to create (downstream None) or to put (S3.1, S3.3, S3.4).
 
     Finalizers, owner references, status and the keys that only downstream actors added are preserved.

@@ -1,210 +1,321 @@
-"""From a robot's CRD to what is synced, and how: annotations, versions, scope (S1)."""
+"""A SyncPolicy as people write it, read and checked in full: also all that an API server refuses (C1, C7).
 
-import re
-from dataclasses import dataclass, field
+What needs a cluster is not checked here: the CRD's annotations, scopes and versions, and other policies. What is in
+force for a kind is `kind_policy.KindPolicy`.
+"""
 
-from crsyncer.core.model import Json, Key, Side
-from crsyncer.core.namespaces import EVERYWHERE, Namespaces
-from crsyncer.errors import Conflict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
-SYNCER = "cr-syncer.cloudrobotics.com/"
-OURS = "crsyncer.cloudrobotics.com/"
-SPEC_SOURCE = SYNCER + "spec-source"
-FILTER = SYNCER + "filter-by-robot-name"
-SUBTREE = SYNCER + "status-subtree"
-OBSERVED_GENERATION = OURS + "observed-generation"
-DRIFT = OURS + "drift"
-ORPHANS = OURS + "orphans"
-ROBOT_LABEL = "cloudrobotics.com/robot-name"
+from crsyncer.core.fields import Fields, Text, fields_at, seconds, text_at, wrong
+from crsyncer.core.kind_policy import OURS, ROBOT_LABEL
+from crsyncer.core.model import Side
+from crsyncer.core.pointer import EACH
+from crsyncer.core.selector import Selector, read_selector
+from crsyncer.core.steps import PATH_TEXT, Mutations, Step, read_mutations
+from crsyncer.core.template import HASH, NAME, NAMESPACE, Template, read_template
+from crsyncer.errors import ConfigError
 
-_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
-_FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
-_VERSION = re.compile(r"v([0-9]+)(?:(alpha|beta)([0-9]+))?")
+GROUP = OURS.rstrip("/")
+API_VERSION = f"{GROUP}/v1alpha1"
+KIND = "SyncPolicy"
+
+_NAME = Text(253, 1, "[a-z0-9]([-a-z0-9.]*[a-z0-9])?", 'lower-case letters, digits, "-" and "."')
+_GROUP = Text(253, 0, "([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?", 'an API group, "" is the core group')
+_PLURAL = Text(63, 0, "[a-z][-a-z0-9]*", "the plural of a kind in lower-case letters")
+_VERSION = Text(63, 1)
+_TEMPLATE = Text(253, 1)
+_ID = Text(63, 0, "[a-z0-9]([-a-z0-9]*[a-z0-9])?", "a DNS label")
+_SUBTREE = Text(253, 1, "[^.]+", "one top-level key of .status, without a dot")
+_ANY = Text(253)
+
+_CLOSED_GROUPS = (GROUP, "apiextensions.k8s.io")
+_SIDES: Mapping[str, Side] = {side.value: side for side in Side}
+_SCOPES = {"Namespaced": True, "Cluster": False}
+_PROPAGATIONS = {text: text for text in ("background", "foreground", "orphan")}
+_MOST_RELATED = 16
+_MOST_VERSIONS = 16
+_GRACE = "1h"
+_MINUTE, _MONTH = 60, 720 * 3600
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
-    """A version of the robot's CRD. `status`: it has the status subresource."""
+class Resource:
+    """A kind, by the robot's names. Without a version it is agreed on (S1.5)."""
 
-    name: str
-    served: bool
-    storage: bool
-    status: bool
+    group: str
+    resource: str
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which objects are synced. `by_robot_name` None: as annotated."""
+
+    by_robot_name: bool | None = None
+    selector: Selector | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """How a copy is named."""
+
+    namespace: Template
+    name: Template
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """What differs in the cloud; None: it does not."""
+
+    group: str | None = None
+    version: str | None = None
+    resource: str | None = None
+    kind: str | None = None
+    namespaced: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Related objects by the texts at a path in the primary."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """Objects that travel with a primary (C5)."""
+
+    id: str
+    origin: Side
+    resource: Resource
+    objects: Reference | Template | Selector
+    namespace: Template | None = None
+    """None: the primary's."""
+    naming: Naming | None = None
+    projection: Projection | None = None
+    filtered: bool | None = None
+    """None: as the kind is."""
+    status: bool = False
+    keep: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """How a copy is deleted (C6)."""
+
+    blocking: bool
+    grace_seconds: float
+    propagation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """How the CRD itself travels (C8). `versions` None: all that are served."""
+
+    source: Side
+    versions: tuple[str, ...] | None = None
+    paused: bool = False
+    allow_breaking: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SyncPolicy:
-    """Everything that decides how one kind is synced. Equal policies need no restart (S1.1)."""
+    """One SyncPolicy. What is None is as annotated on the CRD, or absent."""
 
-    group: str
-    plural: str
-    kind: str
-    namespaced: bool
-    versions: tuple[Version, ...]
-    upstream: Side
-    filtered: bool = False
-    robot: str = ""
-    subtree: str | None = None
-    map_generation: bool = False
-    keep_drift: bool = False
-    keep_orphans: bool = False
-    version: str = ""
-    """The version spoken with both sides, once it is agreed on."""
-    version_is_guess: bool = field(default=False, compare=False)
-    """Whether the cloud has not shown which versions it serves: it may serve others only."""
-    status_endpoint: dict[Side, bool] = field(default_factory=lambda: {Side.CLOUD: True, Side.ROBOT: True}, hash=False)
-    """Whether `/status` exists on a side; where not, status is part of the main resource (S4.6)."""
-    problem: str = ""
-    """Why the kind cannot be synced as annotated; empty when it can."""
-    namespaces: Namespaces = EVERYWHERE
-    """Where its objects are, if it is namespaced."""
-    aliases: tuple[str, ...] = field(default=(), compare=False)
-    """What else operators may call the kind: singular, kind and short names. Other names need no restart."""
-
-    @property
-    def resource(self) -> str:
-        """The CRD's name, such as goals.lab.example.com."""
-        return f"{self.plural}.{self.group}"
-
-    @property
-    def downstream(self) -> Side:
-        """The side that owns status."""
-        return self.upstream.other
-
-    @property
-    def api_version(self) -> str:
-        """The apiVersion of objects."""
-        return f"{self.group}/{self.version}"
-
-    @property
-    def selector(self) -> str:
-        """The label selector sent on every list and watch, on both sides; empty: none (S2.1)."""
-        return f"{ROBOT_LABEL}={self.robot}" if self.filtered else ""
-
-    @property
-    def projection(self) -> str:
-        """Everything that decides what is seen of which objects: under another one, what is stored means nothing."""
-        return f"{self.selector};{self._moving}"
-
-    @property
-    def _moving(self) -> str:
-        """Which status moves, and in which direction."""
-        return f"spec={self.upstream};status={'*' if self.subtree is None else self.subtree}"
-
-    # The key of a pair is upstream's. Only a request needs to know what the object is called on its side.
-
-    @property
-    def places(self) -> tuple[str, ...]:
-        """Upstream's namespaces that are synced. "" stands for all, or for none where the kind is cluster-scoped."""
-        return (self.namespaces.on(self.upstream) if self.namespaced else ()) or ("",)
-
-    def key_on(self, side: Side, key: Key) -> Key:
-        """What the object of a pair is called on a side. Raises Conflict where it has no place there."""
-        namespace = self.namespaces.translate(key.namespace, self.upstream, side)
-        if namespace is None:
-            raise Conflict(f"the namespace {key.namespace} is not in the namespace map")
-        return Key(namespace, key.name)
-
-    def key_of(self, side: Side, found: Key) -> Key | None:
-        """The key of the pair whose object is called so on a side; None: it is outside of the namespace map."""
-        namespace = self.namespaces.translate(found.namespace, side, self.upstream)
-        if namespace is None:
-            return None
-        return found if namespace == found.namespace else Key(namespace, found.name)
-
-    def has_the_same_upstream(self, projection: str) -> bool:
-        """Whether what was deleted upstream under another projection was deleted on the side that is upstream now."""
-        return projection.partition(";")[2].startswith(f"spec={self.upstream};")
-
-    def moves_the_same_status(self, projection: str) -> bool:
-        """Whether statuses that were queued under another projection still have to go upstream."""
-        return projection.partition(";")[2] == self._moving
+    name: str
+    resource: Resource
+    upstream: Side | None
+    filter: Filter
+    subtree: str | None
+    map_generation: bool | None
+    keep_orphans: bool | None
+    keep_local: bool
+    naming: Naming | None
+    projection: Projection | None
+    mutations: Mutations
+    related: tuple[Related, ...]
+    deletion: Deletion | None
+    api: Api | None
 
 
-def read_policy(crd: Json, robot: str, *, namespaces: Namespaces = EVERYWHERE) -> SyncPolicy | None:
-    """The policy that a robot's CRD asks for; None when it is not ours (S1.2).
+def read_sync_policy(raw: Any) -> SyncPolicy:
+    """The policy in a decoded object. Raises ConfigError, one line with the place of the first problem."""
+    top = fields_at("", raw, ("apiVersion", "kind", "metadata", "spec", "status"))
+    for name, allowed in (("apiVersion", API_VERSION), ("kind", KIND)):
+        if top.required(name) != allowed:
+            raise wrong(name, top.required(name), allowed)
+    metadata = fields_at("metadata", top.required("metadata"), ())
+    spec = top.inner(
+        "spec",
+        *("resource", "specSource", "filter", "subtree", "observedGeneration", "orphans", "conflict", "naming"),
+        *("projection", "mutations", "related", "deletion", "api"),
+    )
+    policy = SyncPolicy(
+        name=metadata.text("name", _NAME),
+        resource=_resource(spec),
+        upstream=spec.choice_or("specSource", _SIDES, None),
+        filter=spec.inner_or("filter", ("byRobotName", "selector"), _filter, Filter()),
+        subtree=spec.text_or("subtree", _SUBTREE, None),
+        map_generation=spec.choice_or("observedGeneration", {"copy": False, "map": True}, None),
+        keep_orphans=spec.choice_or("orphans", {"delete": False, "keep": True}, None),
+        keep_local=spec.choice_or("conflict", {"upstream": False, "keepLocal": True}, False),
+        naming=_naming(spec, paths=False),
+        projection=_projection(spec),
+        mutations=spec.inner_or("mutations", ("down", "up"), read_mutations, Mutations()),
+        related=tuple(_related(place, item) for place, item in spec.items("related", _MOST_RELATED)),
+        deletion=spec.inner_or("deletion", ("mode", "gracePeriod", "propagation"), _deletion, None),
+        api=spec.inner_or("api", ("source", "versions", "paused", "allowBreaking"), _api, None),
+    )
+    for problem in _problems(policy):
+        raise ConfigError(problem)
+    return policy
 
-    A wrong annotation never fails open: the policy then has a `problem` and nothing may be synced (S1.3).
-    """
-    annotations = crd.get("metadata", {}).get("annotations") or {}
-    source = annotations.get(SPEC_SOURCE) or ""
-    if not source:
+
+def _problems(policy: SyncPolicy) -> Iterator[str]:
+    """What is wrong about fields that are right on their own."""
+    kind = policy.resource
+    if policy.keep_local and kind == Resource("", "secrets", kind.version):
+        yield "spec.conflict is keepLocal; allowed for secrets: upstream"
+    if policy.keep_orphans is False and policy.naming:
+        yield "spec.orphans is delete; allowed with naming: keep"
+    ids = [related.id for related in policy.related]
+    for number, related in enumerate(policy.related):
+        place = f"spec.related[{number}]"
+        if related.id in ids[:number]:
+            yield f'{place}.id is "{related.id}" again; allowed: each id once'
+        if (related.resource.group, related.resource.resource) == (kind.group, kind.resource):
+            yield f"{place}.resource is the kind of the policy itself; allowed: another kind"
+        yield from _naming_problems(related.naming, related.projection, related.origin, place)
+    if policy.upstream:
+        yield from _naming_problems(policy.naming, policy.projection, policy.upstream, "spec")
+    for step in policy.mutations.down:
+        yield from _label_problems(step, policy.filter)
+
+
+def _naming_problems(naming: Naming | None, projection: Projection | None, upstream: Side, place: str) -> Iterator[str]:
+    """Names that clash in the other scope (C7). A scope that is given is another one than the robot's."""
+    if projection is None or projection.namespaced is None:
+        return
+    if projection.namespaced is (upstream is Side.CLOUD):
+        if naming is None or not naming.name.placeholders & {NAMESPACE, HASH}:
+            yield f"{place}.naming.name has neither {{namespace}} nor {{hash}}; a cluster-scoped copy needs one of them"
+    elif naming is None or naming.namespace.placeholders & {NAMESPACE, NAME, HASH} or _has_path(naming.namespace):
+        yield f"{place}.naming.namespace is not fixed; the copy of a cluster-scoped object needs one namespace"
+
+
+def _has_path(template: Template) -> bool:
+    return any(text.startswith("/") for text in template.placeholders)
+
+
+def _label_problems(step: Step, filter_: Filter) -> Iterator[str]:
+    """Steps on labels that the filter uses: an object would leave our sight by itself (C4.4)."""
+    used = filter_.selector.keys if filter_.selector else frozenset()
+    if filter_.by_robot_name:
+        used |= {ROBOT_LABEL}
+    match step.pointer:
+        case ("metadata", "labels", key) if key in used or (used and key == EACH):
+            yield f'{step.place}.path is "{step.path}"; allowed: labels that the filter does not use'
+
+
+def _resource(fields: Fields) -> Resource:
+    inner = fields.inner("resource", "group", "resource", "version")
+    group, resource = inner.text("group", _GROUP), inner.text("resource", _PLURAL)
+    if group in _CLOSED_GROUPS or (group, resource) == ("", "namespaces"):
+        allowed = f"neither namespaces nor kinds of {' and '.join(_CLOSED_GROUPS)}"
+        raise ConfigError(f"{inner.place} is {f'{resource}.{group}'.rstrip('.')}; allowed: {allowed}")
+    return Resource(group, resource, inner.text_or("version", _VERSION, None))
+
+
+def _filter(fields: Fields) -> Filter:
+    return Filter(by_robot_name=fields.flag_or("byRobotName", None), selector=read_selector(fields))
+
+
+def _template(fields: Fields, name: str, *, paths: bool, default: str = "") -> Template:
+    place = fields.at(name)
+    text = text_at(place, fields.content[name] if name in fields else default, _TEMPLATE)
+    try:
+        return read_template(text, paths=paths)
+    except ValueError as error:
+        raise ConfigError(f"{place} {error}") from None
+
+
+def _naming(fields: Fields, *, paths: bool) -> Naming | None:
+    if "naming" not in fields:
         return None
-    spec = crd["spec"]
-    problems: list[str] = []
-    if source not in (Side.CLOUD, Side.ROBOT):
-        problems.append(f'{SPEC_SOURCE} is "{source}"; allowed: cloud, robot')
-
-    filter_text = annotations.get(FILTER, "false")
-    if filter_text not in _TRUE | _FALSE:
-        problems.append(f'{FILTER} is "{filter_text}"; allowed: true, false')
-    filtered = filter_text in _TRUE
-    if filtered and not robot:
-        problems.append(f"{FILTER} is true, but this agent has no robot name; set --robot-name")
-    if source == Side.ROBOT and not robot:
-        problems.append(
-            f"{SPEC_SOURCE} is robot, but this agent has no robot name to sign copies with; set --robot-name"
-        )
-
-    subtree = annotations.get(SUBTREE)
-    if subtree is not None and (not subtree.strip() or "." in subtree):
-        problems.append(f'{SUBTREE} is "{subtree}"; allowed: one top-level key of .status')
-
-    def one_of(key: str, default: str, other: str) -> bool:
-        text = annotations.get(key, default)
-        if text not in (default, other):
-            problems.append(f'{key} is "{text}"; allowed: {default}, {other}')
-        return bool(text == other)
-
-    return SyncPolicy(
-        group=spec["group"],
-        plural=spec["names"]["plural"],
-        kind=spec["names"]["kind"],
-        namespaced=spec["scope"] == "Namespaced",
-        versions=tuple(
-            Version(v["name"], v["served"], v["storage"], "status" in (v.get("subresources") or {}))
-            for v in spec["versions"]
-        ),
-        upstream=Side.ROBOT if source == Side.ROBOT else Side.CLOUD,
-        filtered=filtered,
-        robot=robot,
-        subtree=subtree,
-        map_generation=one_of(OBSERVED_GENERATION, "copy", "map"),
-        keep_drift=one_of(DRIFT, "revert", "keep"),
-        keep_orphans=one_of(ORPHANS, "delete", "keep"),
-        problem="; ".join(problems),
-        namespaces=namespaces,
-        aliases=_aliases(spec["names"]),
+    inner = fields.inner("naming", "namespace", "name")
+    if "namespace" not in inner and "name" not in inner:
+        raise ConfigError(f"{inner.place} is empty; allowed: namespace, name or both")
+    return Naming(
+        namespace=_template(inner, "namespace", paths=paths, default="{namespace}"),
+        name=_template(inner, "name", paths=paths, default="{name}"),
     )
 
 
-def _aliases(names: Json) -> tuple[str, ...]:
-    """The names that kubectl takes for a kind besides its plural."""
-    found = (names.get("singular"), names["kind"], *(names.get("shortNames") or ()))
-    return tuple(dict.fromkeys(str(name) for name in found if name))
+def _projection(fields: Fields) -> Projection | None:
+    if "projection" not in fields:
+        return None
+    inner = fields.inner("projection", "group", "version", "resource", "kind", "scope")
+    return Projection(
+        group=inner.text_or("group", _ANY, None),
+        version=inner.text_or("version", _ANY, None),
+        resource=inner.text_or("resource", _ANY, None),
+        kind=inner.text_or("kind", _ANY, None),
+        namespaced=inner.choice_or("scope", _SCOPES, None),
+    )
 
 
-def version_priority(name: str) -> tuple[int, int, int, str]:
-    """Sort key of Kubernetes' version priority, best first: v2, v1, v2beta1, v1alpha3, then other names alphabetically.
+def _related(place: str, item: Any) -> Related:
+    fields = fields_at(
+        place,
+        item,
+        ("id", "origin", "resource", "projection", "object", "naming", "filterByRobotName", "status", "cleanup"),
+    )
+    inner = fields.inner("object", "reference", "name", "selector", "namespace")
+    return Related(
+        id=fields.text("id", _ID),
+        origin=fields.choice("origin", _SIDES),
+        resource=_resource(fields),
+        projection=_projection(fields),
+        objects=_objects(inner),
+        namespace=_template(inner, "namespace", paths=True) if "namespace" in inner else None,
+        naming=_naming(fields, paths=True),
+        filtered=fields.flag_or("filterByRobotName", None),
+        status=fields.flag_or("status", False),
+        keep=fields.choice_or("cleanup", {"delete": False, "keep": True}, False),
+    )
 
-    Source: Kubernetes documentation, "Versions in CustomResourceDefinitions", version priority.
-    """
-    match = _VERSION.fullmatch(name)
-    if match is None:
-        return (3, 0, 0, name)
-    stability = {None: 0, "beta": 1, "alpha": 2}[match[2]]
-    return (stability, -int(match[1]), -int(match[3] or 0), name)
+
+def _objects(fields: Fields) -> Reference | Template | Selector:
+    given = [form for form in ("reference", "name", "selector") if form in fields]
+    if len(given) != 1:
+        found = " and ".join(given) or "none of them"
+        raise ConfigError(f"{fields.place} has {found}; allowed: one of reference, name, selector")
+    if "reference" in fields:
+        return Reference(fields.text("reference", PATH_TEXT))
+    return read_selector(fields) or _template(fields, "name", paths=True)
 
 
-def choose_version(policy: SyncPolicy, cloud_versions: frozenset[str] | None) -> str | None:
-    """The version to speak (S1.5); None when both sides have none in common.
+def _deletion(fields: Fields) -> Deletion:
+    grace = fields.text_or("gracePeriod", Text(20), _GRACE)
+    grace_seconds = seconds(grace)
+    if grace_seconds is None or not _MINUTE <= grace_seconds <= _MONTH:
+        raise wrong(fields.at("gracePeriod"), grace, "1m to 720h")
+    return Deletion(
+        blocking=fields.choice_or("mode", {"async": False, "blocking": True}, False),
+        grace_seconds=grace_seconds,
+        propagation=fields.choice_or("propagation", _PROPAGATIONS, "background"),
+    )
 
-    `cloud_versions` is None where the cloud forbids discovery: then the robot's storage version is tried. A storage
-    version that the robot does not serve (it may be a former one) cannot be spoken.
-    """
-    storage = next(v.name for v in policy.versions if v.storage)
-    served = [v.name for v in policy.versions if v.served]
-    both = [name for name in served if cloud_versions is None or name in cloud_versions]
-    if storage in both:
-        return storage
-    return min(both, key=version_priority, default=storage if cloud_versions is None else None)
+
+def _api(fields: Fields) -> Api:
+    versions = [text_at(place, item, _ANY) for place, item in fields.items("versions", _MOST_VERSIONS)]
+    if len(set(versions)) != len(versions):
+        raise ConfigError(f"{fields.at('versions')} has a version twice; allowed: each once")
+    return Api(
+        source=fields.choice("source", _SIDES),
+        versions=tuple(versions) if "versions" in fields else None,
+        paused=fields.flag_or("paused", False),
+        allow_breaking=fields.flag_or("allowBreaking", False),
+    )

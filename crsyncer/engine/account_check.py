@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from crsyncer.core.answers import judge
 from crsyncer.core.forbidden_acts import EVERYTHING, ForbiddenAct, forbidden_acts
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.object_calls import access_review
-from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.errors import NotAllowed, Unsure
 from crsyncer.ports import Send
 from crsyncer.runtime.connection import Connection
@@ -66,13 +66,13 @@ class AccountCheck:
     The proof is due when a connection is made, for kinds that are new, after `expire`, and again after a day.
     """
 
-    def __init__(self, policies: Callable[[], Iterable[SyncPolicy]], *, robot: str, namespaces: Sequence[str]) -> None:
+    def __init__(self, policies: Callable[[], Iterable[KindPolicy]], *, robot: str, namespaces: Sequence[str]) -> None:
         self._policies = policies
         self._robot = robot
         self._namespaces = tuple(namespaces)
         self._exceeded: tuple[ForbiddenAct, ...] = ()
         """The forbidden acts that the last check found: they are reviewed first, and mostly nothing else then."""
-        self._proven: frozenset[SyncPolicy] = frozenset()
+        self._proven: frozenset[KindPolicy] = frozenset()
         self._proven_until = 0.0
 
     def expire(self) -> None:

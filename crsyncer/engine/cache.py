@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import (
     Cursor,
     Found,
@@ -22,7 +23,6 @@ from crsyncer.core.model import (
 from crsyncer.core.namespaces import meta_name
 from crsyncer.core.project import touched, view_of
 from crsyncer.core.restore_detection import DISTRUSTED
-from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.core.watch import newer
 from crsyncer.ports import Store
 
@@ -32,7 +32,7 @@ _GENERATIONS = 16
 class Cache:
     """Views, records, outbox rows and tombstones of one kind. Every change is put into the store at once."""
 
-    def __init__(self, policy: SyncPolicy, *, store: Store, loaded: Loaded, clock: Callable[[], float]) -> None:
+    def __init__(self, policy: KindPolicy, *, store: Store, loaded: Loaded, clock: Callable[[], float]) -> None:
         self.policy = policy
         self.views = loaded.views
         self.records = loaded.records

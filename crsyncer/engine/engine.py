@@ -7,9 +7,9 @@ from functools import partial
 from crsyncer.core.calls import Call
 from crsyncer.core.duplicates import DuplicateAgents
 from crsyncer.core.holds import Holds
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Side
 from crsyncer.core.namespaces import Namespaces
-from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.engine.account_check import AccountCheck
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.hold_driver import ISSUED
@@ -103,7 +103,7 @@ class Engine:
     def _probe_calls(self, side: Side) -> Sequence[Call]:
         return self.kinds.probe_calls(side)
 
-    def _policies(self) -> Iterable[SyncPolicy]:
+    def _policies(self) -> Iterable[KindPolicy]:
         return (row.policy for row in self.kinds.entries.values() if not row.policy.problem)
 
     def _crds(self) -> Collection[str]:

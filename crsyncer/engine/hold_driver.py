@@ -14,8 +14,8 @@ from crsyncer.core.calls import Call
 from crsyncer.core.deletion_holds import DeletionHolds
 from crsyncer.core.hold_machine import HoldMachine
 from crsyncer.core.hold_steps import Ask, Conclude, HoldStep, Idle, List, Pause, Prove
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Freshness, Gap, Json, Key, Side
-from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.core.watch import ListReason
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.context import EngineContext
@@ -142,7 +142,7 @@ class HoldDriver:
         with self.event() as machine:
             machine.freshness_changed(side, self._informer_set.freshnesses(side), resumes)
 
-    def negotiated(self, policy: SyncPolicy) -> None:
+    def negotiated(self, policy: KindPolicy) -> None:
         """A negotiation has agreed on the same version again."""
         self._version_is_guess &= policy.version_is_guess
         self.phase_changed()

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 from crsyncer.core import object_calls
 from crsyncer.core.facts import Action, Fact
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Cursor, Freshness, Json, Key, Side, View
 from crsyncer.core.pages import PageLimit
 from crsyncer.core.project import key_of, objection
-from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.core.watch import EventType
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.recorder import Recorder
@@ -35,7 +35,7 @@ class Informer:
         connection: Connection,
         *,
         side: Side,
-        policy: SyncPolicy,
+        policy: KindPolicy,
         namespace: str,
         cache: Cache,
         observer: Observer,

@@ -11,10 +11,10 @@ from crsyncer.core.actions import HoldReason
 from crsyncer.core.calls import Call
 from crsyncer.core.facts import HOLD_RULES, Action, Fact
 from crsyncer.core.holds import DELETION_HOLDS, MANUAL, RESTORED
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Freshness, Json, Key, Loaded, Side
 from crsyncer.core.project import stamp_of, status_value
 from crsyncer.core.queue import Priority
-from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.core.text import count
 from crsyncer.core.watch import EventType, ListReason
 from crsyncer.engine.audit import Auditor
@@ -40,7 +40,7 @@ class Kind:
 
     def __init__(
         self,
-        policy: SyncPolicy,
+        policy: KindPolicy,
         *,
         context: EngineContext,
         loaded: Loaded,
@@ -199,7 +199,7 @@ class Kind:
             with self._hold_driver.event() as machine:
                 machine.discovery_shown(reply.body)
 
-    def negotiated(self, policy: SyncPolicy) -> None:
+    def negotiated(self, policy: KindPolicy) -> None:
         """A negotiation has agreed on the same version again, as a guess perhaps."""
         self._hold_driver.negotiated(policy)
 

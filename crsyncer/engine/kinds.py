@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from crsyncer.core import calls, object_calls
 from crsyncer.core.facts import KIND_RULES, Action, Fact
+from crsyncer.core.kind_policy import SPEC_SOURCE, KindPolicy, read_policy
 from crsyncer.core.model import Cursor, Freshness, Json, Key, ObjectVersion, Side
 from crsyncer.core.namespaces import Namespaces
 from crsyncer.core.pages import PageLimit
 from crsyncer.core.restore_detection import DISTRUSTED
-from crsyncer.core.sync_policy import SPEC_SOURCE, SyncPolicy, read_policy
 from crsyncer.core.watch import EventType, version_of
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kind import Kind
@@ -32,7 +32,7 @@ _LOST = (Phase.MISSING, Phase.FORBIDDEN)
 class KindEntry:
     """One annotated CRD, valid or not."""
 
-    def __init__(self, policy: SyncPolicy, schema: object, *, source: str, uid: str) -> None:
+    def __init__(self, policy: KindPolicy, schema: object, *, source: str, uid: str) -> None:
         self.policy = policy
         """As annotated; `kind.policy` has the version that was agreed on."""
         self.uid = uid
@@ -180,7 +180,7 @@ class Kinds:
         """Sync a kind as annotated; start again whenever a negotiation with the cloud has another result."""
         name = entry.policy.resource
         async with self._locks[name]:  # until the task before has ended
-            negotiated: SyncPolicy | Disagreement
+            negotiated: KindPolicy | Disagreement
             negotiated, entry.confirmed = self._stored_negotiation(entry)
             try:
                 negotiated = await self._sync(entry, negotiated)
@@ -193,8 +193,8 @@ class Kinds:
                     self._status_changed()
 
     async def _sync(
-        self, entry: KindEntry, negotiated: SyncPolicy | Disagreement, *, again: bool = False
-    ) -> SyncPolicy | Disagreement:
+        self, entry: KindEntry, negotiated: KindPolicy | Disagreement, *, again: bool = False
+    ) -> KindPolicy | Disagreement:
         """Sync the kind as negotiated, until a negotiation has another result; that result."""
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -225,14 +225,14 @@ class Kinds:
             Fact(Side.ROBOT, entry.policy.resource, None, Action.REFUSED, rule, error.message)
         )
 
-    async def _load(self, entry: KindEntry, policy: SyncPolicy) -> Kind:
+    async def _load(self, entry: KindEntry, policy: KindPolicy) -> Kind:
         loaded = await self._context.store.load(policy.resource)
         kind = Kind(policy, context=self._context, loaded=loaded)
         kind.crd_shown(entry.uid)
         log.info("%s %s is synced, spec from the %s", policy.resource, policy.version, policy.upstream)
         return kind
 
-    async def _renegotiate(self, entry: KindEntry, negotiated: SyncPolicy | Disagreement) -> SyncPolicy | Disagreement:
+    async def _renegotiate(self, entry: KindEntry, negotiated: KindPolicy | Disagreement) -> KindPolicy | Disagreement:
         """Negotiate whenever there is a reason to; return the first result that differs."""
         reasons, failures = 0, int(entry.error is not None)
         cloud = self._context.connections[Side.CLOUD]
@@ -285,7 +285,7 @@ class Kinds:
         watches = entry.kind.on(Side.CLOUD) if entry.kind is not None else []
         return any(each.listwatch.phase is Phase.MISSING for each in watches)
 
-    def _stored_negotiation(self, entry: KindEntry) -> tuple[SyncPolicy, bool]:
+    def _stored_negotiation(self, entry: KindEntry) -> tuple[KindPolicy, bool]:
         """The last result, if the robot still serves that version, and whether it served the same versions then."""
         policy = entry.policy
         known = self._context.store.get_meta(f"negotiated:{policy.resource}")
@@ -310,11 +310,11 @@ class Kinds:
         self._report()
 
 
-def _stored(policy: SyncPolicy) -> Json:
+def _stored(policy: KindPolicy) -> Json:
     cloud_status = policy.status_endpoint[Side.CLOUD]
     return {"version": policy.version, "cloudStatus": cloud_status, "offer": _offer(policy)}
 
 
-def _offer(policy: SyncPolicy) -> Json:
+def _offer(policy: KindPolicy) -> Json:
     """The versions of the robot's CRD that the choice was made from."""
     return {v.name: [v.served, v.storage] for v in policy.versions}

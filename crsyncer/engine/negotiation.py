@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 from crsyncer.core import object_calls
 from crsyncer.core.answers import is_inconclusive
+from crsyncer.core.kind_policy import KindPolicy, choose_version
 from crsyncer.core.model import Json, Side
-from crsyncer.core.sync_policy import SyncPolicy, choose_version
 from crsyncer.errors import Unsure
 from crsyncer.ports import Send
 
@@ -18,24 +18,24 @@ class Disagreement:
     message: str
 
 
-def in_version(policy: SyncPolicy, version: str, *, cloud_status: bool | None) -> SyncPolicy:
+def in_version(policy: KindPolicy, version: str, *, cloud_status: bool | None) -> KindPolicy:
     """The policy in a version; `cloud_status` says whether the cloud has `/status` (None: as the robot has)."""
     robot_status = next(v.status for v in policy.versions if v.name == version)
     endpoints = {Side.ROBOT: robot_status, Side.CLOUD: robot_status if cloud_status is None else cloud_status}
     return replace(policy, version=version, status_endpoint=endpoints)
 
 
-def robots_version(policy: SyncPolicy) -> SyncPolicy:
+def robots_version(policy: KindPolicy) -> KindPolicy:
     """The policy in the robot's storage version."""
     return in_version(policy, choose_version(policy, None) or "", cloud_status=None)
 
 
-def guessed_version(policy: SyncPolicy) -> SyncPolicy:
+def guessed_version(policy: KindPolicy) -> KindPolicy:
     """The policy in the robot's storage version, as long as the cloud has not shown which versions it serves."""
     return replace(robots_version(policy), version_is_guess=True)
 
 
-async def negotiate(policy: SyncPolicy, send: Send) -> SyncPolicy | Disagreement:
+async def negotiate(policy: KindPolicy, send: Send) -> KindPolicy | Disagreement:
     """Ask the cloud. Where it forbids discovery, or does not serve the kind, the robot's storage version is tried.
 
     Raises Unsure when the cloud did not answer.
@@ -69,7 +69,7 @@ async def negotiate(policy: SyncPolicy, send: Send) -> SyncPolicy | Disagreement
     return in_version(policy, version_name, cloud_status=f"{policy.plural}/status" in entries)
 
 
-async def _resources(policy: SyncPolicy, version: str, send: Send) -> dict[str, Json]:
+async def _resources(policy: KindPolicy, version: str, send: Send) -> dict[str, Json]:
     reply = await send(object_calls.discovery(policy, version))
     _raise_if_unavailable(reply.status)
     return {str(r.get("name", "")): r for r in reply.body.get("resources") or []}

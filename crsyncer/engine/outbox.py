@@ -8,10 +8,10 @@ from crsyncer.core.actions import Agreed, SendStatus
 from crsyncer.core.answers import lasting, shown
 from crsyncer.core.decide_delivery import Delivery, decide_delivery
 from crsyncer.core.facts import Action, Fact
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Key, Pending, Proof
 from crsyncer.core.project import digest, map_generation, note_observed
 from crsyncer.core.queue import Priority
-from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.recorder import Recorder
 from crsyncer.engine.status_writer import StatusWriter
@@ -32,7 +32,7 @@ class Outbox:
         self,
         connection: Connection,
         *,
-        policy: SyncPolicy,
+        policy: KindPolicy,
         cache: Cache,
         store: Store,
         clock: Callable[[], float],

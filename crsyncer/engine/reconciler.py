@@ -21,11 +21,11 @@ from crsyncer.core.actions import (
 )
 from crsyncer.core.decide import decide
 from crsyncer.core.facts import HOLD_RULES, Action, Fact, fact_of_write
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Gap, Key
 from crsyncer.core.project import status_value
 from crsyncer.core.queue import Priority
 from crsyncer.core.revert_limit import RevertLimit
-from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.hold_driver import HoldDriver
@@ -50,7 +50,7 @@ class Reconciler:
 
     def __init__(
         self,
-        policy: SyncPolicy,
+        policy: KindPolicy,
         *,
         cache: Cache,
         context: EngineContext,

@@ -5,8 +5,8 @@ from typing import Any
 
 from crsyncer.core import calls, object_calls
 from crsyncer.core.answers import judge
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Key, View
-from crsyncer.core.sync_policy import SyncPolicy
 from crsyncer.errors import Conflict, NotAllowed
 from crsyncer.ports import Reply, Store
 from crsyncer.runtime.connection import Connection
@@ -15,7 +15,7 @@ from crsyncer.runtime.connection import Connection
 class StatusWriter:
     """Writes statuses of one kind: by PATCH, or by PUT where only `update` is granted, as existing roles do."""
 
-    def __init__(self, connection: Connection, *, policy: SyncPolicy, store: Store) -> None:
+    def __init__(self, connection: Connection, *, policy: KindPolicy, store: Store) -> None:
         self._connection = connection
         self._policy = policy
         self._store = store

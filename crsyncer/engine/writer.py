@@ -8,9 +8,9 @@ from typing import assert_never
 from crsyncer.core import calls, object_calls
 from crsyncer.core.actions import NAME_TAKEN, Create, Delete, Hold, HoldReason, Seed, Update
 from crsyncer.core.answers import judge, shown
+from crsyncer.core.kind_policy import DRIFT, ROBOT_LABEL, KindPolicy
 from crsyncer.core.model import Json, Key, Side, View
 from crsyncer.core.project import compose_copy, differences, objection, stamp_of, status_with, view_of
-from crsyncer.core.sync_policy import DRIFT, ROBOT_LABEL, SyncPolicy
 from crsyncer.engine.cache import Cache
 from crsyncer.errors import Conflict
 from crsyncer.ports import Reply, Store
@@ -34,7 +34,7 @@ class Writer:
         self,
         connection: Connection,
         *,
-        policy: SyncPolicy,
+        policy: KindPolicy,
         cache: Cache,
         store: Store,
         confirm: Callable[[Key, Write], None],

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from crsyncer.core.sync_policy import ROBOT_LABEL, SyncPolicy, read_policy
+from crsyncer.core.kind_policy import ROBOT_LABEL, KindPolicy, read_policy
 from crsyncer.errors import SyncError
 from crsyncer.sandbox.resource import Resource
 
@@ -25,7 +25,7 @@ class Kind:
 
     crd: Json
     resource: Resource
-    policy: SyncPolicy
+    policy: KindPolicy
     examples: tuple[Json, ...] = ()
     """Objects that came with the CRD; without any, objects are generated from the schema."""
 

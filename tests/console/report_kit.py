@@ -5,8 +5,8 @@ import json
 from crsyncer.console.reasons import hold_hint, with_health
 from crsyncer.console.report import SCHEMA, bare_kind, stopped_document, writes_row
 from crsyncer.core.actions import NAME_TAKEN, ODD_STATUS
+from crsyncer.core.kind_policy import DRIFT
 from crsyncer.core.model import Cursor, Json, Key, Loaded, Pending, Side, View
-from crsyncer.core.sync_policy import DRIFT
 from crsyncer.core.text import rfc3339
 
 NOW = 1_795_248_000.0  # 2026-11-21T08:00:00Z

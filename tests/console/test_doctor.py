@@ -27,9 +27,9 @@ from crsyncer.console.doctor_report import (
 from crsyncer.core.access import OWN_NEEDS, needs
 from crsyncer.core.calls import CRDS, Call
 from crsyncer.core.findings import DiskFacts, LoginFacts, StoreFindings, Validity
+from crsyncer.core.kind_policy import DRIFT, FILTER, SPEC_SOURCE, SUBTREE, SYNCER
 from crsyncer.core.model import Side
 from crsyncer.core.namespaces import EVERYWHERE
-from crsyncer.core.sync_policy import DRIFT, FILTER, SPEC_SOURCE, SUBTREE, SYNCER
 from crsyncer.ports import Reply
 from tests.console.report_kit import NOW, facts, hold
 from tests.console.report_kit import document as status_document

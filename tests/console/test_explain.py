@@ -18,10 +18,10 @@ from crsyncer.core.actions import (
     Update,
     Why,
 )
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Gap, Key, Pending, Record, Side, Tombstone
 from crsyncer.core.namespaces import Namespaces, same_names
 from crsyncer.core.project import view_of
-from crsyncer.core.sync_policy import SyncPolicy
 from tests.console.report_kit import GOALS, NOW, hold, kind
 from tests.core.builders import ROBOT_NAME, copy_of, goal, policy
 
@@ -69,7 +69,7 @@ def labelled(**changes) -> ObjectFacts:
     return seen(policy=policy(filtered=True), **changes)
 
 
-def confined(*names: str) -> SyncPolicy:
+def confined(*names: str) -> KindPolicy:
     return policy(namespaces=same_names(names))
 
 

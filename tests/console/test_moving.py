@@ -17,8 +17,8 @@ from crsyncer.console.moving_report import (
     judge_predecessor,
     judge_reading,
 )
+from crsyncer.core.kind_policy import FILTER, ROBOT_LABEL, SPEC_SOURCE, SUBTREE
 from crsyncer.core.model import Key, Side
-from crsyncer.core.sync_policy import FILTER, ROBOT_LABEL, SPEC_SOURCE, SUBTREE
 from tests.console.moving_kit import deployment, named, pairs, workload
 from tests.core.builders import ROBOT_NAME, copy_of, crd, policy
 

@@ -7,18 +7,18 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from crsyncer.core.kind_policy import OURS, ROBOT_LABEL, SYNCER, KindPolicy, Version
 from crsyncer.core.model import Json, Side
 from crsyncer.core.project import LAST_APPLIED, compose_copy, view_of
-from crsyncer.core.sync_policy import OURS, ROBOT_LABEL, SYNCER, SyncPolicy, Version
 
 ROBOT_NAME = "robot-1"
 some = settings(deadline=None, max_examples=50)
 many = settings(deadline=None, max_examples=150)
 
 
-def policy(upstream: Side = Side.CLOUD, *, status: bool = True, **changes) -> SyncPolicy:
+def policy(upstream: Side = Side.CLOUD, *, status: bool = True, **changes) -> KindPolicy:
     """The policy of a kind; `status`: it has the status subresource on both sides."""
-    whole = SyncPolicy(
+    whole = KindPolicy(
         group="lab.example.com",
         plural="goals",
         kind="Goal",
@@ -72,7 +72,7 @@ def stored(body: Json, *, uid: str = "c-1", version: str = "10", generation: int
     return {**body, **content, "metadata": {**body["metadata"], **server}}
 
 
-def copy_of(upstream: Json, kind: SyncPolicy, **changes) -> Json:
+def copy_of(upstream: Json, kind: KindPolicy, **changes) -> Json:
     """The copy that the agent creates, as downstream then shows it."""
     body = compose_copy(upstream, view_of(upstream, kind, kind.upstream), kind, downstream=None)
     return stored(body, **changes)

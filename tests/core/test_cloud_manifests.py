@@ -16,8 +16,8 @@ from crsyncer.core.cloud_manifests import (
     unconfined,
 )
 from crsyncer.core.cloud_policies import kind_policy
+from crsyncer.core.kind_policy import FILTER, SPEC_SOURCE, SUBTREE, Version
 from crsyncer.core.model import Json, Side
-from crsyncer.core.sync_policy import FILTER, SPEC_SOURCE, SUBTREE, Version
 from crsyncer.errors import ConfigError
 from tests.core.builders import crd, policy
 

@@ -23,9 +23,9 @@ from crsyncer.core.actions import (
 )
 from crsyncer.core.decide import decide
 from crsyncer.core.holds import RESTORED
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Found, Freshness, Gap, Observation, Pending, Proof, Record, Side, View
 from crsyncer.core.project import compose_copy, digest, map_generation, status_digest, status_value, view_of
-from crsyncer.core.sync_policy import SyncPolicy
 from tests.core import truth
 from tests.core import truth_cases as facts
 from tests.core.builders import copy_of, goal, many, policies, policy, some, statuses, stored, upstream_goals
@@ -68,7 +68,7 @@ def plan_of(case: Case) -> Plan:
     return facts.plan_of(case)
 
 
-def decided(up: Found, down: Found, kind: SyncPolicy, record: Record, **facts: Any) -> Plan:
+def decided(up: Found, down: Found, kind: KindPolicy, record: Record, **facts: Any) -> Plan:
     """What is decided on confirmed observations."""
     fresh = Freshness.STORED if up is Gap.UNSEEN else Freshness.CONFIRMED
     return decide(Observation(up, fresh), Observation(down), kind, record, **facts)

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from crsyncer.adapters.expressions import Expressions
 from crsyncer.core.model import Json
 from crsyncer.core.mutate import Compiled, MutationFailed, compile_steps, mutate_content, mutate_status
-from crsyncer.core.policy_object import read_policy_object
+from crsyncer.core.sync_policy import read_sync_policy
 from crsyncer.core.template import Names
 from crsyncer.errors import ConfigError
 from tests.core.builders import many
-from tests.core.policy_objects import MINIMAL, edited
+from tests.core.sync_policies import MINIMAL, edited
 
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=3)
 values = st.recursive(
@@ -39,7 +39,7 @@ def order(**spec: Any) -> Json:
 
 def compiled(*steps: Json, way: str = "down") -> tuple[Compiled, ...]:
     """The steps of a policy, each as it is written, ready to run."""
-    policy = read_policy_object(edited(MINIMAL, "spec", "mutations", value={way: [*steps]}))
+    policy = read_sync_policy(edited(MINIMAL, "spec", "mutations", value={way: [*steps]}))
     return compile_steps(getattr(policy.mutations, way), Expressions())
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crsyncer.core.kind_policy import OURS, ROBOT_LABEL, SYNCER
 from crsyncer.core.model import Key, ObjectVersion, Side, Stamp
 from crsyncer.core.project import (
     APPLIED,
@@ -21,7 +22,6 @@ from crsyncer.core.project import (
     touched,
     view_of,
 )
-from crsyncer.core.sync_policy import OURS, ROBOT_LABEL, SYNCER
 from crsyncer.core.watch import version_of
 from tests.core.builders import (
     ROBOT_NAME,

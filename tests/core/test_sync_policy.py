@@ -1,215 +1,130 @@
-"""What a robot's CRD asks for, and in which version (S1)."""
-
-import random
-from dataclasses import replace
+"""SyncPolicies are read in full, and every mistake is said in a line with its place."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from crsyncer.core.model import Side
-from crsyncer.core.sync_policy import (
-    DRIFT,
-    FILTER,
-    OBSERVED_GENERATION,
-    ORPHANS,
-    SPEC_SOURCE,
-    SUBTREE,
-    Version,
-    choose_version,
-    read_policy,
-    version_priority,
-)
-from tests.core.builders import crd, policy, some
-
-CLOUD = {SPEC_SOURCE: "cloud"}
+from crsyncer.core.selector import Requirement, Selector
+from crsyncer.core.steps import Cel, Mutations, Regex, Remove, Set
+from crsyncer.core.sync_policy import Api, Deletion, Filter, Projection, Reference, Resource, read_sync_policy
+from crsyncer.errors import ConfigError
+from tests.core.sync_policies import FULL, GONE, MINIMAL, SPEC, WRONG, Wrong, edited
 
 
-def problem(robot="robot-1", **annotations) -> str:
-    kind = read_policy(crd(CLOUD | annotations), robot)
-    assert kind is not None
-    return kind.problem
+def test_every_field_of_a_policy_is_read():
+    policy = read_sync_policy(FULL)
+    assert (policy.name, policy.resource) == ("orders", Resource("lab.example.com", "orders", "v1"))
+    assert policy.upstream is Side.CLOUD
+    assert policy.filter == Filter(
+        by_robot_name=True,
+        selector=Selector(
+            (("tier", "edge"), ("lab.example.com/site", "")),
+            (Requirement("zone", "In", ("a", "b")), Requirement("draft", "DoesNotExist")),
+        ),
+    )
+    assert (policy.subtree, policy.map_generation, policy.keep_orphans, policy.keep_local) == (
+        *("progress", True, True, True),
+    )
+    assert policy.naming
+    assert policy.naming.namespace.placeholders == {"robot"}
+    assert policy.naming.name.placeholders == {"namespace", "name"}
+    assert policy.projection == Projection("shop.example.com", "v2", "purchases", "Purchase", namespaced=True)
+    down, up = policy.mutations.down, policy.mutations.up
+    assert [step.path for step in (down[0], up[0])] == ["/spec/priority", "/status/message"]
+    assert [step.place for step in (down[4], up[0])] == ["spec.mutations.down[4]", "spec.mutations.up[0]"]
+    assert [step.verb for step in (*down[:3], down[4])] == [
+        Set({"level": 1, "why": [None, "x"]}),
+        Remove(),
+        Regex("^http:(.*)", ("https:", 1)),
+        Cel("value + self.spec.offset"),
+    ]
+    assert policy.deletion == Deletion(blocking=True, grace_seconds=5400.0, propagation="foreground")
+    assert policy.api == Api(Side.ROBOT, ("v1", "v2"), paused=True)
 
 
-@pytest.mark.parametrize("annotations", [None, {}, {SPEC_SOURCE: ""}, {FILTER: "true"}])
-def test_S1_2_a_crd_without_a_spec_source_is_not_ours(annotations):
-    assert read_policy(crd(annotations), "robot-1") is None
+def test_every_field_of_related_objects_is_read():
+    secret, map_, parts = read_sync_policy(FULL).related
+    assert (secret.id, secret.origin, secret.resource) == ("secret", Side.CLOUD, Resource("", "secrets", "v1"))
+    assert (secret.objects, secret.keep, secret.filtered) == (Reference("/spec/secretName"), True, False)
+    assert secret.namespace
+    assert secret.namespace.placeholders == {"namespace"}
+    assert secret.naming
+    assert secret.naming.name.placeholders == {"name", "hash"}
+    assert map_.projection == Projection(namespaced=True)
+    assert (map_.status, map_.filtered, map_.keep, map_.namespace) == (True, None, False, None)
+    assert parts.objects == Selector((("part", "yes"),))
 
 
-def test_S1_2_a_crd_without_annotations_at_all_is_not_ours():
-    raw = crd()
-    del raw["metadata"]
-    assert read_policy(raw, "robot-1") is None
+def test_what_is_absent_has_its_default_or_is_left_to_the_annotations():
+    for policy in (MINIMAL, edited(MINIMAL, "spec", "conflict", value=None)):
+        read = read_sync_policy(policy)
+        assert (read.upstream, read.subtree, read.map_generation, read.keep_orphans) == (None, None, None, None)
+        assert (read.filter, read.naming, read.projection, read.mutations) == (Filter(), None, None, Mutations())
+        assert (read.related, read.deletion, read.api, read.keep_local) == ((), None, None, False)
+    deletion = read_sync_policy(edited(MINIMAL, "spec", "deletion", value={})).deletion
+    assert deletion == Deletion(blocking=False, grace_seconds=3600.0, propagation="background")
+    naming = read_sync_policy(edited(MINIMAL, "spec", "naming", value={"name": "a"})).naming
+    assert naming
+    assert naming.namespace.placeholders == {"namespace"}
+    assert read_sync_policy(edited(MINIMAL, "spec", "api", value={"source": "cloud"})).api == Api(Side.CLOUD)
 
 
-@pytest.mark.parametrize("side", Side)
-def test_S1_2_the_spec_source_is_upstream_and_the_other_side_is_downstream(side):
-    kind = read_policy(crd({SPEC_SOURCE: str(side)}), "robot-1")
-    assert kind is not None
-    assert (kind.upstream, kind.downstream, kind.problem) == (side, side.other, "")
-    assert side.other.other is side
+@pytest.mark.parametrize("wrong", WRONG, ids=str)
+def test_a_mistake_is_said_in_a_line_with_its_place(wrong: Wrong):
+    with pytest.raises(ConfigError) as caught:
+        read_sync_policy(wrong.policy)
+    assert wrong.said in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["Cloud", "both", " cloud", "0"])
-def test_S1_2_any_other_spec_source_is_misconfigured(text):
-    assert problem(**{SPEC_SOURCE: text}) == f'{SPEC_SOURCE} is "{text}"; allowed: cloud, robot'
-
-
-def test_S1_1_a_policy_holds_what_matters_and_nothing_else():
-    kind = read_policy(crd(CLOUD), "robot-1")
-    assert kind is not None
-    assert (kind.resource, kind.kind, kind.namespaced) == ("goals.lab.example.com", "Goal", True)
-    assert kind.versions == (Version("v1", True, True, True),)
-    assert replace(kind, version="v1").api_version == "lab.example.com/v1"
-    relabelled = crd(CLOUD | {"note": "new"})
-    relabelled["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": {}}
-    assert read_policy(relabelled, "robot-1") == kind
-
-
-@pytest.mark.parametrize("key", [SPEC_SOURCE, FILTER, SUBTREE, OBSERVED_GENERATION, DRIFT, ORPHANS])
-def test_S1_1_each_of_our_annotations_makes_another_policy(key):
-    other = {SPEC_SOURCE: "robot", FILTER: "true", SUBTREE: "robot", OBSERVED_GENERATION: "map"}
-    other |= {DRIFT: "keep", ORPHANS: "keep"}
-    changed = read_policy(crd(CLOUD | {key: other[key]}), "robot-1")
-    assert changed != read_policy(crd(CLOUD), "robot-1")
-    assert changed is not None
-    assert changed.problem == ""
-
-
-def test_S1_1_versions_scope_and_subresources_make_another_policy():
-    plain = read_policy(crd(CLOUD), "robot-1")
-    version = {"name": "v1", "served": True, "storage": True, "subresources": None}
-    assert read_policy(crd(CLOUD, versions=[version]), "robot-1") != plain
-    assert read_policy(crd(CLOUD, scope="Cluster"), "robot-1") != plain
-
-
-@pytest.mark.parametrize("text", ["1", "t", "T", "TRUE", "true", "True"])
-def test_S1_3_true_has_six_spellings(text):
-    kind = read_policy(crd(CLOUD | {FILTER: text}), "robot-1")
-    assert kind is not None
-    assert (kind.filtered, kind.problem) == (True, "")
-    assert kind.selector == "cloudrobotics.com/robot-name=robot-1"
-
-
-@pytest.mark.parametrize("text", [*["0", "f", "F", "FALSE", "false", "False"], None])
-def test_S1_3_false_has_six_spellings_and_is_the_default(text):
-    kind = read_policy(crd(CLOUD | ({} if text is None else {FILTER: text})), "")
-    assert kind is not None
-    assert (kind.filtered, kind.selector, kind.problem) == (False, "", "")
-
-
-@pytest.mark.parametrize("text", ["", "yes", "tRUE", " true", "2", "on"])
-def test_S1_3_any_other_text_is_misconfigured_and_never_means_everything(text):
-    assert problem(**{FILTER: text}) == f'{FILTER} is "{text}"; allowed: true, false'
-
-
-def test_S1_3_true_without_a_robot_name_is_misconfigured():
-    assert "no robot name" in problem(robot="", **{FILTER: "true"})
-
-
-def test_S5_3_without_a_robot_name_there_is_nothing_to_sign_copies_in_the_cloud_with():
-    assert "no robot name to sign" in problem(robot="", **{SPEC_SOURCE: "robot"})
-
-
-@pytest.mark.parametrize("text", ["", " ", "a.b", ".", "status.robot"])
-def test_S1_4_an_empty_or_dotted_subtree_is_misconfigured(text):
-    assert problem(**{SUBTREE: text}) == f'{SUBTREE} is "{text}"; allowed: one top-level key of .status'
-
-
-def test_S1_4_a_subtree_is_one_key():
-    kind = read_policy(crd(CLOUD | {SUBTREE: "robot"}), "robot-1")
-    assert kind is not None
-    assert (kind.subtree, kind.problem) == ("robot", "")
+@pytest.mark.parametrize("raw", [None, [], "x", 1, {}])
+def test_what_is_no_policy_at_all_is_said_in_a_line(raw):
+    with pytest.raises(ConfigError, match=r"^(the whole is|apiVersion is missing)"):
+        read_sync_policy(raw)
 
 
 @pytest.mark.parametrize(
-    ("key", "allowed"), [(OBSERVED_GENERATION, "copy, map"), (DRIFT, "revert, keep"), (ORPHANS, "delete, keep")]
-)
-def test_S1_2_unknown_words_are_misconfigured_and_name_what_is_allowed(key, allowed):
-    assert problem(**{key: "maybe"}) == f'{key} is "maybe"; allowed: {allowed}'
-    for word in allowed.split(", "):
-        assert problem(**{key: word}) == ""
-
-
-def test_S1_2_all_that_is_wrong_is_said_at_once():
-    assert problem(**{SPEC_SOURCE: "x", FILTER: "y", SUBTREE: "", DRIFT: "z"}).count("; allowed") == 4
-
-
-def test_S6_2_what_is_seen_of_which_objects_depends_on_selector_source_and_subtree():
-    kinds = [policy(), policy(filtered=True), policy(Side.ROBOT), policy(subtree="robot"), policy(subtree="other")]
-    assert len({kind.projection for kind in kinds}) == len(kinds)
-    assert policy(keep_drift=True, map_generation=True).projection == policy().projection
-
-
-DOCUMENTED = ["v10", "v2", "v1", "v11beta2", "v10beta3", "v3beta1", "v12alpha1", "v11alpha2", "foo1", "foo10"]
-
-
-@some
-@given(st.randoms(use_true_random=False))
-def test_S1_5_versions_are_in_the_documented_order_of_kubernetes(order):
-    assert sorted(order.sample(DOCUMENTED, len(DOCUMENTED)), key=version_priority) == DOCUMENTED
-
-
-def kubernetes_order(one: str, other: str) -> bool:
-    """Whether one comes before the other: by the words of the documentation, pair by pair."""
-    parts = []
-    for name in (one, other):
-        digits = name[1:].replace("alpha", "x").replace("beta", "x").split("x")
-        like = name.startswith("v") and all(d.isdecimal() and d.isascii() for d in digits)
-        stability = 0 if "alpha" in name else 1 if "beta" in name else 2
-        parts.append((stability, *map(int, digits)) if like else None)
-    if parts[0] is None and parts[1] is None:
-        return one < other
-    if parts[0] is None or parts[1] is None:
-        return parts[1] is None
-    return parts[0] > parts[1]
-
-
-kube_like = st.from_regex(r"v(0|[1-9][0-9]?)((alpha|beta)(0|[1-9][0-9]?))?", fullmatch=True)
-version_names = st.one_of(kube_like, st.from_regex(r"[a-z][a-z0-9]{0,4}", fullmatch=True))
-
-
-@some
-@given(version_names, version_names)
-def test_S1_5_any_two_versions_are_ordered_as_kubernetes_orders_them(one, other):
-    assert (version_priority(one) < version_priority(other)) == kubernetes_order(one, other)
-
-
-def versions(*served: str, storage: str, unserved: tuple[str, ...] = ()):
-    every = [Version(name, True, name == storage, True) for name in served]
-    every += [Version(name, False, name == storage, True) for name in unserved]
-    random.Random(7).shuffle(every)
-    return policy(versions=tuple(every), version="")
-
-
-@pytest.mark.parametrize(
-    ("kind", "cloud", "chosen"),
+    ("source", "scope", "naming", "said"),
     [
-        (versions("v1", "v1beta1", storage="v1beta1"), {"v1", "v1beta1"}, "v1beta1"),
-        (versions("v2", "v1", "v1beta1", storage="v2"), {"v1beta1", "v1"}, "v1"),
-        (versions("v2", "v1", storage="v2"), {"v3"}, None),
-        (versions("v2", "v1", storage="v2"), set(), None),
-        (versions("v1", storage="v1", unserved=("v2",)), {"v2"}, None),
-        (versions("v1", storage="v2", unserved=("v2",)), {"v2", "v1"}, "v1"),
-        (versions("v2", "v1", storage="v1"), None, "v1"),
-        (versions("v2", "v1", storage="v3", unserved=("v3",)), None, "v2"),
-        (versions(storage="v1", unserved=("v1",)), None, "v1"),
+        # The robot's scope is the other one: only what differs is projected.
+        ("cloud", "Namespaced", {"name": "{namespace}-{name}"}, ""),
+        ("cloud", "Namespaced", {"name": "{name}-{hash}"}, ""),
+        ("cloud", "Namespaced", {"name": "{name}"}, "spec.naming.name has neither"),
+        ("cloud", "Namespaced", None, "spec.naming.name has neither"),
+        ("robot", "Cluster", {"name": "{robot}-{name}"}, "spec.naming.name has neither"),
+        ("robot", "Namespaced", {"namespace": "robot-{robot}"}, ""),
+        ("robot", "Namespaced", {"namespace": "{namespace}"}, "spec.naming.namespace is not fixed"),
+        ("cloud", "Cluster", {"namespace": "shop"}, ""),
+        ("cloud", "Cluster", {"name": "a"}, "spec.naming.namespace is not fixed"),
+        ("cloud", "Cluster", None, "spec.naming.namespace is not fixed"),
+        (None, "Cluster", None, ""),
     ],
 )
-def test_S1_5_the_storage_version_where_both_serve_it_else_the_newest_that_both_serve(kind, cloud, chosen):
-    assert choose_version(kind, None if cloud is None else frozenset(cloud)) == chosen
+def test_C7_a_name_in_the_other_scope_is_one_of_its_own(source, scope, naming, said):
+    spec = {
+        **MINIMAL["spec"],
+        "projection": {"scope": scope},
+        **({"specSource": source} if source else {}),
+        **({"naming": naming} if naming else {}),
+    }
+    policy = edited(MINIMAL, "spec", value=spec)
+    if not said:
+        assert read_sync_policy(policy).name == "orders"
+        return
+    with pytest.raises(ConfigError, match=said):
+        read_sync_policy(policy)
 
 
-def test_S6_3_only_another_direction_or_subtree_makes_queued_statuses_worthless():
-    kind = policy(subtree="robot")
-    assert kind.moves_the_same_status(replace(kind, filtered=True).projection)
-    assert kind.moves_the_same_status(replace(kind, filtered=True, robot="another").projection)
-    assert not kind.moves_the_same_status(replace(kind, subtree=None).projection)
-    assert not kind.moves_the_same_status(replace(kind, subtree="other").projection)
-    assert not kind.moves_the_same_status(replace(kind, upstream=kind.downstream).projection)
+def test_C7_related_objects_keep_to_it_as_well():
+    wrong = edited(FULL, "spec", "related", 1, "naming", value={"namespace": "{/spec/place}"})
+    with pytest.raises(ConfigError, match=r"spec.related\[1\].naming.namespace is not fixed"):
+        read_sync_policy(wrong)
 
 
-def test_S5_5_only_another_direction_makes_held_deletions_worthless():
-    kind = policy(subtree="robot")
-    assert kind.has_the_same_upstream(replace(kind, filtered=True, robot="another", subtree=None).projection)
-    assert not kind.has_the_same_upstream(replace(kind, upstream=kind.downstream).projection)
+def test_C4_4_a_step_may_change_a_label_that_the_filter_does_not_use():
+    path = (*SPEC, "mutations", "down", 3, "path")
+    unfiltered = edited(FULL, "spec", "filter", value=GONE)
+    for policy in (
+        edited(FULL, *path, value="/metadata/labels/other"),
+        edited(unfiltered, *path, value="/metadata/labels/tier"),
+    ):
+        assert read_sync_policy(policy).mutations.down[3].path.startswith("/metadata/labels/")

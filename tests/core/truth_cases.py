@@ -8,9 +8,9 @@ from crsyncer.core.actions import (
     Plan,
 )
 from crsyncer.core.decide import decide
+from crsyncer.core.kind_policy import OURS, KindPolicy
 from crsyncer.core.model import Found, Freshness, Gap, Json, Observation, Pending, Proof, Record, Side, View
 from crsyncer.core.project import digest, view_of
-from crsyncer.core.sync_policy import OURS, SyncPolicy
 from tests.core.builders import copy_of, goal, policy
 
 UNSEEN, ABSENT, TERMINATING, SEEN = "unseen", "absent", "terminating", "seen"
@@ -188,7 +188,7 @@ def value_of(text: str, mode: str) -> str:
 
 
 @cache
-def kind(source: Side, mode: str, keep_orphans: bool, keep_drift: bool, endpoint: bool) -> SyncPolicy:
+def kind(source: Side, mode: str, keep_orphans: bool, keep_drift: bool, endpoint: bool) -> KindPolicy:
     return policy(
         source,
         status=endpoint,
@@ -270,7 +270,7 @@ def row_of(pending: str, mode: str, attempts: int, dead: bool) -> Pending | None
     return Pending(seq=1, upstream_uid=uid, digest=text, value=None, since=0.0, attempts=attempts, dead=dead)
 
 
-def build(case: Case) -> tuple[Observation, Observation, SyncPolicy, Record, Pending | None]:
+def build(case: Case) -> tuple[Observation, Observation, KindPolicy, Record, Pending | None]:
     """The positional arguments of `decide`, and the row of the outbox."""
     found = upstream_found(case.upstream, case.upstream_status, case.source, case.mode)
     copy = downstream_found(case.downstream, case.stamp, case.content, case.status, case.source, case.mode)

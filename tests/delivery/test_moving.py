@@ -23,9 +23,9 @@ from crsyncer.console.moving_report import (
     judge_reading,
 )
 from crsyncer.core.calls import Call
+from crsyncer.core.kind_policy import ROBOT_LABEL, SPEC_SOURCE
 from crsyncer.core.model import Side
 from crsyncer.core.namespaces import EVERYWHERE, same_names
-from crsyncer.core.sync_policy import ROBOT_LABEL, SPEC_SOURCE
 from crsyncer.ports import Reply, Send
 from tests.console.moving_kit import deployment, named, pairs
 from tests.core.builders import crd

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.core.policy_objects import MINIMAL, WRONG, edited
+from tests.core.sync_policies import MINIMAL, WRONG, edited
 from tests.delivery.command_line import crsyncer
 
 URL = {"path": "/spec/url", "regex": {"pattern": "^http:(.*)", "replacement": "https:$1"}}

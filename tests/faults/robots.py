@@ -16,8 +16,8 @@ from typing import Any
 from crsyncer.adapters.kube import Exchange, KubeCluster
 from crsyncer.core import calls, object_calls
 from crsyncer.core.calls import Call
+from crsyncer.core.kind_policy import KindPolicy, read_policy
 from crsyncer.core.model import Json, Key, Loaded, Side
-from crsyncer.core.sync_policy import SyncPolicy, read_policy
 from crsyncer.core.watch import EventType
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.informer import Informer
@@ -47,7 +47,7 @@ class Immortal:
 class Robot:
     """The connection layer of one robot's agent, cloud side only. `cluster` is its own: no two share a TLS session."""
 
-    def __init__(self, policy: SyncPolicy, cluster: KubeCluster) -> None:
+    def __init__(self, policy: KindPolicy, cluster: KubeCluster) -> None:
         self.seen: dict[int, float] = {}
         """When its object was first shown at which step, in seconds of the monotonic clock."""
         self._policy = policy

@@ -11,8 +11,8 @@ from enum import Enum
 from typing import Any
 
 from crsyncer.core.calls import JSON_PATCH, Call
+from crsyncer.core.kind_policy import OURS, ROBOT_LABEL
 from crsyncer.core.model import Json, Side
-from crsyncer.core.sync_policy import OURS, ROBOT_LABEL
 from crsyncer.ports import Reply
 from tests.model.api_server import CRDS
 from tests.model.life import ROBOT

@@ -3,8 +3,8 @@
 from typing import Any
 
 from crsyncer.core.calls import Call
+from crsyncer.core.kind_policy import ROBOT_LABEL
 from crsyncer.core.model import Json, Side
-from crsyncer.core.sync_policy import ROBOT_LABEL
 from crsyncer.ports import Reply
 from tests.model.agreement import needless, open_ends
 from tests.model.check import Checker, Spec, Violation, specs, stamp

@@ -1,7 +1,7 @@
 """Deliberate defects in the namespace map (S1.7): which side is asked for what, and what another map may cost."""
 
 from crsyncer.core import object_calls, project
-from crsyncer.core.sync_policy import SyncPolicy
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.informer import Informer
 from crsyncer.engine.kind import Kind
@@ -32,7 +32,7 @@ MUTANTS = (
     ),
     Mutant(
         "a map is read the other way round",
-        SyncPolicy.key_of,
+        KindPolicy.key_of,
         "side, self.upstream",
         "self.upstream, side",
         noticed_by="S1_7_mapped",

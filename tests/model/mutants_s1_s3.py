@@ -1,6 +1,6 @@
 """Deliberate defects in what S1 to S3 promise: kinds, objects, specs; noticed by tests named after the rules."""
 
-from crsyncer.core import answers, calls, decide, project, revert_limit, sync_policy
+from crsyncer.core import answers, calls, decide, kind_policy, project, revert_limit
 from crsyncer.engine import negotiation
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.kinds import Kinds
@@ -26,21 +26,21 @@ MUTANTS = (
     ),
     Mutant(
         "any source is understood",
-        sync_policy.read_policy,
+        kind_policy.read_policy,
         "source not in (Side.CLOUD, Side.ROBOT)",
         "False",
         noticed_by="S1_2_spec_source_says",
     ),
     Mutant(
         "a filter that is misspelt is open",
-        sync_policy.read_policy,
+        kind_policy.read_policy,
         "filter_text not in _TRUE | _FALSE",
         "False",
         noticed_by="S1_3_any",
     ),
     Mutant(
         "a filter without a robot's name selects something",
-        sync_policy.read_policy,
+        kind_policy.read_policy,
         "filtered and not robot",
         "False",
         noticed_by="S1_3_without",
@@ -54,7 +54,7 @@ MUTANTS = (
     ),
     Mutant(
         "a subtree may be any text",
-        sync_policy.read_policy,
+        kind_policy.read_policy,
         'not subtree.strip() or "." in subtree',
         "False",
         noticed_by="S1_4_a_subtree_that_is_no",
@@ -68,21 +68,21 @@ MUTANTS = (
     ),
     Mutant(
         "any version will do",
-        sync_policy.choose_version,
+        kind_policy.choose_version,
         "if storage in both:",
         "if False:",
         noticed_by="S1_5_the_robots",
     ),
     Mutant(
         "versions are chosen by the alphabet",
-        sync_policy.choose_version,
+        kind_policy.choose_version,
         "min(both, key=version_priority",
         "min(both",
         noticed_by="S1_5_else",
     ),
     Mutant(
         "versions that the cloud does not serve are spoken",
-        sync_policy.choose_version,
+        kind_policy.choose_version,
         "default=storage if cloud_versions is None else None",
         "default=storage",
         noticed_by="S1_5_no_common",
@@ -152,7 +152,7 @@ MUTANTS = (
     ),
     Mutant(
         "unfiltered kinds are selected too",
-        sync_policy.read_policy,
+        kind_policy.read_policy,
         "filtered=filtered",
         "filtered=bool(robot)",
         noticed_by="S2_1_unfiltered",
@@ -223,7 +223,7 @@ MUTANTS = (
     ),
     Mutant(
         "every kind is namespaced",
-        sync_policy.read_policy,
+        kind_policy.read_policy,
         'spec["scope"] == "Namespaced"',
         "True",
         noticed_by="S3_2_content",

@@ -2,8 +2,8 @@
 
 import math
 
+from crsyncer.core.kind_policy import DRIFT
 from crsyncer.core.model import Side
-from crsyncer.core.sync_policy import DRIFT
 from tests.model.answers import INTERNAL_ERROR
 from tests.model.plane import GROUP
 from tests.model.provoked import CLOUD, FILTERED, HOLDS, MINE, Steps, case, codes, holds_release

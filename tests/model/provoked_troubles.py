@@ -2,8 +2,8 @@
 
 import math
 
+from crsyncer.core.kind_policy import FILTER
 from crsyncer.core.model import Side
-from crsyncer.core.sync_policy import FILTER
 from crsyncer.core.text import rfc3339
 from tests.model.answers import FORBIDDEN, INTERNAL_ERROR, UNAUTHORIZED, UNAVAILABLE
 from tests.model.clock import EPOCH

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from crsyncer.core.calls import Call
+from crsyncer.core.kind_policy import ROBOT_LABEL
 from crsyncer.core.model import Side
 from crsyncer.core.namespaces import same_names
-from crsyncer.core.sync_policy import ROBOT_LABEL
 from crsyncer.engine import account_check
 from crsyncer.ports import Reply
 from tests.model.api_server import ApiServer, Kind

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from crsyncer.core.calls import Call
+from crsyncer.core.kind_policy import ROBOT_LABEL
 from crsyncer.core.model import Json, Side
-from crsyncer.core.sync_policy import ROBOT_LABEL
 from crsyncer.ports import Reply
 from tests.model.life import ROBOT
 from tests.model.scene import copy, original, scene, synced

@@ -2,8 +2,8 @@
 
 import pytest
 
+from crsyncer.core.kind_policy import FILTER, ROBOT_LABEL, SPEC_SOURCE, SUBTREE
 from crsyncer.core.model import Side
-from crsyncer.core.sync_policy import FILTER, ROBOT_LABEL, SPEC_SOURCE, SUBTREE
 from tests.model.life import ROBOT, AgentSettings
 from tests.model.plane import GROUP
 from tests.model.scene import SOURCES, copy, original, roles, row, scene, state

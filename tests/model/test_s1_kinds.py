@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from crsyncer.core.kind_policy import ROBOT_LABEL
 from crsyncer.core.model import Side
 from crsyncer.core.namespaces import same_names
-from crsyncer.core.sync_policy import ROBOT_LABEL
 from crsyncer.ports import Reply
 from tests.model.answers import FORBIDDEN, NOT_SERVED
 from tests.model.life import ROBOT, AgentSettings

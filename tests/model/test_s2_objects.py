@@ -6,8 +6,8 @@ import re
 import pytest
 
 from crsyncer.core.calls import Call
+from crsyncer.core.kind_policy import OURS, ROBOT_LABEL
 from crsyncer.core.model import Side
-from crsyncer.core.sync_policy import OURS, ROBOT_LABEL
 from crsyncer.ports import Reply
 from tests.model.life import ROBOT
 from tests.model.scene import SOURCES, copy, original, restart, roles, row, scene

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from crsyncer.core.kind_policy import OURS, ROBOT_LABEL, SYNCER
 from crsyncer.core.model import Json
-from crsyncer.core.sync_policy import OURS, ROBOT_LABEL, SYNCER
 from tests.model.life import ROBOT
 from tests.model.scene import SOURCES, copy, original, restart, roles, scene, synced
 from tests.model.weather import Fate

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from crsyncer.core.calls import JSON_PATCH, PARTIAL
+from crsyncer.core.kind_policy import OURS
 from crsyncer.core.model import Side
-from crsyncer.core.sync_policy import OURS
 from tests.model.answers import FORBIDDEN
 from tests.model.life import AgentSettings
 from tests.model.plane import GROUP

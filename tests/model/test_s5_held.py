@@ -3,8 +3,8 @@
 import pytest
 
 from crsyncer.core import calls
+from crsyncer.core.kind_policy import ROBOT_LABEL
 from crsyncer.core.model import Side
-from crsyncer.core.sync_policy import ROBOT_LABEL
 from crsyncer.errors import SyncError
 from tests.model.life import ROBOT
 from tests.model.plane import GROUP

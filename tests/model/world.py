@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import Any
 
 from crsyncer.core.calls import Call
+from crsyncer.core.kind_policy import SPEC_SOURCE
 from crsyncer.core.model import Json, Side
-from crsyncer.core.sync_policy import SPEC_SOURCE
 from crsyncer.ports import Reply
 from crsyncer.runtime.listwatch import Phase
 from tests.model.api_server import CRDS, ApiServer

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.api import Api, ApiError
-from tests.core.policy_objects import FULL, MINIMAL, WRONG, edited
+from tests.core.sync_policies import FULL, MINIMAL, WRONG, edited
 
 CRD = Path(__file__).parents[2] / "robot/syncpolicy.yaml"
 

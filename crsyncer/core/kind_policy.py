@@ -1,0 +1,210 @@
+"""From a robot's CRD to what is synced, and how: annotations, versions, scope (S1)."""
+
+import re
+from dataclasses import dataclass, field
+
+from crsyncer.core.model import Json, Key, Side
+from crsyncer.core.namespaces import EVERYWHERE, Namespaces
+from crsyncer.errors import Conflict
+
+SYNCER = "cr-syncer.cloudrobotics.com/"
+OURS = "crsyncer.cloudrobotics.com/"
+SPEC_SOURCE = SYNCER + "spec-source"
+FILTER = SYNCER + "filter-by-robot-name"
+SUBTREE = SYNCER + "status-subtree"
+OBSERVED_GENERATION = OURS + "observed-generation"
+DRIFT = OURS + "drift"
+ORPHANS = OURS + "orphans"
+ROBOT_LABEL = "cloudrobotics.com/robot-name"
+
+_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+_FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+_VERSION = re.compile(r"v([0-9]+)(?:(alpha|beta)([0-9]+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version of the robot's CRD. `status`: it has the status subresource."""
+
+    name: str
+    served: bool
+    storage: bool
+    status: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KindPolicy:
+    """Everything that decides how one kind is synced. Equal policies need no restart (S1.1)."""
+
+    group: str
+    plural: str
+    kind: str
+    namespaced: bool
+    versions: tuple[Version, ...]
+    upstream: Side
+    filtered: bool = False
+    robot: str = ""
+    subtree: str | None = None
+    map_generation: bool = False
+    keep_drift: bool = False
+    keep_orphans: bool = False
+    version: str = ""
+    """The version spoken with both sides, once it is agreed on."""
+    version_is_guess: bool = field(default=False, compare=False)
+    """Whether the cloud has not shown which versions it serves: it may serve others only."""
+    status_endpoint: dict[Side, bool] = field(default_factory=lambda: {Side.CLOUD: True, Side.ROBOT: True}, hash=False)
+    """Whether `/status` exists on a side; where not, status is part of the main resource (S4.6)."""
+    problem: str = ""
+    """Why the kind cannot be synced as annotated; empty when it can."""
+    namespaces: Namespaces = EVERYWHERE
+    """Where its objects are, if it is namespaced."""
+    aliases: tuple[str, ...] = field(default=(), compare=False)
+    """What else operators may call the kind: singular, kind and short names. Other names need no restart."""
+
+    @property
+    def resource(self) -> str:
+        """The CRD's name, such as goals.lab.example.com."""
+        return f"{self.plural}.{self.group}"
+
+    @property
+    def downstream(self) -> Side:
+        """The side that owns status."""
+        return self.upstream.other
+
+    @property
+    def api_version(self) -> str:
+        """The apiVersion of objects."""
+        return f"{self.group}/{self.version}"
+
+    @property
+    def selector(self) -> str:
+        """The label selector sent on every list and watch, on both sides; empty: none (S2.1)."""
+        return f"{ROBOT_LABEL}={self.robot}" if self.filtered else ""
+
+    @property
+    def projection(self) -> str:
+        """Everything that decides what is seen of which objects: under another one, what is stored means nothing."""
+        return f"{self.selector};{self._moving}"
+
+    @property
+    def _moving(self) -> str:
+        """Which status moves, and in which direction."""
+        return f"spec={self.upstream};status={'*' if self.subtree is None else self.subtree}"
+
+    # The key of a pair is upstream's. Only a request needs to know what the object is called on its side.
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Upstream's namespaces that are synced. "" stands for all, or for none where the kind is cluster-scoped."""
+        return (self.namespaces.on(self.upstream) if self.namespaced else ()) or ("",)
+
+    def key_on(self, side: Side, key: Key) -> Key:
+        """What the object of a pair is called on a side. Raises Conflict where it has no place there."""
+        namespace = self.namespaces.translate(key.namespace, self.upstream, side)
+        if namespace is None:
+            raise Conflict(f"the namespace {key.namespace} is not in the namespace map")
+        return Key(namespace, key.name)
+
+    def key_of(self, side: Side, found: Key) -> Key | None:
+        """The key of the pair whose object is called so on a side; None: it is outside of the namespace map."""
+        namespace = self.namespaces.translate(found.namespace, side, self.upstream)
+        if namespace is None:
+            return None
+        return found if namespace == found.namespace else Key(namespace, found.name)
+
+    def has_the_same_upstream(self, projection: str) -> bool:
+        """Whether what was deleted upstream under another projection was deleted on the side that is upstream now."""
+        return projection.partition(";")[2].startswith(f"spec={self.upstream};")
+
+    def moves_the_same_status(self, projection: str) -> bool:
+        """Whether statuses that were queued under another projection still have to go upstream."""
+        return projection.partition(";")[2] == self._moving
+
+
+def read_policy(crd: Json, robot: str, *, namespaces: Namespaces = EVERYWHERE) -> KindPolicy | None:
+    """The policy that a robot's CRD asks for; None when it is not ours (S1.2).
+
+    A wrong annotation never fails open: the policy then has a `problem` and nothing may be synced (S1.3).
+    """
+    annotations = crd.get("metadata", {}).get("annotations") or {}
+    source = annotations.get(SPEC_SOURCE) or ""
+    if not source:
+        return None
+    spec = crd["spec"]
+    problems: list[str] = []
+    if source not in (Side.CLOUD, Side.ROBOT):
+        problems.append(f'{SPEC_SOURCE} is "{source}"; allowed: cloud, robot')
+
+    filter_text = annotations.get(FILTER, "false")
+    if filter_text not in _TRUE | _FALSE:
+        problems.append(f'{FILTER} is "{filter_text}"; allowed: true, false')
+    filtered = filter_text in _TRUE
+    if filtered and not robot:
+        problems.append(f"{FILTER} is true, but this agent has no robot name; set --robot-name")
+    if source == Side.ROBOT and not robot:
+        problems.append(
+            f"{SPEC_SOURCE} is robot, but this agent has no robot name to sign copies with; set --robot-name"
+        )
+
+    subtree = annotations.get(SUBTREE)
+    if subtree is not None and (not subtree.strip() or "." in subtree):
+        problems.append(f'{SUBTREE} is "{subtree}"; allowed: one top-level key of .status')
+
+    def one_of(key: str, default: str, other: str) -> bool:
+        text = annotations.get(key, default)
+        if text not in (default, other):
+            problems.append(f'{key} is "{text}"; allowed: {default}, {other}')
+        return bool(text == other)
+
+    return KindPolicy(
+        group=spec["group"],
+        plural=spec["names"]["plural"],
+        kind=spec["names"]["kind"],
+        namespaced=spec["scope"] == "Namespaced",
+        versions=tuple(
+            Version(v["name"], v["served"], v["storage"], "status" in (v.get("subresources") or {}))
+            for v in spec["versions"]
+        ),
+        upstream=Side.ROBOT if source == Side.ROBOT else Side.CLOUD,
+        filtered=filtered,
+        robot=robot,
+        subtree=subtree,
+        map_generation=one_of(OBSERVED_GENERATION, "copy", "map"),
+        keep_drift=one_of(DRIFT, "revert", "keep"),
+        keep_orphans=one_of(ORPHANS, "delete", "keep"),
+        problem="; ".join(problems),
+        namespaces=namespaces,
+        aliases=_aliases(spec["names"]),
+    )
+
+
+def _aliases(names: Json) -> tuple[str, ...]:
+    """The names that kubectl takes for a kind besides its plural."""
+    found = (names.get("singular"), names["kind"], *(names.get("shortNames") or ()))
+    return tuple(dict.fromkeys(str(name) for name in found if name))
+
+
+def version_priority(name: str) -> tuple[int, int, int, str]:
+    """Sort key of Kubernetes' version priority, best first: v2, v1, v2beta1, v1alpha3, then other names alphabetically.
+
+    Source: Kubernetes documentation, "Versions in CustomResourceDefinitions", version priority.
+    """
+    match = _VERSION.fullmatch(name)
+    if match is None:
+        return (3, 0, 0, name)
+    stability = {None: 0, "beta": 1, "alpha": 2}[match[2]]
+    return (stability, -int(match[1]), -int(match[3] or 0), name)
+
+
+def choose_version(policy: KindPolicy, cloud_versions: frozenset[str] | None) -> str | None:
+    """The version to speak (S1.5); None when both sides have none in common.
+
+    `cloud_versions` is None where the cloud forbids discovery: then the robot's storage version is tried. A storage
+    version that the robot does not serve (it may be a former one) cannot be spoken.
+    """
+    storage = next(v.name for v in policy.versions if v.storage)
+    served = [v.name for v in policy.versions if v.served]
+    both = [name for name in served if cloud_versions is None or name in cloud_versions]
+    if storage in both:
+        return storage
+    return min(both, key=version_priority, default=storage if cloud_versions is None else None)
