@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help demo test nightly check faults chaos bench rules deb image release packages format lock clean
+.PHONY: help demo test nightly check faults chaos leaks bench rules deb image release packages format lock clean
 help: ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -28,11 +28,11 @@ else
 	@$(PYTEST) $(FIRST) $(OTHERS)
 endif
 
-nightly: $(STAMP) ## what takes long or is random: every row of the fault matrix, 10,000 histories, chaos, variations
+nightly: $(STAMP) ## what takes long or is random: every row of the fault matrix, 10,000 histories, chaos, leaks, variations
 	@PYTHONHASHSEED=0 $(BIN)/python -m tests.faults --numprocesses=$(WORKERS) $(ARGS)
 	@seed=$$(date +%s); $(BIN)/python -m tests.model --from $$seed --to $$((seed + 10000))
 	@for seed in 1 2 $$(date +%s); do $(BIN)/python -m tests.faults.chaos --seconds 600 --seed $$seed || exit 1; done
-	@$(MAKE) packages
+	@$(MAKE) leaks packages
 
 check: $(STAMP) ## format, lint, types, import directions, and that each rule is shown
 	@$(BIN)/ruff format --check --quiet . || { echo "run 'make format'"; exit 1; }
@@ -48,6 +48,9 @@ chaos: SECONDS ?= 120
 chaos: SEED ?= 1
 chaos: $(STAMP) ## random writers and faults on two planes, judged by a checker (SECONDS=600 SEED=7 CHAOS=--dry-run)
 	@$(BIN)/python -m tests.faults.chaos --seconds $(SECONDS) --seed $(SEED) $(CHAOS)
+
+leaks: $(STAMP) ## the tests of real agents at debug level, then every byte that they left is searched for their tokens
+	@PYTHONHASHSEED=0 $(BIN)/python -m tests.leaks --numprocesses=$(WORKERS) --dist=loadfile $(ARGS)
 
 bench: $(STAMP) ## measure everything that the design promises; prints a table, writes bench.json
 	@$(BIN)/python -m tests.bench $(BENCH)

@@ -236,6 +236,7 @@ async def test_a_plugin_may_give_a_certificate(
         (f'print(\'{{"kind": "{TOKEN}"}}\')', "missing key"),
         ("print(open('empty').read())", "neither a token nor a certificate"),
     ],
+    ids=["no program", "on stderr", "no JSON", "no credential", "empty"],
 )
 async def test_a_plugin_that_fails_says_so_without_its_secrets(
     tmp_path: Path, script: str | None, words: str, caplog: pytest.LogCaptureFixture

@@ -59,6 +59,7 @@ def jwt(claims: object) -> str:
         ("a.b.c", None),
         (TOKEN, None),
     ],
+    ids=["two times", "a word", "a list", "opaque", "no base64", "no claims"],
 )
 def test_a_token_says_when_it_ends_or_is_none_that_does(token: str, expected: object) -> None:
     assert token_span(token) == expected

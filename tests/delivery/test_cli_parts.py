@@ -129,6 +129,7 @@ SECRET = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl"
         ("the token file has changed", "the token file has changed"),
         ("goal a: key eyJ", "goal a: key eyJ"),
     ],
+    ids=["a JWT", "a bearer's JWT", "a bearer's opaque token", "basic", "JSON", "a query", "a word", "no JWT"],
 )
 def test_what_looks_like_a_credential_is_not_written(text, redacted):
     assert redact(text) == redacted
