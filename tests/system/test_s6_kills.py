@@ -20,7 +20,7 @@ from tests.system.bed import Bed, History, SideBed, eventually
 from tests.system.conftest import MakeBed
 from tests.system.crowd import copied
 
-SECONDS = 90.0
+SECONDS = 300.0
 """Long, because the agent dies again and again meanwhile."""
 
 
