@@ -121,6 +121,11 @@ class KindPolicy:
         return projection.partition(";")[2] == self._moving
 
 
+def former(projection: str) -> str:
+    """A projection that no policy has: of a cursor whose objects are forgotten, while the same status still waits."""
+    return f"*{projection.removeprefix('*')}"
+
+
 def read_policy(crd: Json, robot: str, *, namespaces: Namespaces = EVERYWHERE) -> KindPolicy | None:
     """The policy that a robot's CRD asks for; None when it is not ours (S1.2).
 

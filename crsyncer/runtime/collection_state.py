@@ -137,9 +137,16 @@ class CollectionState:
         self._seen = ("", "")
         self.set_cursor(None)
 
-    def highest_version(self) -> int:
-        """The highest known resourceVersion of an object; a write's answer may show it before the watch does."""
-        versions = (known.resource_version for known in self.handler.objects.values())
+    def highest_revision(self) -> int:
+        """The highest revision that is known of this history: a consistent answer is never older.
+
+        A write's answer may show an object's version before the watch does. A cursor that is not used any more, because
+        objects are selected in another way, still tells how far this cluster had come.
+        """
+        cursor = self.handler.cursor
+        versions = [known.resource_version for known in self.handler.objects.values()]
+        if cursor is not None and cursor.identity == self.connection.cluster_identity:
+            versions.append(cursor.resource_version)
         return max((int(version) for version in versions if version.isdigit()), default=0)
 
     def checkpoint(self) -> Checkpoint | None:

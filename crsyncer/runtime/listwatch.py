@@ -234,7 +234,7 @@ class ListWatch:
     async def _resume_obstacle(self) -> WatchStep | None:
         """Why the watch cannot go on from the cursor (S8.2); None: it can. The watch itself would not show that."""
         # An object written during a probe may be newer than its answer: only versions known before count.
-        highest = self._highest_revision()
+        highest = self._state.highest_revision()
         await self.connection.wait_probed(since=self._ended_at)
         if self.connection.revision < highest:
             # The last probe may be the older one.
@@ -255,11 +255,6 @@ class ListWatch:
                 return self._rebooted() or (None if was_listed else Relist(ListReason.UNPROVEN))
             case _:
                 return proof
-
-    def _highest_revision(self) -> int:
-        """The highest revision that is known of this history: a consistent answer is never older."""
-        cursor = self._state.cursor() or ""
-        return max(int(cursor) if cursor.isdigit() else 0, self._state.highest_version())
 
     async def _learn_oldest(self) -> None:
         """Note the oldest resourceVersion that the server still has.
@@ -283,7 +278,7 @@ class ListWatch:
         self._set(Phase.LISTING, "")
         if not self.paged_list.goes_on:
             self._state.list_wanted(self._reason)
-            self._revision_before = self._highest_revision()
+            self._revision_before = self._state.highest_revision()
         listing = await self.paged_list.deliver()
         if not isinstance(listing, Listing):
             return listing

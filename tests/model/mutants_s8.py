@@ -1,6 +1,5 @@
 """Deliberate defects against the rules of section S8: restores, rebuilds, the wrong cluster."""
 
-from crsyncer.console.control import ControlCommands
 from crsyncer.core import identity, restore_detection
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.kind import Kind
@@ -11,6 +10,13 @@ from crsyncer.runtime.resume_check import ResumeCheck
 from tests.model.mutant import Mutant
 
 MUTANTS = (
+    Mutant(
+        "another selection of objects makes the agent forget how far the cluster had come",
+        Kind.__init__,
+        "tombstones=held, cursors=cursors",
+        "tombstones=held",
+        noticed_by="S8_3_a_restore_is_noticed",
+    ),
     Mutant(
         "objects may be missing from a list however early",
         restore_detection.are_too_many,
@@ -31,13 +37,6 @@ MUTANTS = (
         "return cursor.isdigit() and",
         "return False and",
         noticed_by="S8_3_an_object_that_a_restore",
-    ),
-    Mutant(
-        "a cluster that was accepted is remembered by cursors alone",
-        ControlCommands._accept,
-        "informer.state.rebuilt()",
-        "pass",
-        noticed_by="S5_5c_an_accepted",
     ),
     Mutant(
         "any CRD proves that the cluster is the same",

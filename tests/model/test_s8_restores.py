@@ -2,6 +2,9 @@
 
 import pytest
 
+from crsyncer.core.kind_policy import ROBOT_LABEL
+from tests.model.life import ROBOT
+from tests.model.plane import GROUP
 from tests.model.scene import (
     SOURCES,
     changes,
@@ -17,6 +20,7 @@ from tests.model.scene import (
 )
 from tests.model.weather import Fate
 from tests.model.world import World
+from tests.system.bed import crd
 
 
 @pytest.mark.fault_19
@@ -243,3 +247,31 @@ def test_S8_4_an_ordinary_boot_lists_the_robot_and_changes_nothing_and_holds_no_
         world.start()
         world.settle()
         assert (set(down.objects()), holds(world)) == ({"b"}, [])
+
+
+@pytest.mark.parametrize("back", [False, True], ids=["", "and-back"])
+@pytest.mark.parametrize("restarted", [False, True], ids=["running", "killed"])
+def test_S8_3_a_restore_is_noticed_although_objects_are_selected_in_another_way_since(
+    restarted: bool, back: bool
+) -> None:
+    """The annotations are edited while the link is cut, and the cloud is restored meanwhile."""
+    with scene() as world:
+        world.start()
+        backup = world.cloud.snapshot()
+        world.cloud.create("a", spec={"x": 1}, labels={ROBOT_LABEL: ROBOT})
+        world.settle()
+        world.cut("cloud")
+        world.pass_time(10)
+        world.robot.apply(crd(GROUP, filtered="true"))
+        world.pass_time(10)
+        if restarted:
+            world.crash()
+            world.start()
+            world.pass_time(10)
+        if back:
+            world.robot.apply(crd(GROUP))
+            world.pass_time(10)
+        world.cloud.restore(backup)
+        world.mend("cloud")
+        world.pass_time(120)
+        assert (holds(world), set(world.robot.objects())) == ([("Restored", 1)], {"a"})
