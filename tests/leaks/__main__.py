@@ -24,6 +24,7 @@ _SELF_CHECK = ROOT / "tests" / "delivery" / "test_leaks.py"  # it leaks on purpo
 def main(*arguments: str) -> int:
     """Run, search, report. What was searched is kept where something was found, else removed."""
     run = Path(tempfile.mkdtemp(prefix="leaks-"))
+    run.chmod(0o711)  # tests that run as nobody go through it
     tests, kept = run / "t", run / "kept"  # short: sockets' paths are
     kept.mkdir()
     _, most = resource.getrlimit(resource.RLIMIT_CORE)
@@ -32,7 +33,7 @@ def main(*arguments: str) -> int:
     paths = [] if is_given else [ROOT / "tests" / layer for layer in LAYERS]
     pytest: list[str | Path] = [sys.executable, "-m", "pytest", "-rA", "-c", ROOT / "pyproject.toml", "--rootdir", ROOT]
     plugins: list[str | Path] = ["-p", "no:cacheprovider", "-p", "tests.leaks.recorder", "--ignore", _SELF_CHECK]
-    keeping: list[str | Path] = ["--basetemp", tests, "-o", "tmp_path_retention_policy=all"]
+    keeping: list[str | Path] = ["--basetemp", tests, "-o", "tmp_path_retention_policy=all", "--log-level=debug"]
     command = [*pytest, *plugins, *keeping, *arguments, *paths]
     variables = {"CRSYNCER_LOG_LEVEL": "debug", "TMPDIR": str(run), KEPT: str(kept)}
     with Sampler(run, kept) as sampler, (kept / "pytest.txt").open("wb") as output:

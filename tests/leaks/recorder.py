@@ -23,8 +23,8 @@ KEPT = "CRSYNCER_LEAKS_KEPT"
 
 
 def pytest_configure() -> None:
-    """Record what commands print, and have our code that runs inside of the tests log at debug level too."""
-    logging.getLogger("crsyncer").setLevel(logging.DEBUG)
+    """Record what commands print."""
+    logging.getLogger("kubernetes").setLevel(logging.WARNING)  # the tests' own client logs whole answers
     communicate, crsyncer = subprocess.Popen.communicate, AgentProcess.crsyncer
 
     def record(*texts: str | bytes | None) -> None:
