@@ -13,9 +13,9 @@ _LONGEST_RETRY_AFTER = 250.0
 class Backoff:
     """Waits that double from `first` to `last`, each with jitter over its whole octave.
 
-    After n failures in a row the wait is anywhere between `first * 2**n` and twice that. So clients that failed
-    together spread out, and still the least waits double too: whatever the jitter, a job whose waits go from 1 to 60 s
-    is tried at most six times in its first minute (S10).
+    When n tries failed before the last one, the wait is anywhere between `first * 2**n` and twice that. So clients that
+    failed together spread out, and still the least waits double too: whatever the jitter, a job whose waits go from
+    1 to 60 s is tried at most six times in its first minute (S10).
     """
 
     first: float

@@ -62,7 +62,7 @@ class DeletionHolds:
         return not verified and not self.is_present(key) and self.held(key) is None
 
     def held_every(self) -> Hold | None:
-        """What holds every deletion of the kind. A missing kind holds only those of copies whose objects are gone."""
+        """What holds every deletion of the kind. A missing kind does not: it holds those whose objects are gone."""
         return next(
             (DELETION_HOLDS[reason] for reason in self.kind_wide if reason is not HoldReason.KIND_MISSING), None
         )

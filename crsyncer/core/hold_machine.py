@@ -1,5 +1,6 @@
 """Proves that objects of one kind were really deleted, before their copies are; step by step (S5.5, S8.1).
 
+That an object is absent at all, and not only unseen, is what `engine/cache.py` observes from lists and watches.
 Knows no connection and no clock: `engine/hold_driver.py` carries out the steps, and passes the time.
 """
 

@@ -1,4 +1,7 @@
-"""What is held back for a human, and when deletions are too many to be carried out unverified (S5.5)."""
+"""The register of all that is held back for a human, as `holds list` shows it, and when deletions are too many (S5.5).
+
+Which deletions of a kind are held is decided in `core/deletion_holds.py`.
+"""
 
 from collections.abc import Set
 from dataclasses import dataclass, field

@@ -1,7 +1,7 @@
 """The meaning of a list's and a watch's answers, lines and ends, and the step that follows (S9.1, S9.2, S8.2).
 
-Holds no connection and no clock: `runtime/listwatch.py` carries answers in and takes the steps that come out. It also
-decides when a list is needed instead of a watch.
+Holds no connection and no clock: `runtime/listwatch.py` carries answers in and takes the steps that come out.
+`runtime/listwatch.py` is also where it is decided that a list is needed instead of a watch.
 """
 
 import json

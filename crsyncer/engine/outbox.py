@@ -1,4 +1,8 @@
-"""Carries statuses upstream: the newest of each object, guarded by uid, acknowledged by seq (S4, S6.3)."""
+"""Keeps the newest status of each object, on disk too, until upstream acknowledges it, and sends it (S4, S6.3).
+
+A write is guarded by uid and acknowledged by seq. While upstream is away the rows only wait: the reconciler queues them
+when it is back.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,7 @@
-"""The outcomes of one kind's jobs: counts and reports them, and decides when each key comes back (S10)."""
+"""The outcomes of one kind's jobs: counts and reports them, and decides how each is tried again (S10).
+
+The usual wait, one of `core/backoff.py`, is chosen in `runtime/dispatcher.py`.
+"""
 
 import asyncio
 from dataclasses import dataclass
