@@ -24,8 +24,11 @@ LEAKS = """
     (tmp_path / "state.db-wal").write_bytes(bytes(range(256)) + SECRET.encode() + bytes(9))
     print(SECRET)
     subprocess.run(["echo", SECRET], capture_output=True)
-    until_seen = f"while {SECRET!r} not in open({os.environ['CRSYNCER_LEAKS_KEPT'] + '/processes.txt'!r}).read(): pass"
-    subprocess.run([sys.executable, "-c", until_seen, os.environ["TMPDIR"]], timeout=100)
+    # A process that shows the secret until it was seen: the first sample may come after its start.
+    samples = os.environ["CRSYNCER_LEAKS_KEPT"] + "/processes.txt"
+    until_seen = "import os, sys; secret, file = sys.argv[1:]\\n"
+    until_seen += "while not os.path.exists(file) or secret not in open(file).read(): pass"
+    subprocess.run([sys.executable, "-c", until_seen, SECRET, samples], timeout=100, check=True)
 """
 
 
