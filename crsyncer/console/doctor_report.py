@@ -8,19 +8,9 @@ from functools import partial
 from crsyncer.console.reasons import MAX_CLOCK_SKEW_SECONDS, kind_hint, worst
 from crsyncer.console.report import EXIT_CODES, STOPPED
 from crsyncer.core.access import Need, told
+from crsyncer.core.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, OURS, SPEC_SOURCE, SUBTREE, SYNCER
 from crsyncer.core.findings import DiskFacts, StoreFindings, Validity
-from crsyncer.core.kind_policy import (
-    DRIFT,
-    FILTER,
-    OBSERVED_GENERATION,
-    ORPHANS,
-    OURS,
-    SPEC_SOURCE,
-    SUBTREE,
-    SYNCER,
-    KindPolicy,
-    read_policy,
-)
+from crsyncer.core.kind_policy import KindPolicy, read_policy
 from crsyncer.core.model import Json, Side
 from crsyncer.core.text import duration, rfc3339
 

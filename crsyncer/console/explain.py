@@ -6,8 +6,9 @@ from typing import Any
 
 from crsyncer.console.differences import difference
 from crsyncer.core.actions import NOTHING, Create, Delete, Hold, HoldReason, Plan, Seed, Until, Update, Wait
+from crsyncer.core.annotations import ROBOT_LABEL, SPEC_SOURCE
 from crsyncer.core.facts import CAUSES, HOLD_RULES, KIND_RULES
-from crsyncer.core.kind_policy import ROBOT_LABEL, SPEC_SOURCE, KindPolicy, Version
+from crsyncer.core.kind_policy import KindPolicy, Version
 from crsyncer.core.model import Found, Gap, Json, Key, Record, Side, Tombstone, View
 from crsyncer.core.namespaces import Namespaces
 from crsyncer.core.project import leaf_differences

@@ -7,17 +7,9 @@ from itertools import pairwise
 
 from crsyncer.console.doctor_report import Check, Mark
 from crsyncer.core.actions import Create, Delete, Hold, Update, Why
+from crsyncer.core.annotations import FILTER, OBSERVED_GENERATION, ORPHANS, ROBOT_LABEL, SPEC_SOURCE, SUBTREE, SYNCER
 from crsyncer.core.decide import decide
-from crsyncer.core.kind_policy import (
-    FILTER,
-    OBSERVED_GENERATION,
-    ORPHANS,
-    ROBOT_LABEL,
-    SPEC_SOURCE,
-    SUBTREE,
-    SYNCER,
-    KindPolicy,
-)
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Gap, Json, Key, Observation, Record, Side, View
 from crsyncer.core.project import labels, view_of
 from crsyncer.core.text import count

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from crsyncer.core.annotations import OURS, SPEC_SOURCE
 from crsyncer.core.cloud_policies import (
     NAME,
     NAMESPACE_LABEL,
@@ -19,7 +20,7 @@ from crsyncer.core.cloud_policies import (
     lacks_status,
     token_policy,
 )
-from crsyncer.core.kind_policy import OURS, SPEC_SOURCE, KindPolicy, read_policy
+from crsyncer.core.kind_policy import KindPolicy, read_policy
 from crsyncer.core.model import Json, Side
 from crsyncer.core.text import plain
 from crsyncer.errors import ConfigError

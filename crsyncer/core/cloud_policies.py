@@ -8,7 +8,8 @@ Source: Kubernetes documentation, "Validating Admission Policy" and "Common Expr
 import json
 from collections.abc import Mapping
 
-from crsyncer.core.kind_policy import OURS, ROBOT_LABEL, KindPolicy
+from crsyncer.core.annotations import OURS, ROBOT_LABEL
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Side
 from crsyncer.core.project import ROBOT
 

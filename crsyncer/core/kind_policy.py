@@ -2,20 +2,15 @@
 
 import re
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+from crsyncer.core.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, ROBOT_LABEL, SPEC_SOURCE, SUBTREE
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.namespaces import EVERYWHERE, Namespaces
 from crsyncer.errors import Conflict
 
-SYNCER = "cr-syncer.cloudrobotics.com/"
-OURS = "crsyncer.cloudrobotics.com/"
-SPEC_SOURCE = SYNCER + "spec-source"
-FILTER = SYNCER + "filter-by-robot-name"
-SUBTREE = SYNCER + "status-subtree"
-OBSERVED_GENERATION = OURS + "observed-generation"
-DRIFT = OURS + "drift"
-ORPHANS = OURS + "orphans"
-ROBOT_LABEL = "cloudrobotics.com/robot-name"
+if TYPE_CHECKING:  # a robot without SyncPolicies does not load what reads them (C1.1)
+    from crsyncer.core.sync_policy import SyncPolicy
 
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
@@ -60,6 +55,8 @@ class KindPolicy:
     """Where its objects are, if it is namespaced."""
     aliases: tuple[str, ...] = field(default=(), compare=False)
     """What else operators may call the kind: singular, kind and short names. Other names need no restart."""
+    sync_policy: "SyncPolicy | None" = field(default=None, hash=False)
+    """The SyncPolicy of the kind; None: it has none. Where another field has the same setting, that field counts."""
 
     @property
     def resource(self) -> str:

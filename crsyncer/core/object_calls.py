@@ -7,8 +7,9 @@ from typing import Any
 
 from crsyncer.core import calls
 from crsyncer.core.access import Act
+from crsyncer.core.annotations import OURS
 from crsyncer.core.calls import JSON_PATCH, PARTIAL, PARTIAL_LIST, Call, Collection
-from crsyncer.core.kind_policy import OURS, KindPolicy
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Side, View
 from crsyncer.core.project import status_with
 

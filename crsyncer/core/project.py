@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from crsyncer.core.kind_policy import OURS, ROBOT_LABEL, SYNCER, KindPolicy
+from crsyncer.core.annotations import OURS, ROBOT_LABEL, SYNCER
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Side, Stamp, View
 
 UPSTREAM_UID = OURS + "upstream-uid"

@@ -1,5 +1,6 @@
 """The steps of a SyncPolicy's mutations, as they are read from it (C4)."""
 
+import json
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,17 @@ class Set:
     """Put a value there."""
 
     value: Any
+
+    def __eq__(self, other: object) -> bool:
+        """As JSON, where 1 is not true."""
+        return isinstance(other, Set) and self._text() == other._text()
+
+    def __hash__(self) -> int:
+        """Of values that Python cannot hash, too."""
+        return hash(self._text())
+
+    def _text(self) -> str:
+        return json.dumps(self.value, sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from crsyncer.core.annotations import OURS, ROBOT_LABEL
 from crsyncer.core.fields import Fields, Text, fields_at, seconds, text_at, wrong
-from crsyncer.core.kind_policy import OURS, ROBOT_LABEL
 from crsyncer.core.model import Side
 from crsyncer.core.pointer import EACH
 from crsyncer.core.selector import Selector, read_selector
@@ -131,7 +131,7 @@ class SyncPolicy:
     subtree: str | None
     map_generation: bool | None
     keep_orphans: bool | None
-    keep_local: bool
+    keep_local: bool | None
     naming: Naming | None
     projection: Projection | None
     mutations: Mutations
@@ -160,7 +160,7 @@ def read_sync_policy(raw: Any) -> SyncPolicy:
         subtree=spec.text_or("subtree", _SUBTREE, None),
         map_generation=spec.choice_or("observedGeneration", {"copy": False, "map": True}, None),
         keep_orphans=spec.choice_or("orphans", {"delete": False, "keep": True}, None),
-        keep_local=spec.choice_or("conflict", {"upstream": False, "keepLocal": True}, False),
+        keep_local=spec.choice_or("conflict", {"upstream": False, "keepLocal": True}, None),
         naming=_naming(spec, paths=False),
         projection=_projection(spec),
         mutations=spec.inner_or("mutations", ("down", "up"), read_mutations, Mutations()),

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from crsyncer.core import calls, object_calls
+from crsyncer.core.annotations import SPEC_SOURCE
 from crsyncer.core.facts import KIND_RULES, Action, Fact
-from crsyncer.core.kind_policy import SPEC_SOURCE, KindPolicy, read_policy
+from crsyncer.core.kind_policy import KindPolicy, read_policy
 from crsyncer.core.model import Cursor, Freshness, Json, Key, ObjectVersion, Side
 from crsyncer.core.namespaces import Namespaces
 from crsyncer.core.pages import PageLimit

@@ -7,8 +7,9 @@ from typing import assert_never
 
 from crsyncer.core import calls, object_calls
 from crsyncer.core.actions import NAME_TAKEN, Create, Delete, Hold, HoldReason, Seed, Update
+from crsyncer.core.annotations import DRIFT, ROBOT_LABEL
 from crsyncer.core.answers import judge, shown
-from crsyncer.core.kind_policy import DRIFT, ROBOT_LABEL, KindPolicy
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Side, View
 from crsyncer.core.project import compose_copy, differences, objection, stamp_of, status_with, view_of
 from crsyncer.engine.cache import Cache

@@ -5,7 +5,7 @@ import json
 from crsyncer.console.reasons import hold_hint, with_health
 from crsyncer.console.report import SCHEMA, bare_kind, stopped_document, writes_row
 from crsyncer.core.actions import NAME_TAKEN, ODD_STATUS
-from crsyncer.core.kind_policy import DRIFT
+from crsyncer.core.annotations import DRIFT
 from crsyncer.core.model import Cursor, Json, Key, Loaded, Pending, Side, View
 from crsyncer.core.text import rfc3339
 

@@ -25,9 +25,9 @@ from crsyncer.console.doctor_report import (
     judge_validity,
 )
 from crsyncer.core.access import OWN_NEEDS, needs
+from crsyncer.core.annotations import DRIFT, FILTER, SPEC_SOURCE, SUBTREE, SYNCER
 from crsyncer.core.calls import CRDS, Call
 from crsyncer.core.findings import DiskFacts, LoginFacts, StoreFindings, Validity
-from crsyncer.core.kind_policy import DRIFT, FILTER, SPEC_SOURCE, SUBTREE, SYNCER
 from crsyncer.core.model import Side
 from crsyncer.core.namespaces import EVERYWHERE
 from crsyncer.ports import Reply

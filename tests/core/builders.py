@@ -7,7 +7,8 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from crsyncer.core.kind_policy import OURS, ROBOT_LABEL, SYNCER, KindPolicy, Version
+from crsyncer.core.annotations import OURS, ROBOT_LABEL, SYNCER
+from crsyncer.core.kind_policy import KindPolicy, Version
 from crsyncer.core.model import Json, Side
 from crsyncer.core.project import LAST_APPLIED, compose_copy, view_of
 

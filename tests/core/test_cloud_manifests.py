@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from crsyncer.core.access import needs
+from crsyncer.core.annotations import FILTER, SPEC_SOURCE, SUBTREE
 from crsyncer.core.cloud_manifests import (
     Plan,
     Profile,
@@ -16,7 +17,7 @@ from crsyncer.core.cloud_manifests import (
     unconfined,
 )
 from crsyncer.core.cloud_policies import kind_policy
-from crsyncer.core.kind_policy import FILTER, SPEC_SOURCE, SUBTREE, Version
+from crsyncer.core.kind_policy import Version
 from crsyncer.core.model import Json, Side
 from crsyncer.errors import ConfigError
 from tests.core.builders import crd, policy

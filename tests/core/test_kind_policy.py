@@ -7,19 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.kind_policy import (
-    DRIFT,
-    FILTER,
-    OBSERVED_GENERATION,
-    ORPHANS,
-    SPEC_SOURCE,
-    SUBTREE,
-    Version,
-    choose_version,
-    former,
-    read_policy,
-    version_priority,
-)
+from crsyncer.core.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, SPEC_SOURCE, SUBTREE
+from crsyncer.core.kind_policy import Version, choose_version, former, read_policy, version_priority
 from crsyncer.core.model import Side
 from tests.core.builders import crd, policy, some
 

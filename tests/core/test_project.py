@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.kind_policy import OURS, ROBOT_LABEL, SYNCER
+from crsyncer.core.annotations import OURS, ROBOT_LABEL, SYNCER
 from crsyncer.core.model import Key, ObjectVersion, Side, Stamp
 from crsyncer.core.project import (
     APPLIED,

@@ -59,13 +59,21 @@ def test_what_is_absent_has_its_default_or_is_left_to_the_annotations():
         read = read_sync_policy(policy)
         assert (read.upstream, read.subtree, read.map_generation, read.keep_orphans) == (None, None, None, None)
         assert (read.filter, read.naming, read.projection, read.mutations) == (Filter(), None, None, Mutations())
-        assert (read.related, read.deletion, read.api, read.keep_local) == ((), None, None, False)
+        assert (read.related, read.deletion, read.api, read.keep_local) == ((), None, None, None)
     deletion = read_sync_policy(edited(MINIMAL, "spec", "deletion", value={})).deletion
     assert deletion == Deletion(blocking=False, grace_seconds=3600.0, propagation="background")
     naming = read_sync_policy(edited(MINIMAL, "spec", "naming", value={"name": "a"})).naming
     assert naming
     assert naming.namespace.placeholders == {"namespace"}
     assert read_sync_policy(edited(MINIMAL, "spec", "api", value={"source": "cloud"})).api == Api(Side.CLOUD)
+
+
+def test_policies_are_equal_where_their_json_is():
+    """In Python 1 is True: a change from one to the other must not be missed."""
+    values = [1, True, {"a": [1]}, {"a": [True]}, "1", None]
+    assert all((Set(one) == Set(other)) is (one is other) for one in values for other in values)
+    assert Set({"a": 1, "b": 2}) == Set({"b": 2, "a": 1})
+    assert hash(Set({"a": 1, "b": 2})) == hash(Set({"b": 2, "a": 1}))
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=str)

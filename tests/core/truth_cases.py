@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 from crsyncer.core.actions import (
     Plan,
 )
+from crsyncer.core.annotations import OURS
 from crsyncer.core.decide import decide
-from crsyncer.core.kind_policy import OURS, KindPolicy
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Found, Freshness, Gap, Json, Observation, Pending, Proof, Record, Side, View
 from crsyncer.core.project import digest, view_of
 from tests.core.builders import copy_of, goal, policy

@@ -1,8 +1,8 @@
 """The agents whose screens OPERATING.md shows: one for each reason, and a few whole screens."""
 
 from crsyncer.console.report import stopped_document
+from crsyncer.core.annotations import SPEC_SOURCE
 from crsyncer.core.duplicates import DuplicateAgent
-from crsyncer.core.kind_policy import SPEC_SOURCE
 from crsyncer.core.model import Json, Key, Side
 from tests.console.report_kit import GOALS, NOW, document, facts, hold, kind, outbox, side, stopped
 

@@ -13,7 +13,7 @@ from crsyncer.adapters.metrics import Metrics
 from crsyncer.cli.main import crsyncer
 from crsyncer.console import report
 from crsyncer.console.gather import kind_row
-from crsyncer.core import kind_policy, project
+from crsyncer.core import annotations, project
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -50,8 +50,8 @@ FLAGS = {"--help", "--version"} | {
 }
 TARGETS = set(re.findall("^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 ANNOTATIONS = {
-    *(kind_policy.SPEC_SOURCE, kind_policy.FILTER, kind_policy.SUBTREE),
-    *(kind_policy.OBSERVED_GENERATION, kind_policy.DRIFT, kind_policy.ORPHANS),
+    *(annotations.SPEC_SOURCE, annotations.FILTER, annotations.SUBTREE),
+    *(annotations.OBSERVED_GENERATION, annotations.DRIFT, annotations.ORPHANS),
     *(project.UPSTREAM_UID, project.APPLIED, project.ROBOT),
 }
 
@@ -113,7 +113,7 @@ def test_every_metric_is_documented_with_its_labels_and_no_other():
 def test_every_annotation_is_documented_and_no_other():
     documented = set(re.findall(r"(?:cr-syncer|crsyncer)\.cloudrobotics\.com/[a-z-]+", README))
     assert documented == ANNOTATIONS
-    assert kind_policy.ROBOT_LABEL in README
+    assert annotations.ROBOT_LABEL in README
 
 
 def test_what_is_to_be_tuned_are_keys_and_annotations_that_exist():

@@ -22,8 +22,8 @@ from crsyncer.console.moving_report import (
     judge_predecessor,
     judge_reading,
 )
+from crsyncer.core.annotations import ROBOT_LABEL, SPEC_SOURCE
 from crsyncer.core.calls import Call
-from crsyncer.core.kind_policy import ROBOT_LABEL, SPEC_SOURCE
 from crsyncer.core.model import Side
 from crsyncer.core.namespaces import EVERYWHERE, same_names
 from crsyncer.ports import Reply, Send

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from crsyncer.core.annotations import OURS, ROBOT_LABEL
 from crsyncer.core.calls import JSON_PATCH, Call
-from crsyncer.core.kind_policy import OURS, ROBOT_LABEL
 from crsyncer.core.model import Json, Side
 from crsyncer.ports import Reply
 from tests.model.api_server import CRDS

@@ -2,7 +2,7 @@
 
 import math
 
-from crsyncer.core.kind_policy import DRIFT
+from crsyncer.core.annotations import DRIFT
 from crsyncer.core.model import Side
 from tests.model.answers import INTERNAL_ERROR
 from tests.model.plane import GROUP

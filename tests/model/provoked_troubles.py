@@ -2,7 +2,7 @@
 
 import math
 
-from crsyncer.core.kind_policy import FILTER
+from crsyncer.core.annotations import FILTER
 from crsyncer.core.model import Side
 from crsyncer.core.text import rfc3339
 from tests.model.answers import FORBIDDEN, INTERNAL_ERROR, UNAUTHORIZED, UNAVAILABLE

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from crsyncer.core.annotations import ROBOT_LABEL
 from crsyncer.core.calls import Call
-from crsyncer.core.kind_policy import ROBOT_LABEL
 from crsyncer.core.model import Side
 from crsyncer.core.namespaces import same_names
 from crsyncer.engine import account_check

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from crsyncer.core.kind_policy import ROBOT_LABEL
+from crsyncer.core.annotations import ROBOT_LABEL
 from crsyncer.core.model import Json, Side
 from crsyncer.core.namespaces import EVERYWHERE, Namespaces
 from crsyncer.ports import Reply

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from crsyncer.core.annotations import ROBOT_LABEL
 from crsyncer.core.calls import Call
-from crsyncer.core.kind_policy import ROBOT_LABEL
 from crsyncer.core.model import Json, Side
 from crsyncer.ports import Reply
 from tests.model.life import ROBOT

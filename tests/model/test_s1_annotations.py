@@ -2,7 +2,7 @@
 
 import pytest
 
-from crsyncer.core.kind_policy import FILTER, ROBOT_LABEL, SPEC_SOURCE, SUBTREE
+from crsyncer.core.annotations import FILTER, ROBOT_LABEL, SPEC_SOURCE, SUBTREE
 from crsyncer.core.model import Side
 from tests.model.life import ROBOT, AgentSettings
 from tests.model.plane import GROUP

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.kind_policy import ROBOT_LABEL
+from crsyncer.core.annotations import ROBOT_LABEL
 from crsyncer.core.model import Side
 from crsyncer.core.namespaces import same_names
 from crsyncer.ports import Reply

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
+from crsyncer.core.annotations import OURS, ROBOT_LABEL
 from crsyncer.core.calls import Call
-from crsyncer.core.kind_policy import OURS, ROBOT_LABEL
 from crsyncer.core.model import Side
 from crsyncer.ports import Reply
 from tests.model.life import ROBOT

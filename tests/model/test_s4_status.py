@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from crsyncer.core.annotations import OURS
 from crsyncer.core.calls import JSON_PATCH, PARTIAL
-from crsyncer.core.kind_policy import OURS
 from crsyncer.core.model import Side
 from tests.model.answers import FORBIDDEN
 from tests.model.life import AgentSettings

@@ -3,7 +3,7 @@
 import pytest
 
 from crsyncer.core import calls
-from crsyncer.core.kind_policy import ROBOT_LABEL
+from crsyncer.core.annotations import ROBOT_LABEL
 from crsyncer.core.model import Side
 from crsyncer.errors import SyncError
 from tests.model.life import ROBOT

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crsyncer.core.kind_policy import ROBOT_LABEL
+from crsyncer.core.annotations import ROBOT_LABEL
 from tests.model.life import ROBOT
 from tests.model.plane import GROUP
 from tests.model.scene import (

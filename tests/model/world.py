@@ -14,8 +14,8 @@ from random import Random
 from types import TracebackType
 from typing import Any
 
+from crsyncer.core.annotations import SPEC_SOURCE
 from crsyncer.core.calls import Call
-from crsyncer.core.kind_policy import SPEC_SOURCE
 from crsyncer.core.model import Json, Side
 from crsyncer.ports import Reply
 from crsyncer.runtime.listwatch import Phase

@@ -1,0 +1,11 @@
+"""The annotations and the label by which people configure crsyncer, and the prefixes of ours."""
+
+SYNCER = "cr-syncer.cloudrobotics.com/"
+OURS = "crsyncer.cloudrobotics.com/"
+SPEC_SOURCE = SYNCER + "spec-source"
+FILTER = SYNCER + "filter-by-robot-name"
+SUBTREE = SYNCER + "status-subtree"
+OBSERVED_GENERATION = OURS + "observed-generation"
+DRIFT = OURS + "drift"
+ORPHANS = OURS + "orphans"
+ROBOT_LABEL = "cloudrobotics.com/robot-name"
