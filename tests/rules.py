@@ -1,6 +1,7 @@
 """Each numbered rule of the design and the tests that show it: `make rules`.
 
-A test is named after its rule: `test_S4_2_...` shows S4.2, `test_S5_5a_...` a part of S5.5, `test_S3_2_S5_4_...` two.
+A test is named after its rule: `test_S4_2_...` shows S4.2, `test_S5_5a_...` a part of S5.5, `test_S3_2_S5_4_...` two,
+`test_C9_1_...` C9.1.
 A rule is shown when one of its tests runs the real engine, on virtual time (tests/model) or on real API servers
 (tests/system, tests/faults), in `make test`: a test that is nightly, skipped or expected to fail shows nothing.
 """
@@ -68,18 +69,20 @@ RULES = {
     "S9.4": "lists are consistent; relists fetch a digest first",
     "S9.5": "everything at once; nothing slow delays another",
     "S10": "errors, by one question: did it happen?",
+    "C9.1": "a logical cluster of kcp is known by its ID, and its path is in every request",
+    "C9.2": "a shard move costs no copy; a workspace that is away or empty deletes nothing",
 }
 
 LAYERS = ("model", "planes", "nightly", "elsewhere")
 
-_TOKEN = re.compile(r"S(\d+)(?:_(\d+)[a-z]?)?(?=_|$)_?")
+_TOKEN = re.compile(r"([SC]\d+)(?:_(\d+)[a-z]?)?(?=_|$)_?")
 
 
 def rules_of(test: str) -> list[str]:
     """The rules that a test's name begins with. A number that is no rule belongs to the sentence: S10_409 is S10."""
     found, rest = [], test.removeprefix("test_")
     while match := _TOKEN.match(rest):
-        chapter, number = f"S{match[1]}", match[2]
+        chapter, number = match[1], match[2]
         rule = f"{chapter}.{number}" if number and f"{chapter}.{number}" in RULES else chapter
         found.append(rule)
         rest = rest[match.end() :]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from crsyncer.adapters.files import read_documents
 from crsyncer.errors import ConfigError
@@ -119,6 +119,8 @@ def _server(cluster: dict[str, Any]) -> str:
         raise ConfigError("its server is not an https:// URL", hint=hint)
     if parts.username is not None or parts.query or parts.fragment:
         raise ConfigError("its server holds more than host, port and path", hint=hint)
+    if "/clusters/*/" in f"{unquote(parts.path)}/":
+        raise ConfigError("its server is all logical clusters at once (/clusters/*)", hint="/clusters/PATH of one")
     return f"https://{parts.netloc}{parts.path}".rstrip("/")
 
 

@@ -1,13 +1,35 @@
-"""Decides whether the cluster that answers is still the same one (S8.1)."""
+"""Decides whether the cluster that answers is still the same one (S8.1, C9.1)."""
 
+import re
 from collections.abc import Mapping
 
-Evidence = Mapping[str, str]
-"""Evidence of an identity: the uid of kube-system, the uids of CRDs, and (always) a digest of CA and server URL."""
+from crsyncer.core.model import Json
 
+Evidence = Mapping[str, str]
+"""Evidence of an identity, by sort: the ID of a logical cluster of kcp, the uid of kube-system, the uids of CRDs, and
+(always) a digest of CA and server URL.
+"""
+
+KCP = "kcp"
 KUBE_SYSTEM = "kube-system"
 SERVER = "server"
 _CRD = "crd:"
+_UNIQUE = (KCP, KUBE_SYSTEM)
+"""The sorts that identify a cluster by themselves, strongest first."""
+_LOGICAL_CLUSTER = re.compile(r"https://[^/]+(/services/.+)?/clusters/[^/]+")
+_KCP_CLUSTER = "kcp.io/cluster"
+
+
+def is_logical_cluster(server: str) -> bool:
+    """Whether the URL of a server names a logical cluster of kcp (kcp's documentation, "Workspaces")."""
+    return _LOGICAL_CLUSTER.match(server) is not None
+
+
+def logical_cluster(metadata: Json) -> Evidence:
+    """The ID of the logical cluster that an object is in: kcp annotates every object that it serves."""
+    annotations = metadata.get("annotations")
+    found = annotations.get(_KCP_CLUSTER) if isinstance(annotations, dict) else None
+    return {KCP: found} if found and isinstance(found, str) else {}
 
 
 def crd(resource: str) -> str:
@@ -22,7 +44,7 @@ def crds(evidence: Evidence) -> set[str]:
 
 def name_of(evidence: Evidence) -> str:
     """A cluster's name: its strongest evidence."""
-    strongest = next((name for name in (KUBE_SYSTEM, *sorted(map(crd, crds(evidence)))) if name in evidence), SERVER)
+    strongest = next((name for name in (*_UNIQUE, *sorted(map(crd, crds(evidence)))) if name in evidence), SERVER)
     return f"{strongest}:{evidence[strongest]}"
 
 
@@ -40,16 +62,31 @@ def same_cluster(known: Evidence, found: Evidence) -> bool:
     A change of permissions does not mean another cluster. One CRD with the same uid proves that it is the same cluster,
     because uids are never reused; another CRD may have been re-created meanwhile.
     """
-    if KUBE_SYSTEM in known and KUBE_SYSTEM in found:
-        return known[KUBE_SYSTEM] == found[KUBE_SYSTEM]
+    for sort in _UNIQUE:
+        if sort in known and sort in found:
+            return known[sort] == found[sort]
     if common := crds(known) & crds(found):
         return any(known[crd(resource)] == found[crd(resource)] for resource in common)
     return known.get(SERVER) in (None, found[SERVER])
 
 
+def is_unique(evidence: Evidence) -> bool:
+    """Whether it identifies a cluster without its CRDs."""
+    return any(sort in evidence for sort in _UNIQUE)
+
+
+def is_enough(known: Evidence, found: Evidence) -> bool:
+    """Whether nothing else has to be read: what was found is unique, and can be compared if anything better than the
+    server's URL is known.
+    """
+    comparable = any(sort in known and sort in found for sort in _UNIQUE)
+    return comparable or (is_unique(found) and known.keys() <= {SERVER})
+
+
 def merged(known: Evidence, found: Evidence) -> dict[str, str]:
     """The evidence after another look: weaker evidence never replaces stronger.
 
-    Where kube-system can be read, CRDs are not read any more, so their uids go out of date.
+    Where unique evidence can be read, CRDs are not read any more, so their uids go out of date.
     """
-    return dict(found) if KUBE_SYSTEM in found else {**known, **found}
+    stale = {crd(resource) for resource in crds(known)} if is_unique(found) else set()
+    return {name: value for name, value in {**known, **found}.items() if name in found or name not in stale}

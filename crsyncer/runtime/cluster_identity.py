@@ -1,15 +1,35 @@
-"""The identity of the cluster behind one server: recorded at the first connection, compared at later ones (S8.1)."""
+"""The identity of the cluster behind one server: recorded at the first connection, compared at later ones (S8.1).
+
+In a workspace of kcp the ID of the logical cluster is the identity, and stays when kcp moves it to another shard (C9).
+"""
 
 from collections.abc import Callable, Collection
 
 from crsyncer.core import calls
 from crsyncer.core.answers import is_inconclusive, shown
 from crsyncer.core.calls import PARTIAL, Call
-from crsyncer.core.identity import KUBE_SYSTEM, SERVER, Evidence, crd, crds, evidence_in, merged, name_of, same_cluster
+from crsyncer.core.identity import (
+    KCP,
+    KUBE_SYSTEM,
+    SERVER,
+    Evidence,
+    crd,
+    crds,
+    evidence_in,
+    is_enough,
+    is_logical_cluster,
+    is_unique,
+    logical_cluster,
+    merged,
+    name_of,
+    same_cluster,
+)
+from crsyncer.core.model import Json
 from crsyncer.errors import Unsure
 from crsyncer.ports import Cluster, MetaStore, Reply, Send
 from crsyncer.runtime.probe import no_answer
 
+_DEFAULT = Call("get", "GET", "/api/v1/namespaces/default", accept=PARTIAL, timeout=20.0)
 _KUBE_SYSTEM = Call("get", "GET", "/api/v1/namespaces/kube-system", accept=PARTIAL, timeout=20.0)
 
 
@@ -35,6 +55,7 @@ class ClusterIdentity:
         self._store = store
         self._send = send
         self._own_crds = own_crds
+        self._is_logical = is_logical_cluster(cluster.server)
         self._known: Evidence = store.get_meta(f"evidence:{name}") or evidence_in(self.recorded)
         self._found: Evidence = {}
         self._asked: set[str] = set()
@@ -55,7 +76,7 @@ class ClusterIdentity:
 
         Evidence is read where it is wanted `again`, or new CRDs may have some.
         """
-        if again or (KUBE_SYSTEM not in self._found and not self._asked.issuperset(self._own_crds())):
+        if again or (not is_unique(self._found) and not self._asked.issuperset(self._own_crds())):
             self._found = await self._read()
         return same_cluster(self._known, self._found)
 
@@ -75,17 +96,35 @@ class ClusterIdentity:
         self._know({name: uid for name, uid in self._known.items() if name != crd(resource)})
 
     async def _read(self) -> Evidence:
-        """The uid of kube-system; where that is not enough, those of CRDs: of known ones until one is as it was."""
+        """The ID of the logical cluster, the uid of kube-system; where that is not enough, the uids of CRDs.
+
+        Of CRDs the known ones are read until one is as it was.
+        """
         found = {SERVER: self._cluster.fallback_identity}
+        is_young = False
+        if self._is_logical:
+            reply = await self._get(_DEFAULT)
+            if reply.status == 200:
+                found |= logical_cluster(shown(reply.body))
+                if is_enough(self._known, found):
+                    return found
+            is_young = reply.status == 404 and bool(reply.body) and KCP in self._known
         reply = await self._get(_KUBE_SYSTEM)
-        known = crds(self._known)
         if reply.status == 200:
-            found[KUBE_SYSTEM] = str(shown(reply.body)["uid"])
-            if KUBE_SYSTEM in self._known or not known:
+            found |= self._evidence(KUBE_SYSTEM, shown(reply.body))
+            if is_enough(self._known, found):
                 return found
         elif reply.status == 404 and reply.body and KUBE_SYSTEM in self._known:
             # A server answers before it has made its namespaces, and only those identify it.
-            raise Unsure("the cluster has no namespace kube-system yet", hint="is it just being set up, or restored?")
+            raise _no_namespace("kube-system")
+        await self._read_crds(found)
+        if is_young and KCP not in found:
+            raise _no_namespace("default")
+        return found
+
+    async def _read_crds(self, found: dict[str, str]) -> None:
+        """Add the uids of CRDs to what was found."""
+        known = crds(self._known)
         self._asked = set(self._own_crds())
         proven = False
         for resource in sorted(self._asked | known, key=lambda name: (name not in known, name)):
@@ -93,11 +132,14 @@ class ClusterIdentity:
                 continue
             reply = await self._get(calls.crd(resource))
             if reply.status == 200:
-                uid = found[crd(resource)] = str(shown(reply.body)["uid"])
-                proven = proven or self._known.get(crd(resource)) == uid
+                found |= self._evidence(crd(resource), shown(reply.body))
+                proven = proven or self._known.get(crd(resource)) == found[crd(resource)]
             elif reply.status != 404:
                 break  # forbidden, and each further request would cost a slow connection as much
-        return found
+
+    def _evidence(self, sort: str, metadata: Json) -> Evidence:
+        """The evidence in an object of a sort."""
+        return {sort: str(metadata["uid"]), **(logical_cluster(metadata) if self._is_logical else {})}
 
     async def _get(self, call: Call) -> Reply:
         reply = await self._send(call)
@@ -113,3 +155,7 @@ class ClusterIdentity:
         if evidence != self._known:
             self._known = evidence
             self._store.put_meta(f"evidence:{self._name}", dict(evidence))
+
+
+def _no_namespace(name: str) -> Unsure:
+    return Unsure(f"the cluster has no namespace {name} yet", hint="is it just being set up, or restored?")

@@ -26,19 +26,27 @@ class Served:
     """One API server, its address, and its open watches."""
 
     server: ApiServer
+    path: str = ""
+    """Where it is below its address; what is asked for elsewhere is forbidden."""
     url: str = ""
+    strays: list[str] = field(default_factory=list)
+    """What was asked for elsewhere."""
     watches: list[Watch] = field(default_factory=list)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer one request."""
+        if not request.path.startswith(f"{self.path}/"):
+            self.strays.append(request.path)
+            return web.json_response({"kind": "Status", "code": 403, "message": "it is forbidden"}, status=403)
+        path = request.path.removeprefix(self.path)
         query = tuple(request.query.items())
         if request.query.get("watch"):
-            return await self._watch(request)
+            return await self._watch(request, path)
         text = await request.text()
         call = Call(
             request.method.lower(),
             request.method,
-            request.path,
+            path,
             query,
             json.loads(text) if text else None,
             accept=request.headers.get("Accept", JSON),
@@ -48,8 +56,8 @@ class Served:
             return web.Response(status=reply.status, text=reply.text)
         return web.json_response(reply.body, status=reply.status)
 
-    async def _watch(self, request: web.Request) -> web.StreamResponse:
-        address = self.server.address(request.path)
+    async def _watch(self, request: web.Request, path: str) -> web.StreamResponse:
+        address = self.server.address(path)
         if address is None:
             return web.Response(status=404, text="404 page not found")
         response = web.StreamResponse(headers={"Content-Type": JSON})
@@ -92,9 +100,12 @@ class Served:
 
 
 @asynccontextmanager
-async def served(name: str, *, pair: tuple[Path, Path]) -> AsyncIterator[Served]:
-    """An empty API server that listens on this machine with a certificate and key, until the block ends."""
-    made = Served(ApiServer(Storage(name, revision=1_000)))
+async def served(name: str, *, pair: tuple[Path, Path], path: str = "") -> AsyncIterator[Served]:
+    """An empty API server that listens on this machine with a certificate and key, until the block ends.
+
+    `path` is where it is below its address.
+    """
+    made = Served(ApiServer(Storage(name, revision=1_000)), path)
     application = web.Application(client_max_size=1 << 26)
     application.router.add_route("*", "/{path:.*}", made.handle)
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
@@ -103,7 +114,7 @@ async def served(name: str, *, pair: tuple[Path, Path]) -> AsyncIterator[Served]
     context.load_cert_chain(*pair)
     site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
     await site.start()
-    made.url = f"https://localhost:{runner.addresses[0][1]}"
+    made.url = f"https://localhost:{runner.addresses[0][1]}{path}"
     try:
         yield made
     finally:

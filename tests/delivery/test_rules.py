@@ -35,6 +35,7 @@ def tree(tmp_path, monkeypatch):
         ("test_S10_409_looks_again", ["S10"]),
         ("test_S9_1_429_is_patience", ["S9.1"]),
         ("test_S4_2", ["S4.2"]),
+        ("test_C9_1_a_path", ["C9.1"]),
         ("test_a_sentence_about_S4_2", []),
         ("test_S4x_nothing", []),
         ("helper", []),

@@ -93,6 +93,8 @@ class ApiServer:
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
+        self.path = ""
+        """The path in its URL."""
         self.pages_last = math.inf
         """For how many seconds (event loop time) a continue token is good; etcd forgets older revisions."""
         self._pages: dict[str, _Page] = {}

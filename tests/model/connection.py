@@ -64,7 +64,7 @@ class Connection:
     def __init__(
         self, side: Side, server: ApiServer, *, weather: Weather, signal: Signal, wire: Wire, journal: Journal
     ) -> None:
-        self.server = f"https://{server.storage.name}.example.com"
+        self.server = f"https://{server.storage.name}.example.com{server.path}"
         self.fallback_identity = server.storage.name
         self.clock_offset: float | None = None
         self._side = side

@@ -74,6 +74,27 @@ MUTANTS = (
         noticed_by="S8_1_a_server",
     ),
     Mutant(
+        "a logical cluster is known by its path alone",
+        identity.logical_cluster,
+        "return {KCP: found} if",
+        "return {} if",
+        noticed_by="C9_1_another",
+    ),
+    Mutant(
+        "a workspace without its namespace is the one that it was",
+        ClusterIdentity._read,
+        "if is_young and KCP not in found:",
+        "if False:",
+        noticed_by="C9_1_a_workspace",
+    ),
+    Mutant(
+        "every server is asked for a logical cluster",
+        identity.is_logical_cluster,
+        "_LOGICAL_CLUSTER.match(server) is not None",
+        "True",
+        noticed_by="C9_1_where_no",
+    ),
+    Mutant(
         "a server that repeats nothing has the same history",
         ResumeCheck.ask,
         "Replay(History.OTHER)",

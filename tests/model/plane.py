@@ -157,6 +157,20 @@ class Plane:
             self.apply(crd)
         self.signal.ring()
 
+    def become_workspace(self, cluster: str) -> None:
+        """The server is a workspace of kcp from now on, which is this logical cluster and has no kube-system (C9)."""
+        namespaces = self.server.storage.of("namespaces")
+        namespaces.pop(("", "kube-system"), None)
+        default = copied(namespaces["", "default"])
+        default["metadata"]["annotations"] = {"kcp.io/cluster": cluster}
+        self.server.storage.put("namespaces", ("", "default"), default)
+        self.server.path = "/clusters/root:robots"
+
+    def move_shard(self, *, revision: int, oldest: int = 0) -> None:
+        """kcp moves the workspace to another shard, whose revision and oldest revision these are."""
+        self.server.storage.move(revision=revision, oldest=oldest)
+        self.signal.ring()
+
     def restart(self) -> None:
         """The API server starts again."""
         self.server.storage.restart()

@@ -111,6 +111,23 @@ class Storage:
         self._objects = {resource: dict(found) for resource, found in snapshot.objects.items()}
         self.restart()
 
+    def move(self, *, revision: int, oldest: int) -> None:
+        """Other storage takes over, which others have written to: it has every object, uid and all, in a new version.
+
+        A watch of it may begin at `oldest` or later.
+        """
+        former, self._objects = self._objects, {}
+        self.revision = revision
+        self.restart()
+        self.oldest = oldest
+        for resource, found in former.items():
+            for where, obj in found.items():
+                self.revision += 1
+                new = copied(obj)
+                new["metadata"]["resourceVersion"] = str(self.revision)
+                self.of(resource)[where] = new
+                self.history.append(Change(self.revision, self._now(), resource, None, new))
+
     def rebuild(self, *, revision: int) -> None:
         """Another cluster answers here now, and it is empty."""
         self.revision, self._objects = revision, {}

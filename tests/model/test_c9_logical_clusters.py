@@ -1,0 +1,241 @@
+"""C9 on virtual time: the cloud is a workspace of kcp, and kcp moves it, makes it anew or is away."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from crsyncer.ports import Reply
+from tests.model.answers import FORBIDDEN, NOT_SERVED, UNAVAILABLE
+from tests.model.scene import copy, full_lists, holds, restart, scene, travels
+from tests.model.world import World
+
+DEFAULT = "/namespaces/default"
+ABSENT = Reply(404, {"kind": "Status", "code": 404, "reason": "NotFound", "message": 'namespaces "default" not found'})
+
+
+@contextmanager
+def workspace() -> Iterator[World]:
+    """As `synced`, and the cloud is the logical cluster 2hnrv0u1m7d8h2ar."""
+    with scene() as world:
+        world.cloud.become_workspace("2hnrv0u1m7d8h2ar")
+        world.start()
+        world.cloud.create("a", spec={"x": 1})
+        world.settle()
+        yield world
+
+
+def identity(world: World) -> str:
+    """By what the cloud is known."""
+    return str(world.status()["sides"]["cloud"]["identity"])
+
+
+def connection(world: World) -> str:
+    """The state of the cloud."""
+    return str(world.status()["sides"]["cloud"]["state"])
+
+
+def asked_for_default(world: World) -> int:
+    """How often the cloud was asked for its namespace `default`."""
+    return sum(r.call.path.endswith(DEFAULT) for r in world.journal.asked("cloud", verb="get"))
+
+
+def uids(world: World) -> dict[str, str]:
+    """The uids of the robot's objects."""
+    return {name: found["metadata"]["uid"] for name, found in world.robot.objects().items()}
+
+
+# The identity (C9.1)
+
+
+def test_C9_1_the_identity_is_the_logical_cluster_and_costs_one_request_a_connection() -> None:
+    with workspace() as world:
+        assert identity(world) == "kcp:2hnrv0u1m7d8h2ar"
+        since = world.clock.now
+        restart(world)
+        assert (identity(world), full_lists(world, "cloud", since)) == ("kcp:2hnrv0u1m7d8h2ar", [])
+        assert asked_for_default(world) == 2
+        assert not [r for r in world.journal.asked("cloud") if r.call.path.endswith("/namespaces/kube-system")]
+
+
+def test_C9_1_where_no_path_names_a_logical_cluster_its_namespace_is_not_asked_for(world: World) -> None:
+    restart(world)
+    assert asked_for_default(world) == 0
+
+
+def test_C9_1_another_logical_cluster_of_the_same_path_is_another_cluster() -> None:
+    with workspace() as world:
+        world.cut("cloud")
+        world.pass_time(10)
+        world.cloud.rebuild()
+        world.cloud.become_workspace("0ther0u1m7d8h2ar")
+        world.mend("cloud")
+        world.pass_time(60)
+        assert (connection(world), holds(world)) == ("identity-changed", [("IdentityChanged", 0)])
+        assert set(world.robot.objects()) == {"a"}
+        world.order("release", id="cloud")
+        world.pass_time(120)
+        assert (identity(world), set(world.robot.objects())) == ("kcp:0ther0u1m7d8h2ar", {"a"})
+        assert holds(world) == [("Restored", 1)]
+
+
+def test_C9_1_a_right_to_read_it_that_comes_or_goes_is_no_other_cluster() -> None:
+    with workspace() as world:
+        for number, forbidden in enumerate((True, False), start=2):
+            if forbidden:
+                world.inject("cloud", FORBIDDEN, part=DEFAULT, times=math.inf)
+            since = world.clock.now
+            restart(world)
+            world.cloud.set("a", spec={"x": number})
+            world.settle()
+            assert (copy(world)["spec"], holds(world)) == ({"x": number}, [])
+            assert (identity(world), full_lists(world, "cloud", since)) == ("kcp:2hnrv0u1m7d8h2ar", [])
+            world.mend("cloud")
+
+
+def test_C9_1_an_agent_that_knew_the_path_alone_learns_the_logical_cluster_and_lists_nothing() -> None:
+    with scene() as world:
+        world.cloud.become_workspace("2hnrv0u1m7d8h2ar")
+        world.inject("cloud", FORBIDDEN, verb="get", times=math.inf)
+        world.start()
+        world.cloud.create("a", spec={"x": 1})
+        world.settle()
+        assert identity(world).startswith("server:")
+        world.mend("cloud")
+        since = world.clock.now
+        restart(world)
+        assert (identity(world), full_lists(world, "cloud", since)) == ("kcp:2hnrv0u1m7d8h2ar", [])
+
+
+def test_C9_1_a_workspace_without_its_namespace_is_none_yet() -> None:
+    with workspace() as world:
+        world.inject("cloud", ABSENT, part=DEFAULT, times=math.inf)
+        world.cut("cloud")
+        world.pass_time(5)
+        world.weather[world.cloud.side].cut = False
+        world.cloud.set("a", spec={"x": 2})
+        world.pass_time(60)
+        assert (connection(world), copy(world)["spec"]) == ("offline", {"x": 1})
+        assert "namespace default" in str(world.status()["sides"]["cloud"]["error"])
+        world.mend("cloud")
+        world.settle()
+        assert (copy(world)["spec"], holds(world)) == ({"x": 2}, [])
+
+
+# A shard move (C9.2)
+
+SHARDS = {"lower": (40, 0), "higher": (90_000, 90_000), "higher, with a past of its own": (90_000, 0)}
+"""The revision of the other shard and its oldest one, before the workspace is moved there."""
+
+
+@pytest.mark.parametrize("shard", SHARDS)
+@pytest.mark.parametrize("running", [True, False], ids=["running", "stopped"])
+def test_C9_2_a_shard_move_changes_no_copy(running: bool, shard: str) -> None:
+    with workspace() as world:
+        for number in range(12):
+            world.cloud.create(f"g{number}", spec={"x": number})
+        world.settle()
+        for number in range(12):
+            world.robot.set_status(f"g{number}", {"n": number})
+        world.settle()
+        before, writes = uids(world), len(world.writes)
+        if not running:
+            world.stop()
+        revision, oldest = SHARDS[shard]
+        world.cloud.move_shard(revision=revision, oldest=oldest)
+        if not running:
+            world.start()
+        world.pass_time(120)
+        assert (uids(world), holds(world)) == (before, [])
+        assert [str(write) for write in world.writes[writes:] if write.before != write.after] == []
+        assert (identity(world), connection(world)) == ("kcp:2hnrv0u1m7d8h2ar", "connected")
+        for number in range(2):
+            travels(world, number, seconds=10.0)
+
+
+@pytest.mark.parametrize("shard", ["lower", "higher, with a past of its own"])
+def test_C9_2_what_is_missing_after_a_shard_move_is_held(shard: str) -> None:
+    with workspace() as world:
+        for name in ("lost", "c", "d"):
+            world.cloud.create(name, spec={"x": 1})
+        world.settle()
+        world.cut("cloud")
+        world.pass_time(10)
+        world.cloud.delete("lost")
+        revision, oldest = SHARDS[shard]
+        world.cloud.move_shard(revision=revision, oldest=oldest)
+        world.mend("cloud")
+        world.pass_time(120)
+        assert (set(world.robot.objects()), holds(world)) == ({"a", "lost", "c", "d"}, [("Restored", 1)])
+        world.order("release", id=world.status()["holds"][0]["id"])
+        world.settle()
+        assert set(world.robot.objects()) == {"a", "c", "d"}
+
+
+# A workspace that does not answer as usual (C9.2)
+
+
+def test_C9_2_while_a_moving_workspace_answers_503_the_agent_waits_and_goes_on_where_it_was() -> None:
+    with workspace() as world:
+        since = world.clock.now
+        world.inject("cloud", UNAVAILABLE, times=math.inf)
+        world.cut("cloud")
+        world.pass_time(2)
+        world.weather[world.cloud.side].cut = False
+        world.robot.set_status("a", {"n": 1})
+        world.pass_time(120)
+        assert (connection(world), set(world.robot.objects()), holds(world)) == ("offline", {"a"}, [])
+        world.mend("cloud")
+        world.settle()
+        assert world.cloud.objects()["a"]["status"] == {"n": 1}
+        assert full_lists(world, "cloud", since) == []
+
+
+def test_C9_2_a_410_is_followed_by_a_list() -> None:
+    with workspace() as world:
+        since = world.clock.now
+        world.cut("cloud")
+        world.pass_time(2)
+        world.cloud.set("a", spec={"x": 2})
+        world.cloud.compact()
+        world.mend("cloud")
+        world.settle()
+        assert (copy(world)["spec"], holds(world)) == ({"x": 2}, [])
+        assert len(full_lists(world, "cloud", since)) == 1
+
+
+@pytest.mark.parametrize("reply", [FORBIDDEN, NOT_SERVED, ABSENT], ids=["403", "404", "404 of a Status"])
+@pytest.mark.parametrize("running", [True, False], ids=["running", "stopped"])
+def test_C9_2_a_workspace_that_is_inactive_or_refuses_deletes_nothing(running: bool, reply: Reply) -> None:
+    with workspace() as world:
+        for number in range(12):
+            world.cloud.create(f"g{number}", spec={"x": number})
+        world.settle()
+        before = uids(world)
+        if not running:
+            world.stop()
+        world.inject("cloud", reply, times=math.inf)
+        world.cloud.restart()
+        if not running:
+            world.start()
+        world.pass_time(600)
+        assert uids(world) == before
+        world.mend("cloud")
+        world.pass_time(120)  # a kind that is missing or forbidden is asked for with back-off
+        travels(world, 1)
+        assert (set(before) <= set(uids(world)), holds(world)) == (True, [])
+
+
+def test_C9_2_a_workspace_that_was_emptied_deletes_nothing() -> None:
+    """Without its bindings it serves the kind no more; its watches show every object deleted."""
+    with workspace() as world:
+        for number in range(3):
+            world.cloud.create(f"g{number}", spec={"x": number})
+        world.settle()
+        before = uids(world)
+        world.cloud.delete_kind()
+        world.cloud.sweep()
+        world.pass_time(600)
+        assert (uids(world), connection(world)) == (before, "connected")
+        assert holds(world) == [("KindMissing", 4)]
