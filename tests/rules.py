@@ -69,6 +69,7 @@ RULES = {
     "S9.4": "lists are consistent; relists fetch a digest first",
     "S9.5": "everything at once; nothing slow delays another",
     "S10": "errors, by one question: did it happen?",
+    "C6.4": "what a lost robot's finalizer keeps is released by the cloud's API server alone",
     "C9.1": "a logical cluster of kcp is known by its ID, and its path is in every request",
     "C9.2": "a shard move costs no copy; a workspace that is away or empty deletes nothing",
 }

@@ -25,6 +25,7 @@ _COMMANDS = {
     "cloud-manifests": "Print manifests that confine a robot to its own objects in the cloud.",
     "cloud-kubeconfig": "Write a kubeconfig from the Go cr-syncer's --remote-server and a token file.",
     "check-access": "May the robot's account in the cloud do more than it should?",
+    "release": "Let objects in the cloud go that a lost robot's finalizer keeps.",
     "demo": "See it work on two throw-away control planes on this machine.",
     "version": "Print the version.",
     "sandbox": "Two throw-away control planes to try things on.",

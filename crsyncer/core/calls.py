@@ -34,13 +34,14 @@ class Collection:
     @property
     def path(self) -> str:
         """The path of the collection; that of an object follows with its name."""
+        root = f"/apis/{self.group}" if self.group else "/api"
         scope = f"/namespaces/{self.namespace}" if self.namespace else ""
-        return f"/apis/{self.group}/{self.version}{scope}/{self.plural}"
+        return f"{root}/{self.version}{scope}/{self.plural}"
 
     @property
     def resource(self) -> str:
-        """The name of the resource's CRD, such as goals.lab.example.com."""
-        return f"{self.plural}.{self.group}"
+        """The full name of the resource, such as goals.lab.example.com: that of its CRD, where it has one."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def query(self, *parameters: tuple[str, str]) -> tuple[tuple[str, str], ...]:
         """The parameters of a list or watch; the selector comes first."""

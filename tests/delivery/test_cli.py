@@ -17,7 +17,10 @@ HEAVY = [
     *("kubernetes", "aiohttp", "asyncio", "yaml", "sqlite3", "prometheus_client", "watchfiles"),
     *("cel_expr_python", "re2"),
 ]
-COMMANDS = ["run", "status", "explain", "diff", "pending", "holds", "resync", "doctor", "mutate", "demo", "sandbox"]
+COMMANDS = [
+    *("run", "status", "explain", "diff", "pending", "holds", "resync", "doctor", "mutate", "release", "demo"),
+    "sandbox",
+]
 
 
 @pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
@@ -78,6 +81,13 @@ def test_without_a_command_the_help_is_shown_and_the_exit_code_is_usage():
         (["demo", "--state-dir", "k"], "a directory"),
         (["sandbox", "up", "--config", "gone"], "cannot be read (No such file or directory)"),
         (["diff", "--cloud-kubeconfig", "k"], "--robot-kubeconfig is required here"),
+        (["release", "goals"], "--robot"),
+        (["release", "goals", "--robot", "r1"], "--cloud-kubeconfig is required"),
+        (["release", "goals", "--robot", "r1", "--cloud-kubeconfig", "gone"], "cannot be read (No such file"),
+        (["release", "goals", "--robot", "R1"], '--robot is "R1"; allowed: at most 57 lower-case letters'),
+        (["release", "goals", "--robot", "r" * 58], "allowed: at most 57 lower-case letters"),
+        (["release", "goals", "--robot", "r1", "--older-than", "1d"], '--older-than is "1d"; allowed: a duration'),
+        (["release", "goals", "--robot", "r1", "--older-than", "-1h"], '--older-than is "-1h"; allowed: a duration'),
         (["run", "--cloud-kubeconfig", "gone"], "cannot be read (No such file or directory)"),
         (["run", "--cloud-kubeconfig", "k", "--cloud-context", "a\nb"], 'allowed: cloud, robot'),
         (["run", "--cloud-kubeconfig", "k", "--listen", "nine"], "HOST:PORT"),

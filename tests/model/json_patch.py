@@ -17,21 +17,29 @@ def patched(document: Json, operations: list[Json]) -> Json:
         *path, last = [_part(part) for part in operation["path"].split("/")[1:]]
         parent: Any = result
         for part in path:
-            parent = parent.get(part) if isinstance(parent, dict) else None
-        if not isinstance(parent, dict):
+            parent = _child(parent, part)
+        if not isinstance(parent, dict) and _child(parent, last) is None:
             raise Conflict(operation["path"])
+        place = last if isinstance(parent, dict) else int(last)
         match operation["op"]:
-            case "test" if parent.get(last) != operation["value"]:
+            case "test" if _child(parent, last) != operation["value"]:
                 raise Conflict(operation["path"])
             case "test":
                 continue
-            case "remove" if last not in parent:
+            case "remove" if _child(parent, last) is None:
                 raise Conflict(operation["path"])
             case "remove":
-                del parent[last]
+                del parent[place]
             case _:
-                parent[last] = copied(operation["value"])
+                parent[place] = copied(operation["value"])
     return result
+
+
+def _child(parent: Any, part: str) -> Any:
+    """What is at a field, or at the place of a list; None where nothing is."""
+    if isinstance(parent, list):
+        return parent[int(part)] if part.isdigit() and int(part) < len(parent) else None
+    return parent.get(part) if isinstance(parent, dict) else None
 
 
 def _part(text: str) -> str:
