@@ -99,6 +99,24 @@ async def test_C6_4_one_robots_finalizer_goes_and_the_others_stay_in_order(
         await clean(cloud_api, shared, alone, twice, theirs, lives)
 
 
+async def test_C6_4_what_cannot_be_released_is_said_in_one_line_with_a_hint(
+    cloud_api: Api, goals: Resource, release: Release
+) -> None:
+    stranger = await cloud_api.service_account_token("default", "stranger")
+    for resource, token, said in (
+        ("walks", None, "crsyncer: the cloud serves no walks"),
+        (f"walks.{goals.group}", None, f"crsyncer: the cloud serves no walks.{goals.group}"),
+        (f"goals.{goals.group}", stranger, f"crsyncer: goals.{goals.group} is forbidden: User "),
+        ("namespaces/n/a", None, "crsyncer: namespaces are in no namespace"),
+    ):
+        done = release(resource, "--robot", "r1", "--yes", token=token, code=1)
+        line, *hint = done.stderr.splitlines()
+        assert (done.stdout, len(hint) <= 1) == ("", True), done
+        assert line.startswith(said)
+    done = release(f"goals.{goals.group}", "nobody", "--robot", "r1", "--yes")
+    assert (done.stdout, done.stderr) == (f"released 0 objects of goals.{goals.group}\n", "")
+
+
 async def test_C6_4_a_kind_of_the_core_group_is_released_too(cloud_api: Api, release: Release) -> None:
     obj = CONFIG_MAP.object("release-me")
     obj["metadata"]["finalizers"] = [R1]
@@ -217,6 +235,11 @@ async def test_C6_4_the_account_of_the_cronjob_may_release_and_nothing_else(
         assert done.stdout.endswith(f"released 1 object of {name}\n")
         assert await finalizers(cloud_api, kept) == [FIRST, R2]
         assert await finalizers(cloud_api, elsewhere) == [R1]
+        another = ["--robot=r2" if argument == "--robot=r1" else argument for argument in arguments]
+        done = release(*another, token=token, code=1)
+        assert "crsyncer: 1 object not released: " in done.stderr
+        assert "only the finalizer of robot r1 may be removed" in done.stderr
+        assert await finalizers(cloud_api, kept) == [FIRST, R2]
     finally:
         await clean(cloud_api, kept, elsewhere)
         for obj in made:
