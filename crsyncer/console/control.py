@@ -170,7 +170,12 @@ class ControlCommands:
         if confirmed:
             kind.reconciler.outbox.drop(key)
             kind.reconciler.enqueue(key)
-        lost = {"status": row.value, "since": rfc3339(row.since), "refusal": row.error, "to": str(kind.policy.upstream)}
+        lost = {
+            "status": row.status,
+            "since": rfc3339(row.since),
+            "refusal": row.error,
+            "to": str(kind.policy.upstream),
+        }
         return {**object_fields(kind.policy.resource, key), "dropped": confirmed, **lost}
 
     # Resync

@@ -5,11 +5,12 @@ from collections.abc import Mapping
 
 from crsyncer.console.differences import difference
 from crsyncer.console.lister import objects
-from crsyncer.console.reasons import kind_hint
+from crsyncer.console.reasons import hold_hint, kind_hint
 from crsyncer.core import object_calls
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.project import key_of, objection
+from crsyncer.core.shape import MutationFailed
 from crsyncer.engine.negotiation import Disagreement, negotiate
 from crsyncer.errors import Conflict, NotAllowed, SyncError
 from crsyncer.ports import Send
@@ -98,7 +99,11 @@ class _Pairs:
                 self._judge(key, {side: raw})
 
     def _judge(self, key: Key, pair: Mapping[Side, Json]) -> None:
-        shown = difference(pair.get(self.policy.upstream), pair.get(self.policy.downstream), self.policy)
+        try:
+            shown = difference(pair.get(self.policy.upstream), pair.get(self.policy.downstream), self.policy)
+        except MutationFailed as error:
+            self._row |= {"error": f"{key} cannot be compared: {error}", "hint": hold_hint("MutationFailed", "")}
+            return
         if shown is not None:
             sides = {side.value: shown[side] for side in Side}
             self._row["differences"].append({"namespace": key.namespace, "name": key.name, **sides})

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from crsyncer.core.compose import merged_fields
 from crsyncer.core.decide import may_delete
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Side, Stamp
@@ -42,11 +43,22 @@ def difference(
                                a deletion that has begun on one side only             S5
 
     A mapped observedGeneration is translated by the copy's `generations`, or left out where these are not known
-    (None). Changes that downstream's admission made to a copy are differences.
+    (None). Changes that downstream's admission made to a copy are differences; with keepLocal its own fields are none
+    (C3.2). Both objects are compared after their steps; raises MutationFailed where one fails (C4).
     """
+    if upstream is not None:
+        upstream = policy.shape.desired(upstream)
+    if downstream is not None:
+        downstream = policy.shape.sent(
+            downstream, policy.key_of(policy.downstream, key_of(downstream)) or key_of(downstream)
+        )
     if upstream is None or downstream is None:
         return _lone(upstream, policy, policy.upstream) or _lone(downstream, policy, policy.downstream)
     stamp = stamp_of(downstream) or Stamp("")
+    if policy.shape.keep_local:
+        merged = merged_fields(upstream, downstream, policy)
+        kept = {name: value for name, value in upstream.items() if name in ("apiVersion", "kind", "status")}
+        upstream = kept | merged | {"metadata": upstream["metadata"] | merged["metadata"]}
     own = (labels(upstream), synced_annotations(upstream))
     copied = (
         _only(labels(downstream), {*own[0], *stamp.labels}),

@@ -12,6 +12,7 @@ from crsyncer.core.kind_policy import KindPolicy, Version
 from crsyncer.core.model import Found, Gap, Json, Key, Record, Side, Tombstone, View
 from crsyncer.core.namespaces import Namespaces
 from crsyncer.core.project import leaf_differences
+from crsyncer.core.shape import MutationFailed
 from crsyncer.core.text import rfc3339
 
 SCHEMA = "crsyncer.explain/v1"
@@ -207,6 +208,8 @@ def _finalizing(facts: ObjectFacts, policy: KindPolicy) -> Json:
 def _agreement(facts: ObjectFacts, policy: KindPolicy, down: View) -> Json:
     if down.terminating:
         return _finalizing(facts, policy)
+    if policy.shape.keep_local:
+        return _step("C3.2", True, "upstream's content is on the copy, whose other fields may differ")
     paths = [path for path, _, _ in _differences(facts, policy) if not path.startswith("status")]
     if not paths:
         return _step("S3.2", True, "both sides have the same content")
@@ -295,7 +298,10 @@ def _differences(facts: ObjectFacts, policy: KindPolicy) -> list[tuple[str, Any,
     up, down = facts.bodies.get(policy.upstream), facts.bodies.get(policy.downstream)
     if up is None or down is None or not isinstance(facts.observations[policy.upstream], View):
         return []
-    found = difference(up, down, policy, generations=facts.record.generations)
+    try:
+        found = difference(up, down, policy, generations=facts.record.generations)
+    except MutationFailed:  # the plan has the hold
+        return []
     return [] if found is None else leaf_differences(found[policy.upstream], found[policy.downstream])
 
 

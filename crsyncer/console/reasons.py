@@ -81,6 +81,10 @@ _REASONS = {
             "{resource}: a status that is not an object is not sent",
             "",
         ),
+        "MutationFailed": (
+            "{resource}: a step of its policy fails on an object, whose copy or status stays as it is",
+            "correct the object or the step; crsyncer holds list names the object and the step",
+        ),
         "DeadLetters": (
             "{writes} rejected permanently; retried hourly and at the next change",
             "crsyncer pending list shows each with the reason; correct the object or the schema, then: crsyncer pending"

@@ -25,6 +25,7 @@ class HoldReason(StrEnum):
     RESTORED = "Restored"
     MANUAL = "Manual"
     ODD_STATUS = "StatusNotAnObject"
+    MUTATION_FAILED = "MutationFailed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,15 @@ ODD_STATUS = Hold(
     "the status is not an object",
     "correct the controller that writes it; crsyncer holds list names the object. Upstream's status stays as it is",
 )
+
+
+def mutation_failed(failure: str) -> Hold:
+    """The hold of an object on which a step of the kind's policy fails (C4.4)."""
+    return Hold(
+        HoldReason.MUTATION_FAILED,
+        f"a step of the kind's policy fails: {failure}",
+        "correct the object or the step; crsyncer mutate tries the steps on an object in a file",
+    )
 
 
 @dataclass(frozen=True, slots=True)

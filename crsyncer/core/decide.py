@@ -17,6 +17,7 @@ from crsyncer.core.actions import (
     Update,
     Wait,
     Why,
+    mutation_failed,
 )
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Found, Freshness, Gap, Observation, Pending, Proof, Record, Side, View
@@ -47,6 +48,8 @@ def decide(
     not seen     absent            nothing
     terminating  absent            nothing
     seen         absent            create; after the last status of the former copy         S3.2, S5.2
+    seen, its    absent, seen, or  hold: no copy is made, changed or replaced for it        C4.4
+     steps fail   of another
     seen         not ours          hold: the name is taken                                  S5.3
     its object:
     unseen       seen              content: nothing, or wait for a list                     S5, S5.4
@@ -67,6 +70,8 @@ def decide(
     if not isinstance(copy, View):
         if not isinstance(up, View) or up.terminating or copy is Gap.UNSEEN:
             return NOTHING
+        if up.failure:
+            return Plan(mutation_failed(up.failure))
         before = _before_create(upstream, pending=pending, proof=proof, reachable=reachable, behind=behind)
         return Plan(Wait(Until.RETRY) if rejected == up.content else before or Create())
     own = up if copy.stamp is None else upstream.of(copy.stamp.upstream_uid)
@@ -80,11 +85,15 @@ def decide(
             return Plan(None if deleted is None else _wait_for_list(upstream), status)
         case Gap.ABSENT:
             why = Why.GONE if not isinstance(up, View) else Why.TERMINATING if up.terminating else Why.REPLACED
+            if isinstance(up, View) and up.failure and not up.terminating:
+                return Plan(mutation_failed(up.failure), status)
             return Plan(_delete(copy, policy, why, kept), status)
         case View(terminating=True):
             return Plan(_delete(copy, policy, Why.TERMINATING, kept), status)
     if copy.terminating:
         return Plan(None, status)
+    if own.failure:
+        return Plan(mutation_failed(own.failure), status)
     content: ContentAction | None = _content(own, copy, policy, record, pending=pending)
     if isinstance(content, Update) and rejected == own.content:
         content = Wait(Until.RETRY)
@@ -143,7 +152,7 @@ def _content(
         fresh = Why.ADOPT if stamp is None else Why.CHANGED
         return Update(*put, Why.DRIFT if applied else fresh)
     drifted = downstream.content not in (upstream.content, known.admitted if applied else upstream.content)
-    if drifted and not policy.keep_drift:
+    if drifted and not policy.keep_drift and not policy.shape.keep_local:
         return Update(*put, Why.DRIFT)
     return Seed(*put) if _lacks_status(upstream, downstream, policy, known, pending=pending) else None
 
@@ -214,6 +223,8 @@ def _status(
     upstream = own if isinstance(own, View) else None
     if downstream.odd_status:
         return ODD_STATUS
+    if downstream.failure:
+        return mutation_failed(downstream.failure)
     known = _known(record, stamp.upstream_uid)
     send = SendStatus(stamp.upstream_uid, downstream.status)
     if not downstream.status and (

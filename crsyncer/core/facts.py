@@ -46,6 +46,7 @@ HOLD_RULES = {
     HoldReason.RESTORED: "S8.3",
     HoldReason.MANUAL: "S5.5",
     HoldReason.ODD_STATUS: "S4.5",
+    HoldReason.MUTATION_FAILED: "C4.4",
 }
 """The rule that each hold follows."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from crsyncer.core.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, ROBOT_LABEL, SPEC_SOURCE, SUBTREE
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.namespaces import EVERYWHERE, Namespaces
+from crsyncer.core.shape import AS_RECEIVED, Shape
 from crsyncer.errors import Conflict
 
 if TYPE_CHECKING:  # a robot without SyncPolicies does not load what reads them (C1.1)
@@ -53,6 +54,8 @@ class KindPolicy:
     """Why the kind cannot be synced as annotated; empty when it can."""
     namespaces: Namespaces = EVERYWHERE
     """Where its objects are, if it is namespaced."""
+    shape: Shape = AS_RECEIVED
+    """What becomes of objects on their way."""
     aliases: tuple[str, ...] = field(default=(), compare=False)
     """What else operators may call the kind: singular, kind and short names. Other names need no restart."""
     sync_policy: "SyncPolicy | None" = field(default=None, hash=False)

@@ -79,6 +79,8 @@ class View:
     odd_status: bool = False
     """`.status` is there, but is not an object, so nothing may be concluded from it (S4.5)."""
     stamp: Stamp | None = None
+    failure: str = ""
+    """Why a step of the kind's policy fails on the object; empty: none does (C4.4)."""
 
 
 Found = View | Gap
@@ -167,6 +169,13 @@ class Pending:
     """Digest of an earlier value that was being sent when this one replaced it: upstream may have got it."""
     follows: str = ""
     """Digest of upstream's status when the first value was queued, whoever had written it."""
+    raw: bool = False
+    """`value` is the whole copy: the steps of the kind's policy make the status of it when it is sent (C4.1)."""
+
+    @property
+    def status(self) -> Any:
+        """The status as downstream has it, or in subtree mode the subtree's value."""
+        return self.value["status"] if self.raw else self.value
 
 
 class Proof(StrEnum):

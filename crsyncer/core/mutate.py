@@ -1,27 +1,27 @@
 """What a SyncPolicy's mutations make of an object (C4): pure, and the same for the same object."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, assert_never
 
 from crsyncer.core.fields import json_problem
-from crsyncer.core.model import Json
+from crsyncer.core.model import Json, Key
 from crsyncer.core.pointer import Pointer, changed
-from crsyncer.core.steps import Cel, Regex, Remove, Render, Set, Step
-from crsyncer.core.template import Names, text_of
+from crsyncer.core.shape import Change, MutationFailed, Shape
+from crsyncer.core.steps import Cel, Mutations, Regex, Remove, Render, Set, Step
+from crsyncer.core.template import CLUSTER, HASH, Names, text_of
 from crsyncer.errors import ConfigError, SyncError
 
 T = TypeVar("T")
 _LARGEST = 3 << 20
 """Characters of one result: API servers take no request of more bytes, and each of 32 steps could double a text."""
+_CLUSTER = re.compile(rf"\b{CLUSTER}\b")
+"""The variable of CEL; the word in a text, too, which does no harm."""
 
 
 class ExpressionError(SyncError):
     """An expression does not compile, or has no result."""
-
-
-class MutationFailed(SyncError):
-    """A step cannot be carried out on an object. The message names the step and its path."""
 
 
 class Match(Protocol):
@@ -88,6 +88,37 @@ class Compiled:
 def compile_steps(steps: tuple[Step, ...], expressions: Expressions) -> tuple[Compiled, ...]:
     """The steps, ready to run. Raises ConfigError with the place of what does not compile (C4.3)."""
     return tuple(_compiled(step, expressions) for step in steps)
+
+
+def shape_of(mutations: Mutations, *, keep_local: bool, robot: str, expressions: Expressions) -> Shape:
+    """The shape that the steps of a policy give to objects. Raises ConfigError as `compile_steps` does."""
+    steps = (*mutations.down, *mutations.up)
+    return Shape(
+        steps=f"{robot} {mutations}" if steps else "",
+        keep_local=keep_local,
+        uses_identity=any(map(_uses_identity, steps)),
+        down=_change(compile_steps(mutations.down, expressions), mutate_content, robot),
+        up=_change(compile_steps(mutations.up, expressions), mutate_status, robot),
+    )
+
+
+def _change(
+    steps: tuple[Compiled, ...], mutate: Callable[[Json, tuple[Compiled, ...], Names], Json], robot: str
+) -> Change | None:
+    def change(raw: Json, key: Key, identity: str) -> Json:
+        return mutate(raw, steps, Names(key.namespace, key.name, robot=robot, identity=identity))
+
+    return change if steps else None
+
+
+def _uses_identity(step: Step) -> bool:
+    match step.verb:
+        case Render(template):
+            return bool(template.placeholders & {CLUSTER, HASH})
+        case Cel(expression):
+            return _CLUSTER.search(expression) is not None
+        case _:
+            return False
 
 
 def mutate_content(raw: Json, steps: tuple[Compiled, ...], names: Names) -> Json:

@@ -1,4 +1,4 @@
-"""Raw objects: checked, reduced to a View, and composed into what is written (S3, S4).
+"""Raw objects: checked, and reduced to a View (S3, S4).
 
 Digests are of meaning, not of text: key order and number spelling do not count (S3.7).
 """
@@ -6,12 +6,12 @@ Digests are of meaning, not of text: key order and number spelling do not count 
 import hashlib
 import json
 import re
-from collections.abc import Iterable
 from typing import Any
 
 from crsyncer.core.annotations import OURS, ROBOT_LABEL, SYNCER
 from crsyncer.core.kind_policy import KindPolicy
-from crsyncer.core.model import Json, Key, Side, Stamp, View
+from crsyncer.core.model import Json, Key, Pending, Side, Stamp, View
+from crsyncer.core.shape import AS_RECEIVED, MutationFailed
 
 UPSTREAM_UID = OURS + "upstream-uid"
 ROBOT = OURS + "robot"
@@ -24,6 +24,8 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _LEVELS = 10_000
 """API servers take no JSON that is nested more deeply."""
+_FAILURE_CHARACTERS = 500
+"""Of the reason why a step fails: it is kept in memory, and expressions quote what they find."""
 
 
 def digest(value: Any) -> str:
@@ -135,17 +137,39 @@ def view_of(raw: Json, policy: KindPolicy, side: Side) -> View:
     metadata = raw["metadata"]
     stamp = stamp_of(raw) if side is policy.downstream else None
     status = raw.get("status")
+    shaped, failure = _shaped(raw, policy, side) if policy.shape is not AS_RECEIVED else (raw, "")
     return View(
         uid=metadata["uid"],
         resource_version=metadata["resourceVersion"],
         generation=metadata.get("generation", 0),
         terminating=metadata.get("deletionTimestamp") is not None,
-        content=_content_digest(raw, stamp),
-        status=status_digest(raw, policy),
+        content=desired_digest(shaped, policy) if side is policy.upstream else _content_digest(shaped, stamp),
+        status=status_digest(shaped, policy),
         has_status=status is not None,
         odd_status=status is not None and not isinstance(status, dict),
         stamp=stamp,
+        failure=failure,
     )
+
+
+def _shaped(raw: Json, policy: KindPolicy, side: Side) -> tuple[Json, str]:
+    """An object as it goes to the other side, and why a step fails on it; empty: none does (C4.1, C4.4)."""
+    key = key_of(raw)
+    try:
+        if side is policy.upstream:
+            return policy.shape.desired(raw), ""
+        return policy.shape.sent(raw, policy.key_of(side, key) or key), ""
+    except MutationFailed as error:
+        return raw, str(error)[:_FAILURE_CHARACTERS]
+
+
+def desired_digest(desired: Json, policy: KindPolicy) -> str:
+    """Digest of the content of upstream's object as its copy is to be.
+
+    It is another one with keepLocal: where that is switched, every copy is written once, by the other rule (C3.2).
+    """
+    found = _content_digest(desired, None)
+    return digest(["keepLocal", found]) if policy.shape.keep_local else found
 
 
 def _content_digest(raw: Json, stamp: Stamp | None) -> str:
@@ -168,6 +192,16 @@ def status_value(raw: Json, policy: KindPolicy) -> Any:
         status = status.get(policy.subtree) if isinstance(status, dict) else None
         return None if status == {} else status
     return status or None
+
+
+def value_to_send(row: Pending, policy: KindPolicy, key: Key) -> Any:
+    """What a row of the outbox puts upstream, by the steps of now (C4.1). Raises MutationFailed."""
+    if row.raw:
+        return status_value(policy.shape.sent(row.value, key), policy)
+    if policy.shape.up is None or row.value is None:
+        return row.value
+    # It was queued when there were no steps, so the rest of the copy is not known.
+    return status_value(policy.shape.sent({"metadata": {}, "status": status_with({}, policy, row.value)}, key), policy)
 
 
 def status_digest(raw: Json, policy: KindPolicy) -> str:
@@ -196,57 +230,14 @@ def status_with(raw: Json, policy: KindPolicy, value: Any) -> Any:
     return status if value is None else {**status, policy.subtree: value}
 
 
-def compose_copy(upstream: Json, view: View, policy: KindPolicy, *, downstream: Json | None) -> Json:
-    """The copy that upstream's object calls for: a body to create (downstream None) or to put (S3.1, S3.3, S3.4).
-
-    Finalizers, owner references, status and the keys that only downstream actors added are preserved.
-    """
-    up_labels, up_annotations = labels(upstream), synced_annotations(upstream)
-    body: Json = {"apiVersion": policy.api_version, "kind": policy.kind}
-    if downstream is None:
-        copy = policy.key_on(policy.downstream, key_of(upstream))
-        copy_metadata: Json = {"name": copy.name}
-        if policy.namespaced:
-            copy_metadata["namespace"] = copy.namespace
-        new_labels, new_annotations = dict(up_labels), dict(up_annotations)
-        keep = upstream
-    else:
-        copy_metadata = {k: v for k, v in downstream["metadata"].items() if k != "managedFields"}
-        stamp = stamp_of(downstream) or Stamp("")
-        new_labels = _three_way(labels(downstream), up_labels, stamp.labels)
-        all_annotations = downstream["metadata"].get("annotations") or {}
-        new_annotations = _three_way(all_annotations, up_annotations, stamp.annotations)
-        keep = downstream
-    new_annotations[UPSTREAM_UID] = view.uid
-    applied = {"digest": view.content, "labels": sorted(up_labels), "annotations": sorted(up_annotations)}
-    new_annotations[APPLIED] = json.dumps(applied, separators=(",", ":"))
-    if policy.downstream is Side.CLOUD:
-        new_annotations[ROBOT] = policy.robot
-    status = keep.get("status")
-    if not policy.status_endpoint[policy.downstream] and (
-        isinstance(status, dict) or (keep is downstream and status is not None)
-    ):
-        body["status"] = status  # part of the main resource there (S4.6); the copy's own even if it is odd
-    copy_metadata["labels"] = new_labels
-    copy_metadata["annotations"] = new_annotations
-    body["metadata"] = copy_metadata
-    body.update(content_of(upstream))
-    return body
-
-
-def _three_way(theirs: dict[str, str], upstream: dict[str, str], owned: Iterable[str]) -> dict[str, str]:
-    """Downstream's keys, without those that upstream had and dropped, under upstream's keys."""
-    dropped = set(owned) - upstream.keys()
-    return {k: v for k, v in theirs.items() if k not in dropped} | upstream
+def synced_fields(raw: Json) -> Json:
+    """The content, labels and synced annotations of an object."""
+    return content_of(raw) | {"metadata": {"labels": labels(raw), "annotations": synced_annotations(raw)}}
 
 
 def differences(wanted: Json, found: Json) -> list[str]:
     """The paths at which an object is not as wanted: of content, labels and synced annotations."""
-
-    def content(raw: Json) -> Json:
-        return content_of(raw) | {"metadata": {"labels": labels(raw), "annotations": synced_annotations(raw)}}
-
-    return [path for path, _, _ in leaf_differences(content(wanted), content(found))]
+    return [path for path, _, _ in leaf_differences(synced_fields(wanted), synced_fields(found))]
 
 
 def leaf_differences(one: Any, other: Any, path: str = "") -> list[tuple[str, Any, Any]]:

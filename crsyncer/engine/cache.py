@@ -255,7 +255,8 @@ class Cache:
             return
         record = self.record_of(key, upstream.uid)
         admitted = record.admitted if record.applied == upstream.content else upstream.content
-        if view.stamp.digest != upstream.content or view.content not in (upstream.content, admitted):
+        local = self.policy.shape.keep_local  # other fields of the copy may differ (C3.2)
+        if view.stamp.digest != upstream.content or (not local and view.content not in (upstream.content, admitted)):
             return
         known = tuple(pair for pair in record.generations if pair[0] != view.generation)
         missed = (view.generation, 0) in record.generations  # a status went up without it: it has to go again

@@ -13,7 +13,7 @@ from crsyncer.core.facts import HOLD_RULES, Action, Fact
 from crsyncer.core.holds import DELETION_HOLDS, MANUAL, RESTORED
 from crsyncer.core.kind_policy import KindPolicy, former
 from crsyncer.core.model import Freshness, Json, Key, Loaded, Side
-from crsyncer.core.project import stamp_of, status_value
+from crsyncer.core.project import stamp_of
 from crsyncer.core.queue import Priority
 from crsyncer.core.text import count
 from crsyncer.core.watch import EventType, ListReason
@@ -250,7 +250,7 @@ class Kind:
             plan = self.reconciler.plan(key)
             if plan.status is not None and raw is not None:
                 # In the same transaction as the copy and the cursor: nothing can come between (S6.1).
-                self.reconciler.take(key, plan.status, status_value(raw, self.policy))
+                self.reconciler.take(key, plan.status, raw)
         else:
             copy = self.cache.views[self.policy.downstream].get(key)
             stamp = None if copy is None else copy.stamp

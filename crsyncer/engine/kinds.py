@@ -18,6 +18,7 @@ from crsyncer.core.watch import EventType, version_of
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.negotiation import Disagreement, guessed_version, in_version, negotiate
+from crsyncer.engine.reshape import reshape
 from crsyncer.errors import Unsure
 from crsyncer.ports import Reply
 from crsyncer.runtime.collection_state import CollectionState, Rewind
@@ -183,6 +184,7 @@ class Kinds:
         async with self._locks[name]:  # until the task before has ended
             negotiated: KindPolicy | Disagreement
             negotiated, entry.confirmed = self._stored_negotiation(entry)
+            negotiated = self._identified(negotiated)
             try:
                 negotiated = await self._sync(entry, negotiated)
                 while True:
@@ -228,6 +230,7 @@ class Kinds:
 
     async def _load(self, entry: KindEntry, policy: KindPolicy) -> Kind:
         loaded = await self._context.store.load(policy.resource)
+        await reshape(loaded, policy, self._context.store)
         kind = Kind(policy, context=self._context, loaded=loaded)
         kind.crd_shown(entry.uid)
         log.info("%s %s is synced, spec from the %s", policy.resource, policy.version, policy.upstream)
@@ -243,7 +246,7 @@ class Kinds:
                 await cloud.waits.back_off(failures)
             reasons = self._reasons(entry)
             try:
-                result = await negotiate(entry.policy, self._ask_cloud)
+                result = await negotiate(self._identified(entry.policy), self._ask_cloud)
             except Unsure:
                 failures += 1
                 entry.confirmed = False
@@ -258,6 +261,13 @@ class Kinds:
                 entry.kind.negotiated(result)
             self._report()
 
+    def _identified(self, policy: KindPolicy) -> KindPolicy:
+        """The policy with the identity of upstream's cluster, where a step uses it."""
+        if not policy.shape.uses_identity:
+            return policy
+        identity = self._context.connections[policy.upstream].cluster_identity or ""
+        return replace(policy, shape=replace(policy.shape, identity=identity))
+
     async def _ask_cloud(self, call: calls.Call) -> Reply:
         """Send a request of a negotiation. Discovery of a group and version shows all of its kinds."""
         reply = await self._context.connections[Side.CLOUD].request(call)
@@ -270,7 +280,7 @@ class Kinds:
         """Return when the cloud is connected, and there are more than `known` reasons, or the kind is missing."""
         while True:
             await self._context.connections[Side.CLOUD].up.wait()
-            if self._reasons(entry) > known or self._missing(entry):
+            if self._reasons(entry) > known or self._missing(entry) or self._is_renamed(entry):
                 return
             entry.wake.clear()
             await entry.wake.wait()
@@ -285,6 +295,10 @@ class Kinds:
     def _missing(self, entry: KindEntry) -> bool:
         watches = entry.kind.on(Side.CLOUD) if entry.kind is not None else []
         return any(each.listwatch.phase is Phase.MISSING for each in watches)
+
+    def _is_renamed(self, entry: KindEntry) -> bool:
+        """Whether upstream's cluster has another identity than the kind's steps use."""
+        return entry.kind is not None and self._identified(entry.kind.policy) != entry.kind.policy
 
     def _stored_negotiation(self, entry: KindEntry) -> tuple[KindPolicy, bool]:
         """The last result, if the robot still serves that version, and whether it served the same versions then."""

@@ -13,9 +13,10 @@ from crsyncer.core.answers import lasting, shown
 from crsyncer.core.decide_delivery import Delivery, decide_delivery
 from crsyncer.core.facts import Action, Fact
 from crsyncer.core.kind_policy import KindPolicy
-from crsyncer.core.model import Key, Pending, Proof
-from crsyncer.core.project import digest, map_generation, note_observed
+from crsyncer.core.model import Json, Key, Pending, Proof
+from crsyncer.core.project import digest, map_generation, note_observed, status_value, value_to_send
 from crsyncer.core.queue import Priority
+from crsyncer.core.shape import MutationFailed, bare
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.recorder import Recorder
 from crsyncer.engine.status_writer import StatusWriter
@@ -55,24 +56,27 @@ class Outbox:
         """How often there was a reason to negotiate again; counted once a minute at most."""
         self._suspected_at = 0.0
 
-    def take(self, key: Key, action: SendStatus, value: Any) -> Priority | None:
-        """Put a status in; its priority, or None when this very value is waiting already."""
+    def take(self, key: Key, action: SendStatus, copy: Json) -> Priority | None:
+        """Put a copy's status in; its priority, or None when this very value is waiting already."""
         row = self._cache.pending.get(key)
         if row is not None and (row.upstream_uid, row.digest) == (action.upstream_uid, action.digest):
             return None
         merged = row if row is not None and row.upstream_uid == action.upstream_uid else None
         upstream = self._cache.views[self._policy.upstream].get(key)
         known = upstream is not None and upstream.uid == action.upstream_uid
+        raw = self._policy.shape.up is not None and bool(action.digest)
+        value = bare(copy) if raw else status_value(copy, self._policy) if action.digest else None
         row = Pending(
             seq=self._cache.next_seq(),
             upstream_uid=action.upstream_uid,
             digest=action.digest,
-            value=value if action.digest else None,
+            value=value,
             since=merged.since if merged else self._clock(),
             merged=merged.merged + 1 if merged else 0,
             attempts=merged.attempts if merged and not merged.dead else 0,
             unanswered=self._sending.get(key, merged.unanswered) if merged else "",
             follows=merged.follows if merged else upstream.status if upstream is not None and known else "",
+            raw=raw,
         )
         self._cache.set_pending(key, row)
         self._proofs.pop(key, None)
@@ -130,7 +134,8 @@ class Outbox:
         upstream = self._cache.views[self._policy.upstream].get(key)
         if self._maps and upstream is not None and upstream.uid == row.upstream_uid:
             record = self._cache.record_of(key, upstream.uid)
-            self._cache.remember(key, replace(record, generations=note_observed(row.value, record.generations)))
+            observed = note_observed(self._shaped(key, row), record.generations)
+            self._cache.remember(key, replace(record, generations=observed))
         value = self._value(key, row)
         wire = _wire(value)
         match self._delivery(key, row, wire):
@@ -183,9 +188,16 @@ class Outbox:
 
     def _value(self, key: Key, row: Pending) -> Any:
         """The value for upstream, with the generations of downstream as far as they are known by now (S4.7)."""
-        if not self._maps:
-            return row.value
-        return map_generation(row.value, self._cache.record_of(key, row.upstream_uid).generations)
+        value = self._shaped(key, row)
+        return (
+            value if not self._maps else map_generation(value, self._cache.record_of(key, row.upstream_uid).generations)
+        )
+
+    def _shaped(self, key: Key, row: Pending) -> Any:
+        try:
+            return value_to_send(row, self._policy, key)
+        except MutationFailed as error:
+            raise Never(str(error)) from None  # while there is a copy, it is held for that as well (C4.4)
 
     def mark_dead(self, key: Key, error: SyncError) -> None:
         """The row was rejected for good: a dead letter, until something changes (S10)."""

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any, assert_never
+from typing import assert_never
 
 from crsyncer.core.actions import (
     Agreed,
@@ -22,8 +22,7 @@ from crsyncer.core.actions import (
 from crsyncer.core.decide import decide
 from crsyncer.core.facts import HOLD_RULES, Action, Fact, fact_of_write
 from crsyncer.core.kind_policy import KindPolicy
-from crsyncer.core.model import Gap, Key
-from crsyncer.core.project import status_value
+from crsyncer.core.model import Gap, Json, Key
 from crsyncer.core.queue import Priority
 from crsyncer.core.revert_limit import RevertLimit
 from crsyncer.engine.cache import Cache
@@ -246,10 +245,10 @@ class Reconciler:
 
     # Status
 
-    def take(self, key: Key, action: StatusAction, value: Any) -> None:
+    def take(self, key: Key, action: StatusAction, copy: Json) -> None:
         match action:
             case SendStatus():
-                priority = self.outbox.take(key, action, value)
+                priority = self.outbox.take(key, action, copy)
                 if priority is not None:
                     self.outcomes.event_arrived(Job(self.policy.resource, STATUS, key))
                     if self._upstream.up.is_set():  # else `enqueue` does so when the connection is back (S7.2)
@@ -261,14 +260,14 @@ class Reconciler:
 
     async def _recall_status(self, key: Key, action: StatusAction) -> None:
         """Take a status whose event was handled before: its value is in the store."""
-        value = None
+        copy: Json = {}
         if isinstance(action, SendStatus) and action.digest:
             body = await self._context.store.body(self.policy.downstream, self.policy.resource, key)
             view = self.cache.views[self.policy.downstream].get(key)
             if body is None or view is None or view.status != action.digest:
                 return
-            value = status_value(body, self.policy)
-        self.take(key, action, value)
+            copy = body
+        self.take(key, action, copy)
 
     async def _status(self, job: Job) -> str | None:
         suspicions = self.outbox.suspicions

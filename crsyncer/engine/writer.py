@@ -1,6 +1,7 @@
 """Performs what a decision asks of downstream, each with its guards, and feeds the answers to the cache."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import assert_never
@@ -9,13 +10,16 @@ from crsyncer.core import calls, object_calls
 from crsyncer.core.actions import NAME_TAKEN, Create, Delete, Hold, HoldReason, Seed, Update
 from crsyncer.core.annotations import DRIFT, ROBOT_LABEL
 from crsyncer.core.answers import judge, shown
+from crsyncer.core.compose import compose_copy, last_desired
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Side, View
-from crsyncer.core.project import compose_copy, differences, objection, stamp_of, status_with, view_of
+from crsyncer.core.project import differences, objection, stamp_of, status_with, view_of
 from crsyncer.engine.cache import Cache
 from crsyncer.errors import Conflict
 from crsyncer.ports import Reply, Store
 from crsyncer.runtime.connection import Connection
+
+log = logging.getLogger(__name__)
 
 _SHOWN, _SHOWN_CHARACTERS = 5, 200
 """How many paths of a contested object are named, in how many characters: the actor that fights chooses them."""
@@ -45,6 +49,8 @@ class Writer:
         self._cache = cache
         self._store = store
         self._confirm = confirm
+        self._unmerged: set[Key] = set()
+        """Copies of which it was reported that what was last applied to them is not known."""
         self._deleting = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
@@ -111,8 +117,7 @@ class Writer:
         downstream = await self._store.body(self._policy.downstream, self._policy.resource, key)
         if downstream is None or downstream["metadata"]["resourceVersion"] != action.resource_version:
             raise Conflict("the copy has changed since")
-        body = compose_copy(upstream, view, self._policy, downstream=downstream)
-        call = object_calls.update(self._policy, key, body)
+        call = object_calls.update(self._policy, key, self._brought_in_line(key, view, upstream, downstream))
         self._wrote(key, view, _object(await self._request(_Intent(key, action, view), call)))
 
     async def _seed(self, key: Key, action: Seed) -> None:
@@ -162,19 +167,32 @@ class Writer:
             found["metadata"].setdefault("labels", {})[ROBOT_LABEL] = self._policy.robot
             self._shows(key, _object(await self._request(write, object_calls.update(self._policy, key, found))))
             return None
-        body = compose_copy(upstream, write.upstream, self._policy, downstream=found)
+        body = self._brought_in_line(key, write.upstream, upstream, found)
         self._wrote(
             key, write.upstream, _object(await self._request(write, object_calls.update(self._policy, key, body)))
         )
         return None
 
+    def _brought_in_line(self, key: Key, view: View, upstream: Json, copy: Json) -> Json:
+        """The copy as it is to be put."""
+        unknown = self._policy.shape.keep_local and last_desired(copy, self._policy) is None
+        if unknown and key not in self._unmerged:
+            self._unmerged.add(key)
+            log.warning(
+                "%s %s: what was last applied to the copy is missing, broken or over 128 KiB: upstream's fields are"
+                " set; the others stay, also those that upstream has removed",
+                self._policy.resource,
+                key,
+            )
+        return compose_copy(upstream, view, self._policy, downstream=copy)
+
     async def _upstream(self, key: Key) -> tuple[View, Json]:
-        """Upstream's object, as digests and whole: the same version, or a copy would be stamped with another's."""
+        """Upstream's object, as digests and as its copy is to be: the same version, or the stamp would be another's."""
         view = self._cache.views[self._policy.upstream].get(key)
         body = await self._store.body(self._policy.upstream, self._policy.resource, key)
         if view is None or body is None or self._cache.views[self._policy.upstream].get(key) is not view:
             raise Conflict("upstream has changed since")
-        return view, body
+        return view, self._policy.shape.desired(body)
 
     async def _request(self, write: "_Intent", call: calls.Call) -> Reply:
         """Send a request, unless something has changed while the disk or an answer was waited for.
@@ -191,7 +209,7 @@ class Writer:
         status = upstream.get("status")
         row = self._cache.pending.get(key)
         if row is not None and row.upstream_uid == view.uid:
-            status = status_with(upstream, self._policy, row.value)
+            status = row.status if row.raw else status_with(upstream, self._policy, row.value)
         return status if isinstance(status, dict) and status else None
 
     def _wrote(self, key: Key, upstream: View, answer: Json, *, seeded: bool = False) -> None:

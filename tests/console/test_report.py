@@ -68,6 +68,7 @@ REASONS = {
         "attention", "StatusNotAnObject", f"{GOALS}: a status that is not an object is not sent",
         facts(holds=[hold("StatusNotAnObject")]),
     ),
+    "step fails": ("attention", "MutationFailed", "a step of its policy", facts(holds=[hold("MutationFailed")])),
     "dead letters": ("attention", "DeadLetters", "2 writes", facts(outbox=outbox(2, 900, 2))),
     "config rejected": ("attention", "ConfigRejected", "c.yaml:3", facts(config_error="c.yaml:3: nope")),
     "a server that is not verified": (

@@ -8,9 +8,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from crsyncer.core.annotations import OURS, ROBOT_LABEL, SYNCER
+from crsyncer.core.compose import compose_copy
 from crsyncer.core.kind_policy import KindPolicy, Version
 from crsyncer.core.model import Json, Side
-from crsyncer.core.project import LAST_APPLIED, compose_copy, view_of
+from crsyncer.core.project import LAST_APPLIED, view_of
 
 ROBOT_NAME = "robot-1"
 some = settings(deadline=None, max_examples=50)

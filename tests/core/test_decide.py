@@ -21,11 +21,12 @@ from crsyncer.core.actions import (
     Wait,
     Why,
 )
+from crsyncer.core.compose import compose_copy
 from crsyncer.core.decide import decide
 from crsyncer.core.holds import RESTORED
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Found, Freshness, Gap, Observation, Pending, Proof, Record, Side, View
-from crsyncer.core.project import compose_copy, digest, map_generation, status_digest, status_value, view_of
+from crsyncer.core.project import digest, map_generation, status_digest, status_value, view_of
 from tests.core import truth
 from tests.core import truth_cases as facts
 from tests.core.builders import copy_of, goal, many, policies, policy, some, statuses, stored, upstream_goals

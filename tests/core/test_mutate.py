@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from crsyncer.adapters.expressions import Expressions
 from crsyncer.core.model import Json
-from crsyncer.core.mutate import Compiled, MutationFailed, compile_steps, mutate_content, mutate_status
+from crsyncer.core.mutate import Compiled, compile_steps, mutate_content, mutate_status
+from crsyncer.core.shape import MutationFailed
 from crsyncer.core.sync_policy import read_sync_policy
 from crsyncer.core.template import Names
 from crsyncer.errors import ConfigError

@@ -3,9 +3,10 @@
 import pytest
 
 from crsyncer.core import object_calls
+from crsyncer.core.compose import compose_copy
 from crsyncer.core.model import Key, Side
 from crsyncer.core.namespaces import EVERYWHERE, Namespaces, meta_name, read_namespaces, same_names
-from crsyncer.core.project import compose_copy, view_of
+from crsyncer.core.project import view_of
 from crsyncer.errors import Conflict
 from tests.core.builders import goal, policy
 

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crsyncer.core.annotations import OURS, ROBOT_LABEL, SYNCER
+from crsyncer.core.compose import compose_copy
 from crsyncer.core.model import Key, ObjectVersion, Side, Stamp
 from crsyncer.core.project import (
     APPLIED,
     LAST_APPLIED,
     ROBOT,
     UPSTREAM_UID,
-    compose_copy,
     differences,
     key_of,
     objection,

@@ -1,6 +1,6 @@
 """Deliberate defects, each a guard of the agent taken away. A machine that does not notice them proves nothing."""
 
-from crsyncer.core import answers, backoff, decide, decide_delivery, kind_served, object_calls, project
+from crsyncer.core import answers, backoff, compose, decide, decide_delivery, kind_served, object_calls
 from crsyncer.core.deletion_holds import DeletionHolds
 from crsyncer.core.event_ring import EventRing
 from crsyncer.core.hold_machine import HoldMachine
@@ -227,7 +227,7 @@ MUTANTS = (
     ),
     Mutant(
         "finalizers of a copy are dropped",
-        project.compose_copy,
+        compose.compose_copy,
         'if k != "managedFields"',
         'if k not in ("managedFields", "finalizers")',
         noticed_by="S3_3",
@@ -347,7 +347,11 @@ MUTANTS = (
         noticed_by="S7_1",
     ),
     Mutant(
-        "drift is left alone", decide._content, "if drifted and not policy.keep_drift:", "if False:", noticed_by="S3_5"
+        "drift is left alone",
+        decide._content,
+        "if drifted and not policy.keep_drift and",
+        "if False and",
+        noticed_by="S3_5",
     ),
     Mutant(
         "what upstream is about to lose is copied",
@@ -379,7 +383,7 @@ MUTANTS = (
     ),
     Mutant(
         "a copy in the cloud is not signed",
-        project.compose_copy,
+        compose.compose_copy,
         "new_annotations[ROBOT] = policy.robot",
         "pass",
         noticed_by="S5_3",

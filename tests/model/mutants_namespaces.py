@@ -1,6 +1,6 @@
 """Deliberate defects in the namespace map (S1.7): which side is asked for what, and what another map may cost."""
 
-from crsyncer.core import object_calls, project
+from crsyncer.core import compose, object_calls
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.informer import Informer
@@ -18,9 +18,9 @@ MUTANTS = (
     ),
     Mutant(
         "a copy is made under upstream's key",
-        project.compose_copy,
-        "policy.key_on(policy.downstream, key_of(upstream))",
-        "key_of(upstream)",
+        compose.compose_copy,
+        "policy.key_on(policy.downstream, key_of(desired))",
+        "key_of(desired)",
         noticed_by="S1_7_mapped",
     ),
     Mutant(

@@ -1,6 +1,6 @@
 """Deliberate defects in what S1 to S3 promise: kinds, objects, specs; noticed by tests named after the rules."""
 
-from crsyncer.core import answers, calls, decide, kind_policy, project, revert_limit
+from crsyncer.core import answers, calls, compose, decide, kind_policy, project, revert_limit
 from crsyncer.engine import negotiation
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.kinds import Kinds
@@ -209,7 +209,7 @@ MUTANTS = (
     ),
     Mutant(
         "an update without the version that it replaces",
-        project.compose_copy,
+        compose.compose_copy,
         'if k != "managedFields"',
         'if k not in ("managedFields", "resourceVersion")',
         noticed_by="S3_2_each",
@@ -230,9 +230,9 @@ MUTANTS = (
     ),
     Mutant(
         "owners travel",
-        project.compose_copy,
+        compose.compose_copy,
         '{"name": copy.name}',
-        '{"name": copy.name, "ownerReferences": upstream["metadata"].get("ownerReferences")}',
+        '{"name": copy.name, "ownerReferences": desired["metadata"].get("ownerReferences")}',
         noticed_by="S3_3_what",
     ),
     Mutant(
@@ -244,14 +244,14 @@ MUTANTS = (
     ),
     Mutant(
         "what upstream dropped stays",
-        project._three_way,
+        compose._three_way,
         "set(owned) - upstream.keys()",
         "set()",
         noticed_by="S3_4_labels",
     ),
     Mutant(
         "which labels are upstream's is not written on the copy",
-        project.compose_copy,
+        compose.compose_copy,
         '"labels": sorted(up_labels)',
         '"labels": []',
         noticed_by="S3_4_which",

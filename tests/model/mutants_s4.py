@@ -110,8 +110,8 @@ MUTANTS = (
     Mutant(
         "a subtree is translated, too",
         Outbox._value,
-        "if not self._maps:",
-        "if not self._policy.map_generation:",
+        "if not self._maps else",
+        "if not self._policy.map_generation else",
         noticed_by="S4_7_map_leaves",
     ),
     Mutant(

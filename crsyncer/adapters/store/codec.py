@@ -1,8 +1,9 @@
 """Between the words of the model and what a row holds.
 
-Dataclasses become JSON arrays in the order of their fields, so a field may be added at the end, with a default,
-without a migration. Every text is sealed with a checksum over itself and the place it belongs to: SQLite's own check
-finds a broken tree, not a flipped bit in a name or a revision, and deletions are decided on these.
+Dataclasses become JSON arrays in the order of their fields, but for those at the end that have their default: so a
+field may be added at the end, with a default, without a migration. Every text is sealed with a checksum over itself and
+the place it belongs to: SQLite's own check finds a broken tree, not a flipped bit in a name or a revision, and
+deletions are decided on these.
 """
 
 import json
@@ -83,7 +84,8 @@ def object_places(side: Side, resource: str, key: Key) -> tuple[Place, Place, Pl
 def dump_object(view: View, body: Json, places: tuple[Place, ...]) -> dict[Place, str | None]:
     """Encode an object, without its managedFields, as what belongs at its places."""
     values = _values(view)
-    values[_STAMP] = view.stamp and _values(view.stamp)
+    if view.stamp is not None:
+        values[_STAMP] = _values(view.stamp)
     metadata = {name: value for name, value in body["metadata"].items() if name != "managedFields"}
     moving = [metadata.get("resourceVersion")]
     if "resourceVersion" in metadata:
@@ -122,7 +124,7 @@ def load(kind: type[T], text: str, pool: dict[Any, Any]) -> T:
     values = json.loads(text)
     if kind is not Pending:  # its status is JSON, and stays it
         values = [_shared(value, pool) for value in values]
-    if kind is View and values[_STAMP] is not None:
+    if kind is View and len(values) > _STAMP and values[_STAMP] is not None:
         values[_STAMP] = pool.setdefault(("stamp", values[_STAMP]), Stamp(*values[_STAMP]))
     return kind(*values)
 
@@ -134,4 +136,15 @@ def _shared(value: Any, pool: dict[Any, Any]) -> Any:
 
 
 def _values(value: Plain | View | Stamp) -> list[Any]:
-    return [getattr(value, each.name) for each in fields(value)]
+    names, defaults = _FIELDS[type(value)]
+    values = [getattr(value, name) for name in names]
+    while values and values[-1] == defaults[len(values) - 1]:
+        values.pop()
+    return values
+
+
+_FIELDS = {
+    kind: (tuple(each.name for each in fields(kind)), tuple(each.default for each in fields(kind)))
+    for kind in (Cursor, Pending, Record, Tombstone, View, Stamp)
+}
+"""The names of each class's fields, and their defaults."""

@@ -1,0 +1,106 @@
+"""What is written downstream: the copy that an upstream object calls for (S3.1, S3.3, S3.4, C3)."""
+
+import json
+from collections.abc import Iterable
+
+from crsyncer.core.annotations import OURS, ROBOT_LABEL
+from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.core.merge import keep_local
+from crsyncer.core.model import Json, Side, Stamp, View
+from crsyncer.core.project import (
+    APPLIED,
+    ROBOT,
+    UPSTREAM_UID,
+    content_of,
+    desired_digest,
+    key_of,
+    labels,
+    stamp_of,
+    synced_annotations,
+    synced_fields,
+)
+
+LAST_DESIRED = OURS + "last-applied"
+"""The synced fields that upstream's object called for when the copy was written last, with keepLocal only (C3.3)."""
+_LAST_DESIRED_BYTES = 128 << 10
+"""More is not kept: all annotations of an object may have twice as much. As JSON it is ASCII."""
+
+
+def compose_copy(desired: Json, view: View, policy: KindPolicy, *, downstream: Json | None) -> Json:
+    """The copy that upstream's object calls for: a body to create (downstream None) or to put.
+
+    `desired` is that object after the steps of the kind's policy, `view` shows it as it was received. Finalizers, owner
+    references, status and the keys that only downstream actors added are preserved, with keepLocal other fields, too.
+    """
+    up_labels, up_annotations = labels(desired), synced_annotations(desired)
+    body: Json = {"apiVersion": policy.api_version, "kind": policy.kind}
+    content = content_of(desired)
+    if downstream is None:
+        copy = policy.key_on(policy.downstream, key_of(desired))
+        copy_metadata: Json = {"name": copy.name}
+        if policy.namespaced:
+            copy_metadata["namespace"] = copy.namespace
+        new_labels, new_annotations = dict(up_labels), dict(up_annotations)
+        keep = desired
+    else:
+        copy_metadata = {k: v for k, v in downstream["metadata"].items() if k != "managedFields"}
+        all_annotations = downstream["metadata"].get("annotations") or {}
+        if policy.shape.keep_local:
+            merged = merged_fields(desired, downstream, policy)
+            content = content_of(merged)
+            new_labels = labels(merged)
+            own = all_annotations.keys() - synced_annotations(downstream).keys()
+            new_annotations = {k: v for k, v in all_annotations.items() if k in own} | synced_annotations(merged)
+        else:
+            stamp = stamp_of(downstream) or Stamp("")
+            new_labels = _three_way(labels(downstream), up_labels, stamp.labels)
+            new_annotations = _three_way(all_annotations, up_annotations, stamp.annotations)
+        new_annotations.pop(LAST_DESIRED, None)
+        keep = downstream
+    new_annotations[UPSTREAM_UID] = view.uid
+    applied = {"digest": view.content, "labels": sorted(up_labels), "annotations": sorted(up_annotations)}
+    new_annotations[APPLIED] = json.dumps(applied, separators=(",", ":"))
+    if policy.shape.keep_local:
+        text = json.dumps(synced_fields(desired), separators=(",", ":"))
+        if len(text) <= _LAST_DESIRED_BYTES:
+            new_annotations[LAST_DESIRED] = text
+    if policy.downstream is Side.CLOUD:
+        new_annotations[ROBOT] = policy.robot
+    status = keep.get("status")
+    if not policy.status_endpoint[policy.downstream] and (
+        isinstance(status, dict) or (keep is downstream and status is not None)
+    ):
+        body["status"] = status  # part of the main resource there (S4.6); the copy's own even if it is odd
+    copy_metadata["labels"] = new_labels
+    copy_metadata["annotations"] = new_annotations
+    body["metadata"] = copy_metadata
+    body.update(content)
+    return body
+
+
+def merged_fields(desired: Json, copy: Json, policy: KindPolicy) -> Json:
+    """The synced fields of a copy with what upstream has changed since it was written last (C3.2)."""
+    merged = keep_local(last_desired(copy, policy), synced_fields(desired), synced_fields(copy))
+    if policy.filtered:  # without this label the copy would leave our sight (S2.3)
+        metadata = merged["metadata"]
+        merged = merged | {"metadata": metadata | {"labels": metadata["labels"] | {ROBOT_LABEL: policy.robot}}}
+    return merged
+
+
+def last_desired(copy: Json, policy: KindPolicy) -> Json | None:
+    """What a copy's annotation says was applied to it last; None where it says nothing, or nothing sound (C3.3)."""
+    stamp, text = stamp_of(copy), (copy["metadata"].get("annotations") or {}).get(LAST_DESIRED)
+    if stamp is None or text is None:
+        return None
+    try:
+        found = json.loads(text)
+        sound = isinstance(found, dict) and desired_digest(found, policy) == stamp.digest
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return found if sound else None
+
+
+def _three_way(theirs: dict[str, str], upstream: dict[str, str], owned: Iterable[str]) -> dict[str, str]:
+    """Downstream's keys, without those that upstream had and dropped, under upstream's keys."""
+    dropped = set(owned) - upstream.keys()
+    return {k: v for k, v in theirs.items() if k not in dropped} | upstream

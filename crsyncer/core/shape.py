@@ -1,0 +1,66 @@
+"""What becomes of the objects of one kind on their way: the steps of its policy, and how they meet a copy (C3, C4).
+
+Knows no step and no language: `core/mutate.py` makes shapes, and a robot without policies never imports it.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from crsyncer.core.model import Json, Key
+from crsyncer.errors import SyncError
+
+Change = Callable[[Json, Key, str], Json]
+"""From an object as received, its key (upstream's) and the identity of upstream's cluster to the changed object.
+
+The received object stays as it is. Raises MutationFailed.
+"""
+
+
+class MutationFailed(SyncError):
+    """A step cannot be carried out on an object. The message names the step and its path (C4.4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How objects are changed on their way. Equal shapes make the same of the same object; the default: nothing."""
+
+    steps: str = ""
+    """The steps of both ways, as a text; empty: there are none."""
+    keep_local: bool = False
+    """Upstream's changes are merged into a copy, whose other fields stay (C3.2)."""
+    uses_identity: bool = False
+    """Whether a step uses the identity of upstream's cluster (S8.1)."""
+    identity: str = ""
+    """That identity, where a step uses it; empty: not known yet."""
+    down: Change | None = field(default=None, compare=False)
+    """The steps for content; None: there are none."""
+    up: Change | None = field(default=None, compare=False)
+    """The steps for a status."""
+
+    @property
+    def signature(self) -> str:
+        """A digest of all that decides what an object becomes; empty where objects stay as they are."""
+        if not self.steps and not self.keep_local:
+            return ""
+        return hashlib.sha256(f"{self.keep_local} {self.identity} {self.steps}".encode()).hexdigest()[:24]
+
+    def desired(self, raw: Json) -> Json:
+        """Upstream's object as its copy is to be. Raises MutationFailed."""
+        if self.down is None:
+            return raw
+        metadata = raw["metadata"]
+        return self.down(bare(raw), Key(metadata.get("namespace", ""), metadata["name"]), self.identity)
+
+    def sent(self, copy: Json, key: Key) -> Json:
+        """A copy with the status that goes upstream; `key` is upstream's. Raises MutationFailed."""
+        return copy if self.up is None else self.up(bare(copy), key, self.identity)
+
+
+def bare(raw: Json) -> Json:
+    """An object as the store has it, so that steps make the same of it whenever they run (C4.3)."""
+    return raw | {"metadata": {name: value for name, value in raw["metadata"].items() if name != "managedFields"}}
+
+
+AS_RECEIVED = Shape()
+"""The shape without a policy."""

@@ -1,0 +1,45 @@
+"""Applies other steps, or another rule for copies, to what the store has of a kind (C4.1). Nothing is listed for it."""
+
+from dataclasses import replace
+
+from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.core.model import Key, Loaded, Side
+from crsyncer.core.project import view_of
+from crsyncer.core.shape import bare
+from crsyncer.ports import Store
+
+_UNDER_WAY = "under way"
+"""Some of the views may be of the new shape: also the former one has to be applied to all of them."""
+
+
+async def reshape(loaded: Loaded, policy: KindPolicy, store: Store) -> None:
+    """Have all views of a kind be of the policy's shape, those in `loaded` and those in the store.
+
+    The store is told before the first view changes and after the last one, in the same order as the views. So after a
+    crash the next start begins anew.
+    """
+    name = f"shape:{policy.resource}"
+    former, wanted = store.get_meta(name) or "", policy.shape.signature
+    if former == wanted:
+        return
+    store.put_meta(name, _UNDER_WAY)
+    for side in Side:
+        for key in loaded.views[side]:
+            await _reshape(side, key, loaded, policy=policy, store=store)
+    store.put_meta(name, wanted)
+
+
+async def _reshape(side: Side, key: Key, loaded: Loaded, *, policy: KindPolicy, store: Store) -> None:
+    body = await store.body(side, policy.resource, key)
+    if body is None:
+        return  # damaged: what is written has to wait for the object's next version anyway
+    view = view_of(body, policy, side)
+    if view != loaded.views[side][key]:
+        loaded.views[side][key] = view
+        store.put_copy(side, policy.resource, key, view, body)
+    row = loaded.pending.get(key)
+    shows = side is policy.downstream and row is not None and row.digest == view.status
+    if shows and row is not None and policy.shape.up is not None and not row.raw and row.digest:
+        # It was queued when there were no steps: have it be sent with all that steps may use.
+        row = loaded.pending[key] = replace(row, value=bare(body), raw=True)
+        store.put_pending(policy.resource, key, row)

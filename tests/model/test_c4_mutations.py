@@ -1,0 +1,365 @@
+"""C4 on virtual time: a policy's steps on the way down and up, changed steps, and steps that fail."""
+
+from typing import Any
+
+import pytest
+
+from crsyncer.core.model import Json, Side
+from tests.model.scene import SOURCES, copy, full_lists, holds, original, restart, roles
+from tests.model.shapes import apply_policy, drop_policy, shaped
+from tests.model.statuses import sent
+
+BOTH = pytest.mark.parametrize("source", SOURCES)
+HOUR = 3600.0
+URL: Json = {"path": "/spec/url", "regex": {"pattern": "^http:", "replacement": "https:"}}
+NEXT: Json = {"path": "/spec/x", "cel": "value + 1"}
+WORD: Json = {"path": "/status/word", "template": "{robot} {/status/n}"}
+
+
+def setting(value: Any, path: str = "/spec/mode") -> Json:
+    """A step."""
+    return {"path": path, "set": {"value": value}}
+
+
+@BOTH
+def test_C4_1_a_copy_is_what_the_steps_make_and_is_kept_so(source: str) -> None:
+    down_steps = [
+        URL,
+        {"path": "/spec/secret", "remove": True},
+        {"path": "/metadata/labels/who", "template": "{robot}-{namespace}-{name}-{/spec/x}"},
+        NEXT,
+        {"path": "/spec/x", "cel": "value * self.spec.x"},
+    ]
+    with shaped(source=source, down=down_steps) as world:
+        up, down = roles(world, source)
+        up.create("a", spec={"x": 3, "url": "http://b", "secret": 1})
+        world.start()
+        world.settle()
+        wanted = {"x": 12, "url": "https://b"}
+        assert down.objects()["a"]["spec"] == wanted
+        assert down.objects()["a"]["metadata"]["labels"] == {"who": "robot-1-default-a-3"}
+        assert up.objects()["a"]["spec"] == {"x": 3, "url": "http://b", "secret": 1}
+        down.set("a", spec={"x": 3, "url": "http://b", "secret": 1})
+        world.pass_time(2)
+        assert down.objects()["a"]["spec"] == wanted
+        before = len(world.writes)
+        world.pass_time(HOUR)
+        restart(world)
+        restart(world, kill=True)
+        assert len(world.writes) == before
+        up.set("a", spec={"x": 1})
+        world.settle()
+        assert down.objects()["a"]["spec"] == {"x": 2}
+
+
+@BOTH
+@pytest.mark.parametrize("kill", [False, True])
+def test_C4_1_changed_steps_are_applied_to_the_stored_objects_and_nothing_is_listed(source: str, kill: bool) -> None:
+    with shaped(source=source, down=[setting("one")]) as world:
+        up, down = roles(world, source)
+        for name in "abc":
+            up.create(name, spec={"x": 1})
+        world.start()
+        world.settle()
+        assert down.objects()["a"]["spec"] == {"x": 1, "mode": "one"}
+        begun = world.clock.now
+        if kill:
+            world.crash()
+        apply_policy(world, down=[setting("two"), NEXT])
+        if kill:
+            world.start()
+        world.settle()
+        assert [each["spec"] for each in down.objects().values()] == [{"x": 2, "mode": "two"}] * 3
+        drop_policy(world)
+        world.settle()
+        assert [each["spec"] for each in down.objects().values()] == [{"x": 1}] * 3
+        assert [full_lists(world, side, begun) for side in Side] == [[], []]
+        before = len(world.writes)
+        restart(world)
+        assert len(world.writes) == before
+
+
+def test_C4_1_changed_steps_are_applied_without_the_cloud() -> None:
+    with shaped(down=[setting("one")]) as world:
+        world.cloud.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        world.cut("cloud")
+        world.pass_time(60)
+        apply_policy(world, down=[setting("two")])
+        world.pass_time(30)
+        assert copy(world)["spec"] == {"x": 1, "mode": "two"}
+        world.stop()
+        apply_policy(world, down=[setting("three")])
+        world.start()
+        world.pass_time(30)
+        assert copy(world)["spec"] == {"x": 1, "mode": "three"}
+
+
+@pytest.mark.parametrize("steps", range(1, 25))
+def test_C4_1_a_crash_while_steps_change_mixes_nothing_also_where_they_are_changed_back(steps: int) -> None:
+    one, two = [setting("one")], [setting("two")]
+    with shaped(down=one, seed=steps) as world:
+        for name in "abcd":
+            world.cloud.create(name, spec={"x": 1})
+        world.start()
+        world.settle()
+        world.crash_after(steps)
+        apply_policy(world, down=two)
+        world.pass_time(5)
+        world.crash()
+        for wanted in (one, two) if steps % 2 else (two, one):
+            apply_policy(world, down=wanted)
+            world.start()
+            world.settle()
+            value = wanted[0]["set"]["value"]
+            assert [each["spec"]["mode"] for each in world.robot.objects().values()] == [value] * 4
+            before = len(world.writes)
+            for name in "abcd":
+                world.cloud.set_status(name, {"touched": value})
+            world.settle()
+            assert len(world.writes) == before
+            world.crash()
+
+
+@BOTH
+def test_C4_1_a_status_goes_up_as_the_steps_make_it_and_its_echo_is_agreed(source: str) -> None:
+    with shaped(source=source, up=[WORD, {"path": "/status/private", "remove": True}]) as world:
+        up, down = roles(world, source)
+        up.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        assert "status" not in up.objects()["a"]
+        down.set_status("a", {"n": 1, "private": 2})
+        world.settle()
+        assert up.objects()["a"]["status"] == {"n": 1, "word": "robot-1 1"}
+        assert down.objects()["a"]["status"] == {"n": 1, "private": 2}
+        world.pass_time(12 * HOUR)
+        restart(world)
+        restart(world, kill=True)
+        down.set_status("a", {"n": 1, "private": 3})
+        world.settle()
+        assert len(sent(world, source)) == 1
+        down.set_status("a", {"n": 2, "private": 3})
+        world.settle()
+        assert (up.objects()["a"]["status"], len(sent(world, source))) == ({"n": 2, "word": "robot-1 2"}, 2)
+
+
+def test_C4_1_steps_run_before_the_subtree_is_taken() -> None:
+    with shaped(subtree="robot", up=[{"path": "/status/robot/copied", "cel": "self.status.raw"}]) as world:
+        world.cloud.create("a", spec={"x": 1})
+        world.cloud.set_status("a", {"cloud": 1})
+        world.start()
+        world.settle()
+        world.robot.set_status("a", {"raw": 5, "robot": {"n": 1}})
+        world.settle()
+        assert original(world)["status"] == {"cloud": 1, "robot": {"n": 1, "copied": 5}}
+        world.robot.set_status("a", {"raw": 6, "robot": {"n": 1}})
+        world.settle()
+        assert original(world)["status"] == {"cloud": 1, "robot": {"n": 1, "copied": 6}}
+        assert copy(world)["status"] == {"raw": 6, "robot": {"n": 1}}
+
+
+def test_C4_1_observed_generations_are_mapped_after_the_steps() -> None:
+    with shaped(observed_generation="map", up=[setting("up", "/status/word")], down=[setting("down")]) as world:
+        world.cloud.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        world.cloud.set("a", spec={"x": 2})
+        world.settle()
+        copied = copy(world)["metadata"]["generation"]
+        world.robot.set("a", spec={"x": 9})
+        world.settle()
+        assert copy(world)["metadata"]["generation"] == copied + 2
+        world.robot.set_status("a", {"observedGeneration": copied + 2})
+        world.settle()
+        assert original(world)["status"] == {"observedGeneration": 2, "word": "up"}
+
+
+@pytest.mark.parametrize("kill", [False, True])
+@pytest.mark.parametrize("gone", [False, True])
+@pytest.mark.parametrize("before", [[], [setting("old", "/status/word")]])
+def test_C4_1_a_status_that_waits_is_sent_by_the_steps_of_now(kill: bool, gone: bool, before: list[Json]) -> None:
+    with shaped(up=before, down=[setting("down")]) as world:
+        world.cloud.create("a", spec={"x": 7})
+        world.start()
+        world.settle()
+        world.cut("cloud")
+        world.pass_time(5)
+        world.robot.set_status("a", {"n": 1})
+        world.pass_time(5)
+        if gone:
+            world.robot.delete("a")
+            world.pass_time(5)
+        if kill:
+            world.crash()
+        apply_policy(world, down=[setting("down")], up=[{"path": "/status/word", "template": "{name} {/status/n}"}])
+        if kill:
+            world.start()
+        world.pass_time(30)
+        world.mend("cloud")
+        world.settle()
+        assert original(world)["status"] == {"n": 1, "word": "a 1"}
+        assert copy(world)["spec"] == {"x": 7, "mode": "down"}
+        world.pass_time(HOUR)
+        assert len(sent(world)) == 1
+        drop_policy(world)
+        world.settle()
+        assert original(world)["status"] == {"n": 1}
+
+
+def test_C4_1_a_status_that_waits_is_sent_with_all_that_new_steps_may_use() -> None:
+    with shaped() as world:
+        world.cloud.create("a", spec={"mode": "m"})
+        world.start()
+        world.settle()
+        world.cut("cloud")
+        world.pass_time(5)
+        world.robot.set_status("a", {"mode": "m"})
+        world.pass_time(5)
+        apply_policy(world, up=[{"path": "/status/mode", "cel": "self.spec.mode"}])
+        world.pass_time(5)
+        world.mend("cloud")
+        world.settle()
+        assert (original(world)["status"], world.status()["health"]) == ({"mode": "m"}, "healthy")
+
+
+@pytest.mark.parametrize("step", [{"template": "{cluster}"}, {"cel": "cluster"}])
+def test_C4_1_the_clusters_name_is_known_to_steps_from_the_first_object_on(step: Json) -> None:
+    with shaped(down=[{"path": "/spec/cluster", **step}]) as world:
+        world.cloud.create("a", spec={})
+        world.cut("cloud")
+        world.start()
+        world.pass_time(60)
+        world.mend("cloud")
+        world.settle()
+        cluster = copy(world)["spec"]["cluster"]
+        assert (len(cluster), holds(world)) == (16, [])
+        world.cloud.rebuild()
+        world.pass_time(120)
+        assert world.status()["sides"]["cloud"]["state"] == "identity-changed"
+        assert copy(world)["spec"]["cluster"] == cluster
+        world.order("release", id="cloud")
+        world.settle()
+        world.cloud.create("b", spec={})
+        world.settle()
+        other = copy(world, "b")["spec"]["cluster"]
+        assert (len(other), other == cluster) == (16, False)
+
+
+@BOTH
+def test_C4_4_an_object_on_which_a_step_fails_is_held_and_its_copy_stays(source: str) -> None:
+    with shaped(source=source, down=[NEXT]) as world:
+        up, down = roles(world, source)
+        for name in "ab":
+            up.create(name, spec={"x": 1})
+        world.start()
+        world.settle()
+        up.set("a", spec={"x": "text"})
+        up.create("c", spec={})
+        world.settle()
+        down.set_status("a", {"n": 1})
+        world.settle()
+        assert holds(world) == [("MutationFailed", 2)]
+        assert (world.status()["health"], set(down.objects())) == ("attention", {"a", "b"})
+        assert "spec.mutations.down[0], /spec/x: " in world.status()["holds"][0]["message"]
+        assert (down.objects()["a"]["spec"], up.objects()["a"]["status"]) == ({"x": 2}, {"n": 1})
+        up.set("b", spec={"x": 5})
+        down.set("a", spec={"x": 9})
+        world.settle()
+        assert (down.objects()["b"]["spec"], down.objects()["a"]["spec"]) == ({"x": 6}, {"x": 9})
+        for kill in (False, True):
+            restart(world, kill=kill)
+            assert holds(world) == [("MutationFailed", 2)]
+        up.set("a", spec={"x": 3})
+        up.delete("c")
+        world.settle()
+        assert (down.objects()["a"]["spec"], holds(world), set(down.objects())) == ({"x": 4}, [], {"a", "b"})
+        assert world.status()["health"] == "healthy"
+
+
+@pytest.mark.parametrize("kill", [False, True])
+def test_C4_4_the_hold_ends_with_the_step_that_failed(kill: bool) -> None:
+    with shaped(down=[NEXT]) as world:
+        world.cloud.create("a", spec={"x": "text"})
+        world.start()
+        world.settle()
+        assert (holds(world), world.robot.objects()) == ([("MutationFailed", 1)], {})
+        if kill:
+            world.crash()
+        apply_policy(world, down=[setting("m")])
+        if kill:
+            world.start()
+        world.settle()
+        assert (holds(world), copy(world)["spec"]) == ([], {"x": "text", "mode": "m"})
+        apply_policy(world, down=[NEXT])
+        world.settle()
+        assert (holds(world), copy(world)["spec"]) == ([("MutationFailed", 1)], {"x": "text", "mode": "m"})
+        drop_policy(world)
+        world.settle()
+        assert (holds(world), copy(world)["spec"]) == ([], {"x": "text"})
+
+
+@BOTH
+def test_C4_4_a_copy_is_not_replaced_by_one_that_cannot_be_made_and_is_deleted_with_its_object(source: str) -> None:
+    with shaped(source=source, down=[NEXT]) as world:
+        up, down = roles(world, source)
+        up.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        uid = down.objects()["a"]["metadata"]["uid"]
+        up.delete("a")
+        up.create("a", spec={"x": "text"})
+        world.settle()
+        assert (down.objects()["a"]["metadata"]["uid"], holds(world)) == (uid, [("MutationFailed", 1)])
+        up.delete("a")
+        world.settle()
+        assert (down.objects(), holds(world)) == ({}, [])
+
+
+def test_C4_4_a_copy_goes_with_its_object_although_its_successor_is_being_deleted() -> None:
+    with shaped(down=[NEXT]) as world:
+        world.cloud.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        world.stop()
+        world.cloud.delete("a")
+        world.cloud.create("a", spec={"x": "text"}, finalizers=["example.com/wait"])
+        world.cloud.delete("a")
+        world.start()
+        world.settle()
+        assert (world.robot.objects(), holds(world)) == ({}, [])
+
+
+def test_C4_4_a_status_on_which_a_step_fails_is_held_and_content_goes_on() -> None:
+    with shaped(up=[{"path": "/status/n", "cel": "value + 1"}]) as world:
+        world.cloud.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        world.robot.set_status("a", {"n": 1})
+        world.settle()
+        world.robot.set_status("a", {"n": "text"})
+        world.cloud.set("a", spec={"x": 2})
+        world.settle()
+        assert (original(world)["status"], copy(world)["spec"]) == ({"n": 2}, {"x": 2})
+        assert (holds(world), world.status()["outbox"]["depth"]) == ([("MutationFailed", 1)], 0)
+        assert "spec.mutations.up[0], /status/n: " in world.status()["holds"][0]["message"]
+        restart(world, kill=True)
+        assert holds(world) == [("MutationFailed", 1)]
+        world.robot.set_status("a", {"n": 5})
+        world.settle()
+        assert (original(world)["status"], holds(world)) == ({"n": 6}, [])
+
+
+def test_C4_4_explain_names_the_step_that_fails() -> None:
+    with shaped(down=[NEXT]) as world:
+        world.cloud.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        agreed = world.order("explain", resource="goals", name="a")
+        assert (agreed["state"], agreed["differences"]) == ("in-sync", [])
+        world.cloud.set("a", spec={})
+        world.settle()
+        found = world.order("explain", resource="goals", name="a")
+        assert found["state"] == "held"
+        assert any(step["rule"] == "C4.4" and "/spec/x" in step["text"] for step in found["steps"])
