@@ -18,6 +18,8 @@ ROBOT = OURS + "robot"
 APPLIED = OURS + "applied"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
+_STAYING = (OURS, SYNCER, "kcp.io/")
+_KCPS = ".kcp.io/"
 _NOT_CONTENT = frozenset({"apiVersion", "kind", "metadata", "status"})
 _FLOAT = re.compile(r"\d[.eE]")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
@@ -102,9 +104,9 @@ def _deeper_than(raw: Json, levels: int) -> bool:
 
 
 def synced_annotations(raw: Json) -> dict[str, str]:
-    """An object's annotations without those that never travel."""
+    """An object's annotations without those that never travel: ours, kubectl's and those of kcp (C2.1)."""
     annotations = raw["metadata"].get("annotations") or {}
-    return {k: v for k, v in annotations.items() if not k.startswith((OURS, SYNCER)) and k != LAST_APPLIED}
+    return {k: v for k, v in annotations.items() if not k.startswith(_STAYING) and _KCPS not in k and k != LAST_APPLIED}
 
 
 def labels(raw: Json) -> dict[str, str]:

@@ -95,7 +95,12 @@ json_objects = st.dictionaries(texts, json_values, max_size=3)
 synced_texts = st.dictionaries(names, names, max_size=3)
 """Labels, or annotations that travel; few keys, so that two of them have keys in common."""
 staying_annotations = st.dictionaries(
-    st.sampled_from([LAST_APPLIED, SYNCER + "spec-source", OURS + "upstream-uid", OURS + "applied", OURS + "else"]),
+    st.sampled_from(
+        (
+            *(LAST_APPLIED, SYNCER + "spec-source", "kcp.io/cluster", "internal.apis.kcp.io/x"),
+            *(OURS + "upstream-uid", OURS + "applied", OURS + "else"),
+        )
+    ),
     st.one_of(texts, st.just('{"digest": "d", "labels": ["a"], "annotations": ["b"]}')),
     max_size=3,
 )

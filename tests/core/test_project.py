@@ -40,7 +40,7 @@ from tests.core.builders import (
     upstream_goals,
 )
 
-EXCLUDED = (OURS, SYNCER, LAST_APPLIED)
+EXCLUDED = (OURS, SYNCER, LAST_APPLIED, "kcp.io/", "internal.apis.kcp.io/")
 
 
 def compose(upstream, kind, downstream=None):

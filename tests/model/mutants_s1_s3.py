@@ -238,7 +238,7 @@ MUTANTS = (
     Mutant(
         "the syncer's own annotations travel",
         project.synced_annotations,
-        "not k.startswith((OURS, SYNCER)) and ",
+        "not k.startswith(_STAYING) and ",
         "",
         noticed_by="S3_3_excluded",
     ),

@@ -123,6 +123,20 @@ def test_C9_1_a_workspace_without_its_namespace_is_none_yet() -> None:
         assert (copy(world)["spec"], holds(world)) == ({"x": 2}, [])
 
 
+def test_C2_1_what_kcp_writes_on_every_object_is_not_copied() -> None:
+    with workspace() as world:
+        kcps = {"kcp.io/cluster": "2hnrv0u1m7d8h2ar", "internal.apis.kcp.io/seen": "1"}
+        plain = {"lab.example.com/note": "kept", "notkcp.io/note": "kept"}
+        world.cloud.create("b", spec={"x": 1}, annotations=kcps | plain)
+        world.settle()
+        annotations = copy(world, "b")["metadata"]["annotations"]
+        assert annotations.keys() & (kcps.keys() | plain.keys()) == plain.keys()
+        writes = len(world.writes)
+        world.cloud.annotate("b", {"internal.apis.kcp.io/seen": "2"})
+        world.settle()
+        assert len(world.writes) == writes
+
+
 # A shard move (C9.2)
 
 SHARDS = {"lower": (40, 0), "higher": (90_000, 90_000), "higher, with a past of its own": (90_000, 0)}
