@@ -61,11 +61,8 @@ async def _review(settings: Settings, kinds: Sequence[KindPolicy] | None, robot:
     insecure = settings.insecure_skip_tls_verify
     if kinds is None:
         async with aclosing(await enter[Side.ROBOT](insecure=insecure)) as visit:
-            kinds = [
-                each
-                for each in await lister.annotated(visit.request, robot, settings.synced_namespaces)
-                if not each.problem
-            ]
+            configured = (await lister.configuration(visit.request)).kinds(robot, settings.synced_namespaces)
+            kinds = [each for each in configured if not each.problem]
     silence, namespaces = "", settings.synced_namespaces.on(Side.CLOUD)
     async with aclosing(await enter[Side.CLOUD](insecure=insecure)) as visit:
         asked = forbidden_acts(kinds, robot=robot, namespaces=namespaces)

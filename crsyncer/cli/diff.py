@@ -81,10 +81,10 @@ async def _compare(settings: Settings, robot: str, resource: str) -> list[Json]:
                 tasks.create_task(reach(side))
         senders = {side: cluster.request for side, cluster in clusters.items()}
         try:
-            found = await lister.annotated(senders[Side.ROBOT], robot, settings.synced_namespaces)
+            configuration = await lister.configuration(senders[Side.ROBOT])
         except SyncError as error:
             raise SyncError(f"the robot's CRDs cannot be listed: {error}", hint=error.hint) from None
-        policies = {policy.resource: policy for policy in found}
+        policies = {policy.resource: policy for policy in configuration.kinds(robot, settings.synced_namespaces)}
         if resource:
             chosen = synced_resource(resource, {name: policy.aliases for name, policy in policies.items()})
             policies = {chosen: policies[chosen]}

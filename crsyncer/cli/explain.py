@@ -80,6 +80,7 @@ def _stored(directory: Path, resource: str, name: str) -> Json:
             key,
             kind=kind,
             annotated=tuple(sorted(kinds)),
+            policies=tuple(row for row in saved.get("policies", ()) if row["resource"] == resource),
             policy=policy,
             running=False,
             observations={side: _last_seen(loaded, side, key, policy) for side in Side},

@@ -62,7 +62,7 @@ def mutate(
     does and more. {namespace} and {name} are those of OBJECT_FILE, {robot} is --robot-name. A template's {/path}, and
     `self` in CEL, mean the object as it is in the file.
 
-    The agent does not read SyncPolicies yet: this is to try them.
+    The agent does not follow mutations yet: a kind whose SyncPolicy has any is misconfigured.
 
     Exit codes: 0 done, 1 a step failed, 2 usage, or a file that cannot be used.
     """

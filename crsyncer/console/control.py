@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Iterator
 
 from crsyncer.console.explain import ON, ObjectFacts, explain
-from crsyncer.console.gather import kind_row
+from crsyncer.console.gather import kind_row, policy_rows
 from crsyncer.console.report import event_row, hold_row, object_fields, pending_status, rejected_content
 from crsyncer.console.target import find_key, find_resource, synced_resource
 from crsyncer.core.holds import DELETION_HOLDS
@@ -241,7 +241,10 @@ class ControlCommands:
         if entry is None or entry.kind is None:
             key = find_key(name, ())
             document = None if entry is None else kind_row(entry, self._context)
-            return explain(ObjectFacts(resource, key, kind=document, annotated=tuple(sorted(entries))))
+            policies = tuple(row for row in policy_rows(self._kinds.catalog) if row["resource"] == resource)
+            return explain(
+                ObjectFacts(resource, key, kind=document, annotated=tuple(sorted(entries)), policies=policies)
+            )
         kind, cache = entry.kind, entry.kind.cache
         key = find_key(name, cache.known_keys(), namespaced=kind.policy.namespaced)
         bodies = {side: await self._context.store.body(side, resource, key) for side in Side}

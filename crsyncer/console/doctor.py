@@ -15,15 +15,16 @@ from crsyncer.console.doctor_report import (
     judge_clock,
     judge_exposed,
     judge_kind,
+    judge_policies,
     judge_validity,
 )
 from crsyncer.console.reasons import TLS_HINT, kind_hint
 from crsyncer.core import object_calls
-from crsyncer.core.access import OWN_NEEDS, Need, needs
+from crsyncer.core.access import OWN_NEEDS, POLICY_NEEDS, Need, needs
 from crsyncer.core.calls import Call
 from crsyncer.core.findings import LoginFacts, Validity
-from crsyncer.core.kind_policy import KindPolicy, read_policy
-from crsyncer.core.model import Json, Side
+from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.core.model import Side
 from crsyncer.core.namespaces import Namespaces
 from crsyncer.engine.negotiation import Disagreement, negotiate, robots_version
 from crsyncer.errors import ConfigError, NotAllowed, SyncError, Unsure
@@ -68,10 +69,12 @@ class SetUp:
     robot: str
     namespaces: Namespaces
     clock: Callable[[], float]
-    crds: "asyncio.Future[list[Json] | None]" = field(
+    configuration: "asyncio.Future[lister.Configuration | None]" = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
-    """The robot's CRDs: the robot's checks read them, the cloud's wait for them; None: they could not be read."""
+    """The robot's CRDs and SyncPolicies: the robot's checks read them, the cloud's wait for them; None: they could not
+    be read.
+    """
 
 
 async def examine(logins: Mapping[Side, LoadLogin], set_up: SetUp, *, seconds: float) -> list[Check]:
@@ -108,8 +111,8 @@ class _SideChecks:
         except TimeoutError:
             self._add("time", Mark.UNKNOWN, "some checks had no answer in time", "the side is slow: try again")
         finally:
-            if self._side is Side.ROBOT and not self._set_up.crds.done():
-                self._set_up.crds.set_result(None)
+            if self._side is Side.ROBOT and not self._set_up.configuration.done():
+                self._set_up.configuration.set_result(None)
 
     def _add(self, name: str, state: Mark, message: str, hint: str = "", *, health: str = "") -> None:
         self._checks.append(Check(name, state, message, hint, self._side, health=health))
@@ -169,26 +172,24 @@ class _SideChecks:
         return True
 
     async def _kinds(self) -> None:
-        """Check the annotations of the robot's CRDs, and each kind on this side."""
+        """Check the annotations of the robot's CRDs, its SyncPolicies, and each kind on this side."""
         try:
             if self._side is Side.ROBOT:
-                self._set_up.crds.set_result(await lister.crds(self._ask))
-            crds = await asyncio.shield(self._set_up.crds)
+                self._set_up.configuration.set_result(await lister.configuration(self._ask))
+            configuration = await asyncio.shield(self._set_up.configuration)
         except SyncError as error:
             self._add("annotations", Mark.FAIL, f"the CRDs cannot be listed: {error}", error.hint)
             return
-        if crds is None:
+        if configuration is None:
             self._add(
                 "kind", Mark.UNKNOWN, "the kinds are not known without the robot's CRDs", "see the robot's checks"
             )
             return
         robot, namespaces = self._set_up.robot, self._set_up.namespaces
-        kinds = [read_policy(crd, robot, namespaces=namespaces) for crd in crds]
-        policies = [policy for policy in kinds if policy is not None and not policy.problem]
-        work = [self._kind(policy) for policy in policies]
+        work = [self._kind(kind) for kind in configuration.kinds(robot, namespaces) if not kind.problem]
         if self._side is Side.ROBOT:
-            self._checks += judge_annotations(crds, robot)
-            work.insert(0, self._access(OWN_NEEDS))
+            self._checks += [*judge_annotations(configuration, robot), *judge_policies(configuration, robot)]
+            work.insert(0, self._access((*OWN_NEEDS, *(POLICY_NEEDS if configuration.has_policies else ()))))
         for found in await asyncio.gather(*work):
             self._checks += found
 

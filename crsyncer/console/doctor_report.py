@@ -5,13 +5,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
+from crsyncer.console.lister import Configuration
 from crsyncer.console.reasons import MAX_CLOCK_SKEW_SECONDS, kind_hint, worst
 from crsyncer.console.report import EXIT_CODES, STOPPED
 from crsyncer.core.access import Need, told
 from crsyncer.core.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, OURS, SPEC_SOURCE, SUBTREE, SYNCER
+from crsyncer.core.catalog import problem_of
 from crsyncer.core.findings import DiskFacts, StoreFindings, Validity
-from crsyncer.core.kind_policy import KindPolicy, read_policy
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Side
+from crsyncer.core.namespaces import EVERYWHERE
 from crsyncer.core.text import duration, rfc3339
 
 SCHEMA = "crsyncer.doctor/v1"
@@ -89,22 +92,35 @@ def judge_clock(ahead: float | None, side: Side) -> Check:
     )
 
 
-def judge_annotations(crds: Sequence[Json], robot: str) -> list[Check]:
-    """Whether the annotations of each CRD on the robot are valid (S1)."""
-    found = [check for crd in crds for check in _judge_crd(crd, robot)]
+def judge_annotations(configuration: Configuration, robot: str) -> list[Check]:
+    """Whether the annotations of each CRD on the robot are valid (S1), together with its SyncPolicy (C1)."""
+    found = [check for crd in configuration.crds for check in _judge_crd(crd, configuration, robot)]
     if found:
         return found
     hint = f"annotate one: kubectl annotate crd NAME {SPEC_SOURCE}=cloud"
     return [Check("annotations", Mark.WARN, "no CRD is annotated, so nothing is synced", hint, Side.ROBOT)]
 
 
-def _judge_crd(crd: Json, robot: str) -> Iterator[Check]:
+def judge_policies(configuration: Configuration, robot: str) -> Iterator[Check]:
+    """Whether each SyncPolicy on the robot can be followed (C1)."""
+    kinds = {kind.resource: kind.problem for kind in configuration.kinds(robot, EVERYWHERE)}
+    for each in configuration.policies:
+        check = partial(Check, "policy", side=Side.ROBOT, resource=each.resource)
+        problem = problem_of(each, configuration.policies, kinds.get(each.resource))
+        if problem:
+            yield check(Mark.FAIL, f"SyncPolicy {each.name}: {problem}", "correct or delete the SyncPolicy")
+        else:
+            yield check(Mark.OK, f"SyncPolicy {each.name} is valid")
+
+
+def _judge_crd(crd: Json, configuration: Configuration, robot: str) -> Iterator[Check]:
     annotations = crd["metadata"].get("annotations") or {}
     check = partial(Check, "annotations", side=Side.ROBOT, resource=crd["metadata"]["name"])
     unknown = sorted(key for key in annotations if key.startswith((SYNCER, OURS)) and key not in _ANNOTATIONS)
-    policy = read_policy(crd, robot)
+    policy = configuration.kind(crd, robot)
+    names = [each.name for each in configuration.policies_for(crd["metadata"]["name"])]
     if policy is not None and policy.problem:
-        yield check(Mark.FAIL, policy.problem, kind_hint("misconfigured"))
+        yield check(Mark.FAIL, policy.problem, kind_hint("misconfigured", next(iter(names), None)))
     elif policy is not None:
         yield check(Mark.OK, _asked(policy))
     elif unknown or any(key in annotations for key in _ANNOTATIONS):
@@ -116,6 +132,8 @@ def _judge_crd(crd: Json, robot: str) -> Iterator[Check]:
 
 def _asked(policy: KindPolicy) -> str:
     filtered = f", only objects of robot {policy.robot}" if policy.filtered else ""
+    if policy.sync_policy is not None and policy.sync_policy.filter.selector is not None:
+        filtered = f", only objects selected by {policy.selector}"
     subtree = f", only status.{policy.subtree}" if policy.subtree is not None else ""
     return f"spec from the {policy.upstream}, status from the {policy.downstream}{filtered}{subtree}"
 

@@ -7,7 +7,7 @@ from typing import Any
 from crsyncer.console.differences import difference
 from crsyncer.core.actions import NOTHING, Create, Delete, Hold, HoldReason, Plan, Seed, Until, Update, Wait
 from crsyncer.core.annotations import ROBOT_LABEL, SPEC_SOURCE
-from crsyncer.core.facts import CAUSES, HOLD_RULES, KIND_RULES
+from crsyncer.core.facts import CAUSES, HOLD_RULES, KIND_RULES, kind_rule
 from crsyncer.core.kind_policy import KindPolicy, Version
 from crsyncer.core.model import Found, Gap, Json, Key, Record, Side, Tombstone, View
 from crsyncer.core.namespaces import Namespaces
@@ -38,6 +38,8 @@ class ObjectFacts:
     """None: no CRD on the robot is annotated for it."""
     annotated: tuple[str, ...] = ()
     """The kinds of the CRDs that are annotated."""
+    policies: tuple[Json, ...] = ()
+    """The SyncPolicies that name the kind, rows of the status document."""
     policy: KindPolicy | None = None
     """None: the kind cannot be synced; `kind` has the reason."""
     running: bool = True
@@ -113,15 +115,19 @@ def _steps(facts: ObjectFacts) -> Iterator[Json]:
     if kind is None:
         others = f"; annotated are: {', '.join(facts.annotated)}" if facts.annotated else ""
         yield _step("S1.2", False, f"no CRD {facts.resource} on the robot is annotated with {SPEC_SOURCE}{others}")
+        for policy_row in facts.policies:
+            yield _step("C1.3", False, f"SyncPolicy {policy_row['name']} is not followed: {policy_row['message']}")
         return
     if policy is None:
-        rule = KIND_RULES.get(kind["state"])
+        rule = _kind_rule(kind)
         yield _step(rule or "S1", False if rule else None, f"the kind is {kind['state']}: {kind['message']}")
         return
     owners = f"the {policy.upstream} owns spec and lifecycle, the {policy.downstream} owns the status"
     yield _step("S1.2", True, owners)
-    if kind["state"] in KIND_RULES:
-        yield _step(KIND_RULES[kind["state"]], False, f"the kind is {kind['state']}: {kind['message']}")
+    if kind.get("policy"):
+        yield _step("C1.3", True, f"SyncPolicy {kind['policy']} is for the kind")
+    if rule := _kind_rule(kind):
+        yield _step(rule, False, f"the kind is {kind['state']}: {kind['message']}")
     else:
         yield _step("S1.5", True, f"both sides serve version {policy.version}")
     if not facts.running:
@@ -132,7 +138,7 @@ def _steps(facts: ObjectFacts) -> Iterator[Json]:
     if policy.places != ("",) and facts.key.namespace not in policy.places:
         setting = "--namespace-map" if policy.namespaces.mapped else "--namespace"
         yield _step("S1.7", False, f"the agent syncs namespaced kinds only in {', '.join(policy.places)} ({setting})")
-    yield from _of_filter(facts, policy)
+    yield from _of_filter(facts, kind, policy)
     yield from _of_observations(facts, policy)
     yield from _of_content(facts, policy)
     for hold in facts.holds:
@@ -141,18 +147,27 @@ def _steps(facts: ObjectFacts) -> Iterator[Json]:
     yield from _of_status(facts, policy)
 
 
-def _of_filter(facts: ObjectFacts, policy: KindPolicy) -> Iterator[Json]:
-    if not policy.filtered:
+def _kind_rule(kind: Json) -> str | None:
+    """The rule by which the kind is not synced; None: it is, or waits."""
+    state = kind["state"]
+    return kind_rule(state, by_policy=bool(kind.get("policy"))) if state in KIND_RULES else None
+
+
+def _of_filter(facts: ObjectFacts, kind: Json, policy: KindPolicy) -> Iterator[Json]:
+    selector = kind.get("selector") or policy.selector
+    if not selector:
         yield _step("S2.1", True, f"every object of the kind {ON[policy.upstream]} is synced")
         return
-    wanted = f"labelled {ROBOT_LABEL}={policy.robot}"
+    is_label = selector == f"{ROBOT_LABEL}={policy.robot}"
+    wanted = f"labelled {selector}" if is_label else f"selected by {selector}"
     match facts.observations[policy.upstream]:
         case View():
             yield _step("S2.1", True, f"the object is {wanted}")
         case Gap.UNSEEN:
             yield _step("S2.2", None, f"only an object {wanted} is synced")
         case _ if facts.tombstone is None and facts.observations[policy.downstream] is Gap.ABSENT:
-            text = f"no such object {ON[policy.upstream]} is {wanted}; without this label it is not synced"
+            that = "this label" if is_label else "that"
+            text = f"no such object {ON[policy.upstream]} is {wanted}; without {that} it is not synced"
             yield _step("S2.2", False, text)
 
 

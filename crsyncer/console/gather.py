@@ -1,6 +1,7 @@
 """Gathers the status document of a running agent from its engine."""
 
 from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 
 from crsyncer import __version__
 from crsyncer.console.reasons import hold_hint, with_health
@@ -15,6 +16,9 @@ from crsyncer.engine.kinds import KindEntry
 from crsyncer.engine.outcomes import CONTENT
 from crsyncer.runtime.connection import Connection, ConnectionState
 from crsyncer.runtime.listwatch import Phase
+
+if TYPE_CHECKING:  # loaded only where the robot has SyncPolicies (C1.1)
+    from crsyncer.engine.catalog import Catalog
 
 
 def gather(
@@ -49,6 +53,7 @@ def gather(
         "reasons": [],
         "sides": {side.value: _side_row(connection) for side, connection in engine.connections.items()},
         "kinds": [kind_row(rows[resource], context) for resource in sorted(rows)],
+        "policies": policy_rows(engine.kinds.catalog),
         "outbox": outbox_row(
             (row for kind in kinds for row in kind.cache.pending.values()),
             now,
@@ -99,8 +104,21 @@ def _identity_hold(connection: Connection) -> Json:
     }
 
 
+def policy_rows(catalog: "Catalog | None") -> list[Json]:
+    """Every SyncPolicy on the robot; its state is active or misconfigured."""
+    return [
+        {
+            "name": name,
+            "resource": resource,
+            "state": "misconfigured" if problem else "active",
+            "message": problem or None,
+        }
+        for name, resource, problem in (catalog.rows() if catalog is not None else ())
+    ]
+
+
 def kind_row(row: KindEntry, context: EngineContext) -> Json:
-    """One annotated CRD, also a wrongly annotated one.
+    """One kind that an annotation or a SyncPolicy asks for, also wrongly.
 
     Its state is syncing, listing, waiting, misconfigured, kind-missing, version-mismatch, forbidden or held.
     """
@@ -115,11 +133,13 @@ def kind_row(row: KindEntry, context: EngineContext) -> Json:
         "scope": "Namespaced" if policy.namespaced else "Cluster",
         "specSource": row.source,
         "filterByRobotName": policy.filtered,
+        "selector": policy.selector or None,
         "statusSubtree": policy.subtree,
         "state": state,
         "message": message,
         "held": sum(len(g.keys) for g in groups),
         "aliases": list(policy.aliases),
+        "policy": next(iter(row.policy_names), None),
         **({} if kind is None else _counts(kind, context)),
     }
 

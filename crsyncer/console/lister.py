@@ -1,13 +1,15 @@
 """Lists the objects of a cluster once, for commands that read the clusters without the agent."""
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
 
 from crsyncer.core import calls
 from crsyncer.core.answers import judge
-from crsyncer.core.calls import Collection
-from crsyncer.core.kind_policy import KindPolicy, read_policy
+from crsyncer.core.calls import SYNC_POLICIES, Collection
+from crsyncer.core.catalog import PolicyObject, kind_policy, read_object
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json
-from crsyncer.core.namespaces import Namespaces
+from crsyncer.core.namespaces import EVERYWHERE, Namespaces
 from crsyncer.core.pages import FIRST, PageLimit
 from crsyncer.core.watch import listed_at
 from crsyncer.errors import NotAllowed, TooLarge, Unsure
@@ -54,10 +56,40 @@ async def crds(send: Send) -> list[Json]:
     return sorted(found, key=lambda crd: str(crd["metadata"]["name"]))
 
 
-async def annotated(send: Send, robot: str, namespaces: Namespaces) -> list[KindPolicy]:
-    """The kinds of the annotated CRDs, also of wrongly annotated ones; raises SyncError."""
-    found = [read_policy(crd, robot, namespaces=namespaces) for crd in await crds(send)]
-    return [policy for policy in found if policy is not None]
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What configures the kinds of a robot: its CRDs, and its SyncPolicies where it has any."""
+
+    crds: tuple[Json, ...]
+    policies: tuple[PolicyObject, ...] = ()
+
+    @property
+    def has_policies(self) -> bool:
+        """Whether the robot has the CRD of SyncPolicies."""
+        return any(crd["metadata"]["name"] == SYNC_POLICIES.resource for crd in self.crds)
+
+    def policies_for(self, resource: str) -> tuple[PolicyObject, ...]:
+        """The SyncPolicies for a kind."""
+        return tuple(each for each in self.policies if each.is_for(resource))
+
+    def kind(self, crd: Json, robot: str, namespaces: Namespaces = EVERYWHERE) -> KindPolicy | None:
+        """What a CRD and the policies for its kind ask for; None when the kind is not ours."""
+        objects = self.policies_for(crd["metadata"]["name"])
+        return kind_policy(crd, robot, namespaces=namespaces, objects=objects)
+
+    def kinds(self, robot: str, namespaces: Namespaces) -> list[KindPolicy]:
+        """The kinds that are to be synced, also misconfigured ones."""
+        found = [self.kind(crd, robot, namespaces) for crd in self.crds]
+        return [policy for policy in found if policy is not None]
+
+
+async def configuration(send: Send) -> Configuration:
+    """What configures the kinds of the robot; raises SyncError."""
+    found = Configuration(tuple(await crds(send)))
+    if not found.has_policies:
+        return found
+    policies = [read_object(raw) async for raw in objects(send, SYNC_POLICIES)]
+    return replace(found, policies=tuple(sorted(policies, key=lambda each: each.name)))
 
 
 async def first_answer(send: Send) -> Reply:

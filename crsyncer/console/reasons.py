@@ -56,6 +56,10 @@ _REASONS = {
             "its annotations are invalid",
             "correct the annotations of the CRD on the robot; until then the kind is not synced",
         ),
+        "PolicyMisconfigured": (
+            "SyncPolicy {name}: {why}",
+            "correct or delete the SyncPolicy on the robot; until then nothing is synced because of it",
+        ),
         "ConfigRejected": (
             "the new configuration was rejected, the previous one is still used: {error}",
             "correct it; the agent reads the file again when it changes",
@@ -172,9 +176,12 @@ def worst(healths: Iterable[str]) -> str:
     return min(healths, key=_SEVERITY.index, default="healthy")
 
 
-def kind_hint(state: str) -> str:
-    """The hint for a kind in a state in which it is not synced."""
+def kind_hint(state: str, policy: str | None = None) -> str:
+    """The hint for a kind in a state in which it is not synced; `policy` is the name of its SyncPolicy, if any."""
     health, code = _KINDS[state]
+    if policy is not None and code == "Misconfigured":
+        text = f"correct the SyncPolicy {policy} or the annotations of the CRD on the robot"
+        return f"{text}; until then the kind is not synced"
     return _REASONS[health][code][1]
 
 
@@ -193,7 +200,12 @@ def with_health(
 
     `pending_seconds`: by resource and type of work, for how long the oldest item has waited.
     """
-    found = [*_kind_reasons(content), *_hold_reasons(content), *_store_reasons(content["store"], store_message)]
+    found = [
+        *_kind_reasons(content),
+        *_policy_reasons(content),
+        *_hold_reasons(content),
+        *_store_reasons(content["store"], store_message),
+    ]
     found += [_reason("degraded", "TlsNotVerified", side=side) for side in tls_unverified]
     if dead := content["outbox"]["deadLetters"]:
         found.append(_reason("attention", "DeadLetters", writes=count(dead, "write")))
@@ -267,8 +279,17 @@ def _kind_reasons(content: Json) -> Iterator[_Reason]:
         if state in _KINDS:
             health, code = _KINDS[state]
             message = f"{resource}: {why or _REASONS[health][code][0]}"
+            hint = kind_hint(state, kind.get("policy"))
             # A missing kind recovers when it is served again; its held deletions wait for an operator.
-            yield _reason("attention" if kind["held"] else health, code, message=message, hint=kind_hint(state))
+            yield _reason("attention" if kind["held"] else health, code, message=message, hint=hint)
+
+
+def _policy_reasons(content: Json) -> Iterator[_Reason]:
+    """SyncPolicies that are not followed, but those that their kind names as its problem."""
+    stopped = {kind["resource"] for kind in content["kinds"] if kind.get("policy") and kind["state"] == "misconfigured"}
+    for policy in content["policies"]:
+        if policy["state"] == "misconfigured" and policy["resource"] not in stopped:
+            yield _reason("attention", "PolicyMisconfigured", name=policy["name"], why=policy["message"])
 
 
 def _hold_reasons(content: Json) -> Iterator[_Reason]:

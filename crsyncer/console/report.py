@@ -36,6 +36,7 @@ def bare_kind(resource: str) -> Json:
         "scope": "Namespaced",
         "specSource": "cloud",
         "filterByRobotName": False,
+        "selector": None,
         "statusSubtree": None,
         "state": "waiting",
         "message": None,
@@ -46,6 +47,7 @@ def bare_kind(resource: str) -> Json:
         "pending": {"spec": 0, "status": 0},
         "held": 0,
         "aliases": [],
+        "policy": None,
     }
 
 
@@ -157,6 +159,7 @@ def stopped_document(
             _stopped_kind(old_kinds.get(resource) or bare_kind(resource), stored.get(resource))
             for resource in sorted(old_kinds.keys() | owing)
         ],
+        "policies": old.get("policies", []),
         "outbox": outbox_row((row for kind in stored.values() for row in kind.pending.values()), now),
         "holds": old.get("holds", []),
         "writes": old.get("writes") or writes_row({}),

@@ -96,6 +96,10 @@ def _sides(content: Json, now: float) -> Iterator[str]:
     dead = f", {count(outbox['deadLetters'], 'dead letter')}" if outbox["deadLetters"] else ""
     yield cut(f"outbox  {count(outbox['depth'], 'status')} waiting{oldest}{dead}")
     yield cut(f"store   {store['state']}, {store['bytes'] / 1024:,.0f} KiB, {store['path']}")
+    if content["policies"]:
+        wrong = [policy["name"] for policy in content["policies"] if policy["state"] != "active"]
+        rest = f", {len(wrong)} misconfigured: {', '.join(wrong)}" if wrong else ""
+        yield cut(f"policy  {len(content['policies']) - len(wrong)} active{rest}")
 
 
 def _kinds(content: Json) -> Iterator[str]:
@@ -121,7 +125,7 @@ def _kinds(content: Json) -> Iterator[str]:
 
 def _details(content: Json) -> Iterator[str]:
     """The fields of each kind that the screen omits."""
-    heads = ["KIND", "VERSION", "SCOPE", "FILTERED", "SUBTREE", "CURSOR", "RELISTS", "RESUMES"]
+    heads = ["KIND", "VERSION", "SCOPE", "FILTERED", "SUBTREE", "POLICY", "CURSOR", "RELISTS", "RESUMES"]
     rows = [
         [
             kind["resource"],
@@ -129,6 +133,7 @@ def _details(content: Json) -> Iterator[str]:
             kind["scope"],
             "yes" if kind["filterByRobotName"] else "no",
             kind["statusSubtree"] or "-",
+            kind.get("policy") or "-",
             *("/".join(_or_dash(kind[what][side]) for side in Side) for what in _PER_SIDE_FIELDS),
         ]
         for kind in content["kinds"]

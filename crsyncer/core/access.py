@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from crsyncer.core.calls import SYNC_POLICIES
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Side
 
@@ -55,6 +56,18 @@ OWN_NEEDS = (
     ),
 )
 """On the robot, whatever is synced."""
+
+
+_POLICIES = (SYNC_POLICIES.group, SYNC_POLICIES.plural)
+POLICY_NEEDS = (
+    *(Need((Act(verb, *_POLICIES, cluster=True),)) for verb in ("list", "watch")),
+    Need(
+        (Act("patch", _POLICIES[0], f"{_POLICIES[1]}/status", cluster=True),),
+        unless="SyncPolicies do not show whether they are followed",
+        is_comfort=True,
+    ),
+)
+"""On the robot, where it has the CRD of SyncPolicies."""
 
 
 def needs(policy: KindPolicy, side: Side) -> tuple[Need, ...]:

@@ -50,6 +50,7 @@ class Collection:
 
 CRD_COLLECTION = Collection("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 CRDS = CRD_COLLECTION.path
+SYNC_POLICIES = Collection("crsyncer.cloudrobotics.com", "v1alpha1", "syncpolicies")
 
 
 @dataclass(frozen=True, slots=True)

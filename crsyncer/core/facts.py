@@ -53,6 +53,12 @@ HOLD_RULES = {
 KIND_RULES = {"misconfigured": "S1.2", "version-mismatch": "S1.5", "kind-missing": "S1.6", "forbidden": "S1.6"}
 """The rule by which a kind in each state is not synced."""
 
+
+def kind_rule(state: str, *, by_policy: bool) -> str:
+    """The rule by which a kind in a state is not synced; `by_policy`: a SyncPolicy is for it, and not followed."""
+    return "C1.3" if by_policy and state == "misconfigured" else KIND_RULES[state]
+
+
 CAUSES = {
     Why.CHANGED: (Action.UPDATED, "S3.2", "the object changed upstream"),
     Why.DRIFT: (Action.REVERTED, "S3.5", "it was changed downstream"),

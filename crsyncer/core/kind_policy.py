@@ -1,20 +1,35 @@
 """From a robot's CRD to what is synced, and how: annotations, versions, scope (S1)."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from crsyncer.core.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, ROBOT_LABEL, SPEC_SOURCE, SUBTREE
+from crsyncer.core.annotations import (
+    DRIFT,
+    FILTER,
+    OBSERVED_GENERATION,
+    ORPHANS,
+    OURS,
+    ROBOT_LABEL,
+    SPEC_SOURCE,
+    SUBTREE,
+    SYNCER,
+)
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.namespaces import EVERYWHERE, Namespaces
 from crsyncer.core.shape import AS_RECEIVED, Shape
 from crsyncer.errors import Conflict
 
 if TYPE_CHECKING:  # a robot without SyncPolicies does not load what reads them (C1.1)
+    from crsyncer.core.selector import Selector
     from crsyncer.core.sync_policy import SyncPolicy
 
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+NO_PLACES: Mapping[str, str] = {}
+_CRD_METADATA = ("name", "uid", "generation", "deletionTimestamp")
+_CRD_VERSION = ("name", "served", "storage", "subresources")
 _VERSION = re.compile(r"v([0-9]+)(?:(alpha|beta)([0-9]+))?")
 
 
@@ -79,7 +94,25 @@ class KindPolicy:
     @property
     def selector(self) -> str:
         """The label selector sent on every list and watch, on both sides; empty: none (S2.1)."""
-        return f"{ROBOT_LABEL}={self.robot}" if self.filtered else ""
+        own = f"{ROBOT_LABEL}={self.robot}" if self.filtered else ""
+        more = self._policy_selector
+        return ",".join(filter(None, (own, more.text))) if more is not None else own
+
+    @property
+    def selector_keys(self) -> frozenset[str]:
+        """The labels that decide whether an object is selected."""
+        own, more = frozenset({ROBOT_LABEL} if self.filtered else ()), self._policy_selector
+        return own if more is None else own | more.keys
+
+    def selects(self, labels: Mapping[str, str]) -> bool:
+        """Whether an object with these labels is synced."""
+        more = self._policy_selector
+        own = not self.filtered or labels.get(ROBOT_LABEL) == self.robot
+        return own and (more is None or more.matches(labels))
+
+    @property
+    def _policy_selector(self) -> "Selector | None":
+        return None if self.sync_policy is None else self.sync_policy.filter.selector
 
     @property
     def projection(self) -> str:
@@ -126,30 +159,41 @@ def former(projection: str) -> str:
     return f"*{projection.removeprefix('*')}"
 
 
+def read_flag(text: str) -> bool | None:
+    """What an annotation's text says that is true or false; None: neither (S1.3)."""
+    return True if text in _TRUE else False if text in _FALSE else None
+
+
 def read_policy(crd: Json, robot: str, *, namespaces: Namespaces = EVERYWHERE) -> KindPolicy | None:
-    """The policy that a robot's CRD asks for; None when it is not ours (S1.2).
+    """The policy that a robot's CRD asks for; None when it is not ours (S1.2)."""
+    annotations = crd.get("metadata", {}).get("annotations") or {}
+    return policy_by(annotations, crd, robot, namespaces=namespaces) if annotations.get(SPEC_SOURCE) else None
+
+
+def policy_by(
+    annotations: Json, crd: Json, robot: str, *, namespaces: Namespaces, places: Mapping[str, str] = NO_PLACES
+) -> KindPolicy:
+    """The policy that these annotations make of a robot's CRD.
 
     A wrong annotation never fails open: the policy then has a `problem` and nothing may be synced (S1.3).
+    `places` says where a setting is that is here as an annotation, and is none.
     """
-    annotations = crd.get("metadata", {}).get("annotations") or {}
     source = annotations.get(SPEC_SOURCE) or ""
-    if not source:
-        return None
     spec = crd["spec"]
     problems: list[str] = []
     if source not in (Side.CLOUD, Side.ROBOT):
         problems.append(f'{SPEC_SOURCE} is "{source}"; allowed: cloud, robot')
 
     filter_text = annotations.get(FILTER, "false")
-    if filter_text not in _TRUE | _FALSE:
+    filtered = read_flag(filter_text)
+    if filtered is None:
         problems.append(f'{FILTER} is "{filter_text}"; allowed: true, false')
-    filtered = filter_text in _TRUE
     if filtered and not robot:
-        problems.append(f"{FILTER} is true, but this agent has no robot name; set --robot-name")
+        place = places.get(FILTER, FILTER)
+        problems.append(f"{place} is true, but this agent has no robot name; set --robot-name")
     if source == Side.ROBOT and not robot:
-        problems.append(
-            f"{SPEC_SOURCE} is robot, but this agent has no robot name to sign copies with; set --robot-name"
-        )
+        place = places.get(SPEC_SOURCE, SPEC_SOURCE)
+        problems.append(f"{place} is robot, but this agent has no robot name to sign copies with; set --robot-name")
 
     subtree = annotations.get(SUBTREE)
     if subtree is not None and (not subtree.strip() or "." in subtree):
@@ -171,7 +215,7 @@ def read_policy(crd: Json, robot: str, *, namespaces: Namespaces = EVERYWHERE) -
             for v in spec["versions"]
         ),
         upstream=Side.ROBOT if source == Side.ROBOT else Side.CLOUD,
-        filtered=filtered,
+        filtered=bool(filtered),
         robot=robot,
         subtree=subtree,
         map_generation=one_of(OBSERVED_GENERATION, "copy", "map"),
@@ -181,6 +225,22 @@ def read_policy(crd: Json, robot: str, *, namespaces: Namespaces = EVERYWHERE) -
         namespaces=namespaces,
         aliases=_aliases(spec["names"]),
     )
+
+
+def reduced_crd(crd: Json) -> Json:
+    """A CRD as far as it decides how its kind is synced: schemas and foreign annotations are large."""
+    metadata, spec = crd["metadata"], crd["spec"]
+    annotations = metadata.get("annotations") or {}
+    return {
+        "metadata": {
+            **{key: value for key, value in metadata.items() if key in _CRD_METADATA},
+            "annotations": {key: text for key, text in annotations.items() if key.startswith((SYNCER, OURS))},
+        },
+        "spec": {
+            **{key: spec[key] for key in ("group", "names", "scope")},
+            "versions": [{key: each.get(key) for key in _CRD_VERSION} for each in spec["versions"]],
+        },
+    }
 
 
 def _aliases(names: Json) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """Label selectors, as objects of Kubernetes write them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,32 @@ class Requirement:
     operator: str
     values: tuple[str, ...] = ()
 
+    @property
+    def text(self) -> str:
+        """The condition as the parameter labelSelector has it."""
+        values = f"({','.join(sorted(self.values))})"
+        match self.operator:
+            case "In":
+                return f"{self.key} in {values}"
+            case "NotIn":
+                return f"{self.key} notin {values}"
+            case "Exists":
+                return self.key
+            case _:
+                return f"!{self.key}"
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether labels meet the condition. An object without the label meets NotIn, as API servers have it."""
+        match self.operator:
+            case "In":
+                return labels.get(self.key) in self.values
+            case "NotIn":
+                return labels.get(self.key) not in self.values
+            case "Exists":
+                return self.key in labels
+            case _:
+                return self.key not in labels
+
 
 @dataclass(frozen=True, slots=True)
 class Selector:
@@ -28,6 +55,19 @@ class Selector:
 
     labels: tuple[tuple[str, str], ...] = ()
     requirements: tuple[Requirement, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The parameter labelSelector; that of equal selectors is the same."""
+        return ",".join(
+            sorted([*(f"{key}={value}" for key, value in self.labels), *(r.text for r in self.requirements)])
+        )
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether an object with these labels is selected."""
+        return all(labels.get(key) == value for key, value in self.labels) and all(
+            each.matches(labels) for each in self.requirements
+        )
 
     @property
     def keys(self) -> frozenset[str]:

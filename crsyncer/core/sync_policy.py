@@ -13,7 +13,7 @@ from crsyncer.core.fields import Fields, Text, fields_at, seconds, text_at, wron
 from crsyncer.core.model import Side
 from crsyncer.core.pointer import EACH
 from crsyncer.core.selector import Selector, read_selector
-from crsyncer.core.steps import PATH_TEXT, Mutations, Step, read_mutations
+from crsyncer.core.steps import PATH_TEXT, Mutations, read_mutations
 from crsyncer.core.template import HASH, NAME, NAMESPACE, Template, read_template
 from crsyncer.errors import ConfigError
 
@@ -30,7 +30,8 @@ _ID = Text(63, 0, "[a-z0-9]([-a-z0-9]*[a-z0-9])?", "a DNS label")
 _SUBTREE = Text(253, 1, "[^.]+", "one top-level key of .status, without a dot")
 _ANY = Text(253)
 
-_CLOSED_GROUPS = (GROUP, "apiextensions.k8s.io")
+CLOSED_GROUPS = (GROUP, "apiextensions.k8s.io")
+"""Groups whose kinds no policy may name."""
 _SIDES: Mapping[str, Side] = {side.value: side for side in Side}
 _SCOPES = {"Namespaced": True, "Cluster": False}
 _PROPAGATIONS = {text: text for text in ("background", "foreground", "orphan")}
@@ -190,8 +191,7 @@ def _problems(policy: SyncPolicy) -> Iterator[str]:
         yield from _naming_problems(related.naming, related.projection, related.origin, place)
     if policy.upstream:
         yield from _naming_problems(policy.naming, policy.projection, policy.upstream, "spec")
-    for step in policy.mutations.down:
-        yield from _label_problems(step, policy.filter)
+    yield from label_problems(policy, policy.filter)
 
 
 def _naming_problems(naming: Naming | None, projection: Projection | None, upstream: Side, place: str) -> Iterator[str]:
@@ -209,21 +209,22 @@ def _has_path(template: Template) -> bool:
     return any(text.startswith("/") for text in template.placeholders)
 
 
-def _label_problems(step: Step, filter_: Filter) -> Iterator[str]:
+def label_problems(policy: SyncPolicy, filter_: Filter) -> Iterator[str]:
     """Steps on labels that the filter uses: an object would leave our sight by itself (C4.4)."""
     used = filter_.selector.keys if filter_.selector else frozenset()
     if filter_.by_robot_name:
         used |= {ROBOT_LABEL}
-    match step.pointer:
-        case ("metadata", "labels", key) if key in used or (used and key == EACH):
-            yield f'{step.place}.path is "{step.path}"; allowed: labels that the filter does not use'
+    for step in policy.mutations.down:
+        match step.pointer:
+            case ("metadata", "labels", key) if key in used or (used and key == EACH):
+                yield f'{step.place}.path is "{step.path}"; allowed: labels that the filter does not use'
 
 
 def _resource(fields: Fields) -> Resource:
     inner = fields.inner("resource", "group", "resource", "version")
     group, resource = inner.text("group", _GROUP), inner.text("resource", _PLURAL)
-    if group in _CLOSED_GROUPS or (group, resource) == ("", "namespaces"):
-        allowed = f"neither namespaces nor kinds of {' and '.join(_CLOSED_GROUPS)}"
+    if group in CLOSED_GROUPS or (group, resource) == ("", "namespaces"):
+        allowed = f"neither namespaces nor kinds of {' and '.join(CLOSED_GROUPS)}"
         raise ConfigError(f"{inner.place} is {f'{resource}.{group}'.rstrip('.')}; allowed: {allowed}")
     return Resource(group, resource, inner.text_or("version", _VERSION, None))
 

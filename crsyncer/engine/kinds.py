@@ -1,29 +1,31 @@
 """Watches the robot's CRDs and keeps one kind running for each kind that they ask for (S1)."""
 
 import asyncio
+import json
 import logging
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from crsyncer.core import calls, object_calls
 from crsyncer.core.annotations import SPEC_SOURCE
-from crsyncer.core.facts import KIND_RULES, Action, Fact
-from crsyncer.core.kind_policy import KindPolicy, read_policy
-from crsyncer.core.model import Cursor, Freshness, Json, Key, ObjectVersion, Side
+from crsyncer.core.calls import SYNC_POLICIES
+from crsyncer.core.facts import Action, Fact, kind_rule
+from crsyncer.core.kind_policy import KindPolicy, read_policy, reduced_crd
+from crsyncer.core.model import Json, Side
 from crsyncer.core.namespaces import Namespaces
-from crsyncer.core.pages import PageLimit
-from crsyncer.core.restore_detection import DISTRUSTED
-from crsyncer.core.watch import EventType, version_of
+from crsyncer.engine.configuration import ConfigurationWatch
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.negotiation import Disagreement, guessed_version, in_version, negotiate
 from crsyncer.engine.reshape import reshape
 from crsyncer.errors import Unsure
 from crsyncer.ports import Reply
-from crsyncer.runtime.collection_state import CollectionState, Rewind
 from crsyncer.runtime.dispatcher import Job
 from crsyncer.runtime.listwatch import ListWatch, Phase
+
+if TYPE_CHECKING:  # loaded only where the robot has SyncPolicies (C1.1)
+    from crsyncer.engine.catalog import Catalog
 
 log = logging.getLogger(__name__)
 
@@ -32,15 +34,19 @@ _LOST = (Phase.MISSING, Phase.FORBIDDEN)
 
 
 class KindEntry:
-    """One annotated CRD, valid or not."""
+    """One kind that is to be synced, as its CRD is annotated or by a SyncPolicy, valid or not."""
 
     def __init__(self, policy: KindPolicy, schema: object, *, source: str, uid: str) -> None:
         self.policy = policy
-        """As annotated; `kind.policy` has the version that was agreed on."""
+        """As configured; `kind.policy` has the version that was agreed on."""
         self.uid = uid
         self.source = source
-        """The annotation's text, whatever it is."""
+        """What is configured as spec-source, whatever it is."""
         self.schema = schema
+        self.policy_names: tuple[str, ...] = ()
+        """The SyncPolicies for the kind."""
+        self.waits = False
+        """Whether it waits until the SyncPolicies are known: there may be one for it."""
         self.kind: Kind | None = None
         self.error: Disagreement | None = Disagreement("misconfigured", policy.problem) if policy.problem else None
         """Why the kind is not synced."""
@@ -57,29 +63,40 @@ class Kinds:
         self.entries: dict[str, KindEntry] = {}
         self.has_synced = False
         """Whether the robot's CRDs have been listed, and their kinds have been read from the store."""
+        self.catalog: Catalog | None = None
+        """The robot's SyncPolicies; None: the robot has no CRD of them."""
         self._context = replace(context, report_changed=self._changed)
         self._status_changed = context.report_changed
         self._robot = robot
         self._namespaces = namespaces
         self._listed = False
         """Whether the CRDs have been listed since the start."""
-        self.objects: dict[Key, ObjectVersion] = {}
-        """Every CRD, annotated or not."""
-        self.cursor: Cursor | None = None
+        self._crds: dict[str, str] = {}
+        """Every CRD by name, as JSON, without what does not concern us: a SyncPolicy may come for any of them."""
+        self._catalog_task: asyncio.Task[None] | None = None
         self._tasks = asyncio.TaskGroup()
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """Locked while a kind runs, so that its successor starts when it has ended."""
-        self.listwatch = ListWatch(
-            CollectionState(context.connections[Side.ROBOT], calls.CRD_COLLECTION, handler=self),
-            page=PageLimit(calls.CRD_PAGE),
-            by_name=True,
+        self._crd_watch = ConfigurationWatch(
+            context.connections[Side.ROBOT],
+            calls.CRD_COLLECTION,
+            page=calls.CRD_PAGE,
             watch_timeout=context.watch_timeout,
+            shown=self._crd_shown,
+            gone=self._crd_gone,
+            listed=self._crds_listed,
+            phase_changed=lambda: None,  # the phase of this watch is not shown
         )
+
+    @property
+    def listwatches(self) -> list[ListWatch]:
+        """Those of what configures the kinds."""
+        return [self._crd_watch.listwatch, *([self.catalog.listwatch] if self.catalog is not None else [])]
 
     async def run(self) -> None:
         """Watch CRDs and keep their kinds running, forever."""
         async with self._tasks:
-            self._tasks.create_task(self.listwatch.run())
+            self._tasks.create_task(self._crd_watch.listwatch.run())
 
     async def work(self, job: Job) -> None:
         """Have a kind reconcile one half of one object."""
@@ -98,59 +115,87 @@ class Kinds:
         lists = [object_calls.revision(kind.policy, side) for kind in well or known]
         return [*lists, calls.VERSION if side is Side.CLOUD else calls.CRD_REVISION]
 
-    # The handler of the CRDs' list-watch. The cursor is kept in memory only: CRDs are few, and on the robot itself.
+    # What configures the kinds
 
-    def members(self) -> Iterator[tuple[Key, ObjectVersion]]:
-        """Every CRD."""
-        return iter(self.objects.items())
+    def _crd_shown(self, name: str, raw: Json) -> None:
+        self._crds[name] = json.dumps(reduced_crd(raw))
+        if self._listed:
+            if name == SYNC_POLICIES.resource:
+                self._open_catalog()
+            self._show(name)
 
-    def key_of(self, found: Key) -> Key:
-        """The server's own."""
-        return found
+    def _crd_gone(self, name: str) -> None:
+        self._crds.pop(name, None)
+        self._remove(name)
+        if name == SYNC_POLICIES.resource and self._catalog_task is not None:
+            # Its objects went before it, and those that were not seen to go are gone as well.
+            self._catalog_task.cancel()
+            self.catalog = self._catalog_task = None
+            self._show_all()
+        self._policies_concerned()
 
-    def identify(self, raw: Json, event_type: EventType | None) -> Key | None:  # noqa: ARG002
-        """The key of a CRD; None for an answer that is none."""
-        version = version_of(raw)
-        return version.key if version is not None else None
-
-    def shown(self, key: Key, raw: Json, event_type: EventType | None) -> None:
-        """A CRD has changed, or a list shows it."""
-        version = version_of(raw)
-        if event_type is EventType.DELETED or version is None:
-            self.absent(key)
-        else:
-            self.objects[key] = version
-            self._show(key.name, raw)
-
-    def absent(self, key: Key) -> None:
-        """A CRD is gone."""
-        self.objects.pop(key, None)
-        self._remove(key.name)
-
-    def freshness_changed(self, freshness: Freshness) -> None:
-        """Kinds stay as they are while the CRDs cannot be watched."""
-        self._listed |= freshness is not Freshness.STORED
+    def _crds_listed(self) -> None:
+        """The CRDs are known as they are now. No kind starts before: its SyncPolicy would not have been looked for."""
+        if not self._listed:
+            self._listed = True
+            if SYNC_POLICIES.resource in self._crds:
+                self._open_catalog()
+            self._show_all()
         self._report()
 
-    def rewound(self, how: Rewind) -> None:  # noqa: ARG002
-        """The list that follows shows every CRD as it is now."""
-        self.objects = {key: replace(crd, resource_version=DISTRUSTED) for key, crd in self.objects.items()}
+    def _open_catalog(self) -> None:
+        if self.catalog is None:
+            from crsyncer.engine.catalog import Catalog  # a robot without SyncPolicies never loads it
 
-    def phase_changed(self) -> None:
-        """The phase of this watch is not shown."""
+            self.catalog = Catalog(
+                self._context,
+                changed=self._policy_changed,
+                listed=self._show_all,
+                phase_changed=self._catalog_phase_changed,
+                problem_of_kind=self._problem_of_kind,
+            )
+            self._catalog_task = self._tasks.create_task(self.catalog.run())
+
+    def _policy_changed(self, resource: str) -> None:
+        """A SyncPolicy for a kind is new, has changed or is gone; so may be what becomes of others for that kind."""
+        if resource in self._crds:
+            self._show(resource)
+        self._policies_concerned()
+
+    def _catalog_phase_changed(self) -> None:
+        for entry in self.entries.values():
+            if entry.waits and self.catalog is not None:
+                entry.error = Disagreement(*self.catalog.obstacle)
+        self._report()
+
+    def _problem_of_kind(self, resource: str) -> str | None:
+        entry = self.entries.get(resource)
+        return None if entry is None else entry.policy.problem
+
+    def _policies_concerned(self) -> None:
+        if self.catalog is not None:
+            self.catalog.kinds_changed()
+            self._status_changed()
 
     # The kinds
 
-    def _show(self, name: str, raw: Json) -> None:
-        terminating = "deletionTimestamp" in raw["metadata"]
-        policy = None if terminating else read_policy(raw, self._robot, namespaces=self._namespaces)
+    def _show_all(self) -> None:
+        for name in list(self._crds):
+            self._show(name)
+
+    def _show(self, name: str) -> None:
+        """Have a kind synced as its CRD and its SyncPolicy are now; a kind that runs waits for no SyncPolicies."""
+        crd = json.loads(self._crds[name])
+        terminating = "deletionTimestamp" in crd["metadata"]
+        policy = None if terminating else self._configured(crd)
+        waits = self.catalog is not None and not self.catalog.is_listed
         entry = self.entries.get(name)
         if policy is None:
             if entry is not None:
                 self._remove(name)
             return
-        schema = raw["metadata"].get("generation")
-        if entry is not None and entry.policy == policy:
+        schema = crd["metadata"].get("generation")
+        if entry is not None and entry.policy == policy and (waits or not entry.waits):
             if entry.schema != schema and entry.kind is not None:
                 entry.kind.revive()
                 # The API server applies the new schema after a moment, and may reject by the old one until then.
@@ -159,14 +204,25 @@ class Kinds:
             return
         if entry is not None and entry.task is not None:
             entry.task.cancel()
-        source = raw["metadata"]["annotations"][SPEC_SOURCE]
-        entry = self.entries[name] = KindEntry(policy, schema, source=source, uid=str(raw["metadata"]["uid"]))
+        source = crd["metadata"]["annotations"].get(SPEC_SOURCE) or ("" if policy.problem else policy.upstream.value)
+        entry = self.entries[name] = KindEntry(policy, schema, source=source, uid=str(crd["metadata"]["uid"]))
+        entry.waits = waits
+        if self.catalog is not None:
+            entry.policy_names = self.catalog.names(name)
         if entry.error is not None:
             self._refuse(entry, entry.error)
             self._context.holds.clear(name)
+        elif self.catalog is not None and waits:
+            entry.error = Disagreement(*self.catalog.obstacle)
         else:
             entry.task = self._tasks.create_task(self._run_kind(entry))
+        self._policies_concerned()
         self._report()
+
+    def _configured(self, crd: Json) -> KindPolicy | None:
+        if self.catalog is not None:
+            return self.catalog.kind_policy(crd, self._robot, self._namespaces)
+        return read_policy(crd, self._robot, namespaces=self._namespaces)
 
     def _remove(self, name: str) -> None:
         """The kind stops; its copies stay as they are (S1.8)."""
@@ -176,6 +232,7 @@ class Kinds:
             self._context.holds.clear(name)
             if entry.task is not None:
                 entry.task.cancel()
+            self._policies_concerned()
             self._report()
 
     async def _run_kind(self, entry: KindEntry) -> None:
@@ -223,7 +280,7 @@ class Kinds:
 
     def _refuse(self, entry: KindEntry, error: Disagreement) -> None:
         """Report that a kind is not synced, and why."""
-        rule = KIND_RULES[error.state]
+        rule = kind_rule(error.state, by_policy=bool(entry.policy_names))
         self._context.recorder.record(
             Fact(Side.ROBOT, entry.policy.resource, None, Action.REFUSED, rule, error.message)
         )

@@ -31,7 +31,7 @@ def progress(engine: Engine) -> Iterator[Progress]:
             if kind is None or all(each.listwatch.phase is not Phase.LISTING for each in kind.informers):
                 name = f"the {side}'s worker at the {job.half} of {job.resource} {job.key}"
                 yield Progress(name, max(since, up_since), _SECONDS)
-    listwatches = [engine.kinds.listwatch, *(each.listwatch for kind in kinds.values() for each in kind.informers)]
+    listwatches = [*engine.kinds.listwatches, *(each.listwatch for kind in kinds.values() for each in kind.informers)]
     for listwatch in listwatches:
         if (watch := listwatch.open_watch) is not None:
             yield replace(watch, allowed=watch.allowed + _GRACE_SECONDS)

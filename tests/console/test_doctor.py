@@ -24,6 +24,7 @@ from crsyncer.console.doctor_report import (
     judge_store,
     judge_validity,
 )
+from crsyncer.console.lister import Configuration
 from crsyncer.core.access import OWN_NEEDS, needs
 from crsyncer.core.annotations import DRIFT, FILTER, SPEC_SOURCE, SUBTREE, SYNCER
 from crsyncer.core.calls import CRDS, Call
@@ -87,7 +88,8 @@ def test_a_clock_may_be_a_minute_off(ahead, mark, said):
 
 def annotated(**annotations: str) -> list[tuple[Mark, str]]:
     names = {"source": SPEC_SOURCE, "filter": FILTER, "subtree": SUBTREE, "drift": DRIFT, "slip": f"{SYNCER}slip"}
-    found = judge_annotations([crd({names[key]: value for key, value in annotations.items()})], ROBOT_NAME)
+    raw = crd({names[key]: value for key, value in annotations.items()})
+    found = judge_annotations(Configuration((raw,)), ROBOT_NAME)
     return [(check.state, check.message) for check in found]
 
 
@@ -111,7 +113,7 @@ def test_annotations_that_cannot_be_followed_or_that_nobody_reads_are_found():
 
 
 def test_without_any_annotation_nothing_is_synced():
-    [check] = judge_annotations([crd(None), crd({"else": "x"})], ROBOT_NAME)
+    [check] = judge_annotations(Configuration((crd(None), crd({"else": "x"}))), ROBOT_NAME)
     assert (check.state, check.side) == (Mark.WARN, Side.ROBOT)
     assert SPEC_SOURCE in check.hint
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crsyncer.core.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, SPEC_SOURCE, SUBTREE
-from crsyncer.core.kind_policy import Version, choose_version, former, read_policy, version_priority
+from crsyncer.core.kind_policy import Version, choose_version, former, read_policy, reduced_crd, version_priority
 from crsyncer.core.model import Side
 from tests.core.builders import crd, policy, some
 
@@ -64,6 +64,22 @@ def test_S1_1_each_of_our_annotations_makes_another_policy(key):
     assert changed != read_policy(crd(CLOUD), "robot-1")
     assert changed is not None
     assert changed.problem == ""
+
+
+def test_S1_1_a_reduced_crd_makes_the_same_policy():
+    whole = crd(CLOUD | {FILTER: "true", "note": "x" * 1000})
+    whole["metadata"] |= {"uid": "u-1", "generation": 2, "managedFields": []}
+    whole["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": {}}
+    reduced = reduced_crd(whole)
+    assert read_policy(reduced, "robot-1") == read_policy(whole, "robot-1")
+    assert reduced["metadata"] == {
+        "name": "goals.lab.example.com",
+        "uid": "u-1",
+        "generation": 2,
+        "annotations": CLOUD | {FILTER: "true"},
+    }
+    assert "schema" not in reduced["spec"]["versions"][0]
+    assert read_policy(reduced_crd(crd(None)), "robot-1") is None
 
 
 def test_S1_1_versions_scope_and_subresources_make_another_policy():

@@ -2,6 +2,7 @@
 
 from crsyncer.console.report import stopped_document
 from crsyncer.core.annotations import SPEC_SOURCE
+from crsyncer.core.catalog import NO_CRD
 from crsyncer.core.duplicates import DuplicateAgent
 from crsyncer.core.model import Json, Key, Side
 from tests.console.report_kit import GOALS, NOW, document, facts, hold, kind, outbox, side, stopped
@@ -10,6 +11,7 @@ _LOST = side("offline", since=NOW - 240, last_ok=NOW - 252, error="network unrea
 _HELD = kind(state="held", held=215, objects={"cloud": 40, "robot": 255})
 _IDENTITY = hold("IdentityChanged", "cloud", resource="", objects=0)
 _DUPLICATE = DuplicateAgent("crsyncer-5f0c2a91", GOALS, Key("robot-1", "dock"), NOW - 60, NOW + 540)
+_WRONG_POLICY = {"name": "maps", "resource": "configmaps", "state": "misconfigured", "message": NO_CRD}
 
 
 def _store(state: str) -> Json:
@@ -37,6 +39,7 @@ _RUNNING: dict[str, tuple[Json, ...]] = {
         facts(holds=[hold("KindMissing", objects=12)]),
     ),
     "Misconfigured": (_kind_is("misconfigured", f'{SPEC_SOURCE} is "Cloud"; allowed: cloud, robot'),),
+    "PolicyMisconfigured": (facts(policies=[_WRONG_POLICY]),),
     "ConfigRejected": (facts(config_error="stateDir cannot change while the agent runs; restart it"),),
     "VersionMismatch": (_kind_is("version-mismatch"),),
     "Forbidden": (_kind_is("forbidden"),),

@@ -11,6 +11,7 @@ from crsyncer.core.model import Json
 from crsyncer.ports import Reply
 from tests.model.json_patch import Conflict, patched
 from tests.model.schema import admitted, violations
+from tests.model.selectors import matches
 from tests.model.storage import Storage, Where, copied
 
 CRDS = "customresourcedefinitions.apiextensions.k8s.io"
@@ -372,9 +373,8 @@ def within(where: Where, namespace: str) -> bool:
 
 
 def selected(obj: Json, selector: str) -> bool:
-    """Whether a selector of the form `key=value`, or an empty one, selects an object."""
-    key, _, value = selector.partition("=")
-    return not selector or (obj["metadata"].get("labels") or {}).get(key) == value
+    """Whether a label selector, or an empty one, selects an object."""
+    return matches(selector, obj["metadata"].get("labels") or {})
 
 
 def _invalid(kind: Kind, name: str, causes: list[Json]) -> Reply:

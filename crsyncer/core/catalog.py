@@ -1,0 +1,189 @@
+"""The SyncPolicies of a robot: which kind each is for, and what comes of it and of the annotations of its CRD (C1)."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from crsyncer.core.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, SPEC_SOURCE, SUBTREE
+from crsyncer.core.kind_policy import KindPolicy, Version, policy_by, read_flag, read_policy
+from crsyncer.core.model import Json
+from crsyncer.core.namespaces import EVERYWHERE, Namespaces
+from crsyncer.core.sync_policy import (
+    API_VERSION,
+    CLOSED_GROUPS,
+    KIND,
+    Deletion,
+    Filter,
+    SyncPolicy,
+    label_problems,
+    read_sync_policy,
+)
+from crsyncer.errors import ConfigError
+
+_FIELDS = {
+    SPEC_SOURCE: "spec.specSource",
+    FILTER: "spec.filter.byRobotName",
+    SUBTREE: "spec.subtree",
+    OBSERVED_GENERATION: "spec.observedGeneration",
+    DRIFT: "spec.conflict",
+    ORPHANS: "spec.orphans",
+}
+"""The field of a SyncPolicy for the same setting as an annotation."""
+_AS_ANNOTATED = {"upstream": "revert"}
+"""A field's value that an annotation calls otherwise."""
+_DEFAULT_DELETION = Deletion(blocking=False, grace_seconds=3600.0, propagation="background")
+NO_CRD = "the robot has no CRD of this kind; kinds without a CRD are not supported by this version"
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyObject:
+    """A SyncPolicy object on the robot."""
+
+    name: str
+    resource: str
+    """The kind that it names, such as orders.lab.example.com; empty: it cannot be read."""
+    policy: SyncPolicy | None
+    """None: it cannot be read."""
+    problem: str = ""
+    """Why it cannot be followed, whatever else there is on the robot; empty: it can."""
+
+    def is_for(self, resource: str) -> bool:
+        """Whether it is for a kind. A wrong policy for a kind that no policy may name does not stop that kind."""
+        return self.resource == resource and resource.partition(".")[2] not in CLOSED_GROUPS
+
+
+def read_object(raw: Json) -> PolicyObject:
+    """The SyncPolicy in an object that an API server sent, also a wrong one."""
+    name = str(raw["metadata"]["name"])
+    try:
+        policy = read_sync_policy({"apiVersion": API_VERSION, "kind": KIND, **raw})
+    except ConfigError as error:
+        return PolicyObject(name, _named_resource(raw), None, str(error))
+    except RecursionError:
+        return PolicyObject(name, _named_resource(raw), None, "spec is nested too deeply")
+    unsupported = ", ".join(_unsupported(policy))
+    verb = "are" if "," in unsupported else "is"
+    problem = f"{unsupported} {verb} not supported by this version" if unsupported else ""
+    return PolicyObject(name, _named_resource(raw), policy, problem)
+
+
+def kind_policy(
+    crd: Json, robot: str, *, namespaces: Namespaces = EVERYWHERE, objects: Sequence[PolicyObject] = ()
+) -> KindPolicy | None:
+    """What a robot's CRD and the SyncPolicies for its kind ask for; None when the kind is not ours.
+
+    What is wrong never fails open: the policy then has a `problem`, and nothing may be synced (C1.2, C1.3).
+    """
+    if not objects:
+        return read_policy(crd, robot, namespaces=namespaces)
+    annotations = crd.get("metadata", {}).get("annotations") or {}
+    source = annotations.get(SPEC_SOURCE) or ""
+    own = _agreed(objects)
+    if isinstance(own, str):
+        # Nothing of such a policy is used: the kind only has a row that says so.
+        found = policy_by(annotations | {SPEC_SOURCE: source or "cloud"}, crd, robot, namespaces=namespaces)
+        return replace(found, problem=own)
+    place = f"of SyncPolicy {own.name}"
+    settings = _settings(own)
+    places = {key: f"{_FIELDS[key]} {place}" for key in settings}
+    problems = [*_clashes(settings, annotations, places)]
+    if not source and SPEC_SOURCE not in settings:
+        problems.append(f"neither {_FIELDS[SPEC_SOURCE]} {place} nor the annotation {SPEC_SOURCE} is set")
+        settings[SPEC_SOURCE] = "cloud"
+    found = policy_by(_merged(settings, annotations), crd, robot, namespaces=namespaces, places=places)
+    if own.resource.version is not None:
+        versions = _only(own.resource.version, found.versions)
+        if not versions:
+            served = ", ".join(version.name for version in found.versions if version.served)
+            problems.append(f'spec.resource.version {place} is "{own.resource.version}"; the CRD serves {served}')
+        found = replace(found, versions=versions or found.versions)
+    problems += label_problems(own, Filter(found.filtered, own.filter.selector))
+    return replace(found, problem="; ".join(filter(None, (*problems, found.problem))), sync_policy=own)
+
+
+def problem_of(found: PolicyObject, objects: Iterable[PolicyObject], kind_problem: str | None) -> str:
+    """Why a SyncPolicy is not followed; empty: it is. `kind_problem` is its kind's, None: the robot has no CRD of it.
+
+    `objects` are all SyncPolicies of the robot.
+    """
+    if found.problem:
+        return found.problem
+    if kind_problem is None:
+        agreed = _agreed([each for each in objects if each.is_for(found.resource)])
+        return agreed if isinstance(agreed, str) else NO_CRD
+    return kind_problem
+
+
+def _agreed(objects: Sequence[PolicyObject]) -> SyncPolicy | str:
+    """The policy to follow of those for one kind; or why there is none."""
+    if len(objects) > 1:
+        names = " and ".join(sorted(each.name for each in objects))
+        return f"the SyncPolicies {names} are for the same kind; allowed: one"
+    one = objects[0]
+    return f"SyncPolicy {one.name}: {one.problem}" if one.policy is None or one.problem else one.policy
+
+
+def _named_resource(raw: Json) -> str:
+    """The kind that a policy names, as far as that can be read."""
+    spec = raw.get("spec")
+    named: Any = spec.get("resource") if isinstance(spec, dict) else None
+    if not isinstance(named, dict) or not all(isinstance(named.get(key), str) for key in ("group", "resource")):
+        return ""
+    return f"{named['resource']}.{named['group']}".rstrip(".")
+
+
+def _unsupported(policy: SyncPolicy) -> Iterator[str]:
+    """The fields that are not followed yet."""
+    deletion = policy.deletion or _DEFAULT_DELETION
+    fields = {
+        "spec.conflict: keepLocal": policy.keep_local,
+        "spec.naming": policy.naming,
+        "spec.projection": policy.projection,
+        "spec.mutations": policy.mutations.down or policy.mutations.up,
+        "spec.related": policy.related,
+        "spec.deletion.mode: blocking": deletion.blocking,
+        f"spec.deletion.propagation: {deletion.propagation}": deletion.propagation != _DEFAULT_DELETION.propagation,
+        "spec.api": policy.api,
+    }
+    return (field for field, used in fields.items() if used)
+
+
+def _settings(policy: SyncPolicy) -> dict[str, str]:
+    """What a policy sets, by the annotation for the same setting."""
+
+    def word(value: bool | None, no: str, yes: str) -> str | None:
+        return None if value is None else yes if value else no
+
+    texts = {
+        SPEC_SOURCE: policy.upstream and policy.upstream.value,
+        FILTER: word(policy.filter.by_robot_name, "false", "true"),
+        SUBTREE: policy.subtree,
+        OBSERVED_GENERATION: word(policy.map_generation, "copy", "map"),
+        DRIFT: word(policy.keep_local, "upstream", "keepLocal"),
+        ORPHANS: word(policy.keep_orphans, "delete", "keep"),
+    }
+    return {key: text for key, text in texts.items() if text is not None}
+
+
+def _clashes(settings: Mapping[str, str], annotations: Json, places: Mapping[str, str]) -> Iterator[str]:
+    """The fields that differ from their annotation, each with both (C1.2)."""
+    for key, wanted in settings.items():
+        text = annotations.get(key)
+        if text is None or (key == SPEC_SOURCE and not text):
+            continue
+        same = read_flag(text) is read_flag(wanted) if key == FILTER else text == _AS_ANNOTATED.get(wanted, wanted)
+        if not same:
+            yield f'{places[key]} is {wanted}, but the annotation {key} is "{text}"; allowed: one, or both alike'
+
+
+def _merged(settings: Mapping[str, str], annotations: Json) -> Json:
+    """The annotations of a CRD with the settings of its policy."""
+    given = {key: _AS_ANNOTATED.get(text, text) for key, text in settings.items() if text != "keepLocal"}
+    # Whoever has not annotated the CRD has not read that annotations delete what upstream does not have.
+    orphans = {} if annotations.get(SPEC_SOURCE) else {ORPHANS: "keep"}
+    return {**orphans, **annotations, **given}
+
+
+def _only(name: str, versions: Sequence[Version]) -> tuple[Version, ...]:
+    """The one version to speak, as if objects were stored in it; none, where it is not served."""
+    return tuple(replace(each, storage=True) for each in versions if each.name == name and each.served)

@@ -1,0 +1,170 @@
+"""The SyncPolicies of the robot: which kind each is for, and the condition that tells what became of it (C1).
+
+Imported and made only where the robot has the CRD of SyncPolicies.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+
+from crsyncer.core.answers import Answer, read
+from crsyncer.core.backoff import RETRY
+from crsyncer.core.calls import SYNC_POLICIES
+from crsyncer.core.catalog import PolicyObject, kind_policy, problem_of, read_object
+from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.core.model import Json, Side
+from crsyncer.core.namespaces import Namespaces
+from crsyncer.core.policy_condition import ShownStatus, shown_status, write_ready
+from crsyncer.engine.configuration import ConfigurationWatch
+from crsyncer.engine.context import EngineContext
+from crsyncer.errors import SyncError
+from crsyncer.runtime.listwatch import Phase
+from crsyncer.runtime.waits import chance
+
+log = logging.getLogger(__name__)
+
+_PAGE = 100
+
+
+class Catalog:
+    """Watches the SyncPolicies. `changed(resource)` is called when a policy for that kind is another one or gone,
+    `listed()` when all are known at last, `phase_changed()` when the watch has another phase.
+
+    `problem_of_kind(resource)` is why a kind cannot be synced, empty: it can, None: the robot has no CRD of it.
+    """
+
+    def __init__(
+        self,
+        context: EngineContext,
+        *,
+        changed: Callable[[str], None],
+        listed: Callable[[], None],
+        phase_changed: Callable[[], None],
+        problem_of_kind: Callable[[str], str | None],
+    ) -> None:
+        self.is_listed = False
+        """Whether the policies have been listed, so that those of a kind are known."""
+        self._connection = context.connections[Side.ROBOT]
+        self._clock = context.clock
+        self._changed = changed
+        self._all_listed = listed
+        self._problem_of_kind = problem_of_kind
+        self._objects: dict[str, PolicyObject] = {}
+        self._statuses: dict[str, ShownStatus] = {}
+        self._told: dict[str, tuple[str, str]] = {}
+        """By policy, the uid and the problem that its condition was last written for, or could not be written for."""
+        self._due = asyncio.Event()
+        """A condition may have to be written."""
+        self._watch = ConfigurationWatch(
+            self._connection,
+            SYNC_POLICIES,
+            page=_PAGE,
+            watch_timeout=context.watch_timeout,
+            shown=self._shown,
+            gone=self._gone,
+            listed=self._listed,
+            phase_changed=phase_changed,
+        )
+        self.listwatch = self._watch.listwatch
+
+    async def run(self) -> None:
+        """Watch the policies and keep their conditions up to date, forever."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.listwatch.run())
+            tasks.create_task(self._keep_conditions())
+
+    @property
+    def obstacle(self) -> tuple[str, str]:
+        """The state of a kind that waits for the policies to be listed, and the sentence."""
+        why = self.listwatch.message
+        if self.listwatch.phase is Phase.FORBIDDEN:
+            return "forbidden", f"the robot's SyncPolicies: {why}"
+        return "waiting", f"the robot's SyncPolicies are not known yet{f': {why}' if why else ''}"
+
+    def kind_policy(self, crd: Json, robot: str, namespaces: Namespaces) -> KindPolicy | None:
+        """What a robot's CRD and the policies for its kind ask for; None when the kind is not ours."""
+        objects = self._for_kind(crd["metadata"]["name"])
+        return kind_policy(crd, robot, namespaces=namespaces, objects=objects)
+
+    def names(self, resource: str) -> tuple[str, ...]:
+        """The policies for a kind."""
+        return tuple(each.name for each in self._for_kind(resource))
+
+    def rows(self) -> Iterator[tuple[str, str, str]]:
+        """Each policy by name: its name, the kind that it names, and why it is not followed ("": it is)."""
+        for name in sorted(self._objects):
+            yield name, self._objects[name].resource, self._problem(name)
+
+    def kinds_changed(self) -> None:
+        """What becomes of a kind may have changed, and so the condition of its policy."""
+        self._due.set()
+
+    def _for_kind(self, resource: str) -> list[PolicyObject]:
+        return [self._objects[name] for name in sorted(self._objects) if self._objects[name].is_for(resource)]
+
+    def _problem(self, name: str) -> str:
+        found = self._objects[name]
+        return problem_of(found, self._objects.values(), self._problem_of_kind(found.resource))
+
+    def _shown(self, name: str, raw: Json) -> None:
+        before, found = self._objects.get(name), read_object(raw)
+        self._objects[name], self._statuses[name] = found, shown_status(raw)
+        if found != before:
+            self._report(before, found)
+        self._due.set()
+
+    def _gone(self, name: str) -> None:
+        self._statuses.pop(name, None)
+        self._told.pop(name, None)
+        self._report(self._objects.pop(name, None))
+
+    def _report(self, *objects: PolicyObject | None) -> None:
+        """Nothing is reported before all are known: a kind may have two policies, and be synced by none."""
+        if self.is_listed:
+            for resource in dict.fromkeys(each.resource for each in objects if each is not None):
+                self._changed(resource)
+
+    def _listed(self) -> None:
+        if not self.is_listed:
+            self.is_listed = True
+            self._all_listed()
+            self._due.set()
+
+    async def _keep_conditions(self) -> None:
+        failures = 0
+        while True:
+            await self._due.wait()
+            self._due.clear()
+            if not self.is_listed:
+                continue
+            done = [await self._tell(name) for name in list(self._objects)]
+            failures = 0 if all(done) else failures + 1
+            if failures:
+                await asyncio.sleep(RETRY.wait(failures - 1, chance()))
+                self._due.set()
+
+    async def _tell(self, name: str) -> bool:
+        """Write a policy's condition if it has changed; False where that has to be tried again.
+
+        The request bypasses the connection, so it counts as no traffic of the sync: what it comes to does not change
+        what the agent does.
+        """
+        if name not in self._objects:
+            return True  # it was deleted meanwhile
+        shown, problem = self._statuses[name], self._problem(name)
+        call = write_ready(shown, problem, now=self._clock())
+        if call is None or self._told.get(name) == (shown.uid, problem):
+            return True
+        await self._connection.up.wait()
+        try:
+            reply = await self._connection.cluster.request(call)
+        except SyncError as error:
+            log.debug("the condition of SyncPolicy %s is not written: %s", name, error)
+            return False
+        answer = read(reply.status, reply.body, patch=True)
+        if answer in (Answer.CONFLICT, Answer.BUSY, Answer.UNSURE, Answer.EXPIRED):
+            return False
+        if answer is not Answer.DONE:
+            log.warning("the condition of SyncPolicy %s is not written: %s", name, reply.body.get("message"))
+        self._told[name] = (shown.uid, problem)
+        return True

@@ -1,0 +1,296 @@
+"""What SyncPolicies and the annotations of a CRD make of a kind (C1)."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from crsyncer.core.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, SPEC_SOURCE, SUBTREE
+from crsyncer.core.catalog import NO_CRD, PolicyObject, kind_policy, problem_of, read_object
+from crsyncer.core.kind_policy import KindPolicy, read_policy
+from crsyncer.core.model import Json, Side
+from crsyncer.core.project import objection
+from tests.core.builders import crd, goal
+from tests.core.sync_policies import FULL, MINIMAL, WRONG, Wrong, edited
+
+CLOUD = {SPEC_SOURCE: "cloud"}
+GOALS = "goals.lab.example.com"
+
+
+def policy_object(name: str = "a", *, resource: Json | None = None, **spec: Any) -> PolicyObject:
+    """A SyncPolicy for goals, as a list has it."""
+    named = resource or {"group": "lab.example.com", "resource": "goals"}
+    return read_object({"metadata": {"name": name}, "spec": {"resource": named, **spec}})
+
+
+def merged(annotations: Json | None = None, *objects: PolicyObject, robot: str = "robot-1") -> KindPolicy:
+    """What comes of a CRD with these annotations."""
+    found = kind_policy(crd(annotations or {}), robot, objects=objects)
+    assert found is not None
+    return found
+
+
+def problem(annotations: Json | None = None, *, robot: str = "robot-1", **spec: Any) -> str:
+    return merged(annotations, policy_object(**spec), robot=robot).problem
+
+
+@pytest.mark.parametrize("annotations", [{}, CLOUD, CLOUD | {FILTER: "maybe"}])
+def test_C1_3_without_a_policy_the_annotations_count(annotations):
+    assert kind_policy(crd(annotations), "robot-1") == read_policy(crd(annotations), "robot-1")
+
+
+def test_C1_3_a_policy_alone_does_what_annotations_do():
+    own = policy_object(
+        specSource="robot",
+        filter={"byRobotName": True},
+        subtree="robot",
+        observedGeneration="map",
+        conflict="upstream",
+        orphans="delete",
+    )
+    annotated = {SPEC_SOURCE: "robot", FILTER: "1", SUBTREE: "robot", OBSERVED_GENERATION: "map"}
+    annotated |= {DRIFT: "revert", ORPHANS: "delete"}
+    by_policy, by_annotations = merged({}, own), merged(annotated)
+    assert by_policy.sync_policy == own.policy
+    assert by_policy.problem == ""
+    assert replace(by_policy, sync_policy=None) == by_annotations
+    assert merged(annotated, own) == by_policy
+    assert merged({}, policy_object(specSource="cloud", filter={"byRobotName": False})).selector == ""
+
+
+def test_C1_3_what_the_policy_does_not_set_is_as_annotated():
+    annotated = CLOUD | {FILTER: "true", SUBTREE: "robot", OBSERVED_GENERATION: "map", DRIFT: "keep", ORPHANS: "keep"}
+    found = merged(annotated, policy_object())
+    assert replace(found, sync_policy=None) == merged(annotated)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "spec", "keep"),
+    [
+        (CLOUD, {}, False),
+        (CLOUD, {"specSource": "cloud"}, False),
+        ({}, {"specSource": "cloud"}, True),
+        ({SPEC_SOURCE: ""}, {"specSource": "cloud"}, True),
+        ({ORPHANS: "delete"}, {"specSource": "cloud"}, False),
+        ({}, {"specSource": "cloud", "orphans": "delete"}, False),
+        (CLOUD, {"orphans": "keep"}, True),
+    ],
+)
+def test_C1_orphans_stay_by_default_where_the_spec_source_is_no_annotation(annotations, spec, keep):
+    found = merged(annotations, policy_object(**spec))
+    assert (found.keep_orphans, found.problem) == (keep, "")
+
+
+@pytest.mark.parametrize(
+    ("annotations", "spec", "field"),
+    [
+        ({SPEC_SOURCE: "robot"}, {"specSource": "cloud"}, "spec.specSource of SyncPolicy a is cloud"),
+        ({FILTER: "false"}, {"filter": {"byRobotName": True}}, "spec.filter.byRobotName of SyncPolicy a is true"),
+        ({FILTER: "TRUE"}, {"filter": {"byRobotName": False}}, "spec.filter.byRobotName of SyncPolicy a is false"),
+        ({FILTER: "maybe"}, {"filter": {"byRobotName": True}}, "spec.filter.byRobotName of SyncPolicy a is true"),
+        ({SUBTREE: "cloud"}, {"subtree": "robot"}, "spec.subtree of SyncPolicy a is robot"),
+        ({SUBTREE: ""}, {"subtree": "robot"}, "spec.subtree of SyncPolicy a is robot"),
+        (
+            {OBSERVED_GENERATION: "map"},
+            {"observedGeneration": "copy"},
+            "spec.observedGeneration of SyncPolicy a is copy",
+        ),
+        ({DRIFT: "keep"}, {"conflict": "upstream"}, "spec.conflict of SyncPolicy a is upstream"),
+        ({ORPHANS: "delete"}, {"orphans": "keep"}, "spec.orphans of SyncPolicy a is keep"),
+    ],
+)
+def test_C1_2_a_field_and_an_annotation_that_differ_are_misconfigured_and_both_are_named(annotations, spec, field):
+    [(key, text)] = annotations.items()
+    source = {} if key == SPEC_SOURCE else CLOUD
+    assert problem(source | annotations, **spec) == (
+        f'{field}, but the annotation {key} is "{text}"; allowed: one, or both alike'
+    )
+
+
+def test_C1_2_spellings_of_one_meaning_do_not_differ():
+    for text in ("1", "t", "True"):
+        assert problem(CLOUD | {FILTER: text}, filter={"byRobotName": True}) == ""
+    assert problem(CLOUD | {DRIFT: "revert"}, conflict="upstream") == ""
+
+
+def test_C1_2_two_policies_for_one_kind_are_misconfigured_and_both_are_named():
+    two = [policy_object("b", specSource="cloud"), policy_object("a", specSource="cloud", naming={})]
+    assert merged(CLOUD, *two).problem == "the SyncPolicies a and b are for the same kind; allowed: one"
+    assert merged(CLOUD, *two).sync_policy is None
+    assert problem_of(two[0], two, merged(CLOUD, *two).problem).startswith("the SyncPolicies a and b")
+    assert problem_of(two[0], two, None).startswith("the SyncPolicies a and b")
+    assert problem_of(two[1], two, "the kind's") == "spec.naming is empty; allowed: namespace, name or both"
+
+
+def test_C1_3_without_any_source_the_kind_is_misconfigured():
+    for annotations in ({}, {SPEC_SOURCE: ""}):
+        assert problem(annotations) == (
+            f"neither spec.specSource of SyncPolicy a nor the annotation {SPEC_SOURCE} is set"
+        )
+
+
+def test_C1_3_what_else_is_wrong_with_the_annotations_counts_too():
+    assert "orphans is" in problem(CLOUD | {ORPHANS: "maybe"})
+    both = problem(CLOUD | {ORPHANS: "maybe", SUBTREE: "x"}, subtree="y")
+    assert both.count("; allowed") == 2
+
+
+def test_S1_3_without_a_robot_name_the_field_is_named_that_needs_one():
+    said = problem({}, robot="", specSource="robot", filter={"byRobotName": True})
+    assert "spec.filter.byRobotName of SyncPolicy a is true, but this agent has no robot name" in said
+    assert "spec.specSource of SyncPolicy a is robot, but this agent has no robot name" in said
+
+
+@pytest.mark.parametrize("wrong", [each for each in WRONG if "name" in each.policy["metadata"]], ids=str)
+def test_C1_3_a_wrong_policy_stops_its_kind_and_says_why_in_a_line(wrong: Wrong):
+    found = read_object(wrong.policy)
+    assert found.policy is None
+    assert wrong.said in found.problem
+    if found.resource == "orders.lab.example.com":
+        stopped = kind_policy(crd({}), "robot-1", objects=[found])
+        assert stopped is not None
+        assert stopped.problem == f"SyncPolicy orders: {found.problem}"
+        assert (stopped.sync_policy, "\n" in stopped.problem) == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("spec", "fields"),
+    [
+        ({"conflict": "keepLocal"}, "spec.conflict: keepLocal is"),
+        ({"naming": {"name": "x-{name}"}}, "spec.naming is"),
+        ({"projection": {"version": "v2"}}, "spec.projection is"),
+        ({"mutations": {"down": [{"path": "/spec/x", "remove": True}]}}, "spec.mutations is"),
+        ({"mutations": {"up": [{"path": "/status/x", "remove": True}]}}, "spec.mutations is"),
+        ({"related": FULL["spec"]["related"][:1]}, "spec.related is"),
+        ({"deletion": {"mode": "blocking"}}, "spec.deletion.mode: blocking is"),
+        ({"deletion": {"propagation": "orphan"}}, "spec.deletion.propagation: orphan is"),
+        ({"api": {"source": "cloud"}, "naming": {"name": "x"}}, "spec.naming, spec.api are"),
+    ],
+)
+def test_C1_3_what_is_not_supported_yet_stops_the_kind_and_is_named(spec, fields):
+    assert problem(CLOUD, **spec) == f"SyncPolicy a: {fields} not supported by this version"
+
+
+@pytest.mark.parametrize("deletion", [{}, {"mode": "async", "gracePeriod": "2h", "propagation": "background"}])
+def test_C1_3_the_default_deletion_is_supported(deletion):
+    assert problem(CLOUD, deletion=deletion) == ""
+
+
+def test_C1_3_a_policy_names_its_kind_even_where_the_rest_cannot_be_read():
+    names: dict[str, list[Any]] = {
+        "": [None, [], {}, {"resource": None}, {"resource": {"group": 1, "resource": "x"}}],
+        "configmaps": [{"resource": {"group": "", "resource": "configmaps"}}],
+        GOALS: [{"resource": {"group": "lab.example.com", "resource": "goals", "more": 1}}],
+    }
+    for resource, specs in names.items():
+        for spec in specs:
+            assert read_object({"metadata": {"name": "a"}, "spec": spec}).resource == resource
+    assert read_object({"metadata": {"name": "a"}}).problem == "spec is missing"
+
+
+def test_C1_3_a_policy_that_is_nested_too_deeply_is_wrong_and_nothing_fails():
+    value: Any = 1
+    for _ in range(5000):
+        value = [value]
+    found = policy_object(mutations={"down": [{"path": "/spec/x", "set": {"value": value}}]})
+    assert (found.policy, found.problem, found.is_for(GOALS)) == (None, "spec is nested too deeply", True)
+
+
+def test_C1_6_a_policy_for_a_kind_that_no_policy_may_name_does_not_stop_that_kind():
+    own = "crsyncer.cloudrobotics.com"
+    found = policy_object(resource={"group": own, "resource": "syncpolicies"})
+    assert "allowed: neither namespaces nor" in found.problem
+    assert not found.is_for(f"syncpolicies.{own}")
+
+
+def test_C1_4_a_kind_without_a_crd_is_not_supported_yet():
+    found = policy_object(resource={"group": "", "resource": "configmaps"}, specSource="cloud")
+    assert problem_of(found, [found], None) == NO_CRD
+    assert problem_of(found, [found], "") == ""
+
+
+def test_S1_5_a_version_that_the_policy_names_is_the_only_one_to_speak():
+    versions = [
+        {"name": n, "served": n != "v0", "storage": n == "v1", "subresources": None} for n in ("v0", "v1", "v2")
+    ]
+    raw = crd(CLOUD, versions=versions)
+
+    def found(version: str) -> KindPolicy:
+        named = {"group": "lab.example.com", "resource": "goals", "version": version}
+        policy = kind_policy(raw, "robot-1", objects=[policy_object(resource=named)])
+        assert policy is not None
+        return policy
+
+    assert [(v.name, v.served, v.storage) for v in found("v2").versions] == [("v2", True, True)]
+    assert found("v2").problem == ""
+    for name in ("v0", "v3"):
+        assert found(name).problem == f'spec.resource.version of SyncPolicy a is "{name}"; the CRD serves v1, v2'
+
+
+def test_C4_4_steps_on_the_robots_label_are_wrong_where_an_annotation_filters_by_it():
+    step = {"path": "/metadata/labels/cloudrobotics.com~1robot-name", "remove": True}
+    found = replace(policy_object(mutations={"down": [step]}), problem="")
+    assert merged(CLOUD, found).problem == ""
+    assert "labels that the filter does not use" in merged(CLOUD | {FILTER: "true"}, found).problem
+
+
+def test_S2_1_the_robots_label_and_the_selector_are_one_label_selector():
+    selector = {
+        "matchLabels": {"tier": "edge", "site": ""},
+        "matchExpressions": [
+            {"key": "zone", "operator": "In", "values": ["b", "a"]},
+            {"key": "ring", "operator": "NotIn", "values": ["outer"]},
+            {"key": "draft", "operator": "DoesNotExist"},
+            {"key": "owner", "operator": "Exists"},
+        ],
+    }
+    found = merged({}, policy_object(specSource="cloud", filter={"byRobotName": True, "selector": selector}))
+    own = "cloudrobotics.com/robot-name"
+    text = "!draft,owner,ring notin (outer),site=,tier=edge,zone in (a,b)"
+    assert found.selector == f"{own}=robot-1,{text}"
+    assert found.selector_keys == {own, "tier", "site", "zone", "ring", "draft", "owner"}
+    good = {own: "robot-1", "tier": "edge", "site": "", "zone": "a", "owner": "x"}
+    assert found.selects(good)
+    assert found.selects(good | {"ring": "inner", "more": "1"})
+    for bad in ({own: "robot-2"}, {"tier": "cloud"}, {"zone": "c"}, {"ring": "outer"}, {"draft": ""}):
+        assert not found.selects(good | bad), bad
+    for missing in (own, "tier", "site", "zone", "owner"):
+        assert not found.selects({key: text for key, text in good.items() if key != missing}), missing
+
+
+def test_S2_1_a_selector_alone_selects_and_another_one_shows_other_objects():
+    alone = merged(CLOUD, policy_object(filter={"selector": {"matchLabels": {"tier": "edge"}}}))
+    assert (alone.selector, alone.selector_keys, alone.filtered) == ("tier=edge", frozenset({"tier"}), False)
+    everything = merged(CLOUD, policy_object(filter={"selector": {}}))
+    assert (everything.selector, everything.selects({})) == ("", True)
+    plain = merged(CLOUD, policy_object())
+    assert (plain.selector, plain.selector_keys, plain.selects({})) == ("", frozenset(), True)
+    assert alone.projection != everything.projection == plain.projection == merged(CLOUD).projection
+
+
+def test_threat_28_an_object_that_the_selector_does_not_match_is_ignored_whatever_server_sent_it():
+    kind = merged(CLOUD, policy_object(filter={"selector": {"matchLabels": {"tier": "edge"}}}))
+    kind = replace(kind, version="v1")
+    for labels, said in (
+        ({"tier": "edge"}, ""),
+        ({"tier": "x"}, "the selector of SyncPolicy a"),
+        (None, "the selector"),
+    ):
+        raw = goal(metadata={"labels": labels})
+        assert objection(raw, kind, "").startswith(said)
+        assert bool(objection(raw, kind, "")) is bool(said)
+        assert objection(raw, kind, "", leaving=True) == ""
+
+
+def test_C1_1_policies_are_equal_where_they_ask_for_the_same():
+    one, other = policy_object(specSource="cloud"), policy_object(specSource="cloud", subtree=None)
+    assert merged({}, one) == merged({}, other)
+    assert merged({}, one) != merged({}, policy_object(specSource="cloud", subtree="x"))
+    assert merged({}, one).upstream is Side.CLOUD
+    assert hash(merged({}, one))
+
+
+def test_minimal_policies_are_read_as_objects_of_a_list():
+    raw = edited(MINIMAL, "status", value={"conditions": []})
+    listed = {key: raw[key] for key in ("metadata", "spec", "status")}
+    assert read_object(listed) == read_object(raw)

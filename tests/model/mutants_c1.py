@@ -1,0 +1,87 @@
+"""Deliberate defects in what C1 promises of SyncPolicies, noticed by tests named after its rules."""
+
+from crsyncer.core import catalog as merge
+from crsyncer.core import policy_condition, project
+from crsyncer.engine.catalog import Catalog
+from crsyncer.engine.kinds import Kinds
+from tests.model.mutant import Mutant
+
+MUTANTS = (
+    Mutant(
+        "a kind starts by its annotations while the policies are not known",
+        Kinds._show,
+        "waits = self.catalog is not None and not self.catalog.is_listed",
+        "waits = False",
+        noticed_by="C1_1_no_kind",
+    ),
+    Mutant(
+        "policies are looked for when the first kinds run already",
+        Kinds._crd_shown,
+        "if self._listed:",
+        "if True:",
+        noticed_by="C1_1_no_kind",
+    ),
+    Mutant(
+        "every kind starts again when the policies are known",
+        Kinds._show,
+        "entry.policy == policy and",
+        "False and",
+        noticed_by="C1_1_a_kind_that_runs",
+    ),
+    Mutant(
+        "the policies of a CRD that is gone stay in force",
+        Kinds._crd_gone,
+        "self.catalog = self._catalog_task = None",
+        "pass",
+        noticed_by="C1_1_when",
+    ),
+    Mutant(
+        "the first of two policies counts",
+        merge._agreed,
+        "if len(objects) > 1:",
+        "if False:",
+        noticed_by="C1_2_two",
+    ),
+    Mutant(
+        "a field overrules its annotation",
+        merge._clashes,
+        "if not same:",
+        "if False:",
+        noticed_by="C1_2_a_field",
+    ),
+    Mutant(
+        "orphans of a kind that nobody has annotated are deleted",
+        merge._merged,
+        "{} if annotations.get(SPEC_SOURCE) else",
+        "{} if True else",
+        noticed_by="C1_3_a_policy_alone",
+    ),
+    Mutant(
+        "a policy that cannot be read is none",
+        Catalog._for_kind,
+        "if self._objects[name].is_for(resource)",
+        "if self._objects[name].policy and self._objects[name].is_for(resource)",
+        noticed_by="C1_3_a_wrong",
+    ),
+    Mutant(
+        "a condition that may not be written is tried at every turn",
+        Catalog._tell,
+        "self._told.get(name) == (shown.uid, problem)",
+        "False",
+        noticed_by="C1_5_without_the_right",
+    ),
+    Mutant(
+        "a condition is written although the object shows it",
+        policy_condition.write_ready,
+        "if wanted.items() <= before.items():",
+        "if False:",
+        noticed_by="C1_5_the_condition",
+    ),
+    Mutant(
+        "an object is synced that the server shows although nobody has selected it",
+        project.objection,
+        "not policy.selects(",
+        "policy.selects(",
+        noticed_by="S2_1_C1_3_only",
+    ),
+)

@@ -1,0 +1,483 @@
+"""C1: SyncPolicies on the robot configure kinds, beside the annotations or instead of them."""
+
+import math
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from crsyncer.core.annotations import FILTER, ORPHANS, ROBOT_LABEL, SPEC_SOURCE
+from crsyncer.core.calls import SYNC_POLICIES, Call
+from crsyncer.core.model import Side
+from crsyncer.core.sync_policy import API_VERSION
+from tests.model.answers import FORBIDDEN, INTERNAL_ERROR
+from tests.model.life import ROBOT
+from tests.model.plane import GROUP
+from tests.model.policies import (
+    PLURAL,
+    apply_policy,
+    delete_policy,
+    drop_policies,
+    policies,
+    policy_rows,
+    put_policy,
+    ready,
+    serve_policies,
+)
+from tests.model.scene import copy, full_lists, original, restart, row, state
+from tests.model.world import World
+from tests.system.bed import crd
+
+UNANNOTATED = {"goals": {"source": None}}
+EDGE = {"selector": {"matchLabels": {"tier": "edge"}}}
+TASKS: Mapping[str, Any] = {"tasks": {}}
+
+
+def on_robot(world: World, kind: str = "goals") -> set[str]:
+    return set(world.robot.objects(kind))
+
+
+def two_tiers(world: World) -> None:
+    """One object that the selector EDGE selects, and one that it does not."""
+    world.cloud.create("edge", spec={"x": 1}, labels={"tier": "edge"})
+    world.cloud.create("other", spec={"x": 1})
+
+
+def test_C1_1_without_the_crd_no_request_is_about_policies() -> None:
+    with World() as world:
+        world.start()
+        world.cloud.create("a", spec={"x": 1})
+        world.settle()
+        world.pass_time(3600)
+        assert world.journal.asked(part=SYNC_POLICIES.group) == []
+        assert world.status()["policies"] == []
+        assert (row(world) or {})["policy"] is None
+
+
+def test_C1_1_without_the_crd_nothing_that_reads_policies_is_loaded() -> None:
+    modules = [
+        "core.sync_policy",
+        "core.catalog",
+        "core.selector",
+        "core.steps",
+        "engine.catalog",
+        "core.policy_condition",
+    ]
+    script = f"import sys, crsyncer.agent; print([m for m in {modules} if 'crsyncer.' + m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_C1_1_a_change_of_a_policy_takes_effect_within_2_s_and_restarts_only_its_kind() -> None:
+    with World(kinds={"goals": {}, **TASKS}) as world:
+        serve_policies(world.robot)
+        for kind in ("goals", "tasks"):
+            apply_policy(world.robot, kind, kind=kind)
+        two_tiers(world)
+        world.start()
+        world.settle()
+        assert on_robot(world) == {"edge", "other"}
+        begun = world.clock.now
+        apply_policy(world.robot, "goals", filter=EDGE)
+        world.pass_time(2)
+        watches = world.journal.asked(verb="watch", kind="goals", since=begun)
+        assert {(watch.side, watch.query["labelSelector"]) for watch in watches} == {(s, "tier=edge") for s in Side}
+        assert (row(world) or {})["selector"] == "tier=edge"
+        assert world.journal.asked(kind="tasks", since=begun) == []
+        assert world.troubles == []
+
+
+def test_C1_1_after_twenty_edits_one_watch_a_side_is_open() -> None:
+    with World() as world:
+        serve_policies(world.robot)
+        world.start()
+        for number in range(20):
+            apply_policy(world.robot, filter={"selector": {"matchLabels": {"n": str(number)}}})
+            world.pass_time(2)
+        world.settle()
+        life = world.life
+        assert life is not None
+        kind = life.engine.kinds.entries[f"goals.{GROUP}"].kind
+        assert kind is not None
+        assert [each.state.collection.selector for each in kind.informers] == ["n=19", "n=19"]
+        begun = world.clock.now
+        world.pass_time(700)  # every open watch ends in this time, and is opened again
+        watches = world.journal.asked(verb="watch", kind="goals", since=begun)
+        assert {watch.query["labelSelector"] for watch in watches} == {"n=19"}
+
+
+def test_C1_1_an_edit_that_changes_nothing_restarts_nothing() -> None:
+    with World() as world:
+        serve_policies(world.robot)
+        apply_policy(world.robot, specSource="cloud")
+        world.start()
+        world.settle()
+        begun = world.clock.now
+        apply_policy(world.robot, specSource="cloud", subtree=None)
+        world.pass_time(10)
+        assert world.journal.asked(kind="goals", since=begun) == []
+
+
+@pytest.mark.parametrize("fate", [INTERNAL_ERROR, FORBIDDEN])
+def test_C1_1_no_kind_starts_by_its_annotations_before_the_policies_are_known(fate) -> None:
+    """A policy may select less, or keep orphans: by the annotations alone too much would be synced for a moment."""
+    with World(kinds={"goals": {}, "aims": {}}) as world:
+        serve_policies(world.robot)
+        apply_policy(world.robot, filter=EDGE, orphans="keep")
+        two_tiers(world)
+        world.robot.create("by-hand", spec={"x": 2})
+        world.inject("robot", fate, part=f"/{PLURAL}", times=math.inf, seconds=300)
+        world.start()
+        world.pass_time(200)
+        assert world.journal.asked(kind="goals") == []
+        assert world.journal.asked(kind="aims") == []
+        expected = "forbidden" if fate is FORBIDDEN else "waiting"
+        assert (state(world), state(world, "aims")) == (expected, expected)
+        assert "the robot's SyncPolicies" in (row(world) or {})["message"]
+        assert world.status()["health"] == ("attention" if fate is FORBIDDEN else "degraded")
+        world.pass_time(200)
+        world.settle()
+        assert on_robot(world) == {"edge", "by-hand"}
+        assert (state(world), state(world, "aims")) == ("syncing", "syncing")
+        assert world.journal.asked(verb="delete") == []
+
+
+def test_C1_1_a_restart_goes_on_by_the_policy_and_lists_nothing_again() -> None:
+    with World() as world:
+        serve_policies(world.robot)
+        apply_policy(world.robot, filter=EDGE)
+        two_tiers(world)
+        world.start()
+        world.settle()
+        begun = world.clock.now
+        restart(world)
+        assert full_lists(world, "", begun) == []
+        assert on_robot(world) == {"edge"}
+
+
+def test_C1_1_a_kind_that_runs_is_not_disturbed_by_the_crd_that_appears_but_a_new_one_waits() -> None:
+    with World(kinds={"goals": {}, "tasks": {"source": None}}) as world:
+        world.start()
+        world.cloud.create("a", spec={"x": 1})
+        world.settle()
+        begun = world.clock.now
+        world.inject("robot", INTERNAL_ERROR, part=f"/{PLURAL}", times=math.inf, seconds=120)
+        serve_policies(world.robot)
+        world.pass_time(5)
+        world.robot.annotate_kind({SPEC_SOURCE: "cloud"}, kind="tasks")
+        world.pass_time(60)
+        assert (state(world), state(world, "tasks")) == ("syncing", "waiting")
+        assert world.journal.asked("cloud", kind="tasks") == []
+        world.pass_time(120)
+        world.settle()
+        assert (state(world), state(world, "tasks")) == ("syncing", "syncing")
+        assert world.journal.asked(verb="watch", kind="goals", since=begun) == []
+        apply_policy(world.robot, filter=EDGE)
+        world.pass_time(2)
+        assert ((row(world) or {})["selector"], on_robot(world)) == ("tier=edge", {"a"})
+
+
+def test_C1_1_when_the_crd_goes_the_annotations_count_again_and_kinds_without_stop() -> None:
+    with World(kinds={"goals": {}, "tasks": {"source": None}}) as world:
+        serve_policies(world.robot)
+        apply_policy(world.robot, "goals", filter=EDGE)
+        apply_policy(world.robot, "tasks", kind="tasks", specSource="cloud")
+        two_tiers(world)
+        world.cloud.create("t", kind="tasks", spec={"x": 1})
+        world.start()
+        world.settle()
+        assert (on_robot(world), on_robot(world, "tasks")) == ({"edge"}, {"t"})
+        drop_policies(world)
+        world.settle()
+        assert (on_robot(world), on_robot(world, "tasks")) == ({"edge", "other"}, {"t"})
+        assert row(world, "tasks") is None
+        assert world.status()["policies"] == []
+        begun = world.clock.now
+        world.pass_time(3600)
+        assert world.journal.asked(part=SYNC_POLICIES.group, since=begun) == []
+        serve_policies(world.robot)
+        apply_policy(world.robot, "tasks", kind="tasks", specSource="cloud")
+        world.settle()
+        assert state(world, "tasks") == "syncing"
+        assert world.troubles == []
+
+
+def test_C1_2_two_policies_stop_the_kind_until_one_is_gone() -> None:
+    with World(kinds={"goals": {}, **TASKS}) as world:
+        serve_policies(world.robot)
+        apply_policy(world.robot, "one")
+        world.start()
+        world.cloud.create("a", spec={"x": 1})
+        world.settle()
+        apply_policy(world.robot, "two")
+        world.pass_time(2)
+        world.cloud.set("a", spec={"x": 2})
+        world.cloud.create("t", kind="tasks", spec={"x": 1})
+        world.pass_time(60)
+        said = "the SyncPolicies one and two are for the same kind; allowed: one"
+        assert policy_rows(world) == {"one": ("misconfigured", said), "two": ("misconfigured", said)}
+        assert (state(world), (row(world) or {})["message"]) == ("misconfigured", said)
+        assert (copy(world)["spec"], on_robot(world, "tasks")) == ({"x": 1}, {"t"})
+        [reason] = world.status()["reasons"]
+        assert (reason["code"], said in reason["message"]) == ("Misconfigured", True)
+        delete_policy(world.robot, "one")
+        world.settle()
+        assert (copy(world)["spec"], policy_rows(world)) == ({"x": 2}, {"two": ("active", None)})
+
+
+def test_C1_2_a_field_and_an_annotation_that_differ_stop_the_kind_and_both_are_named() -> None:
+    with World(kinds={"goals": {"filtered": "true"}}) as world:
+        serve_policies(world.robot)
+        apply_policy(world.robot, filter={"byRobotName": False})
+        world.cloud.create("a", spec={"x": 1}, labels={ROBOT_LABEL: ROBOT})
+        world.start()
+        world.pass_time(600)
+        message = (row(world) or {})["message"]
+        assert state(world) == "misconfigured"
+        assert "spec.filter.byRobotName of SyncPolicy p is false" in message
+        assert f'{FILTER} is "true"' in message
+        assert world.journal.asked(kind="goals") == []
+        world.robot.annotate_kind({FILTER: None})
+        world.settle()
+        assert on_robot(world) == {"a"}
+
+
+MALFORMED: Mapping[str, Any] = {
+    "no spec": None,
+    "a list": [],
+    "a version that the CRD does not serve": {"resource": {"version": "v9"}},
+    "a spec source": {"specSource": "both"},
+    "a flag": {"filter": {"byRobotName": "yes"}},
+    "a filter's field": {"filter": {"byName": True}},
+    "an operator": {"filter": {"selector": {"matchExpressions": [{"key": "a", "operator": "Like"}]}}},
+    "a label": {"filter": {"selector": {"matchLabels": {"a b": "c"}}}},
+    "no values": {"filter": {"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}},
+    "a dotted subtree": {"subtree": "a.b"},
+    "a generation": {"observedGeneration": "translate"},
+    "orphans": {"orphans": "adopt"},
+    "a conflict": {"conflict": "downstream"},
+    "a field": {"mutation": {}},
+    "a template": {"naming": {"name": "{nam}"}},
+    "a path": {"mutations": {"down": [{"path": "spec/url", "remove": True}]}},
+    "a verb": {"mutations": {"down": [{"path": "/spec/url"}]}},
+    "a related object": {"related": [{"id": "x"}]},
+    "a grace period": {"deletion": {"gracePeriod": "an hour"}},
+    "the side of an api": {"api": {"source": "both"}},
+    "what is not supported yet": {"related": [], "naming": {"name": "x-{name}"}},
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_C1_3_a_wrong_policy_stops_its_kind_alone_with_one_line_and_copies_stay(name: str) -> None:
+    wrong = MALFORMED[name]
+    with World(kinds={"goals": {}, **TASKS}) as world:
+        serve_policies(world.robot)
+        apply_policy(world.robot)
+        world.start()
+        world.cloud.create("a", spec={"x": 1})
+        world.settle()
+        begun = world.clock.now
+        if isinstance(wrong, dict):
+            resource = {"group": GROUP, "resource": "goals", **wrong.get("resource", {})}
+            put_policy(world.robot, "p", {**wrong, "resource": resource})
+        else:
+            # Which kind it was for cannot be read any more: it is for none, and is reported by itself.
+            put_policy(world.robot, "p", wrong)
+        world.pass_time(2)
+        stopped_at = world.clock.now
+        world.cloud.set("a", spec={"x": 2})
+        world.cloud.delete("a")
+        world.cloud.create("t", kind="tasks", spec={"x": 1})
+        world.pass_time(300)
+        [(policy_state, message)] = policy_rows(world).values()
+        assert policy_state == "misconfigured"
+        assert message
+        assert "\n" not in message
+        assert world.status()["health"] == "attention"
+        assert len(world.status()["reasons"]) == 1
+        assert on_robot(world, "tasks") == {"t"}
+        assert full_lists(world, "", begun, kind="tasks") == []
+        if isinstance(wrong, dict):
+            assert (state(world), state(world, "tasks")) == ("misconfigured", "syncing")
+            assert world.journal.asked(kind="goals", since=stopped_at) == []
+            assert copy(world)["spec"] == {"x": 1}
+            assert message in (row(world) or {})["message"]
+        apply_policy(world.robot)
+        world.settle()
+        assert (state(world), on_robot(world)) == ("syncing", set())
+        assert (world.status()["health"], world.troubles) == ("healthy", [])
+
+
+def test_C1_3_a_policy_alone_has_an_unannotated_kind_synced_and_keeps_orphans() -> None:
+    with World(kinds=UNANNOTATED) as world:
+        serve_policies(world.robot)
+        world.robot.create("by-hand", spec={"x": 0})
+        world.start()
+        world.pass_time(60)
+        assert row(world) is None
+        apply_policy(world.robot, specSource="cloud", subtree="robot")
+        world.cloud.create("a", spec={"x": 1})
+        world.pass_time(2)
+        found = row(world) or {}
+        assert (found["specSource"], found["policy"], found["statusSubtree"]) == ("cloud", "p", "robot")
+        world.robot.set_status("a", {"robot": {"at": "dock"}, "local": 1})
+        world.settle()
+        assert original(world)["status"] == {"robot": {"at": "dock"}}
+        assert on_robot(world) == {"by-hand", "a"}
+        delete_policy(world.robot)
+        world.pass_time(2)
+        assert (row(world), on_robot(world)) == (None, {"by-hand", "a"})
+        apply_policy(world.robot, specSource="cloud", orphans="delete")
+        world.settle()
+        assert on_robot(world) == {"a"}
+
+
+def test_C1_3_a_policy_without_a_source_names_both_places() -> None:
+    with World(kinds=UNANNOTATED) as world:
+        serve_policies(world.robot)
+        apply_policy(world.robot)
+        world.start()
+        world.pass_time(60)
+        message = (row(world) or {})["message"]
+        assert message == f"neither spec.specSource of SyncPolicy p nor the annotation {SPEC_SOURCE} is set"
+
+
+def test_C1_4_a_policy_for_a_kind_without_a_crd_is_refused_for_now_until_there_is_one() -> None:
+    with World() as world:
+        serve_policies(world.robot)
+        apply_policy(world.robot, kind="configmaps", specSource="cloud")
+        world.start()
+        world.pass_time(60)
+        [(policy_state, message)] = policy_rows(world).values()
+        assert (policy_state, "kinds without a CRD" in str(message)) == ("misconfigured", True)
+        assert [reason["code"] for reason in world.status()["reasons"]] == ["PolicyMisconfigured"]
+        explained = world.order("explain", resource=f"configmaps.{GROUP}", name="a")
+        assert [step["rule"] for step in explained["steps"]] == ["S1.2", "C1.3"]
+        for plane in (world.robot, world.cloud):
+            plane.apply(crd(GROUP, plural="configmaps", source=None))
+        world.settle()
+        assert (policy_rows(world), ready(world.robot)) == ({"p": ("active", None)}, ("True", "Active", ""))
+
+
+def test_S2_1_C1_3_only_what_the_selector_selects_is_synced_on_both_sides() -> None:
+    selector = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]}
+    with World(kinds={"goals": {"filtered": "true"}}) as world:
+        serve_policies(world.robot)
+        apply_policy(world.robot, filter={"selector": selector})
+        mine = {ROBOT_LABEL: ROBOT}
+        for name, labels in (("in", {"zone": "a"}), ("out", {"zone": "c"}), ("none", {})):
+            world.cloud.create(name, spec={"x": 1}, labels=mine | labels)
+        world.cloud.create("other", spec={"x": 1}, labels={ROBOT_LABEL: "robot-2", "zone": "a"})
+        world.robot.create("local", spec={"x": 1}, labels={"zone": "a"})
+        world.start()
+        world.settle()
+        assert on_robot(world) == {"in", "local"}
+        asked = world.journal.asked(kind="goals")
+        sent = [each.call.query for each in asked if each.verb in ("list", "watch")]
+        wanted = ("labelSelector", f"{ROBOT_LABEL}={ROBOT},zone in (a,b)")
+        assert all([query for query in each if query[0] == "labelSelector"] == [wanted] for each in sent)
+        world.cloud.label("in", zone="c")
+        world.cloud.label("out", zone="b")
+        world.settle()
+        assert on_robot(world) == {"out", "local"}
+        world.robot.label("out", zone=None)  # the copy leaves our sight, and its name is not free
+        world.settle()
+        assert copy(world, "out")["metadata"]["labels"] == mine | {"zone": "b"}
+
+
+def test_C1_5_the_condition_shows_what_became_of_the_policy_and_is_written_when_it_changes() -> None:
+    with World() as world:
+        serve_policies(world.robot)
+        apply_policy(world.robot)
+        others = {"type": "Reviewed", "status": "True", "reason": "ByHand", "message": "", "lastTransitionTime": "x"}
+        body = [{"op": "add", "path": "/status", "value": {"conditions": [others], "more": 1}}]
+        world.robot.server.answer(Call("patch", "PATCH", f"{SYNC_POLICIES.path}/p/status", body=body))
+        world.start()
+        world.settle()
+        assert ready(world.robot) == ("True", "Active", "")
+        status = policies(world.robot)["p"]["status"]
+        assert (status["more"], status["conditions"][0]) == (1, others)
+        restart(world, kill=True)
+        world.pass_time(3600)
+        assert len(world.journal.asked("robot", verb="status", kind=PLURAL)) == 1
+        apply_policy(world.robot, api={"source": "cloud"})
+        world.settle()
+        said = "spec.api is not supported by this version"
+        assert ready(world.robot) == ("False", "Misconfigured", said)
+        apply_policy(world.robot, api={"source": "cloud", "paused": True})
+        world.settle()
+        world.robot.annotate_kind({ORPHANS: "maybe"})
+        world.settle()
+        assert len(world.journal.asked("robot", verb="status", kind=PLURAL)) == 2
+        apply_policy(world.robot)
+        world.settle()
+        assert ready(world.robot)[2].startswith(ORPHANS)
+        world.robot.annotate_kind({ORPHANS: None})
+        world.settle()
+        assert ready(world.robot) == ("True", "Active", "")
+        assert [each["type"] for each in policies(world.robot)["p"]["status"]["conditions"]] == ["Reviewed", "Ready"]
+
+
+def test_C1_5_without_the_right_to_write_conditions_everything_else_works_and_it_is_not_tried_again() -> None:
+    with World() as world:
+        serve_policies(world.robot)
+        apply_policy(world.robot)
+        world.inject("robot", FORBIDDEN, part=f"/{PLURAL}/p/status", times=math.inf)
+        world.start()
+        world.cloud.create("a", spec={"x": 1})
+        world.settle()
+        for text in ("true", "false"):  # the kind is another one, and its policy has the same state
+            world.robot.annotate_kind({FILTER: text})
+            world.pass_time(1800)
+        assert (on_robot(world), policy_rows(world)) == ({"a"}, {"p": ("active", None)})
+        assert len(world.journal.asked("robot", verb="status", kind=PLURAL)) == 1
+        assert world.status()["health"] == "healthy"
+
+
+def test_C1_5_a_condition_that_fails_for_a_while_is_written_in_the_end() -> None:
+    with World() as world:
+        serve_policies(world.robot)
+        apply_policy(world.robot)
+        world.inject("robot", INTERNAL_ERROR, part=f"/{PLURAL}/p/status", times=5)
+        world.start()
+        world.pass_time(120)
+        assert ready(world.robot) == ("True", "Active", "")
+
+
+def test_C1_5_a_stopped_agent_shows_the_policies_as_they_were() -> None:
+    with World() as world:
+        serve_policies(world.robot)
+        apply_policy(world.robot, filter=EDGE)
+        two_tiers(world)
+        world.start()
+        world.settle()
+        explained = world.order("explain", resource="goals", name="other")
+        steps = {step["rule"]: step["text"] for step in explained["steps"]}
+        assert steps["C1.3"] == "SyncPolicy p is for the kind"
+        assert "is selected by tier=edge" in steps["S2.1" if "S2.1" in steps else "S2.2"]
+        delete_policy(world.robot)
+        put_policy(world.robot, "q", {"resource": {"group": GROUP, "resource": "goals"}, "naming": {}})
+        world.settle()
+        explained = world.order("explain", resource="goals", name="other")
+        assert explained["steps"][0]["rule"] == "C1.3"
+        assert "spec.naming is empty" in explained["summary"]
+
+
+def test_C1_6_policies_come_from_the_cloud_by_the_annotations_of_their_own_crd() -> None:
+    with World(kinds=UNANNOTATED) as world:
+        serve_policies(world.cloud)
+        serve_policies(world.robot, source="cloud", orphans="keep")
+        apply_policy(world.cloud, specSource="cloud")
+        put_policy(world.cloud, "own", {"resource": {"group": API_VERSION.partition("/")[0], "resource": PLURAL}})
+        world.cloud.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        assert set(policies(world.robot)) == {"p", "own"}
+        assert (on_robot(world), ready(world.cloud)) == ({"a"}, ("True", "Active", ""))
+        assert ready(world.cloud, "own")[:2] == ("False", "Misconfigured")
+        delete_policy(world.cloud, "own")  # a policy about policies did not stop them
+        world.settle()
+        assert set(policies(world.robot)) == {"p"}
+        assert world.troubles == []
