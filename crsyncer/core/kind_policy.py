@@ -154,11 +154,6 @@ class KindPolicy:
         return projection.partition(";")[2] == self._moving
 
 
-def former(projection: str) -> str:
-    """A projection that no policy has: of a cursor whose objects are forgotten, while the same status still waits."""
-    return f"*{projection.removeprefix('*')}"
-
-
 def read_flag(text: str) -> bool | None:
     """What an annotation's text says that is true or false; None: neither (S1.3)."""
     return True if text in _TRUE else False if text in _FALSE else None

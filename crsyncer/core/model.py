@@ -208,8 +208,8 @@ class Tombstone:
 class Cursor:
     """Up to where a side's events of one kind and scope are in the store (S6.2).
 
-    It belongs to `identity` (the cluster), `path` (group, version, resource, namespace) and `projection` (what is seen
-    of which objects); where any of them differs from what is wanted now, the cursor is not used.
+    It belongs to `identity` (the cluster and its history), `path` (group, version, resource, namespace) and
+    `projection` (what is seen of which objects); where any of them differs from what is wanted now, it is not used.
     """
 
     identity: str

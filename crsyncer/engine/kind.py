@@ -11,7 +11,7 @@ from crsyncer.core.actions import HoldReason
 from crsyncer.core.calls import Call
 from crsyncer.core.facts import HOLD_RULES, Action, Fact
 from crsyncer.core.holds import DELETION_HOLDS, MANUAL, RESTORED
-from crsyncer.core.kind_policy import KindPolicy, former
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Freshness, Json, Key, Loaded, Side
 from crsyncer.core.project import stamp_of
 from crsyncer.core.queue import Priority
@@ -49,20 +49,18 @@ class Kind:
         projections = {cursor.projection for cursor in loaded.cursors.values()} - {policy.projection}
         if projections:
             # Objects are selected in another way: what is stored could show wrong absences. Statuses that wait are
-            # dropped only with another direction or subtree, which changes their values; held deletions stay held. From
-            # the former cursors nothing resumes any more, but a restore is noticed by them.
+            # dropped only with another direction or subtree, which changes their values; held deletions stay held. A
+            # restore is noticed by how far the clusters had come.
             kept = all(map(policy.moves_the_same_status, projections))
             same = all(map(policy.has_the_same_upstream, projections))
             held = {key: each for key, each in loaded.tombstones.items() if each.held and same}
             context.store.forget_kind(policy.resource, keep_outbox=kept)
             for key, tombstone in held.items():
                 context.store.put_tombstone(policy.resource, key, tombstone)
-            cursors = {
-                place: replace(each, projection=former(each.projection)) for place, each in loaded.cursors.items()
-            }
-            for (side, namespace), cursor in cursors.items():
-                context.store.put_cursor(side, policy.resource, namespace, cursor)
-            loaded = Loaded(pending=loaded.pending if kept else {}, tombstones=held, cursors=cursors)
+            for (side, _), cursor in loaded.cursors.items():
+                connection = context.connections[side]
+                connection.history.remember(cursor, connection.history_identity)
+            loaded = Loaded(pending=loaded.pending if kept else {}, tombstones=held)
         self.cache = Cache(policy, store=context.store, loaded=loaded, clock=context.clock)
         remapped = self.cache.is_remapped()
         self.cache.confine()

@@ -13,6 +13,7 @@ from crsyncer.core.restore_detection import Checkpoint, are_too_many, is_foreign
 from crsyncer.core.watch import EventType, ListReason, newer, version_of
 from crsyncer.ports import Observer
 from crsyncer.runtime.connection import Connection
+from crsyncer.runtime.known_history import cluster_of
 
 log = logging.getLogger(__name__)
 
@@ -134,18 +135,19 @@ class CollectionState:
     def forget_cursor(self) -> None:
         """The cursor belongs to a CRD that is gone; another of its name is served."""
         self._compare_identity()
+        if self.handler.cursor is not None:
+            self.connection.history.remember(self.handler.cursor, self.connection.history_identity)
         self._seen = ("", "")
         self.set_cursor(None)
 
     def highest_revision(self) -> int:
         """The highest revision that is known of this history: a consistent answer is never older.
 
-        A write's answer may show an object's version before the watch does. A cursor that is not used any more, because
-        objects are selected in another way, still tells how far this cluster had come.
+        A write's answer may show an object's version before the watch does.
         """
         cursor = self.handler.cursor
         versions = [known.resource_version for known in self.handler.objects.values()]
-        if cursor is not None and cursor.identity == self.connection.cluster_identity:
+        if cursor is not None and cursor.identity == self.connection.history_identity:
             versions.append(cursor.resource_version)
         return max((int(version) for version in versions if version.isdigit()), default=0)
 
@@ -156,6 +158,11 @@ class CollectionState:
         return newest_up_to(cursor, [self._seen, *members])
 
     # Histories
+
+    def notice_restore(self) -> None:
+        """The cluster is older than what is known here: so it is for all of its collections (S8.3)."""
+        self.restored()
+        self.connection.history.restored(noticed_by=self)
 
     def restored(self) -> None:
         """The cluster is older than the cursor (S8.3)."""
@@ -226,7 +233,7 @@ class CollectionState:
         missing = self.missing(self._listed, resource_version) if consistent else []
         versions = (self.handler.objects[key].resource_version for key in missing)
         if not self._incomplete and are_too_many(versions, listed_at=resource_version, cursor=self.cursor() or ""):
-            self.restored()
+            self.notice_restore()
         self._incomplete = not consistent
         for key in missing:
             self.handler.absent(key)
@@ -272,16 +279,20 @@ class CollectionState:
             listed_at=listed_at,
             cursor=self.cursor() or "",
         ):
-            self.restored()
+            self.notice_restore()
 
     def _compare_identity(self) -> None:
         known = self.handler.cursor
-        if known is not None and known.identity != self.connection.cluster_identity:
+        if known is None or known.identity == self.connection.history_identity:
+            return
+        if cluster_of(known.identity) == self.connection.cluster_identity:
+            self.restored()  # other collections noticed that while the list-watch was stopped
+        else:
             self.rebuilt()  # an operator accepted the cluster while the list-watch was stopped
 
     def _cursor(self, version: str) -> Cursor:
         return Cursor(
-            self.connection.cluster_identity or "",
+            self.connection.history_identity,
             self.collection.path,
             self._projection,
             version,

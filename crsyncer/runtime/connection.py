@@ -17,6 +17,7 @@ from crsyncer.core.watch import probe_wait
 from crsyncer.errors import NotAllowed, SyncError, Throttled, Unsure
 from crsyncer.ports import Cluster, MetaStore, Observer, Reply, Send
 from crsyncer.runtime.cluster_identity import ClusterIdentity
+from crsyncer.runtime.known_history import KnownHistory
 from crsyncer.runtime.probe import Probe
 from crsyncer.runtime.waits import RetryAfter, Waits, chance, first_of
 
@@ -92,6 +93,7 @@ class Connection:
         self.up = asyncio.Event()
         self.down = asyncio.Event()
         self.store = store
+        self.history = KnownHistory(name, store)
         self._observer = observer
         self._probe_calls = probe_calls
         self._admit = admit
@@ -149,6 +151,11 @@ class Connection:
     def cluster_identity(self) -> str | None:
         """The identity of the cluster at the first connection; None before it."""
         return self.identity.recorded
+
+    @property
+    def history_identity(self) -> str:
+        """The identity of the cluster and of its history, which a restore changes; "" before the first connection."""
+        return self.history.identity(self.cluster_identity)
 
     def note_answer(self) -> None:
         """An answer of the server, or a part of one, has arrived."""
@@ -310,6 +317,7 @@ class Connection:
             self._save_last_ok()
         self.up.clear()
         self.down.set()
+        self.history.doubt()
         self._set(state, error, hint)
 
     def _set(self, state: ConnectionState, error: str | None, hint: str) -> None:

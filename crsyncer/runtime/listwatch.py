@@ -81,7 +81,7 @@ class ListWatch:
         """The watch that is open; it moves with each line."""
         self.unwatched: float | None = None
         """Since when no watch is open, in event loop time, seconds; None: one is open, or none was tried yet."""
-        self._state = state
+        self.state = state
         self._handler = state.handler
         self._path = state.collection.path
         self._resume_check = ResumeCheck(state.connection, state.collection)
@@ -89,8 +89,6 @@ class ListWatch:
         self._empty_watches = EmptyWatches()
         self._opened_at = math.inf
         """When the watch of this round was opened, in event loop time."""
-        self._ended_at = 0.0
-        """When the last round ended, in event loop time: a later probe may reach another server."""
         self._failures = 0
         self._reason = ListReason.FIRST
         self._may_be_restored = True
@@ -125,24 +123,40 @@ class ListWatch:
 
     async def run(self) -> None:
         """List and watch, forever."""
-        loop = asyncio.get_running_loop()
-        self._checkpoint = self._state.checkpoint()
-        while True:
-            await self.connection.up.wait()
-            self._opened_at = math.inf
-            step = await self._until_down()
-            self._ended_at = loop.time()
-            self.open_watch = None
-            if self._ended_at - self._opened_at >= _STEADY_SECONDS:
-                self._failures = 0
-            if not isinstance(step, Rewatch):
-                self._handler.freshness_changed(Freshness.STORED)
-                self._may_be_restored = True
-            if self._checkpoint is None and (self._may_be_restored or self._cut_short):
-                self._checkpoint = self._state.checkpoint()  # now: later objects may be of another history
-            if isinstance(step, Lost | Missing | Denied):
-                self._answer_callers(step)
-            await self._carry_out(step)
+        self._checkpoint = self.state.checkpoint()
+        with self.connection.history.joined(self):
+            while True:
+                await self.connection.up.wait()
+                await self._carry_out(await self._next_step())
+
+    def checkpoint(self) -> Checkpoint | None:
+        """The newest object that was seen before the watch ended."""
+        return self._checkpoint or self.state.checkpoint()
+
+    def restored(self) -> None:
+        """Another collection shows that the cluster was restored."""
+        self.state.restored()
+        self._checkpoint = None
+        self._ask_for_list(ListReason.RESTORED)
+
+    async def _next_step(self) -> WatchStep:
+        """List or watch until something has to be done about it."""
+        self._opened_at = math.inf
+        step = await self._until_down()
+        in_time = isinstance(step, Rewatch) and not self._cut_short
+        if not in_time and not isinstance(step, Missing | Denied):  # these are answers of the server that was known
+            self.connection.history.doubt()
+        self.open_watch = None
+        if asyncio.get_running_loop().time() - self._opened_at >= _STEADY_SECONDS:
+            self._failures = 0
+        if not isinstance(step, Rewatch):
+            self._handler.freshness_changed(Freshness.STORED)
+            self._may_be_restored = True
+        if self._checkpoint is None and (self._may_be_restored or self._cut_short):
+            self._checkpoint = self.state.checkpoint()  # now: later objects may be of another history
+        if isinstance(step, Lost | Missing | Denied):
+            self._answer_callers(step)
+        return step
 
     async def _until_down(self) -> WatchStep:
         """One round, cancelled when the server turns out to be down: a watch on a dead connection would never end."""
@@ -170,10 +184,12 @@ class ListWatch:
         match step:
             case Relist(reason=reason):
                 self._reason = reason
+                if reason is ListReason.RESTORED:
+                    self._interrupt.clear()  # it may come from another collection, and is no hurry either
                 if self._interrupt.is_set() or reason.keeps_cursor:
                     self._list_due = True  # the cursor stays: if the list fails, the next round tries it again
                 else:
-                    self._state.set_cursor(None)
+                    self.state.set_cursor(None)
                 if not self._interrupt.is_set() and self._failures == 0 and reason.is_shared:
                     await self._pause(_SPREAD_SECONDS * chance())
                 if not self._interrupt.is_set():
@@ -206,16 +222,14 @@ class ListWatch:
             await self.connection.wait_probed(since=asyncio.get_running_loop().time())
             self._list_due = self.connection.revision == 0
         wanted, self._list_due = self._list_due or bool(self._callers), False
-        version = self._state.cursor()
         is_checked = wanted and self._reason.keeps_cursor  # the resume check is what asked for this list
-        if version is not None and (self._may_be_restored or self._cut_short) and not is_checked:
-            # Also before a list that somebody needs: a list of a restored cluster may look like one of our history.
+        if (self._may_be_restored or self._cut_short) and not is_checked:
+            # Also before a list, whoever needs it: a list of a restored cluster may look like one of our history.
             obstacle = await self._resume_obstacle()
             if obstacle is not None:
                 self._list_due = wanted
                 return obstacle
-        if wanted:
-            version = None
+        version = None if wanted else self.state.cursor()
         resumed = version is not None and not self._just_listed
         if version is None:
             has_oldest = bool(self._oldest)
@@ -223,70 +237,64 @@ class ListWatch:
             if not isinstance(answer, Listing):
                 return answer
             version = answer.resource_version
-            if not has_oldest and self._state.checkpoint() is None:
+            if not has_oldest and self.state.checkpoint() is None:
                 await self._learn_oldest()
         step = await self._watch(version, resumed=resumed)
-        if isinstance(step, Relist) and not resumed and self._state.cursor() == version:
+        if isinstance(step, Relist) and not resumed and self.state.cursor() == version:
             self._just_listed = False  # expired at once: perhaps another server answers now (S8.3)
             return Lost("the resourceVersion of the list that was just taken has expired")
         return step
 
     async def _resume_obstacle(self) -> WatchStep | None:
-        """Why the watch cannot go on from the cursor (S8.2); None: it can. The watch itself would not show that."""
-        # An object written during a probe may be newer than its answer: only versions known before count.
-        highest = self._state.highest_revision()
-        await self.connection.wait_probed(since=self._ended_at)
-        if self.connection.revision < highest:
-            # The last probe may be the older one.
-            await self.connection.wait_probed(since=asyncio.get_running_loop().time())
-        if self.connection.revision == 0:
-            return Relist(ListReason.NO_REVISION)
-        if self.connection.revision < highest:
-            return self._restored()
-        proof = await self._resume_check.ask(self._checkpoint)
+        """Why neither a watch from the cursor nor a list may follow (S8.2); None: one may."""
+        proof = await self._resume_check.prove(self)
+        has_cursor = self.state.cursor() is not None
         match proof:
             case Replay(history=History.SAME):
-                return self._rebooted()
+                return self._rebooted() if has_cursor else None
             case Replay(history=History.OTHER):
-                return self._restored()
+                return Relist(ListReason.RESTORED)
             case Replay(oldest=oldest):
-                was_listed = self._resume_check.was_listed(oldest)
+                was_listed = has_cursor and self._resume_check.was_listed(oldest)
                 self._oldest = "" if was_listed else oldest
+                if not has_cursor:
+                    return None
                 return self._rebooted() or (None if was_listed else Relist(ListReason.UNPROVEN))
+            case Relist() if not has_cursor:
+                return None  # a list comes anyway
             case _:
                 return proof
 
     async def _learn_oldest(self) -> None:
         """Note the oldest resourceVersion that the server still has.
 
-        In a collection without objects it is the only proof that a later watch may resume.
+        Where no collection has an object, it is the only proof that a later watch may resume.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LEARN_SECONDS):
-                answer = await self._resume_check.ask(None)
-                if isinstance(answer, Replay):
-                    self._resume_check.note_listed(answer.oldest)
+                self._resume_check.note_listed(await self._resume_check.learn_oldest())
 
     def _rebooted(self) -> Relist | None:
-        return Relist(ListReason.REBOOTED) if self._state.rebooted() else None
+        return Relist(ListReason.REBOOTED) if self.state.rebooted() else None
 
     def _restored(self) -> Relist:
-        self._state.restored()
+        self.state.notice_restore()
         return Relist(ListReason.RESTORED)
 
     async def _list(self) -> Listing | WatchStep:
         self._set(Phase.LISTING, "")
         if not self.paged_list.goes_on:
-            self._state.list_wanted(self._reason)
-            self._revision_before = self._state.highest_revision()
+            self.state.list_wanted(self._reason)
+            history = self.connection.history_identity
+            self._revision_before = self.connection.history.highest_revision(history)
         listing = await self.paged_list.deliver()
         if not isinstance(listing, Listing):
             return listing
         version = listing.resource_version
         if version.isdigit() and int(version) < self._revision_before:
             return self._restored()  # since the last probe, or no probe came before this list
-        self._state.list_ends(version, consistent=listing.consistent)
-        self._state.set_cursor(version)
+        self.state.list_ends(version, consistent=listing.consistent)
+        self.state.set_cursor(version)
         self._just_listed = True
         self._checkpoint = None
         self._cut_short = False
@@ -301,7 +309,7 @@ class ListWatch:
 
     async def _watch(self, version: str, *, resumed: bool) -> WatchStep:
         seconds = round(self._watch_timeout * (0.8 + 0.8 * chance()))
-        call = calls.watch(self._state.collection, resource_version=version, timeout_seconds=seconds)
+        call = calls.watch(self.state.collection, resource_version=version, timeout_seconds=seconds)
         started = asyncio.get_running_loop().time()
         events = 0
         name = f"the {self.connection.name}'s watch of {self._path}"
@@ -318,10 +326,10 @@ class ListWatch:
                     event = read_line(line)
                     match event:
                         case Bookmark(resource_version=version):
-                            self._state.set_cursor(version)
+                            self.state.set_cursor(version)
                         case Emit(type=event_type, raw=raw, resource_version=version):
-                            self._state.watch_shows(event_type, raw)
-                            self._state.set_cursor(version)
+                            self.state.watch_shows(event_type, raw)
+                            self.state.set_cursor(version)
                             events += 1
                         case _:
                             return event
@@ -336,7 +344,7 @@ class ListWatch:
         self._opened_at = asyncio.get_running_loop().time()
         self.connection.note_answer()
         if resumed:
-            self._state.watch_resumes()
+            self.state.watch_resumes()
         if self._may_be_restored:  # also where the connection was lost between a list and its first watch
             self._handler.freshness_changed(Freshness.RESUMED)
         self._checkpoint = None

@@ -5,8 +5,9 @@ from the cursor does not show what happened in the new history before it (measur
 watch had shown (the checkpoint) is watched again from right before its resourceVersion. The same history begins with
 that very object. Another history cannot: it has something else, or nothing, at that revision.
 
-Each collection uses an object that it had seen before its watch ended: a later one may belong to the new history, and
-would wrongly confirm it. The check costs 1.2 KB, whatever the number of objects (measured), and a connection.
+One object is asked for on behalf of all collections, the newest that any of them had seen before its watch ended: a
+later one may belong to the new history, and would wrongly confirm it. The check costs 1.2 KB, whatever the number of
+objects (measured), and a connection.
 """
 
 import asyncio
@@ -14,9 +15,10 @@ import asyncio
 from crsyncer.core import calls
 from crsyncer.core.calls import Collection
 from crsyncer.core.restore_detection import Checkpoint, History, Replay, not_replayed, read_replay
-from crsyncer.core.watch import Lost, WatchStep, read_answer
+from crsyncer.core.watch import ListReason, Lost, Relist, WatchStep, newer, read_answer
 from crsyncer.errors import Unsure
 from crsyncer.runtime.connection import Connection
+from crsyncer.runtime.known_history import Member
 
 _ANSWER_SECONDS = 20.0
 _SERVERS = 4
@@ -24,7 +26,7 @@ _SERVERS = 4
 
 
 class ResumeCheck:
-    """Asks a server to prove the history of a collection.
+    """Asks a server to prove its history, for one of the collections that share the answer.
 
     If the server no longer has the checkpoint, nothing is proven, and the list-watch lists the collection. The oldest
     revision that the server still has is noted (`note_listed`), so that a quiet collection is listed once per
@@ -34,9 +36,62 @@ class ResumeCheck:
     def __init__(self, connection: Connection, collection: Collection) -> None:
         self._connection = connection
         self._collection = collection
+        self._history = connection.history
         self._name = f"oldest:{connection.name}:{collection.path}"
 
-    async def ask(self, checkpoint: Checkpoint | None) -> Replay | WatchStep:
+    async def prove(self, member: Member) -> Replay | WatchStep:
+        """Whether the history is the one that all collections know; or the step to take when that was not answered.
+
+        When it is another one, all of them are told.
+        """
+        history = self._history
+        async with history.lock:
+            if history.is_proven(member):
+                return Replay(History.SAME)
+            since = history.doubted_at
+            # An object written during a probe may be newer than its answer: only versions known before count.
+            highest = history.highest_revision(self._connection.history_identity)
+            if not highest and not history.has_cursor():
+                history.proven("0", revision=0, since=since)  # nothing is known that it could contradict
+                return Replay(History.SAME)
+            answer, checked = await self._answer(member, highest, since)
+            match answer:
+                case Replay(history=History.SAME) if checked is not None:
+                    history.proven(checked.resource_version, revision=highest, since=since)
+                case Replay(history=History.OTHER):
+                    history.restored()
+            return answer
+
+    async def learn_oldest(self) -> str:
+        """The oldest revision that the server still has; "" where it is not known, or an object proves the history."""
+        if self._history.newest() is not None:
+            return ""
+        answer = await self._ask(self._collection, None)
+        return answer.oldest if isinstance(answer, Replay) else ""
+
+    async def _answer(self, member: Member, highest: int, since: float) -> tuple[Replay | WatchStep, Checkpoint | None]:
+        """The first answer after a doubt, and what it is about. A watch would not show that the cluster was restored.
+
+        The newest object of all collections is asked for; where that proves nothing, as the server may not show or no
+        longer have it, this collection's own (S9.5).
+        """
+        connection = self._connection
+        await connection.wait_probed(since=since)
+        if connection.revision < highest:
+            # The last probe may be the older one.
+            await connection.wait_probed(since=asyncio.get_running_loop().time())
+        if connection.revision == 0:
+            return Relist(ListReason.NO_REVISION), None
+        if connection.revision < highest:
+            return Replay(History.OTHER), None
+        own, newest = member.checkpoint(), self._history.newest()
+        if newest is not None and (own is None or newer(newest[1].resource_version, own.resource_version)):
+            answer = await self._ask(*newest)
+            if isinstance(answer, Replay) and answer.history is not History.UNKNOWN:
+                return answer, newest[1]
+        return await self._ask(self._collection, own), own
+
+    async def _ask(self, collection: Collection, checkpoint: Checkpoint | None) -> Replay | WatchStep:
         """Whether the history is that of a checkpoint; or the step to take when that was not answered.
 
         Without a checkpoint nothing can be proven, but the server names the oldest resourceVersion that it still has.
@@ -47,7 +102,7 @@ class ResumeCheck:
         """
         for seconds in calls.REPLAY_SECONDS:
             try:
-                answer = await self._replay(checkpoint or Checkpoint(uid="", resource_version="2"), seconds)
+                answer = await self._replay(collection, checkpoint or Checkpoint("", "2"), seconds)
             except Unsure as error:
                 return Lost(str(error))
             if answer is not None:
@@ -69,11 +124,11 @@ class ResumeCheck:
     def _noted(self) -> list[str]:
         return list(self._connection.store.get_meta(self._name) or ())
 
-    async def _replay(self, checkpoint: Checkpoint, seconds: int) -> Replay | WatchStep | None:
+    async def _replay(self, collection: Collection, checkpoint: Checkpoint, seconds: int) -> Replay | WatchStep | None:
         """The history that the server repeats; None: it repeated nothing in that time."""
         loop = asyncio.get_running_loop()
         before = str(int(checkpoint.resource_version) - 1)
-        call = calls.replay(self._collection, before=before, seconds=seconds)
+        call = calls.replay(collection, before=before, seconds=seconds)
         started = loop.time()
         async with self._connection.cluster.watch(call, read_timeout=_ANSWER_SECONDS) as stream:
             if stream.reply is not None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crsyncer.core.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, SPEC_SOURCE, SUBTREE
-from crsyncer.core.kind_policy import Version, choose_version, former, read_policy, reduced_crd, version_priority
+from crsyncer.core.kind_policy import Version, choose_version, read_policy, reduced_crd, version_priority
 from crsyncer.core.model import Side
 from tests.core.builders import crd, policy, some
 
@@ -219,13 +219,3 @@ def test_S5_5_only_another_direction_makes_held_deletions_worthless():
     kind = policy(subtree="robot")
     assert kind.has_the_same_upstream(replace(kind, filtered=True, robot="another", subtree=None).projection)
     assert not kind.has_the_same_upstream(replace(kind, upstream=kind.downstream).projection)
-
-
-@pytest.mark.parametrize("filtered", [False, True])
-def test_S6_2_a_former_projection_is_none_of_a_policy_and_moves_the_same_status(filtered):
-    kind = policy(filtered=filtered)
-    once = former(kind.projection)
-    assert once != kind.projection
-    assert former(once) == once
-    assert kind.moves_the_same_status(once)
-    assert kind.has_the_same_upstream(once)

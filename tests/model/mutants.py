@@ -94,7 +94,7 @@ MUTANTS = (
     Mutant(
         "a watch goes on without a probe",
         ListWatch._round,
-        "if version is not None and (self._may_be_restored or self._cut_short) and not is_checked:",
+        "if (self._may_be_restored or self._cut_short) and not is_checked:",
         "if False:",
         noticed_by="S8_3_a_restore",
     ),
@@ -263,8 +263,8 @@ MUTANTS = (
     Mutant(
         "the cursor runs ahead of its data",
         ListWatch._watch,
-        "self._state.watch_shows(event_type, raw)\n                        self._state.set_cursor(version)",
-        "self._state.set_cursor(version)\n                        self._state.watch_shows(event_type, raw)",
+        "self.state.watch_shows(event_type, raw)\n                        self.state.set_cursor(version)",
+        "self.state.set_cursor(version)\n                        self.state.watch_shows(event_type, raw)",
         noticed_by="S6_1",
     ),
     Mutant(

@@ -5,6 +5,7 @@ from crsyncer.engine.cache import Cache
 from crsyncer.engine.kind import Kind
 from crsyncer.runtime.cluster_identity import ClusterIdentity
 from crsyncer.runtime.collection_state import CollectionState
+from crsyncer.runtime.known_history import KnownHistory
 from crsyncer.runtime.listwatch import ListWatch
 from crsyncer.runtime.resume_check import ResumeCheck
 from tests.model.mutant import Mutant
@@ -13,9 +14,23 @@ MUTANTS = (
     Mutant(
         "another selection of objects makes the agent forget how far the cluster had come",
         Kind.__init__,
-        "tombstones=held, cursors=cursors",
-        "tombstones=held",
+        "connection.history.remember(cursor, connection.history_identity)",
+        "pass",
         noticed_by="S8_3_a_restore_is_noticed",
+    ),
+    Mutant(
+        "a restore concerns only the collection that notices it",
+        KnownHistory.restored,
+        "member.restored()",
+        "pass",
+        noticed_by="S8_3_a_restore_that_one",
+    ),
+    Mutant(
+        "a restore concerns only the collections that are watched",
+        KnownHistory.restored,
+        "self._restores += 1",
+        "pass",
+        noticed_by="S8_3_a_kind_that_was_stopped",
     ),
     Mutant(
         "objects may be missing from a list however early",
@@ -96,7 +111,7 @@ MUTANTS = (
     ),
     Mutant(
         "a server that repeats nothing has the same history",
-        ResumeCheck.ask,
+        ResumeCheck._ask,
         "Replay(History.OTHER)",
         "Replay(History.SAME)",
         noticed_by="S8_2_a_kind_that",

@@ -101,7 +101,7 @@ HISTORIES = {
     ),
 }
 """By the names that mutants give them."""
-_SEEDS = {"rivalled": 2}
+_SEEDS = {"rivalled": 2, "guessed": 67, "two uids": 6}
 
 
 def history(name: str) -> History:

@@ -17,11 +17,12 @@ FORBIDDEN = Reply(403, {"message": "denied", "reason": "Forbidden"})
 
 
 def made_again(world: World, side: str) -> Json:
-    """Somebody deletes the copy and creates the same again, of which the watch tells late."""
+    """Somebody deletes the copy and soon creates the same again, of which the watch tells late."""
     plane = world.planes[Side(side)]
     before = plane.objects()["a"]
     world.weather[Side(side)].lag = 19.0
     plane.delete("a")
+    world.pass_time(0.2)  # the watch tells of the one before the other
     labels = {ROBOT_LABEL: ROBOT} if ROBOT_LABEL in (before["metadata"].get("labels") or {}) else {}
     return plane.create("a", spec={"x": 1}, annotations=before["metadata"]["annotations"], labels=labels)
 

@@ -275,3 +275,50 @@ def test_S8_3_a_restore_is_noticed_although_objects_are_selected_in_another_way_
         world.mend("cloud")
         world.pass_time(120)
         assert (holds(world), set(world.robot.objects())) == ([("Restored", 1)], {"a"})
+
+
+def test_S8_3_a_restore_that_one_kind_notices_holds_the_deletions_of_every_kind() -> None:
+    """The edited kind has nothing left that the restored cloud could contradict: it has come further since."""
+    with scene(goals={}, tasks={}) as world:
+        world.start()
+        backup = world.cloud.snapshot()
+        world.cloud.create("b", kind="tasks", spec={"x": 1}, labels={ROBOT_LABEL: ROBOT})
+        world.cloud.create("a", spec={"x": 1})
+        world.settle()
+        world.cut("cloud")
+        world.robot.apply(crd(GROUP, plural="tasks", filtered="true"))
+        world.pass_time(20)
+        world.cloud.restore(backup, overtaken_by=40)
+        world.mend("cloud")
+        world.pass_time(120)
+        assert {"a"} == set(world.robot.objects()), "its deletion is held, too"
+        assert set(world.robot.objects("tasks")) == {"b"}
+
+
+@pytest.mark.parametrize("reconnected", [False, True], ids=["at once", "reconnected"])
+def test_S8_3_a_kind_that_was_stopped_during_a_restore_is_listed_when_it_comes_back(reconnected: bool) -> None:
+    """What the others see of the new history confirms nothing that it knows of the former one."""
+    with scene(goals={}, tasks={}) as world:
+        world.start()
+        world.cloud.create("a", spec={"x": 1})
+        backup = world.cloud.snapshot()
+        world.cloud.create("b", kind="tasks", spec={"x": 1})
+        world.cloud.set("a", spec={"x": 2})
+        world.settle()
+        world.robot.apply(crd(GROUP, plural="tasks", source=None))
+        world.pass_time(30)
+        world.cut("cloud")
+        world.cloud.restore(backup, overtaken_by=40)
+        world.mend("cloud")
+        world.pass_time(60)
+        world.cloud.set("a", spec={"x": 8})
+        world.pass_time(10)
+        if reconnected:
+            world.cut("cloud")
+            world.pass_time(5)
+            world.mend("cloud")
+            world.pass_time(10)
+        world.robot.apply(crd(GROUP, plural="tasks"))
+        world.pass_time(120)
+        assert ("Restored", 1) in holds(world)
+        assert set(world.robot.objects("tasks")) == {"b"}
