@@ -83,7 +83,7 @@ async def _compare(settings: Settings, robot: str, resource: str) -> list[Json]:
         try:
             configuration = await lister.configuration(senders[Side.ROBOT])
         except SyncError as error:
-            raise SyncError(f"the robot's CRDs cannot be listed: {error}", hint=error.hint) from None
+            raise SyncError(f"the robot's CRDs or SyncPolicies cannot be listed: {error}", hint=error.hint) from None
         policies = {policy.resource: policy for policy in configuration.kinds(robot, settings.synced_namespaces)}
         if resource:
             chosen = synced_resource(resource, {name: policy.aliases for name, policy in policies.items()})

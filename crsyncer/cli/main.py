@@ -21,6 +21,7 @@ _COMMANDS = {
     "holds": "Deletions and conflicts that wait for your decision.",
     "resync": "List both sides again and compare everything now.",
     "doctor": "Is everything set up, and if not, what do I do?",
+    "crds": "Print the CRD of SyncPolicies.",
     "mutate": "What the mutations of a SyncPolicy make of an object, tried on files.",
     "cloud-manifests": "Print manifests that confine a robot to its own objects in the cloud.",
     "cloud-kubeconfig": "Write a kubeconfig from the Go cr-syncer's --remote-server and a token file.",

@@ -178,7 +178,7 @@ class _SideChecks:
                 self._set_up.configuration.set_result(await lister.configuration(self._ask))
             configuration = await asyncio.shield(self._set_up.configuration)
         except SyncError as error:
-            self._add("annotations", Mark.FAIL, f"the CRDs cannot be listed: {error}", error.hint)
+            self._add("annotations", Mark.FAIL, f"the CRDs or SyncPolicies cannot be listed: {error}", error.hint)
             return
         if configuration is None:
             self._add(

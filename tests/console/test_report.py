@@ -11,7 +11,7 @@ from crsyncer.console.screen import render
 from crsyncer.core.actions import HoldReason
 from crsyncer.core.duplicates import DuplicateAgent
 from crsyncer.core.holds import HeldGroup
-from crsyncer.core.model import Key, Side
+from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.text import NOT_YET_VALID
 from tests.console.report_kit import (
     CONTRACT,
@@ -283,3 +283,43 @@ def test_what_to_do_about_a_kind_is_the_same_wherever_it_is_said():
     content = document(facts(kinds=[kind(state="forbidden")]), NOW)
     [reason] = [each for each in content["reasons"] if each["code"] == "Forbidden"]
     assert reason["hint"] == kind_hint("forbidden")
+
+
+def policy_row(name: str, message: str | None = None, resource: str = GOALS) -> Json:
+    return {
+        "name": name,
+        "resource": resource,
+        "state": "misconfigured" if message else "active",
+        "message": message,
+    }
+
+
+def test_C1_5_a_policy_that_stops_its_kind_is_said_once_and_the_hint_names_it():
+    stopped_kind = kind(state="misconfigured", message="SyncPolicy a: odd", policy="a")
+    content = document(facts(kinds=[stopped_kind], policies=[policy_row("a", "odd")]), NOW)
+    [reason] = content["reasons"]
+    assert (reason["code"], reason["message"]) == ("Misconfigured", f"{GOALS}: SyncPolicy a: odd")
+    assert reason["hint"].startswith("correct the SyncPolicy a or the annotations of the CRD on the robot")
+    other = document(facts(kinds=[kind(policy="b")], policies=[policy_row("b"), policy_row("c", "odd", "maps")]), NOW)
+    assert [(each["code"], each["message"]) for each in other["reasons"]] == [
+        ("PolicyMisconfigured", "SyncPolicy c: odd")
+    ]
+
+
+def test_C1_5_the_screen_has_a_line_about_policies_where_there_are_any():
+    def shown(*policies: Json) -> list[str]:
+        lines = render(document(facts(policies=[*policies]), NOW), NOW).splitlines()
+        return [line for line in lines if line.startswith("policy ")]
+
+    assert shown() == []
+    assert shown(policy_row("a"), policy_row("b")) == ["policy  2 active"]
+    assert shown(policy_row("a"), policy_row("b", "odd")) == ["policy  1 active, 1 misconfigured: b"]
+    wide = render(document(facts(kinds=[kind(policy="edge-goals")]), NOW), NOW, wide=True)
+    assert "edge-goals" in wide
+
+
+def test_C1_5_a_stopped_agent_shows_the_policies_that_it_had():
+    last = document(facts(policies=[policy_row("a", "odd", "maps")]), NOW - 90)
+    content = stopped(last)
+    assert content["policies"] == last["policies"]
+    assert codes(content) == ["AgentStopped", "PolicyMisconfigured"]

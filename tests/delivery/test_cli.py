@@ -18,8 +18,8 @@ HEAVY = [
     *("cel_expr_python", "re2"),
 ]
 COMMANDS = [
-    *("run", "status", "explain", "diff", "pending", "holds", "resync", "doctor", "mutate", "release", "demo"),
-    "sandbox",
+    *("run", "status", "explain", "diff", "pending", "holds", "resync", "doctor", "crds", "mutate", "release"),
+    *("demo", "sandbox"),
 ]
 
 

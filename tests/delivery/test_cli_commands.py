@@ -6,13 +6,16 @@ from pathlib import Path
 
 import click
 import pytest
+import yaml
 
 import crsyncer
 from crsyncer.adapters.kubeconfig import read_kubeconfig
 from crsyncer.adapters.store.statedir import Lock
+from crsyncer.cli.crds import SYNC_POLICY
 from crsyncer.cli.main import crsyncer as group
 from crsyncer.cli.shared import send_command
 from crsyncer.console.screen import table
+from crsyncer.core.calls import SYNC_POLICIES
 from crsyncer.errors import SyncError, Unsure
 from tests.delivery.command_line import crsyncer as run
 
@@ -163,3 +166,13 @@ def test_a_kubeconfig_that_cannot_be_made_is_one_line_and_leaves_everything_as_i
     assert "s3cret" not in line
     assert (tmp_path / "there").read_text() == "s3cret-t0ken"
     assert not (tmp_path / "new").exists()
+
+
+def test_the_crd_of_sync_policies_is_printed_for_kubectl_with_its_comments():
+    texts = [run("crds"), run("crds", "-o", "yaml")]
+    assert [(done.returncode, done.stderr) for done in texts] == [(0, "")] * 2
+    assert texts[0].stdout == texts[1].stdout == SYNC_POLICY.read_text()
+    listed = json.loads(run("crds", "--json").stdout)
+    assert listed == {"apiVersion": "v1", "kind": "List", "items": [yaml.safe_load(SYNC_POLICY.read_text())]}
+    assert listed["items"][0]["metadata"]["name"] == SYNC_POLICIES.resource
+    assert run("crds", "-o", "name").stdout == f"customresourcedefinition/{SYNC_POLICIES.resource}\n"

@@ -1,21 +1,22 @@
 """The CRD of SyncPolicies on a real API server: what it takes, what it refuses, and what it sets by itself."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 import yaml
 
+from crsyncer.cli.crds import SYNC_POLICY
 from tests.api import Api, ApiError
 from tests.core.sync_policies import FULL, MINIMAL, WRONG, edited
-
-CRD = Path(__file__).parents[2] / "robot/syncpolicy.yaml"
+from tests.system.bed import eventually
+from tests.system.conftest import MakeBed
+from tests.system.kinds import row, until_row
 
 
 @pytest.fixture
 async def api(robot_api: Api) -> AsyncIterator[Api]:
     """An API server that serves SyncPolicies, and no longer does afterwards."""
-    crd = yaml.safe_load(CRD.read_text())
+    crd = yaml.safe_load(SYNC_POLICY.read_text())
     try:
         await robot_api.apply_crd(crd)
         yield robot_api
@@ -49,6 +50,49 @@ async def test_the_kind_of_a_policy_cannot_be_changed(api: Api) -> None:
     changed = await api.patch(FULL, {"spec": {"resource": {"version": "v2"}}})
     assert changed["spec"]["resource"]["version"] == "v2"
     await api.delete(FULL)
+
+
+async def test_C1_3_S2_1_a_policy_has_a_kind_synced_while_the_agent_runs(api: Api, make_bed: MakeBed) -> None:
+    bed = await make_bed(source=None, start=False)
+    await bed.start(state=None)
+    for name, zone in (("out", "c"), ("in", "a")):
+        await bed.cloud.create(name, spec={"x": 1}, labels={"tier": "edge", "zone": zone})
+    in_zones = {"key": "zone", "operator": "In", "values": ["b", "a"]}
+    draft = {"key": "draft", "operator": "DoesNotExist"}
+    selector = {"matchLabels": {"tier": "edge"}, "matchExpressions": [in_zones, draft]}
+    resource = {"group": bed.group, "resource": bed.cloud.resource.plural}
+    spec = {"resource": resource, "specSource": "cloud", "filter": {"selector": selector}}
+    policy = {**MINIMAL, "metadata": {"name": bed.group}, "spec": spec}
+    await api.create(policy)
+    await until_row(bed, state="syncing", policy=bed.group, selector="!draft,tier=edge,zone in (a,b)")
+    await bed.robot.shows("in", spec={"x": 1})
+    await bed.robot.set_status("in", {"done": True})
+    await bed.cloud.shows("in", status={"done": True})
+    assert await bed.robot.names() == {"in"}
+    await _until_ready(api, policy, "True", "Active", "")
+    await api.patch(policy, {"spec": {"related": FULL["spec"]["related"][:1]}})
+    said = "spec.related is not supported by this version"
+    await until_row(bed, state="misconfigured", message=f"SyncPolicy {bed.group}: {said}")
+    await _until_ready(api, policy, "False", "Misconfigured", said)
+    await api.patch(policy, {"spec": {"related": None, "filter": None}})
+    await bed.robot.shows("out", spec={"x": 1})
+    await api.delete(policy)
+
+    async def stopped() -> bool:
+        return await row(bed) is None
+
+    await eventually(stopped, what="the kind is not ours any more")
+    assert await bed.robot.names() == {"in", "out"}
+
+
+async def _until_ready(api: Api, policy: dict, *wanted: str) -> None:
+    """Wait until the condition Ready of a policy has this status, reason and message."""
+
+    async def shown() -> bool:
+        conditions = ((await api.get(policy)).get("status") or {}).get("conditions", [])
+        return [tuple(each[key] for key in ("status", "reason", "message")) for each in conditions] == [wanted]
+
+    await eventually(shown, what=f"the condition of {policy['metadata']['name']} is {wanted}")
 
 
 async def _refusal(api: Api, policy: dict) -> int:
