@@ -60,7 +60,8 @@ class EventRing:
 
         `now` is Unix time, in seconds. The event keeps a short message without content of the object.
         """
-        fact = replace(fact, message=brief(fact.message))
+        if fact.message:
+            fact = replace(fact, message=brief(fact.message))
         many = self._is_flood(fact, now)
         identity = _identity(fact, many=many)
         slot = self._slots.get(identity)
@@ -70,7 +71,7 @@ class EventRing:
             is_news = True
         else:
             old = self._events.pop(slot)
-            event = replace(old, fact=fact, last=now, count=old.count + 1)
+            event = Event(fact, old.first, now, old.count + 1, old.many)
             is_news = not _is_recent(old.last, now)
         self._events[slot], self._slots[identity] = event, slot
         noted, interval = self._news.get(slot, (now, 0.0))

@@ -64,7 +64,7 @@ class Engine:
             )
             for side in Side
         }
-        self.dispatchers = {side: Dispatcher(connection, self._work) for side, connection in self.connections.items()}
+        self.dispatchers = {side: Dispatcher(connection, self._start) for side, connection in self.connections.items()}
         self.context = EngineContext(
             connections=self.connections,
             dispatchers=self.dispatchers,
@@ -109,5 +109,5 @@ class Engine:
     def _crds(self) -> Collection[str]:
         return self.kinds.entries
 
-    async def _work(self, job: Job) -> None:
-        await self.kinds.work(job)
+    def _start(self, job: Job) -> asyncio.Task[None] | None:
+        return self.kinds.start(job)

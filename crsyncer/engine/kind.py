@@ -36,7 +36,7 @@ _HELD = tuple(DELETION_HOLDS.values())
 
 
 class Kind:
-    """Keeps the objects of one kind in agreement. `run` owns every task of the kind; the dispatchers call `work`."""
+    """Keeps the objects of one kind in agreement. `run` owns every task of the kind; the dispatchers call `start`."""
 
     def __init__(
         self,
@@ -139,9 +139,9 @@ class Kind:
         """Start a task that ends with the kind. It handles its own errors: one that it raises ends the engine."""
         return self._tasks.create_task(work)
 
-    async def work(self, job: Job) -> None:
-        """Reconcile one half of one object; return when that is done, or the kind has ended."""
-        await asyncio.wait([self.spawn(self.reconciler.reconcile(job))])
+    def start(self, job: Job) -> asyncio.Task[None]:
+        """Begin to reconcile one half of one object; the task ends with the kind."""
+        return self.spawn(self.reconciler.reconcile(job))
 
     async def revive_after(self, seconds: float) -> None:
         """Do `revive` in so many seconds."""

@@ -98,11 +98,10 @@ class Kinds:
         async with self._tasks:
             self._tasks.create_task(self._crd_watch.listwatch.run())
 
-    async def work(self, job: Job) -> None:
-        """Have a kind reconcile one half of one object."""
+    def start(self, job: Job) -> asyncio.Task[None] | None:
+        """Have a kind reconcile one half of one object; None where it does not run."""
         entry = self.entries.get(job.resource)
-        if entry is not None and entry.kind is not None:
-            await entry.kind.work(job)
+        return entry.kind.start(job) if entry is not None and entry.kind is not None else None
 
     def probe_calls(self, side: Side) -> list[calls.Call]:
         """The requests of a probe: the lists of kinds with a cursor, then one that every client may send.

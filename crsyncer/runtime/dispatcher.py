@@ -1,9 +1,9 @@
 """Runs the jobs for one server while it is connected: by priority, some at a time, and later again if they failed."""
 
 import asyncio
-import contextlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable
+from functools import partial
 from typing import NamedTuple
 
 from crsyncer.core.backoff import CONFLICT, RETRY, spread
@@ -34,11 +34,13 @@ class Dispatcher:
     jobs may start one: a job that is stuck never delays the rest (S9.5).
     The number of a kind's jobs is bounded and not their time: a slow connection needs its time, and the effect of a
     request is known only when it has ended.
+
+    `start` begins a job and returns its task, which belongs to the kind; None where the kind has stopped.
     """
 
-    def __init__(self, connection: Connection, work: Callable[[Job], Awaitable[None]]) -> None:
+    def __init__(self, connection: Connection, start: Callable[[Job], asyncio.Task[None] | None]) -> None:
         self._connection = connection
-        self._work = work
+        self._start = start
         self._queue: WorkQueue[Job] = WorkQueue(lambda job: job.resource)
         self._wake = asyncio.Event()
         self._busy: Counter[Hashable] = Counter()
@@ -114,29 +116,26 @@ class Dispatcher:
     async def run(self) -> None:
         """Dispatch, forever."""
         loop = asyncio.get_running_loop()
-        async with asyncio.TaskGroup() as tasks:
-            while True:
-                await self._connection.up.wait()
-                self._wake.clear()
-                while self._connection.up.is_set() and not self._retry_after.left:
-                    job = self._queue.pop(loop.time(), self._free)
-                    if job is None:
-                        break
-                    again = self._queue.failures(job) > 0
-                    if again and self._again[job.resource] >= _AGAIN:
-                        self._queue.add_at(job, loop.time() + _CROWDED_SECONDS)
-                        self._queue.done(job)
-                        continue
-                    self._busy[job.resource] += 1
-                    self._again[job.resource] += again
-                    self._quick.add(job)
-                    tasks.create_task(self._do(job, again=again))
-                due = self._queue.next_due()
-                if self._retry_after.left:
-                    due = max(loop.time() + self._retry_after.left, due or 0.0)
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout_at(due):
-                        await self._wake.wait()
+        while True:
+            await self._connection.up.wait()
+            self._wake.clear()
+            while self._connection.up.is_set() and not self._retry_after.left:
+                job = self._queue.pop(loop.time(), self._free)
+                if job is None:
+                    break
+                again = self._queue.failures(job) > 0
+                if again and self._again[job.resource] >= _AGAIN:
+                    self._queue.add_at(job, loop.time() + _CROWDED_SECONDS)
+                    self._queue.done(job)
+                    continue
+                self._begin(job, again=again)
+            due = self._queue.next_due()
+            if self._retry_after.left:
+                due = max(loop.time() + self._retry_after.left, due or 0.0)
+            timer = None if due is None else loop.call_at(due, self._wake.set)
+            await self._wake.wait()
+            if timer is not None:
+                timer.cancel()
 
     def _at(self, job: Job, seconds: float) -> None:
         now = asyncio.get_running_loop().time()
@@ -155,21 +154,29 @@ class Dispatcher:
             return self._busy[resource] < MOST
         return self._busy[resource] == 0 and self._connection.pace.limit > 1  # one at a time is one of any kind
 
-    async def _do(self, job: Job, *, again: bool) -> None:
-        self.under_way[job] = asyncio.get_running_loop().time()
-        handle = asyncio.get_running_loop().call_later(self._connection.pace.slow, self._leave, job)
-        try:
-            await self._work(job)
-        finally:
-            handle.cancel()
-            self._leave(job)
-            self._busy[job.resource] -= 1
-            self._again[job.resource] -= again
+    def _begin(self, job: Job, *, again: bool) -> None:
+        task = self._start(job)
+        if task is None:
             self._queue.done(job)
-            del self.under_way[job]
-            if job not in self._queue:
-                self._since.pop(job, None)
-            self._wake.set()
+            self._since.pop(job, None)
+            return
+        loop = asyncio.get_running_loop()
+        self._busy[job.resource] += 1
+        self._again[job.resource] += again
+        self._quick.add(job)
+        self.under_way[job] = loop.time()
+        slow = loop.call_later(self._connection.pace.slow, self._leave, job)
+        task.add_done_callback(partial(self._ended, job, again, slow))
+
+    def _ended(self, job: Job, again: bool, slow: asyncio.TimerHandle, _: asyncio.Task[None]) -> None:
+        slow.cancel()
+        self._leave(job)
+        self._busy[job.resource] -= 1
+        self._again[job.resource] -= again
+        self._queue.done(job)
+        del self.under_way[job]
+        if job not in self._queue:
+            self._since.pop(job, None)
 
     def _leave(self, job: Job) -> None:
         """The job has ended, or is slow: another job may begin."""

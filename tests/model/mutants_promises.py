@@ -18,7 +18,7 @@ PROMISES = (
     ),
     Mutant(
         "a kind that is stopped ends without its jobs",
-        Kind.work,
+        Kind.start,
         "self.spawn(",
         "asyncio.get_running_loop().create_task(",
         "stopped",
