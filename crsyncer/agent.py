@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import count
+from typing import TYPE_CHECKING
 
 from crsyncer.adapters import control, reload, web
 from crsyncer.adapters.config import Settings
@@ -36,6 +37,9 @@ from crsyncer.errors import ConfigError
 from crsyncer.runtime.connection import ConnectionState
 
 log = logging.getLogger(__name__)
+
+if TYPE_CHECKING:
+    from crsyncer.core.mutate import Expressions
 
 _SAVE_SECONDS = 0.2
 _STOP_SECONDS = 5.0
@@ -189,6 +193,7 @@ class Agent:
             audit_interval=self._settings.audit_interval,
             clock=time.time,
             report_changed=self._changed.set,
+            expressions=_expressions,
             boot=self._boot(),
             name=self._name,
             require_confinement=self._settings.require_confinement,
@@ -337,6 +342,13 @@ class Agent:
             log.error("store: %s", message)
         self._store_trouble = message
         self._changed.set()
+
+
+def _expressions() -> "Expressions":
+    """The languages of policies; a robot without steps never loads them (C1.1)."""
+    from crsyncer.adapters.expressions import Expressions
+
+    return Expressions()
 
 
 class _Rebuild(Exception):

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from crsyncer.adapters.config import Settings, load
+from crsyncer.adapters.expressions import Expressions
 from crsyncer.cli.clusters import CLUSTER_SETTINGS, logins, robot_name
 from crsyncer.cli.crd_files import crds_option, read_kinds
 from crsyncer.cli.output import output_options, show
@@ -61,7 +62,8 @@ async def _review(settings: Settings, kinds: Sequence[KindPolicy] | None, robot:
     insecure = settings.insecure_skip_tls_verify
     if kinds is None:
         async with aclosing(await enter[Side.ROBOT](insecure=insecure)) as visit:
-            configured = (await lister.configuration(visit.request)).kinds(robot, settings.synced_namespaces)
+            configuration = await lister.configuration(visit.request, Expressions)
+            configured = configuration.kinds(robot, settings.synced_namespaces)
             kinds = [each for each in configured if not each.problem]
     silence, namespaces = "", settings.synced_namespaces.on(Side.CLOUD)
     async with aclosing(await enter[Side.CLOUD](insecure=insecure)) as visit:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from crsyncer.adapters.config import Settings, load
+from crsyncer.adapters.expressions import Expressions
 from crsyncer.cli.clusters import CLUSTER_SETTINGS, both_clusters, robot_name
 from crsyncer.cli.output import TEXTS, object_name, output_options, show
 from crsyncer.cli.shared import first_cause, report_error, settings_options
@@ -81,7 +82,7 @@ async def _compare(settings: Settings, robot: str, resource: str) -> list[Json]:
                 tasks.create_task(reach(side))
         senders = {side: cluster.request for side, cluster in clusters.items()}
         try:
-            configuration = await lister.configuration(senders[Side.ROBOT])
+            configuration = await lister.configuration(senders[Side.ROBOT], Expressions)
         except SyncError as error:
             raise SyncError(f"the robot's CRDs or SyncPolicies cannot be listed: {error}", hint=error.hint) from None
         policies = {policy.resource: policy for policy in configuration.kinds(robot, settings.synced_namespaces)}

@@ -12,6 +12,7 @@ import click
 from click.core import ParameterSource
 
 from crsyncer.adapters.config import OPTIONS, Settings, load, read_config
+from crsyncer.adapters.expressions import Expressions
 from crsyncer.cli.clusters import CLUSTER_SETTINGS, both_clusters, logins, robot_name
 from crsyncer.cli.output import output_options, show
 from crsyncer.cli.shared import ask_agent_or_store, settings_options
@@ -75,7 +76,7 @@ async def _sides(settings: Settings, robot: str, *, seconds: float) -> list[Chec
 
     insecure = settings.insecure_skip_tls_verify
     loaders = {side: partial(KubeVisit.enter, *login, insecure=insecure) for side, login in logins(settings).items()}
-    return await examine(loaders, SetUp(robot, settings.synced_namespaces, time.time), seconds=seconds)
+    return await examine(loaders, SetUp(robot, settings.synced_namespaces, time.time, Expressions), seconds=seconds)
 
 
 async def _move(settings: Settings, robot: str, *, agent_runs: bool) -> list[Check]:

@@ -62,8 +62,6 @@ def mutate(
     does and more. {namespace} and {name} are those of OBJECT_FILE, {robot} is --robot-name. A template's {/path}, and
     `self` in CEL, mean the object as it is in the file.
 
-    The agent does not follow mutations yet: a kind whose SyncPolicy has any is misconfigured.
-
     Exit codes: 0 done, 1 a step failed, 2 usage, or a file that cannot be used.
     """
     robot = robot_name or read_config(flags["config"], only="robotName").get("robotName", ("", ""))[0]

@@ -25,6 +25,7 @@ from crsyncer.core.calls import Call
 from crsyncer.core.findings import LoginFacts, Validity
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Side
+from crsyncer.core.mutate import Expressions
 from crsyncer.core.namespaces import Namespaces
 from crsyncer.engine.negotiation import Disagreement, negotiate, robots_version
 from crsyncer.errors import ConfigError, NotAllowed, SyncError, Unsure
@@ -64,11 +65,14 @@ LoadLogin = Callable[[], Awaitable[LoadedLogin]]
 
 @dataclass(frozen=True, slots=True)
 class SetUp:
-    """The robot whose set-up is checked. `clock` is Unix time, in seconds."""
+    """The robot whose set-up is checked. `clock` is Unix time, in seconds; `expressions` is called for policies with
+    steps.
+    """
 
     robot: str
     namespaces: Namespaces
     clock: Callable[[], float]
+    expressions: Callable[[], Expressions]
     configuration: "asyncio.Future[lister.Configuration | None]" = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
@@ -175,7 +179,7 @@ class _SideChecks:
         """Check the annotations of the robot's CRDs, its SyncPolicies, and each kind on this side."""
         try:
             if self._side is Side.ROBOT:
-                self._set_up.configuration.set_result(await lister.configuration(self._ask))
+                self._set_up.configuration.set_result(await lister.configuration(self._ask, self._set_up.expressions))
             configuration = await asyncio.shield(self._set_up.configuration)
         except SyncError as error:
             self._add("annotations", Mark.FAIL, f"the CRDs or SyncPolicies cannot be listed: {error}", error.hint)

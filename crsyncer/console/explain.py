@@ -44,6 +44,8 @@ class ObjectFacts:
     """None: the kind cannot be synced; `kind` has the reason."""
     running: bool = True
     """Whether an agent runs; without one, nothing is planned."""
+    is_comparable: bool = True
+    """Whether the bodies can be compared: without an agent, the steps of a SyncPolicy are not known."""
     connections: Mapping[Side, str] = field(default_factory=dict)
     """The state of each side."""
     observations: Mapping[Side, Found] = field(default_factory=lambda: dict.fromkeys(Side, Gap.UNSEEN))
@@ -223,6 +225,8 @@ def _finalizing(facts: ObjectFacts, policy: KindPolicy) -> Json:
 def _agreement(facts: ObjectFacts, policy: KindPolicy, down: View) -> Json:
     if down.terminating:
         return _finalizing(facts, policy)
+    if not facts.is_comparable:
+        return _step("C4.1", None, "a SyncPolicy changes what is copied; the agent compares both sides when it runs")
     if policy.shape.keep_local:
         return _step("C3.2", True, "upstream's content is on the copy, whose other fields may differ")
     paths = [path for path, _, _ in _differences(facts, policy) if not path.startswith("status")]
@@ -311,7 +315,8 @@ def _finalizers(facts: ObjectFacts, side: Side) -> list[str]:
 def _differences(facts: ObjectFacts, policy: KindPolicy) -> list[tuple[str, Any, Any]]:
     """The fields that differ: path, upstream's value, downstream's value."""
     up, down = facts.bodies.get(policy.upstream), facts.bodies.get(policy.downstream)
-    if up is None or down is None or not isinstance(facts.observations[policy.upstream], View):
+    seen = isinstance(facts.observations[policy.upstream], View)
+    if up is None or down is None or not seen or not facts.is_comparable:
         return []
     try:
         found = difference(up, down, policy, generations=facts.record.generations)

@@ -1,6 +1,6 @@
 """Lists the objects of a cluster once, for commands that read the clusters without the agent."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 
 from crsyncer.core import calls
@@ -9,6 +9,7 @@ from crsyncer.core.calls import SYNC_POLICIES, Collection
 from crsyncer.core.catalog import PolicyObject, kind_policy, read_object
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json
+from crsyncer.core.mutate import Expressions
 from crsyncer.core.namespaces import EVERYWHERE, Namespaces
 from crsyncer.core.pages import FIRST, PageLimit
 from crsyncer.core.watch import listed_at
@@ -83,12 +84,12 @@ class Configuration:
         return [policy for policy in found if policy is not None]
 
 
-async def configuration(send: Send) -> Configuration:
-    """What configures the kinds of the robot; raises SyncError."""
+async def configuration(send: Send, expressions: Callable[[], Expressions]) -> Configuration:
+    """What configures the kinds of the robot; raises SyncError. `expressions` is called for policies with steps."""
     found = Configuration(tuple(await crds(send)))
     if not found.has_policies:
         return found
-    policies = [read_object(raw) async for raw in objects(send, SYNC_POLICIES)]
+    policies = [read_object(raw, expressions) async for raw in objects(send, SYNC_POLICIES)]
     return replace(found, policies=tuple(sorted(policies, key=lambda each: each.name)))
 
 

@@ -1,13 +1,15 @@
 """The SyncPolicies of a robot: which kind each is for, and what comes of it and of the annotations of its CRD (C1)."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from crsyncer.core.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, SPEC_SOURCE, SUBTREE
 from crsyncer.core.kind_policy import KindPolicy, Version, policy_by, read_flag, read_policy
 from crsyncer.core.model import Json
+from crsyncer.core.mutate import Expressions, shape_of
 from crsyncer.core.namespaces import EVERYWHERE, Namespaces
+from crsyncer.core.shape import AS_RECEIVED, Shape
 from crsyncer.core.sync_policy import (
     API_VERSION,
     CLOSED_GROUPS,
@@ -46,25 +48,32 @@ class PolicyObject:
     """None: it cannot be read."""
     problem: str = ""
     """Why it cannot be followed, whatever else there is on the robot; empty: it can."""
+    shape: Shape = AS_RECEIVED
+    """What it makes of objects, but for the robot's name."""
 
     def is_for(self, resource: str) -> bool:
         """Whether it is for a kind. A wrong policy for a kind that no policy may name does not stop that kind."""
         return self.resource == resource and resource.partition(".")[2] not in CLOSED_GROUPS
 
 
-def read_object(raw: Json) -> PolicyObject:
-    """The SyncPolicy in an object that an API server sent, also a wrong one."""
+def read_object(raw: Json, expressions: Callable[[], Expressions]) -> PolicyObject:
+    """The SyncPolicy in an object that an API server sent, also a wrong one.
+
+    `expressions` is called where it has steps: whoever has none need not have the languages (C4.5).
+    """
     name = str(raw["metadata"]["name"])
     try:
         policy = read_sync_policy({"apiVersion": API_VERSION, "kind": KIND, **raw})
+        shape = shape_of(policy.mutations, keep_local=bool(policy.keep_local), expressions=expressions)
     except ConfigError as error:
-        return PolicyObject(name, _named_resource(raw), None, str(error))
+        problem = "; ".join(filter(None, (str(error), error.hint)))
+        return PolicyObject(name, _named_resource(raw), None, problem)
     except RecursionError:
         return PolicyObject(name, _named_resource(raw), None, "spec is nested too deeply")
     unsupported = ", ".join(_unsupported(policy))
     verb = "are" if "," in unsupported else "is"
     problem = f"{unsupported} {verb} not supported by this version" if unsupported else ""
-    return PolicyObject(name, _named_resource(raw), policy, problem)
+    return PolicyObject(name, _named_resource(raw), policy, problem, shape)
 
 
 def kind_policy(
@@ -98,7 +107,13 @@ def kind_policy(
             problems.append(f'spec.resource.version {place} is "{own.resource.version}"; the CRD serves {served}')
         found = replace(found, versions=versions or found.versions)
     problems += label_problems(own, Filter(found.filtered, own.filter.selector))
-    return replace(found, problem="; ".join(filter(None, (*problems, found.problem))), sync_policy=own)
+    shape = objects[0].shape
+    return replace(
+        found,
+        problem="; ".join(filter(None, (*problems, found.problem))),
+        sync_policy=own,
+        shape=replace(shape, robot=robot) if shape.steps else shape,
+    )
 
 
 def problem_of(found: PolicyObject, objects: Iterable[PolicyObject], kind_problem: str | None) -> str:
@@ -136,10 +151,8 @@ def _unsupported(policy: SyncPolicy) -> Iterator[str]:
     """The fields that are not followed yet."""
     deletion = policy.deletion or _DEFAULT_DELETION
     fields = {
-        "spec.conflict: keepLocal": policy.keep_local,
         "spec.naming": policy.naming,
         "spec.projection": policy.projection,
-        "spec.mutations": policy.mutations.down or policy.mutations.up,
         "spec.related": policy.related,
         "spec.deletion.mode: blocking": deletion.blocking,
         f"spec.deletion.propagation: {deletion.propagation}": deletion.propagation != _DEFAULT_DELETION.propagation,

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable
 
-from crsyncer.core.annotations import OURS, ROBOT_LABEL
+from crsyncer.core.annotations import OURS
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.merge import keep_local
 from crsyncer.core.model import Json, Side, Stamp, View
@@ -81,10 +81,15 @@ def compose_copy(desired: Json, view: View, policy: KindPolicy, *, downstream: J
 def merged_fields(desired: Json, copy: Json, policy: KindPolicy) -> Json:
     """The synced fields of a copy with what upstream has changed since it was written last (C3.2)."""
     merged = keep_local(last_desired(copy, policy), synced_fields(desired), synced_fields(copy))
-    if policy.filtered:  # without this label the copy would leave our sight (S2.3)
-        metadata = merged["metadata"]
-        merged = merged | {"metadata": metadata | {"labels": metadata["labels"] | {ROBOT_LABEL: policy.robot}}}
-    return merged
+    wanted = selected_labels(labels(merged), labels(desired), policy)
+    return merged | {"metadata": merged["metadata"] | {"labels": wanted}}
+
+
+def selected_labels(own: dict[str, str], wanted: dict[str, str], policy: KindPolicy) -> dict[str, str]:
+    """An object's labels with those as `wanted` without which it would leave our sight (S2.3)."""
+    keys = policy.selector_keys
+    kept = {key: value for key, value in own.items() if key not in keys}
+    return kept | {key: value for key, value in wanted.items() if key in keys}
 
 
 def last_desired(copy: Json, policy: KindPolicy) -> Json | None:

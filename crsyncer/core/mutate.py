@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar, assert_never
 from crsyncer.core.fields import json_problem
 from crsyncer.core.model import Json, Key
 from crsyncer.core.pointer import Pointer, changed
-from crsyncer.core.shape import Change, MutationFailed, Shape
+from crsyncer.core.shape import AS_RECEIVED, Change, MutationFailed, Shape
 from crsyncer.core.steps import Cel, Mutations, Regex, Remove, Render, Set, Step
 from crsyncer.core.template import CLUSTER, HASH, Names, text_of
 from crsyncer.errors import ConfigError, SyncError
@@ -90,22 +90,23 @@ def compile_steps(steps: tuple[Step, ...], expressions: Expressions) -> tuple[Co
     return tuple(_compiled(step, expressions) for step in steps)
 
 
-def shape_of(mutations: Mutations, *, keep_local: bool, robot: str, expressions: Expressions) -> Shape:
-    """The shape that the steps of a policy give to objects. Raises ConfigError as `compile_steps` does."""
+def shape_of(mutations: Mutations, *, keep_local: bool, expressions: Callable[[], Expressions]) -> Shape:
+    """The shape that a policy gives to objects, of whichever robot. Raises ConfigError as `compile_steps` does."""
     steps = (*mutations.down, *mutations.up)
+    if not steps:
+        return Shape(keep_local=True) if keep_local else AS_RECEIVED
+    languages = expressions()
     return Shape(
-        steps=f"{robot} {mutations}" if steps else "",
+        steps=str(mutations),
         keep_local=keep_local,
         uses_identity=any(map(_uses_identity, steps)),
-        down=_change(compile_steps(mutations.down, expressions), mutate_content, robot),
-        up=_change(compile_steps(mutations.up, expressions), mutate_status, robot),
+        down=_change(compile_steps(mutations.down, languages), mutate_content),
+        up=_change(compile_steps(mutations.up, languages), mutate_status),
     )
 
 
-def _change(
-    steps: tuple[Compiled, ...], mutate: Callable[[Json, tuple[Compiled, ...], Names], Json], robot: str
-) -> Change | None:
-    def change(raw: Json, key: Key, identity: str) -> Json:
+def _change(steps: tuple[Compiled, ...], mutate: Callable[[Json, tuple[Compiled, ...], Names], Json]) -> Change | None:
+    def change(raw: Json, key: Key, robot: str, identity: str) -> Json:
         return mutate(raw, steps, Names(key.namespace, key.name, robot=robot, identity=identity))
 
     return change if steps else None

@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from crsyncer.core.model import Json, Key
 from crsyncer.errors import SyncError
 
-Change = Callable[[Json, Key, str], Json]
-"""From an object as received, its key (upstream's) and the identity of upstream's cluster to the changed object.
-
-The received object stays as it is. Raises MutationFailed.
+Change = Callable[[Json, Key, str, str], Json]
+"""From an object as received, its key (upstream's), the robot's name and the identity of upstream's cluster to the
+changed object. The received object stays as it is. Raises MutationFailed.
 """
 
 
@@ -33,6 +32,8 @@ class Shape:
     """Whether a step uses the identity of upstream's cluster (S8.1)."""
     identity: str = ""
     """That identity, where a step uses it; empty: not known yet."""
+    robot: str = ""
+    """The robot's name, where there are steps."""
     down: Change | None = field(default=None, compare=False)
     """The steps for content; None: there are none."""
     up: Change | None = field(default=None, compare=False)
@@ -43,18 +44,18 @@ class Shape:
         """A digest of all that decides what an object becomes; empty where objects stay as they are."""
         if not self.steps and not self.keep_local:
             return ""
-        return hashlib.sha256(f"{self.keep_local} {self.identity} {self.steps}".encode()).hexdigest()[:24]
+        return hashlib.sha256(f"{self.keep_local} {self.robot} {self.identity} {self.steps}".encode()).hexdigest()[:24]
 
     def desired(self, raw: Json) -> Json:
         """Upstream's object as its copy is to be. Raises MutationFailed."""
         if self.down is None:
             return raw
         metadata = raw["metadata"]
-        return self.down(bare(raw), Key(metadata.get("namespace", ""), metadata["name"]), self.identity)
+        return self.down(bare(raw), Key(metadata.get("namespace", ""), metadata["name"]), self.robot, self.identity)
 
     def sent(self, copy: Json, key: Key) -> Json:
         """A copy with the status that goes upstream; `key` is upstream's. Raises MutationFailed."""
-        return copy if self.up is None else self.up(bare(copy), key, self.identity)
+        return copy if self.up is None else self.up(bare(copy), key, self.robot, self.identity)
 
 
 def bare(raw: Json) -> Json:
@@ -64,3 +65,8 @@ def bare(raw: Json) -> Json:
 
 AS_RECEIVED = Shape()
 """The shape without a policy."""
+
+
+def signature_name(resource: str) -> str:
+    """Under which name the store keeps the signature of the shape that a kind's views are of."""
+    return f"shape:{resource}"

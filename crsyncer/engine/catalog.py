@@ -46,6 +46,7 @@ class Catalog:
         """Whether the policies have been listed, so that those of a kind are known."""
         self._connection = context.connections[Side.ROBOT]
         self._clock = context.clock
+        self._expressions = context.expressions
         self._changed = changed
         self._all_listed = listed
         self._problem_of_kind = problem_of_kind
@@ -107,7 +108,7 @@ class Catalog:
         return problem_of(found, self._objects.values(), self._problem_of_kind(found.resource))
 
     def _shown(self, name: str, raw: Json) -> None:
-        before, found = self._objects.get(name), read_object(raw)
+        before, found = self._objects.get(name), read_object(raw, self._expressions)
         self._objects[name], self._statuses[name] = found, shown_status(raw)
         if found != before:
             self._report(before, found)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from crsyncer.core.duplicates import DuplicateAgents
 from crsyncer.core.holds import Holds
@@ -11,11 +12,15 @@ from crsyncer.ports import Observer, Store
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.dispatcher import Dispatcher
 
+if TYPE_CHECKING:  # loaded only where the robot has SyncPolicies (C1.1)
+    from crsyncer.core.mutate import Expressions
+
 
 @dataclass(frozen=True, slots=True)
 class EngineContext:
     """What all kinds share. `clock` is Unix time in seconds, `watch_timeout` a watch's length in seconds,
-    `audit_interval` the seconds between two audits of a kind, more or less.
+    `audit_interval` the seconds between two audits of a kind, more or less. `expressions` is called for policies with
+    steps.
     """
 
     connections: dict[Side, Connection]
@@ -29,3 +34,4 @@ class EngineContext:
     watch_timeout: int
     audit_interval: float
     report_changed: Callable[[], None]
+    expressions: "Callable[[], Expressions]"

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from crsyncer.core.calls import Call
 from crsyncer.core.duplicates import DuplicateAgents
@@ -19,6 +20,9 @@ from crsyncer.ports import Cluster, Observer, Store
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.dispatcher import Dispatcher, Job
 
+if TYPE_CHECKING:  # loaded only where the robot has SyncPolicies (C1.1)
+    from crsyncer.core.mutate import Expressions
+
 
 class Engine:
     """The whole engine of one agent. It works the same with real clusters and with simulated ones.
@@ -26,7 +30,7 @@ class Engine:
     `clock` is Unix time in seconds, `watch_timeout` and `audit_interval` are in seconds. `report_changed` is called
     when there is news for `status`. `boot` names this boot of the robot, "" where it is not known; `name` is the
     agent's, as API servers note it. With `require_confinement` the cloud is not used by an account that may do too
-    much.
+    much. `expressions` is called for policies with steps.
     """
 
     def __init__(
@@ -41,6 +45,7 @@ class Engine:
         audit_interval: float,
         clock: Callable[[], float],
         report_changed: Callable[[], None],
+        expressions: "Callable[[], Expressions]",
         boot: str = "",
         name: str = "crsyncer",
         require_confinement: bool = False,
@@ -77,6 +82,7 @@ class Engine:
             watch_timeout=watch_timeout,
             audit_interval=audit_interval,
             report_changed=report_changed,
+            expressions=expressions,
         )
         self.kinds = Kinds(self.context, robot=robot, namespaces=namespaces)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Key, Loaded, Side
 from crsyncer.core.project import view_of
-from crsyncer.core.shape import bare
+from crsyncer.core.shape import bare, signature_name
 from crsyncer.ports import Store
 
 _UNDER_WAY = "under way"
@@ -18,7 +18,7 @@ async def reshape(loaded: Loaded, policy: KindPolicy, store: Store) -> None:
     The store is told before the first view changes and after the last one, in the same order as the views. So after a
     crash the next start begins anew.
     """
-    name = f"shape:{policy.resource}"
+    name = signature_name(policy.resource)
     former, wanted = store.get_meta(name) or "", policy.shape.signature
     if former == wanted:
         return

@@ -10,7 +10,7 @@ from crsyncer.core import calls, object_calls
 from crsyncer.core.actions import NAME_TAKEN, Create, Delete, Hold, HoldReason, Seed, Update
 from crsyncer.core.annotations import DRIFT
 from crsyncer.core.answers import judge, shown
-from crsyncer.core.compose import compose_copy, last_desired
+from crsyncer.core.compose import compose_copy, last_desired, selected_labels
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Side, View
 from crsyncer.core.project import differences, labels, objection, stamp_of, status_with, view_of
@@ -164,7 +164,7 @@ class Writer:
             return NAME_TAKEN
         if write.upstream is None or stamp.upstream_uid != write.upstream.uid:
             # The copy of an earlier upstream object: once the selection shows it again, it is replaced (S5.4).
-            found["metadata"]["labels"] = self._selected(labels(found), labels(upstream))
+            found["metadata"]["labels"] = selected_labels(labels(found), labels(upstream), self._policy)
             self._shows(key, _object(await self._request(write, object_calls.update(self._policy, key, found))))
             return None
         body = self._brought_in_line(key, write.upstream, upstream, found)
@@ -185,12 +185,6 @@ class Writer:
                 key,
             )
         return compose_copy(upstream, view, self._policy, downstream=copy)
-
-    def _selected(self, own: dict[str, str], wanted: dict[str, str]) -> dict[str, str]:
-        """An object's labels with those that the selection depends on as `wanted`."""
-        keys = self._policy.selector_keys
-        kept = {key: value for key, value in own.items() if key not in keys}
-        return kept | {key: value for key, value in wanted.items() if key in keys}
 
     async def _upstream(self, key: Key) -> tuple[View, Json]:
         """Upstream's object, as digests and as its copy is to be: the same version, or the stamp would be another's."""

@@ -8,6 +8,7 @@ from hypothesis import given
 from crsyncer.console.differences import Difference, difference
 from crsyncer.core.model import Side
 from crsyncer.core.project import APPLIED, ROBOT, UPSTREAM_UID
+from crsyncer.core.shape import MutationFailed, Shape
 from tests.core.builders import copy_of, goal, policies, policy, some, upstream_goals
 
 KIND = policy()
@@ -143,3 +144,40 @@ def test_a_deletion_that_only_one_side_knows_of_is_a_difference():
     assert (found[CLOUD] or {})["metadata"]["deletionTimestamp"] == "2026-01-01T00:00:00Z"
     assert (shown(difference(upstream, dying, KIND))[ROBOT_SIDE] or {})["metadata"]["deletionTimestamp"]
     assert difference(goal(metadata=time), dying, KIND) is None
+
+
+def test_C3_2_a_copys_own_fields_do_not_differ_with_keep_local():
+    local = policy(shape=Shape(keep_local=True))
+    upstream = goal(spec={"x": 1, "y": 1}, metadata={"labels": {"a": "1"}})
+    copy = copy_of(upstream, local)
+    copy["spec"] = {"x": 2, "mine": 1}
+    copy["metadata"]["labels"] = {"a": "2", "mine": "1"}
+    assert difference(upstream, copy, local) is None
+    later = goal(spec={"x": 3, "y": 1}, metadata={"labels": {"a": "1", "b": "1"}})
+    found = shown(difference(later, copy, local))
+    wanted, is_there = found[CLOUD], found[ROBOT_SIDE]
+    assert wanted is not None
+    assert is_there is not None
+    assert (wanted["spec"], is_there["spec"]) == ({"x": 3, "mine": 1}, {"x": 2, "mine": 1})
+    assert wanted["metadata"]["labels"] == {"a": "2", "b": "1", "mine": "1"}
+
+
+def test_C4_1_objects_are_compared_after_their_steps():
+    def add(raw, *_):
+        return raw | {"more": 1}
+
+    def number(raw, *_):
+        return raw | {"status": {"n": 2}}
+
+    shaped = policy(shape=Shape(steps="x", down=add, up=number))
+    upstream = goal(spec={"x": 1}, status={"n": 2})
+    assert difference(upstream, copy_of(add(upstream), shaped, status={"n": 1}), shaped) is None
+    assert difference(upstream, copy_of(upstream, shaped, status={"n": 1}), shaped) is not None
+
+
+def test_C4_4_where_a_step_fails_nothing_can_be_compared():
+    def fails(*_):
+        raise MutationFailed("spec.mutations.down[0]")
+
+    with pytest.raises(MutationFailed):
+        difference(goal(), None, policy(shape=Shape(steps="x", down=fails)))

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from crsyncer.adapters.expressions import Expressions
 from crsyncer.cli.yaml_text import yaml_text
 from crsyncer.console.doctor import SetUp, examine
 from crsyncer.console.doctor_report import (
@@ -296,7 +297,7 @@ async def test_two_sides_without_a_common_version_are_a_failure_with_the_hint_of
         return Server("v9" if side is Side.CLOUD else "v1")
 
     logins = {side: partial(load, side) for side in Side}
-    checks = await examine(logins, SetUp(ROBOT_NAME, EVERYWHERE, lambda: NOW), seconds=60.0)
+    checks = await examine(logins, SetUp(ROBOT_NAME, EVERYWHERE, lambda: NOW, Expressions), seconds=60.0)
     [mismatch] = [check for check in checks if check.state is Mark.FAIL]
     assert (mismatch.name, mismatch.side, mismatch.resource) == ("kind", Side.CLOUD, KIND.resource)
     assert mismatch.message == "the robot serves v1; the cloud serves v9"
@@ -307,7 +308,7 @@ async def test_two_sides_without_a_common_version_are_a_failure_with_the_hint_of
 
 def policy_object(name: str, resource: str = "goals", **spec: Any) -> PolicyObject:
     named = {"group": "lab.example.com", "resource": resource}
-    return read_object({"metadata": {"name": name}, "spec": {"resource": named, **spec}})
+    return read_object({"metadata": {"name": name}, "spec": {"resource": named, **spec}}, Expressions)
 
 
 def judged(*policies: PolicyObject, source: str | None = None) -> list[tuple[str, Mark, str]]:
@@ -368,7 +369,7 @@ async def test_C1_5_doctor_asks_for_the_rights_that_policies_need(allowed):
         return robot if side is Side.ROBOT else Server("v1")
 
     logins = {side: partial(load, side) for side in Side}
-    checks = await examine(logins, SetUp(ROBOT_NAME, EVERYWHERE, lambda: NOW), seconds=60.0)
+    checks = await examine(logins, SetUp(ROBOT_NAME, EVERYWHERE, lambda: NOW, Expressions), seconds=60.0)
     if allowed:
         assert [check.message for check in checks if check.name == "policy"] == ["SyncPolicy a is valid"]
         asked = [each for each in robot.reviewed if "syncpolicies" in each]

@@ -17,11 +17,13 @@ from crsyncer.core.actions import (
     Seed,
     Update,
     Why,
+    mutation_failed,
 )
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Gap, Key, Pending, Record, Side, Tombstone
 from crsyncer.core.namespaces import Namespaces, same_names
 from crsyncer.core.project import view_of
+from crsyncer.core.shape import MutationFailed, Shape
 from tests.console.report_kit import GOALS, NOW, hold, kind
 from tests.core.builders import ROBOT_NAME, copy_of, goal, policy
 
@@ -269,3 +271,31 @@ def test_the_policy_of_a_stopped_agent_is_read_from_its_last_document():
     )  # fmt: skip
     for useless in (kind(version=None), kind(state="misconfigured"), kind(state="version-mismatch")):
         assert stored_policy(useless, ROBOT_NAME, MAP) is None
+
+
+def test_C4_1_without_an_agent_what_a_policy_changes_is_not_compared():
+    other = replace(AGREED, bodies={CLOUD: goal(spec={"x": 2}), ROBOT: DOWN}, running=False)
+    assert explain(other)["differences"] != []
+    found = explain(replace(other, is_comparable=False))
+    assert (found["differences"], found["state"]) == ([], "waiting")
+    assert "C4.1" in [step["rule"] for step in found["steps"]]
+
+
+def test_C3_2_local_fields_are_no_differences():
+    local = policy(shape=Shape(keep_local=True))
+    copy = copy_of(UP, local, status={"phase": "A"}) | {"spec": {"x": 9, "mine": 1}}
+    found = explain(replace(AGREED, policy=local, bodies={CLOUD: UP, ROBOT: copy}))
+    assert (found["differences"], found["state"]) == ([], "in-sync")
+    assert explain(replace(AGREED, bodies={CLOUD: UP, ROBOT: copy}))["differences"] != []
+
+
+def test_C4_4_where_a_step_fails_there_is_a_hold_and_nothing_to_compare():
+    def fails(*_):
+        raise MutationFailed("spec.mutations.down[0]")
+
+    failing = policy(shape=Shape(steps="x", down=fails))
+    view = view_of(UP, failing, CLOUD)
+    plan = Plan(mutation_failed(view.failure))
+    found = explain(replace(seen(view, plan=plan), policy=failing))
+    assert (found["differences"], found["state"]) == ([], "held")
+    assert "spec.mutations.down[0]" in found["summary"]

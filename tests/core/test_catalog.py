@@ -5,11 +5,14 @@ from typing import Any
 
 import pytest
 
+from crsyncer.adapters.expressions import CelProgram, Expressions
 from crsyncer.core.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, SPEC_SOURCE, SUBTREE
 from crsyncer.core.catalog import NO_CRD, PolicyObject, kind_policy, problem_of, read_object
 from crsyncer.core.kind_policy import KindPolicy, read_policy
 from crsyncer.core.model import Json, Side
-from crsyncer.core.project import objection
+from crsyncer.core.project import key_of, objection
+from crsyncer.core.shape import AS_RECEIVED, Shape
+from crsyncer.errors import ConfigError
 from tests.core.builders import crd, goal
 from tests.core.sync_policies import FULL, MINIMAL, WRONG, Wrong, edited
 
@@ -17,10 +20,15 @@ CLOUD = {SPEC_SOURCE: "cloud"}
 GOALS = "goals.lab.example.com"
 
 
+def read(raw: Json) -> PolicyObject:
+    """The SyncPolicy in an object."""
+    return read_object(raw, Expressions)
+
+
 def policy_object(name: str = "a", *, resource: Json | None = None, **spec: Any) -> PolicyObject:
     """A SyncPolicy for goals, as a list has it."""
     named = resource or {"group": "lab.example.com", "resource": "goals"}
-    return read_object({"metadata": {"name": name}, "spec": {"resource": named, **spec}})
+    return read({"metadata": {"name": name}, "spec": {"resource": named, **spec}})
 
 
 def merged(annotations: Json | None = None, *objects: PolicyObject, robot: str = "robot-1") -> KindPolicy:
@@ -143,7 +151,7 @@ def test_S1_3_without_a_robot_name_the_field_is_named_that_needs_one():
 
 @pytest.mark.parametrize("wrong", [each for each in WRONG if "name" in each.policy["metadata"]], ids=str)
 def test_C1_3_a_wrong_policy_stops_its_kind_and_says_why_in_a_line(wrong: Wrong):
-    found = read_object(wrong.policy)
+    found = read(wrong.policy)
     assert found.policy is None
     assert wrong.said in found.problem
     if found.resource == "orders.lab.example.com":
@@ -156,11 +164,8 @@ def test_C1_3_a_wrong_policy_stops_its_kind_and_says_why_in_a_line(wrong: Wrong)
 @pytest.mark.parametrize(
     ("spec", "fields"),
     [
-        ({"conflict": "keepLocal"}, "spec.conflict: keepLocal is"),
         ({"naming": {"name": "x-{name}"}}, "spec.naming is"),
         ({"projection": {"version": "v2"}}, "spec.projection is"),
-        ({"mutations": {"down": [{"path": "/spec/x", "remove": True}]}}, "spec.mutations is"),
-        ({"mutations": {"up": [{"path": "/status/x", "remove": True}]}}, "spec.mutations is"),
         ({"related": FULL["spec"]["related"][:1]}, "spec.related is"),
         ({"deletion": {"mode": "blocking"}}, "spec.deletion.mode: blocking is"),
         ({"deletion": {"propagation": "orphan"}}, "spec.deletion.propagation: orphan is"),
@@ -184,8 +189,8 @@ def test_C1_3_a_policy_names_its_kind_even_where_the_rest_cannot_be_read():
     }
     for resource, specs in names.items():
         for spec in specs:
-            assert read_object({"metadata": {"name": "a"}, "spec": spec}).resource == resource
-    assert read_object({"metadata": {"name": "a"}}).problem == "spec is missing"
+            assert read({"metadata": {"name": "a"}, "spec": spec}).resource == resource
+    assert read({"metadata": {"name": "a"}}).problem == "spec is missing"
 
 
 def test_C1_3_a_policy_that_is_nested_too_deeply_is_wrong_and_nothing_fails():
@@ -225,6 +230,52 @@ def test_S1_5_a_version_that_the_policy_names_is_the_only_one_to_speak():
     assert found("v2").problem == ""
     for name in ("v0", "v3"):
         assert found(name).problem == f'spec.resource.version of SyncPolicy a is "{name}"; the CRD serves v1, v2'
+
+
+STEPS = {"down": [{"path": "/spec/who", "template": "{robot}"}], "up": [{"path": "/status/x", "cel": "robot"}]}
+
+
+def test_C4_1_a_kind_has_the_shape_of_its_policy():
+    found = merged(CLOUD, policy_object(mutations=STEPS), robot="r7").shape
+    assert found.desired(goal())["spec"]["who"] == "r7"
+    assert found.sent(goal(status={"y": 1}), key_of(goal()))["status"] == {"y": 1, "x": "r7"}
+    assert found.keep_local is False
+    assert merged(CLOUD, policy_object(conflict="keepLocal")).shape == Shape(keep_local=True)
+    assert merged(CLOUD, policy_object(conflict="upstream")).shape is AS_RECEIVED
+
+
+def test_C4_1_equal_policies_make_equal_kinds():
+    one, same, other = (policy_object(mutations=each) for each in (STEPS, STEPS, {"down": STEPS["down"]}))
+    assert (one, merged(CLOUD, one)) == (same, merged(CLOUD, same))
+    assert merged(CLOUD, one) != merged(CLOUD, other)
+
+
+@pytest.mark.parametrize(
+    ("verb", "said"),
+    [
+        ({"cel": "1 +"}, "spec.mutations.down[0].cel: "),
+        ({"regex": {"pattern": "(", "replacement": ""}}, "spec.mutations.down[0].regex.pattern: "),
+        ({"regex": {"pattern": "a", "replacement": "$1"}}, "spec.mutations.down[0].regex.replacement has $1"),
+    ],
+)
+def test_C4_3_a_step_that_does_not_compile_stops_the_kind(verb, said):
+    assert problem(CLOUD, mutations={"down": [{"path": "/spec/x", **verb}]}).startswith(f"SyncPolicy a: {said}")
+
+
+def test_C4_5_only_steps_need_the_languages_and_without_them_the_hint_says_how_to_install_them():
+    class Missing(Expressions):
+        """An installation without the extra."""
+
+        def program(self, text: str) -> CelProgram:
+            raise ConfigError(f"{text} needs it", hint="install it")
+
+    def none() -> Expressions:
+        raise AssertionError("nobody needs them")
+
+    plain: Json = {"resource": {"group": "lab.example.com", "resource": "goals"}, "conflict": "keepLocal"}
+    assert read_object({"metadata": {"name": "a"}, "spec": plain}, none).problem == ""
+    found = read_object({"metadata": {"name": "a"}, "spec": plain | {"mutations": STEPS}}, Missing)
+    assert found.problem == "spec.mutations.up[0].cel: robot needs it; install it"
 
 
 def test_C4_4_steps_on_the_robots_label_are_wrong_where_an_annotation_filters_by_it():
@@ -293,4 +344,4 @@ def test_C1_1_policies_are_equal_where_they_ask_for_the_same():
 def test_minimal_policies_are_read_as_objects_of_a_list():
     raw = edited(MINIMAL, "status", value={"conditions": []})
     listed = {key: raw[key] for key in ("metadata", "spec", "status")}
-    assert read_object(listed) == read_object(raw)
+    assert read(listed) == read(raw)

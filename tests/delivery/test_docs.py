@@ -13,7 +13,7 @@ from crsyncer.adapters.metrics import Metrics
 from crsyncer.cli.main import crsyncer
 from crsyncer.console import report
 from crsyncer.console.gather import kind_row
-from crsyncer.core import annotations, project
+from crsyncer.core import annotations, compose, project
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -52,7 +52,7 @@ TARGETS = set(re.findall("^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTI
 ANNOTATIONS = {
     *(annotations.SPEC_SOURCE, annotations.FILTER, annotations.SUBTREE),
     *(annotations.OBSERVED_GENERATION, annotations.DRIFT, annotations.ORPHANS),
-    *(project.UPSTREAM_UID, project.APPLIED, project.ROBOT),
+    *(project.UPSTREAM_UID, project.APPLIED, project.ROBOT, compose.LAST_DESIRED),
 }
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Protocol, TypeVar
 
+from crsyncer.adapters.expressions import Expressions
 from crsyncer.console.control import ControlCommands
 from crsyncer.console.gather import gather
 from crsyncer.core.calls import Call
@@ -41,6 +42,8 @@ class AgentSettings:
     require_confinement: bool = False
     kubernetes_events: bool = False
     """Whether it writes Kubernetes Events, as the real agent does."""
+    expressions: Callable[[], Expressions] = Expressions
+    """The languages of policies."""
 
 
 class Perform(Protocol):
@@ -177,6 +180,7 @@ class Life:
             audit_interval=settings.audit_interval,
             clock=clock,
             report_changed=lambda: None,
+            expressions=settings.expressions,
             boot=boot,
             name=settings.name,
             require_confinement=settings.require_confinement,

@@ -27,8 +27,8 @@ MUTANTS = (
     Mutant(
         "a copy may lose the label of the filter",
         compose.merged_fields,
-        "if policy.filtered:",
-        "if False:",
+        "selected_labels(labels(merged), labels(desired), policy)",
+        "labels(merged)",
         noticed_by="C3_2_the_label",
     ),
     Mutant(

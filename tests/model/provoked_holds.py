@@ -6,9 +6,10 @@ from crsyncer.core.annotations import DRIFT
 from crsyncer.core.model import Side
 from tests.model.answers import INTERNAL_ERROR
 from tests.model.plane import GROUP
+from tests.model.policies import serve_policies
 from tests.model.provoked import CLOUD, FILTERED, HOLDS, MINE, Steps, case, codes, holds_release
 from tests.model.scene import refuse_lists
-from tests.model.shapes import apply_policy, read_with_shapes
+from tests.model.shapes import reshape
 from tests.model.storage import Snapshot
 from tests.model.weather import Rule
 from tests.model.world import World
@@ -175,15 +176,15 @@ def another_writer_changes_a_copy_again_and_again_and_may(world: World) -> Steps
 
 @case("MutationFailed", 12, "correct the object or the step", metric=HOLDS)
 def a_step_fails_on_an_object(world: World) -> Steps:
-    with read_with_shapes():
-        apply_policy(world, down=[{"path": "/spec/x", "cel": "value + 1"}])
-        world.settle()
-        world.cloud.set("a", spec={"x": "text"})
-        world.settle()
-        yield
-        world.cloud.set("a", spec={"x": 2})
-        world.settle()
-        assert world.robot.objects()["a"]["spec"] == {"x": 3}
+    serve_policies(world.robot)
+    reshape(world, down=[{"path": "/spec/x", "cel": "value + 1"}])
+    world.settle()
+    world.cloud.set("a", spec={"x": "text"})
+    world.settle()
+    yield
+    world.cloud.set("a", spec={"x": 2})
+    world.settle()
+    assert world.robot.objects()["a"]["spec"] == {"x": 3}
 
 
 @case(

@@ -62,6 +62,8 @@ def test_C1_1_without_the_crd_nothing_that_reads_policies_is_loaded() -> None:
         "core.catalog",
         "core.selector",
         "core.steps",
+        "core.mutate",
+        "adapters.expressions",
         "engine.catalog",
         "core.policy_condition",
     ]

@@ -13,7 +13,7 @@ from crsyncer.core.compose import LAST_DESIRED
 from crsyncer.core.model import Json, Side
 from tests.model.plane import Plane
 from tests.model.scene import SOURCES, full_lists, restart, rival, roles
-from tests.model.shapes import apply_policy, drop_policy, shaped
+from tests.model.shapes import reshape, shaped, unshape
 from tests.model.world import World
 
 BOTH = pytest.mark.parametrize("source", SOURCES)
@@ -149,7 +149,7 @@ def test_C3_2_with_steps_it_is_their_result_that_is_merged() -> None:
         world.settle()
         world.robot.set("a", spec={"x": 2, "y": 5})
         world.settle()
-        apply_policy(world, conflict=KEEP, down=[step, step])
+        reshape(world, conflict=KEEP, down=[step, step])
         world.settle()
         assert spec(world.robot) == {"x": 4, "y": 5}
 
@@ -167,7 +167,7 @@ def test_C3_3_what_was_applied_last_is_on_copies_only_with_keep_local(source: st
         if offline:
             world.cut(source)
             world.pass_time(30)
-        apply_policy(world, conflict=KEEP)
+        reshape(world, conflict=KEEP)
         world.pass_time(60)
         applied = {"spec": {"x": 1}, "metadata": {"labels": {"zone": "b"}, "annotations": {"note": "1"}}}
         assert [json.loads(annotations(down, name)[LAST_DESIRED]) for name in "ab"] == [applied] * 2
@@ -176,7 +176,7 @@ def test_C3_3_what_was_applied_last_is_on_copies_only_with_keep_local(source: st
         down.set("a", spec={"x": 2, "mine": 1})
         world.pass_time(60)
         assert spec(down) == {"x": 2, "mine": 1}
-        drop_policy(world)
+        unshape(world)
         world.pass_time(60)
         assert [LAST_DESIRED in annotations(down, name) for name in "ab"] == [False, False]
         assert (spec(down), puts(world)) == ({"x": 1}, 4)

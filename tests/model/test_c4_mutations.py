@@ -1,12 +1,20 @@
 """C4 on virtual time: a policy's steps on the way down and up, changed steps, and steps that fail."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from crsyncer.adapters.expressions import CelProgram, Expressions, RePattern
+from crsyncer.console.diff import compare
+from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Side
-from tests.model.scene import SOURCES, copy, full_lists, holds, original, restart, roles
-from tests.model.shapes import apply_policy, drop_policy, shaped
+from crsyncer.errors import ConfigError
+from crsyncer.ports import Reply, Send
+from tests.model.life import AgentSettings
+from tests.model.policies import ready
+from tests.model.scene import SOURCES, copy, full_lists, holds, original, restart, roles, row, state
+from tests.model.shapes import reshape, shaped, unshape
 from tests.model.statuses import sent
 
 BOTH = pytest.mark.parametrize("source", SOURCES)
@@ -14,6 +22,16 @@ HOUR = 3600.0
 URL: Json = {"path": "/spec/url", "regex": {"pattern": "^http:", "replacement": "https:"}}
 NEXT: Json = {"path": "/spec/x", "cel": "value + 1"}
 WORD: Json = {"path": "/status/word", "template": "{robot} {/status/n}"}
+
+
+class Missing(Expressions):
+    """An installation without the extra."""
+
+    def pattern(self, text: str) -> RePattern:
+        raise ConfigError(f"{text} needs google-re2", hint="install it")
+
+    def program(self, text: str) -> CelProgram:
+        raise ConfigError(f"{text} needs cel-expr-python", hint="install it")
 
 
 def setting(value: Any, path: str = "/spec/mode") -> Json:
@@ -65,12 +83,12 @@ def test_C4_1_changed_steps_are_applied_to_the_stored_objects_and_nothing_is_lis
         begun = world.clock.now
         if kill:
             world.crash()
-        apply_policy(world, down=[setting("two"), NEXT])
+        reshape(world, down=[setting("two"), NEXT])
         if kill:
             world.start()
         world.settle()
         assert [each["spec"] for each in down.objects().values()] == [{"x": 2, "mode": "two"}] * 3
-        drop_policy(world)
+        unshape(world)
         world.settle()
         assert [each["spec"] for each in down.objects().values()] == [{"x": 1}] * 3
         assert [full_lists(world, side, begun) for side in Side] == [[], []]
@@ -86,11 +104,11 @@ def test_C4_1_changed_steps_are_applied_without_the_cloud() -> None:
         world.settle()
         world.cut("cloud")
         world.pass_time(60)
-        apply_policy(world, down=[setting("two")])
+        reshape(world, down=[setting("two")])
         world.pass_time(30)
         assert copy(world)["spec"] == {"x": 1, "mode": "two"}
         world.stop()
-        apply_policy(world, down=[setting("three")])
+        reshape(world, down=[setting("three")])
         world.start()
         world.pass_time(30)
         assert copy(world)["spec"] == {"x": 1, "mode": "three"}
@@ -105,11 +123,11 @@ def test_C4_1_a_crash_while_steps_change_mixes_nothing_also_where_they_are_chang
         world.start()
         world.settle()
         world.crash_after(steps)
-        apply_policy(world, down=two)
+        reshape(world, down=two)
         world.pass_time(5)
         world.crash()
         for wanted in (one, two) if steps % 2 else (two, one):
-            apply_policy(world, down=wanted)
+            reshape(world, down=wanted)
             world.start()
             world.settle()
             value = wanted[0]["set"]["value"]
@@ -193,7 +211,7 @@ def test_C4_1_a_status_that_waits_is_sent_by_the_steps_of_now(kill: bool, gone: 
             world.pass_time(5)
         if kill:
             world.crash()
-        apply_policy(world, down=[setting("down")], up=[{"path": "/status/word", "template": "{name} {/status/n}"}])
+        reshape(world, down=[setting("down")], up=[{"path": "/status/word", "template": "{name} {/status/n}"}])
         if kill:
             world.start()
         world.pass_time(30)
@@ -203,7 +221,7 @@ def test_C4_1_a_status_that_waits_is_sent_by_the_steps_of_now(kill: bool, gone: 
         assert copy(world)["spec"] == {"x": 7, "mode": "down"}
         world.pass_time(HOUR)
         assert len(sent(world)) == 1
-        drop_policy(world)
+        unshape(world)
         world.settle()
         assert original(world)["status"] == {"n": 1}
 
@@ -217,7 +235,7 @@ def test_C4_1_a_status_that_waits_is_sent_with_all_that_new_steps_may_use() -> N
         world.pass_time(5)
         world.robot.set_status("a", {"mode": "m"})
         world.pass_time(5)
-        apply_policy(world, up=[{"path": "/status/mode", "cel": "self.spec.mode"}])
+        reshape(world, up=[{"path": "/status/mode", "cel": "self.spec.mode"}])
         world.pass_time(5)
         world.mend("cloud")
         world.settle()
@@ -245,6 +263,50 @@ def test_C4_1_the_clusters_name_is_known_to_steps_from_the_first_object_on(step:
         world.settle()
         other = copy(world, "b")["spec"]["cluster"]
         assert (len(other), other == cluster) == (16, False)
+
+
+def test_C4_2_remove_and_regex_skip_what_is_absent_and_the_others_set_it() -> None:
+    steps: list[Json] = [URL, {"path": "/spec/gone", "remove": True}, setting(1, "/spec/deep/set")]
+    steps += [{"path": "/spec/text", "template": "{name}"}, {"path": "/spec/cel", "cel": "value == null"}]
+    with shaped(down=steps) as world:
+        world.cloud.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        assert copy(world)["spec"] == {"x": 1, "deep": {"set": 1}, "text": "a", "cel": True}
+        assert holds(world) == []
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"cel": "self.map(x, x)"}, {"cel": "1 +"}, {"regex": {"pattern": "(", "replacement": ""}}]
+)
+def test_C4_3_what_does_not_compile_stops_the_kind_and_its_copies_stay(wrong: Json) -> None:
+    with shaped(down=[setting("m")]) as world:
+        world.cloud.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        reshape(world, down=[{"path": "/spec/x", **wrong}])
+        world.cloud.set("a", spec={"x": 2})
+        world.pass_time(60)
+        assert (copy(world)["spec"], state(world)) == ({"x": 1, "mode": "m"}, "misconfigured")
+        status, _, said = ready(world.robot)
+        assert (status, "spec.mutations.down[0]." in said) == ("False", True)
+        reshape(world, down=[setting("n")])
+        world.settle()
+        assert (copy(world)["spec"], state(world)) == ({"x": 2, "mode": "n"}, "syncing")
+
+
+@pytest.mark.parametrize("verb", [{"cel": "1"}, {"regex": {"pattern": "a", "replacement": "b"}}])
+def test_C4_5_without_the_extra_only_kinds_whose_policy_needs_it_stop(verb: Json) -> None:
+    with shaped(down=[setting("m")]) as world:
+        world.settings = AgentSettings(expressions=Missing)
+        world.cloud.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        assert copy(world)["spec"] == {"x": 1, "mode": "m"}
+        reshape(world, down=[{"path": "/spec/x", **verb}])
+        world.pass_time(5)
+        assert state(world) == "misconfigured"
+        assert "install" in (row(world) or {})["message"]
 
 
 @BOTH
@@ -287,15 +349,15 @@ def test_C4_4_the_hold_ends_with_the_step_that_failed(kill: bool) -> None:
         assert (holds(world), world.robot.objects()) == ([("MutationFailed", 1)], {})
         if kill:
             world.crash()
-        apply_policy(world, down=[setting("m")])
+        reshape(world, down=[setting("m")])
         if kill:
             world.start()
         world.settle()
         assert (holds(world), copy(world)["spec"]) == ([], {"x": "text", "mode": "m"})
-        apply_policy(world, down=[NEXT])
+        reshape(world, down=[NEXT])
         world.settle()
         assert (holds(world), copy(world)["spec"]) == ([("MutationFailed", 1)], {"x": "text", "mode": "m"})
-        drop_policy(world)
+        unshape(world)
         world.settle()
         assert (holds(world), copy(world)["spec"]) == ([], {"x": "text"})
 
@@ -363,3 +425,29 @@ def test_C4_4_explain_names_the_step_that_fails() -> None:
         found = world.order("explain", resource="goals", name="a")
         assert found["state"] == "held"
         assert any(step["rule"] == "C4.4" and "/spec/x" in step["text"] for step in found["steps"])
+
+
+def test_C4_4_diff_compares_all_objects_but_those_on_which_a_step_fails() -> None:
+    with shaped(down=[NEXT]) as world:
+        for name in "ab":
+            world.cloud.create(name, spec={"x": 1})
+        world.start()
+        world.settle()
+        policy = next(iter(world.life.engine.kinds.entries.values())).policy if world.life else None
+        assert policy is not None
+
+        def sender(side: Side) -> Send:
+            async def send(call: Call) -> Reply:
+                return world.servers[side].answer(call)
+
+            return send
+
+        senders = {side: sender(side) for side in Side}
+        agreed = asyncio.run(compare(policy, senders))
+        assert (agreed["differences"], agreed["error"]) == ([], None)
+        world.stop()
+        world.cloud.set("a", spec={})
+        world.cloud.set("b", spec={"x": 5})
+        found = asyncio.run(compare(policy, senders))
+        assert [each["cloud"]["spec"] for each in found["differences"]] == [{"x": 6}]
+        assert "default/a cannot be compared: spec.mutations.down[0], /spec/x" in found["error"]
