@@ -24,7 +24,7 @@ from crsyncer.errors import ConfigError
 
 @click.command(name="cloud-manifests", params=settings_options("state_dir"))
 @click.option("--robot", "robots", metavar="NAME", multiple=True, required=True, help="A robot's name; repeatable.")
-@crds_option("The annotated CRDs of the kinds to sync, as files or directories; repeatable.", required=True)
+@crds_option("The CRDs of the kinds to sync, and SyncPolicies, as files or directories; repeatable.", required=True)
 @click.option(
     "--profile",
     type=click.Choice([profile.value for profile in Profile]),

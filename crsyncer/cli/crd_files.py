@@ -1,4 +1,4 @@
-"""Reads CRDs from files, for commands that a platform engineer runs at a desk."""
+"""Reads CRDs and SyncPolicies from files, for commands that a platform engineer runs at a desk."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -6,18 +6,21 @@ from typing import Any
 
 import click
 
+from crsyncer.adapters.expressions import Expressions
 from crsyncer.adapters.files import read_documents
 from crsyncer.cli.shared import Command
+from crsyncer.core.catalog import PolicyObject, policy_of_kind, read_object
 from crsyncer.core.cloud_manifests import Profile, confinable
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json
+from crsyncer.core.sync_policy import KIND as SYNC_POLICY
 from crsyncer.errors import ConfigError
 
 _LARGEST = 16 << 20
 _DEEPEST = 200
 """A schema nests two levels for each field inside a field; API servers take more, people do not write it."""
 _SUFFIXES = (".yaml", ".yml", ".json")
-_KIND = "CustomResourceDefinition"
+CRD = "CustomResourceDefinition"
 
 
 def crds_option(help_text: str, *, required: bool = False) -> Callable[[Command], Command]:
@@ -30,27 +33,58 @@ def crds_option(help_text: str, *, required: bool = False) -> Callable[[Command]
 def read_kinds(paths: Sequence[Path], profile: Profile) -> tuple[KindPolicy, ...]:
     """The kinds of the CRDs in files, and in the YAML and JSON files of directories; each kind once.
 
-    Other objects in the files are passed over. Raises ConfigError, one line, also where there is no CRD at all.
+    SyncPolicies in the files configure them, too; other objects are passed over. Raises ConfigError, one line, also
+    where there is no CRD at all.
     """
+    documents = {path: list(_documents(path)) for path in paths}
+    policies = [_policy(each, file) for found in documents.values() for file, each in found if _is(each, SYNC_POLICY)]
     found: dict[str, KindPolicy] = {}
     for path in paths:
-        files = sorted(each for each in path.iterdir() if each.suffix in _SUFFIXES) if path.is_dir() else [path]
-        kinds = [kind for file in files for kind in _kinds(file, profile)]
-        if not kinds:
-            raise ConfigError(f"--crds: {path} has no {_KIND}", hint="a file or directory with annotated CRDs")
-        for kind in kinds:
+        if not any(_is(each, CRD, SYNC_POLICY) for _, each in documents[path]):
+            raise ConfigError(f"--crds: {path} has no {CRD}", hint="a file or directory with annotated CRDs")
+        for kind in _kinds(documents[path], policies, profile):
             if found.setdefault(kind.resource, kind) != kind:
                 raise ConfigError(f"--crds: {kind.resource} is given twice, and not alike", hint="each CRD once")
+    if not found:
+        raise ConfigError(f"--crds has no {CRD}", hint="a file or directory with annotated CRDs")
     return tuple(found.values())
 
 
-def _kinds(file: Path, profile: Profile) -> Iterator[KindPolicy]:
+def _documents(path: Path) -> Iterator[tuple[Path, Json]]:
+    """Every object in a file, or in the files of a directory, with its file."""
+    files = sorted(each for each in path.iterdir() if each.suffix in _SUFFIXES) if path.is_dir() else [path]
+    for file in files:
+        try:
+            documents = read_documents(file, largest=_LARGEST, deepest=_DEEPEST)
+        except ConfigError as error:
+            raise ConfigError(f"--crds: {error}", hint=error.hint) from None
+        yield from ((file, each) for each in _objects(documents))
+
+
+def _is(document: Json, *kinds: str) -> bool:
+    return document.get("kind") in kinds
+
+
+def _policy(document: Json, file: Path) -> PolicyObject:
     try:
-        for document in _objects(read_documents(file, largest=_LARGEST, deepest=_DEEPEST)):
-            if document.get("kind") == _KIND:
-                yield confinable(document, profile, place=str(file))
-    except ConfigError as error:
-        raise ConfigError(f"--crds: {error}", hint=error.hint) from None
+        return read_object(document, Expressions)
+    except (KeyError, TypeError):
+        raise ConfigError(f"--crds: {file}: a {SYNC_POLICY} has no metadata.name") from None
+
+
+def _kinds(
+    documents: Sequence[tuple[Path, Json]], policies: Sequence[PolicyObject], profile: Profile
+) -> Iterator[KindPolicy]:
+    def read(crd: Json, robot: str) -> KindPolicy | None:
+        name = crd["metadata"]["name"]
+        return policy_of_kind(crd, robot, objects=[each for each in policies if each.is_for(name)])
+
+    for file, document in documents:
+        if _is(document, CRD):
+            try:
+                yield confinable(document, profile, place=str(file), read=read)
+            except ConfigError as error:
+                raise ConfigError(f"--crds: {error}", hint=error.hint) from None
 
 
 def _objects(documents: Sequence[Any]) -> Iterator[Json]:

@@ -106,7 +106,7 @@ def judge_policies(configuration: Configuration, robot: str) -> Iterator[Check]:
     kinds = {kind.resource: kind.problem for kind in configuration.kinds(robot, EVERYWHERE)}
     for each in configuration.policies:
         check = partial(Check, "policy", side=Side.ROBOT, resource=each.resource)
-        problem = problem_of(each, configuration.policies, kinds.get(each.resource))
+        problem = problem_of(each, configuration.policies_for(each.resource), kinds.get(each.resource))
         if problem:
             yield check(Mark.FAIL, f"SyncPolicy {each.name}: {problem}", "correct or delete the SyncPolicy")
         else:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from crsyncer.core import calls
 from crsyncer.core.answers import judge
 from crsyncer.core.calls import SYNC_POLICIES, Collection
-from crsyncer.core.catalog import PolicyObject, kind_policy, read_object
+from crsyncer.core.catalog import PolicyObject, policy_of_kind, read_object
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json
 from crsyncer.core.mutate import Expressions
@@ -76,7 +76,7 @@ class Configuration:
     def kind(self, crd: Json, robot: str, namespaces: Namespaces = EVERYWHERE) -> KindPolicy | None:
         """What a CRD and the policies for its kind ask for; None when the kind is not ours."""
         objects = self.policies_for(crd["metadata"]["name"])
-        return kind_policy(crd, robot, namespaces=namespaces, objects=objects)
+        return policy_of_kind(crd, robot, namespaces=namespaces, objects=objects)
 
     def kinds(self, robot: str, namespaces: Namespaces) -> list[KindPolicy]:
         """The kinds that are to be synced, also misconfigured ones."""

@@ -1,6 +1,6 @@
 """The SyncPolicies of a robot: which kind each is for, and what comes of it and of the annotations of its CRD (C1)."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,6 +9,7 @@ from crsyncer.core.kind_policy import KindPolicy, Version, policy_by, read_flag,
 from crsyncer.core.model import Json
 from crsyncer.core.mutate import Expressions, shape_of
 from crsyncer.core.namespaces import EVERYWHERE, Namespaces
+from crsyncer.core.project import is_deeper_than
 from crsyncer.core.shape import AS_RECEIVED, Shape
 from crsyncer.core.sync_policy import (
     API_VERSION,
@@ -34,6 +35,10 @@ _FIELDS = {
 _AS_ANNOTATED = {"upstream": "revert"}
 """A field's value that an annotation calls otherwise."""
 _DEFAULT_DELETION = Deletion(blocking=False, grace_seconds=3600.0, propagation="background")
+DEEPEST = 200
+"""Levels of a SyncPolicy object: more would overflow the stack of whatever reads it."""
+_LONGEST_SELECTOR = 3000
+"""Characters: servers and gateways refuse a URL above 8 KiB, in which a character may take three."""
 NO_CRD = "the robot has no CRD of this kind; kinds without a CRD are not supported by this version"
 
 
@@ -62,21 +67,21 @@ def read_object(raw: Json, expressions: Callable[[], Expressions]) -> PolicyObje
     `expressions` is called where it has steps: whoever has none need not have the languages (C4.5).
     """
     name = str(raw["metadata"]["name"])
+    if is_deeper_than(raw, DEEPEST):  # also what a schema lets through, such as the value of `set`
+        return PolicyObject(name, _named_resource(raw), None, f"it is nested more than {DEEPEST} levels deep")
     try:
         policy = read_sync_policy({"apiVersion": API_VERSION, "kind": KIND, **raw})
         shape = shape_of(policy.mutations, keep_local=bool(policy.keep_local), expressions=expressions)
     except ConfigError as error:
         problem = "; ".join(filter(None, (str(error), error.hint)))
         return PolicyObject(name, _named_resource(raw), None, problem)
-    except RecursionError:
-        return PolicyObject(name, _named_resource(raw), None, "spec is nested too deeply")
     unsupported = ", ".join(_unsupported(policy))
     verb = "are" if "," in unsupported else "is"
     problem = f"{unsupported} {verb} not supported by this version" if unsupported else ""
     return PolicyObject(name, _named_resource(raw), policy, problem, shape)
 
 
-def kind_policy(
+def policy_of_kind(
     crd: Json, robot: str, *, namespaces: Namespaces = EVERYWHERE, objects: Sequence[PolicyObject] = ()
 ) -> KindPolicy | None:
     """What a robot's CRD and the SyncPolicies for its kind ask for; None when the kind is not ours.
@@ -106,25 +111,29 @@ def kind_policy(
             served = ", ".join(version.name for version in found.versions if version.served)
             problems.append(f'spec.resource.version {place} is "{own.resource.version}"; the CRD serves {served}')
         found = replace(found, versions=versions or found.versions)
+    found = replace(found, sync_policy=own)
+    if len(found.selector) > _LONGEST_SELECTOR:
+        problems.append(
+            f"spec.filter.selector {place} is too long; allowed: {_LONGEST_SELECTOR} characters in a request"
+        )
     problems += label_problems(own, Filter(found.filtered, own.filter.selector))
     shape = objects[0].shape
     return replace(
         found,
         problem="; ".join(filter(None, (*problems, found.problem))),
-        sync_policy=own,
         shape=replace(shape, robot=robot) if shape.steps else shape,
     )
 
 
-def problem_of(found: PolicyObject, objects: Iterable[PolicyObject], kind_problem: str | None) -> str:
+def problem_of(found: PolicyObject, objects: Sequence[PolicyObject], kind_problem: str | None) -> str:
     """Why a SyncPolicy is not followed; empty: it is. `kind_problem` is its kind's, None: the robot has no CRD of it.
 
-    `objects` are all SyncPolicies of the robot.
+    `objects` are the SyncPolicies for that kind.
     """
     if found.problem:
         return found.problem
     if kind_problem is None:
-        agreed = _agreed([each for each in objects if each.is_for(found.resource)])
+        agreed = _agreed(objects)
         return agreed if isinstance(agreed, str) else NO_CRD
     return kind_problem
 

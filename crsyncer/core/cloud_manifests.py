@@ -5,7 +5,7 @@ robots read the same namespaces, and only what they write is confined, by admiss
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -84,15 +84,20 @@ def _check(flag: str, name: str, allowed: str, most: int) -> str:
     return name
 
 
-def confinable(crd: Json, profile: Profile, *, place: str) -> KindPolicy:
+ReadPolicy = Callable[[Json, str], KindPolicy | None]
+"""From a robot's CRD and the robot's name to its kind's policy; None: the kind is not synced."""
+
+
+def confinable(crd: Json, profile: Profile, *, place: str, read: ReadPolicy = read_policy) -> KindPolicy:
     """The policy of a CRD whose kind a robot can be confined to; ConfigError, one line, where it cannot.
 
-    `place` is where the CRD is from. The robot's name is not needed: policies read it from the account.
+    `place` is where the CRD is from, `read` makes the policy of a CRD and a robot's name. That name is not needed:
+    admission policies read it from the account.
     """
     try:
         name, spec = str(crd["metadata"]["name"]), crd["spec"]
         group, scope = spec["group"], spec["scope"]
-        policy = read_policy(crd, "robot")
+        policy = read(crd, "robot")
     except (KeyError, TypeError, AttributeError):
         raise ConfigError(
             f"{place}: a CustomResourceDefinition is incomplete", hint="one that an API server accepts"
@@ -101,7 +106,10 @@ def confinable(crd: Json, profile: Profile, *, place: str) -> KindPolicy:
     if group in _CLOSED:
         raise ConfigError(f"{resource} is never synced: objects of {group or 'the core group'} decide who may do what")
     if policy is None:
-        raise ConfigError(f"{resource} is not annotated, so it is not synced", hint=f"{SPEC_SOURCE}: cloud or robot")
+        raise ConfigError(
+            f"{resource} is not annotated, so it is not synced",
+            hint=f"{SPEC_SOURCE}: cloud or robot, or its SyncPolicy",
+        )
     if policy.problem:
         raise ConfigError(f"{resource}: {policy.problem}")
     if profile is Profile.NAMESPACE and scope != "Namespaced":

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from crsyncer.core.calls import JSON_PATCH, PARTIAL, SYNC_POLICIES, Call
+from crsyncer.core.catalog import DEEPEST
 from crsyncer.core.model import Json
+from crsyncer.core.project import is_deeper_than
 from crsyncer.core.text import rfc3339
 
 _TYPE = "Ready"
@@ -13,18 +15,14 @@ _TIMEOUT_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class ShownStatus:
-    """A version of a SyncPolicy object, and the status in it."""
+    """A version of a SyncPolicy object, and what of its status matters here."""
 
     name: str
     uid: str
     resource_version: str
-    status: Any
-
-    @property
-    def conditions(self) -> list[Any]:
-        """Those of everybody."""
-        found = self.status.get("conditions") if isinstance(self.status, dict) else None
-        return found if isinstance(found, list) else []
+    has_status: bool
+    conditions: tuple[Any, ...] = ()
+    """Those of everybody."""
 
     @property
     def ready(self) -> Json:
@@ -35,14 +33,22 @@ class ShownStatus:
 
 def shown_status(raw: Json) -> ShownStatus:
     """What an API server shows of a SyncPolicy."""
-    metadata = raw["metadata"]
-    return ShownStatus(metadata["name"], metadata["uid"], metadata["resourceVersion"], raw.get("status"))
+    metadata, status = raw["metadata"], raw.get("status")
+    conditions = status.get("conditions") if isinstance(status, dict) else None
+    return ShownStatus(
+        metadata["name"],
+        metadata["uid"],
+        metadata["resourceVersion"],
+        has_status=isinstance(status, dict),
+        conditions=tuple(conditions) if isinstance(conditions, list) else (),
+    )
 
 
 def write_ready(shown: ShownStatus, problem: str, *, now: float) -> Call | None:
-    """Show whether the policy is followed; None: the object shows it already. `now` is Unix time, in seconds.
+    """Show whether the policy is followed; None: the object shows it already, or cannot.
 
-    The request changes just the version that was shown, because the conditions of others are in the same list.
+    `now` is Unix time, in seconds. The request changes just the version that was shown, because the conditions of
+    others are in the same list.
     """
     wanted = {
         "type": _TYPE,
@@ -51,21 +57,20 @@ def write_ready(shown: ShownStatus, problem: str, *, now: float) -> Call | None:
         "message": problem,
     }
     before = shown.ready
-    if wanted.items() <= before.items():
+    if wanted.items() <= before.items() or is_deeper_than(list(shown.conditions), DEEPEST):
         return None
     since = before.get("lastTransitionTime") if before.get("status") == wanted["status"] else None
     ours = wanted | {"lastTransitionTime": since or rfc3339(now)}
     conditions = [ours if each is before else each for each in shown.conditions]
     if not before:
         conditions.append(ours)
-    whole = not isinstance(shown.status, dict)
     operations = [
         {"op": "test", "path": "/metadata/uid", "value": shown.uid},
         {"op": "test", "path": "/metadata/resourceVersion", "value": shown.resource_version},
         {
             "op": "add",
-            "path": "/status" if whole else "/status/conditions",
-            "value": {"conditions": conditions} if whole else conditions,
+            "path": "/status/conditions" if shown.has_status else "/status",
+            "value": conditions if shown.has_status else {"conditions": conditions},
         },
     ]
     return Call(

@@ -59,7 +59,7 @@ def objection(raw: Json, policy: KindPolicy, namespace: str, *, leaving: bool = 
     It never raises, and `view_of` does not raise on an object without an objection.
     `namespace` is the one that was requested, "" for all. A `leaving` object may have lost its label.
     """
-    if _deeper_than(raw, _LEVELS):
+    if is_deeper_than(raw, _LEVELS):
         return f"it is nested more than {_LEVELS} levels deep"
     metadata = raw.get("metadata")
     if not isinstance(metadata, dict) or not all(_is_text(metadata.get(k)) for k in ("uid", "resourceVersion")):
@@ -94,8 +94,8 @@ def _is_texts(value: Any) -> bool:
     return value is None or (isinstance(value, dict) and all(isinstance(text, str) for text in value.values()))
 
 
-def _deeper_than(raw: Json, levels: int) -> bool:
-    """Whether an object is nested more deeply. Without recursion: a deep object would overflow the stack."""
+def is_deeper_than(raw: Any, levels: int) -> bool:
+    """Whether a value is nested more deeply. Without recursion: a deep object would overflow the stack."""
     layer: list[Any] = [raw]
     for _ in range(levels):
         items = (item for value in layer for item in (value.values() if isinstance(value, dict) else value))

@@ -5,12 +5,13 @@ Imported and made only where the robot has the CRD of SyncPolicies.
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 from crsyncer.core.answers import Answer, read
 from crsyncer.core.backoff import RETRY
 from crsyncer.core.calls import SYNC_POLICIES
-from crsyncer.core.catalog import PolicyObject, kind_policy, problem_of, read_object
+from crsyncer.core.catalog import PolicyObject, policy_of_kind, problem_of, read_object
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Side
 from crsyncer.core.namespaces import Namespaces
@@ -51,6 +52,8 @@ class Catalog:
         self._all_listed = listed
         self._problem_of_kind = problem_of_kind
         self._objects: dict[str, PolicyObject] = {}
+        self._named: defaultdict[str, set[str]] = defaultdict(set)
+        """By kind, the policies that name it."""
         self._statuses: dict[str, ShownStatus] = {}
         self._told: dict[str, tuple[str, str]] = {}
         """By policy, the uid and the problem that its condition was last written for, or could not be written for."""
@@ -85,7 +88,7 @@ class Catalog:
     def kind_policy(self, crd: Json, robot: str, namespaces: Namespaces) -> KindPolicy | None:
         """What a robot's CRD and the policies for its kind ask for; None when the kind is not ours."""
         objects = self._for_kind(crd["metadata"]["name"])
-        return kind_policy(crd, robot, namespaces=namespaces, objects=objects)
+        return policy_of_kind(crd, robot, namespaces=namespaces, objects=objects)
 
     def names(self, resource: str) -> tuple[str, ...]:
         """The policies for a kind."""
@@ -101,23 +104,33 @@ class Catalog:
         self._due.set()
 
     def _for_kind(self, resource: str) -> list[PolicyObject]:
-        return [self._objects[name] for name in sorted(self._objects) if self._objects[name].is_for(resource)]
+        named = [self._objects[name] for name in sorted(self._named.get(resource, ()))]
+        return [each for each in named if each.is_for(resource)]
 
     def _problem(self, name: str) -> str:
         found = self._objects[name]
-        return problem_of(found, self._objects.values(), self._problem_of_kind(found.resource))
+        return problem_of(found, self._for_kind(found.resource), self._problem_of_kind(found.resource))
 
     def _shown(self, name: str, raw: Json) -> None:
         before, found = self._objects.get(name), read_object(raw, self._expressions)
-        self._objects[name], self._statuses[name] = found, shown_status(raw)
+        self._statuses[name] = shown_status(raw)
         if found != before:
+            self._forget(name)
+            self._objects[name] = found
+            self._named[found.resource].add(name)
             self._report(before, found)
         self._due.set()
 
     def _gone(self, name: str) -> None:
         self._statuses.pop(name, None)
         self._told.pop(name, None)
-        self._report(self._objects.pop(name, None))
+        self._report(self._forget(name))
+
+    def _forget(self, name: str) -> PolicyObject | None:
+        found = self._objects.pop(name, None)
+        if found is not None:
+            self._named[found.resource].discard(name)
+        return found
 
     def _report(self, *objects: PolicyObject | None) -> None:
         """Nothing is reported before all are known: a kind may have two policies, and be synced by none."""

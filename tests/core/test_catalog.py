@@ -7,7 +7,7 @@ import pytest
 
 from crsyncer.adapters.expressions import CelProgram, Expressions
 from crsyncer.core.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, SPEC_SOURCE, SUBTREE
-from crsyncer.core.catalog import NO_CRD, PolicyObject, kind_policy, problem_of, read_object
+from crsyncer.core.catalog import NO_CRD, PolicyObject, policy_of_kind, problem_of, read_object
 from crsyncer.core.kind_policy import KindPolicy, read_policy
 from crsyncer.core.model import Json, Side
 from crsyncer.core.project import key_of, objection
@@ -33,7 +33,7 @@ def policy_object(name: str = "a", *, resource: Json | None = None, **spec: Any)
 
 def merged(annotations: Json | None = None, *objects: PolicyObject, robot: str = "robot-1") -> KindPolicy:
     """What comes of a CRD with these annotations."""
-    found = kind_policy(crd(annotations or {}), robot, objects=objects)
+    found = policy_of_kind(crd(annotations or {}), robot, objects=objects)
     assert found is not None
     return found
 
@@ -44,7 +44,7 @@ def problem(annotations: Json | None = None, *, robot: str = "robot-1", **spec: 
 
 @pytest.mark.parametrize("annotations", [{}, CLOUD, CLOUD | {FILTER: "maybe"}])
 def test_C1_3_without_a_policy_the_annotations_count(annotations):
-    assert kind_policy(crd(annotations), "robot-1") == read_policy(crd(annotations), "robot-1")
+    assert policy_of_kind(crd(annotations), "robot-1") == read_policy(crd(annotations), "robot-1")
 
 
 def test_C1_3_a_policy_alone_does_what_annotations_do():
@@ -155,7 +155,7 @@ def test_C1_3_a_wrong_policy_stops_its_kind_and_says_why_in_a_line(wrong: Wrong)
     assert found.policy is None
     assert wrong.said in found.problem
     if found.resource == "orders.lab.example.com":
-        stopped = kind_policy(crd({}), "robot-1", objects=[found])
+        stopped = policy_of_kind(crd({}), "robot-1", objects=[found])
         assert stopped is not None
         assert stopped.problem == f"SyncPolicy orders: {found.problem}"
         assert (stopped.sync_policy, "\n" in stopped.problem) == (None, False)
@@ -198,7 +198,7 @@ def test_C1_3_a_policy_that_is_nested_too_deeply_is_wrong_and_nothing_fails():
     for _ in range(5000):
         value = [value]
     found = policy_object(mutations={"down": [{"path": "/spec/x", "set": {"value": value}}]})
-    assert (found.policy, found.problem, found.is_for(GOALS)) == (None, "spec is nested too deeply", True)
+    assert (found.policy, found.problem, found.is_for(GOALS)) == (None, "it is nested more than 200 levels deep", True)
 
 
 def test_C1_6_a_policy_for_a_kind_that_no_policy_may_name_does_not_stop_that_kind():
@@ -222,7 +222,7 @@ def test_S1_5_a_version_that_the_policy_names_is_the_only_one_to_speak():
 
     def found(version: str) -> KindPolicy:
         named = {"group": "lab.example.com", "resource": "goals", "version": version}
-        policy = kind_policy(raw, "robot-1", objects=[policy_object(resource=named)])
+        policy = policy_of_kind(raw, "robot-1", objects=[policy_object(resource=named)])
         assert policy is not None
         return policy
 
@@ -307,6 +307,13 @@ def test_S2_1_the_robots_label_and_the_selector_are_one_label_selector():
         assert not found.selects(good | bad), bad
     for missing in (own, "tier", "site", "zone", "owner"):
         assert not found.selects({key: text for key, text in good.items() if key != missing}), missing
+
+
+def test_S2_1_a_selector_that_fits_into_no_url_is_wrong():
+    many = {"matchExpressions": [{"key": "zone", "operator": "In", "values": [f"z{n:04}" for n in range(600)]}]}
+    assert "allowed: 3000 characters in a request" in problem(CLOUD, filter={"selector": many})
+    many["matchExpressions"][0]["values"] = [f"z{n:04}" for n in range(400)]
+    assert problem(CLOUD, filter={"selector": many}) == ""
 
 
 def test_S2_1_a_selector_alone_selects_and_another_one_shows_other_objects():

@@ -49,6 +49,13 @@ def test_C1_5_what_is_shown_already_is_not_written():
     assert operations({"conditions": [ACTIVE | {"observedGeneration": 3}]}) == []
 
 
+def test_C1_5_conditions_that_would_overflow_the_stack_are_left_alone():
+    deep: Any = {}
+    for _ in range(1000):
+        deep = {"more": deep}
+    assert operations({"conditions": [deep]}) == []
+
+
 def test_C1_5_the_conditions_of_others_stay_in_their_places_and_the_time_is_that_of_the_last_change():
     [written] = operations({"conditions": ["odd", ACTIVE, OTHER]}, "why")
     assert written["value"] == ["odd", condition("False", "Misconfigured", "why"), OTHER]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.core.sync_policies import MINIMAL
 from tests.delivery.command_line import crsyncer
 
 ROOT = Path(__file__).parents[2]
@@ -100,3 +101,28 @@ def test_a_wrong_flag_is_said_in_a_line(arguments, said):
     done = manifests(*arguments)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert said in done.stderr
+
+
+def test_C1_3_a_kind_that_only_a_sync_policy_configures_is_confined(tmp_path):
+    crds = [each for each in yaml.safe_load_all(EXAMPLE.read_text()) if each["spec"]["names"]["plural"] == "goals"]
+    annotations = crds[0]["metadata"].pop("annotations")
+    (tmp_path / "crd.yaml").write_text(yaml.safe_dump_all(crds))
+    bare = manifests("--robot", "r1", "--crds", tmp_path)
+    assert (bare.returncode, "is not annotated, so it is not synced" in bare.stderr) == (2, True)
+    policy = {**MINIMAL, "spec": {"resource": {"group": "lab.example.com", "resource": "goals"}, "specSource": "cloud"}}
+    policy["spec"]["filter"] = {"byRobotName": True}
+    (tmp_path / "policy.yaml").write_text(yaml.safe_dump(policy))
+    by_policy = manifests("--robot", "r1", "--crds", tmp_path)
+    apart = manifests("--robot", "r1", "--crds", tmp_path / "policy.yaml", "--crds", tmp_path / "crd.yaml")
+    crds[0]["metadata"]["annotations"] = annotations
+    (tmp_path / "crd.json").write_text(json.dumps(crds[0]))
+    annotated = manifests("--robot", "r1", "--crds", tmp_path / "crd.json")
+    assert (by_policy.returncode, by_policy.stderr) == (0, "")
+    assert by_policy.stdout == apart.stdout == annotated.stdout
+    policy["spec"]["naming"] = {"name": "x"}
+    (tmp_path / "policy.yaml").write_text(yaml.safe_dump(policy))
+    (tmp_path / "crd.json").unlink()
+    wrong = manifests("--robot", "r1", "--crds", tmp_path)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "SyncPolicy orders: spec.naming is not supported by this version" in wrong.stderr
+    assert manifests("--robot", "r1", "--crds", tmp_path / "policy.yaml").returncode == 2

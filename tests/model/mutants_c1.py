@@ -59,8 +59,8 @@ MUTANTS = (
     Mutant(
         "a policy that cannot be read is none",
         Catalog._for_kind,
-        "if self._objects[name].is_for(resource)",
-        "if self._objects[name].policy and self._objects[name].is_for(resource)",
+        "if each.is_for(resource)",
+        "if each.policy and each.is_for(resource)",
         noticed_by="C1_3_a_wrong",
     ),
     Mutant(
@@ -73,8 +73,8 @@ MUTANTS = (
     Mutant(
         "a condition is written although the object shows it",
         policy_condition.write_ready,
-        "if wanted.items() <= before.items():",
-        "if False:",
+        "wanted.items() <= before.items() or ",
+        "",
         noticed_by="C1_5_the_condition",
     ),
     Mutant(
