@@ -13,7 +13,7 @@ from crsyncer.core.backoff import UNSERVED, Backoff
 from crsyncer.core.calls import Call
 from crsyncer.core.deletion_holds import DeletionHolds
 from crsyncer.core.facts import HOLD_RULES, Action, Fact
-from crsyncer.core.hold_steps import Ask, Conclude, HoldStep, Idle, Inquiry, List, Pause, Prove
+from crsyncer.core.hold_steps import Ask, Conclude, HoldStep, Idle, Inquiry, List, Pause, ProveCluster
 from crsyncer.core.holds import KIND_MISSING, MASS_DELETION, DeletionRate
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.kind_served import Served, is_terminating, served_by_both, served_by_crd, served_in_discovery
@@ -210,7 +210,7 @@ class HoldMachine:
             except Unsure:
                 if certain and not mass:
                     raise
-                yield from self._get(Prove())
+                yield from self._get(ProveCluster())
                 failures += 1
                 if failures == _LIST_TRIES:
                     return batch, MASS_DELETION
@@ -280,7 +280,7 @@ class HoldMachine:
             raise Unsure(f"the {self._policy.upstream} does not show the CRD any more")
         self._crd_readable = found is not None
         if found is Served.OTHER:
-            yield from self._get(Prove())  # another cluster has another CRD, too: then the kind is the same
+            yield from self._get(ProveCluster())  # another cluster has another CRD, too: then the kind is the same
             if self._crd_uid() != uid:
                 raise Unsure(f"the {self._policy.upstream} was restored, or is another cluster")
             self._report_fact(Action.HELD, f"the CRD of the {self._policy.upstream} was re-created")
@@ -334,7 +334,7 @@ class HoldMachine:
                 yield from self._get(List(side, ListReason.VANISHED))
         return True if not self.missing and all(map(self._is_complete, Side)) else None
 
-    def _get(self, step: Ask | List | Prove) -> Generator[HoldStep, Any, Any]:
+    def _get(self, step: Ask | List | ProveCluster) -> Generator[HoldStep, Any, Any]:
         """The result of a step; raises the SyncError that it has ended with."""
         result = yield step
         if isinstance(result, SyncError):

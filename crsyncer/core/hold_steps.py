@@ -41,7 +41,7 @@ class List:
 
 
 @dataclass(frozen=True, slots=True)
-class Prove:
+class ProveCluster:
     """Have a probe show that upstream is connected, and is still the same cluster."""
 
 
@@ -52,6 +52,6 @@ class Conclude:
     error: SyncError | None
 
 
-HoldStep = Idle | Pause | Ask | List | Prove | Conclude
+HoldStep = Idle | Pause | Ask | List | ProveCluster | Conclude
 Inquiry = Generator[HoldStep, Any, None]
 """Steps to be carried out. The result of a step that fails is its SyncError."""

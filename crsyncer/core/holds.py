@@ -131,10 +131,6 @@ class Holds:
             if key is None or not (group.keys or group.kind_wide):
                 del self._groups[where]
 
-    def held(self, resource: str, key: Key, *reasons: HoldReason) -> bool:
-        """Whether an object is held back for one of the reasons."""
-        return any(key in group.keys for r in reasons if (group := self._groups.get((resource, r))))
-
     def groups(self, resource: str | None = None) -> list[HeldGroup]:
         """All groups, or one kind's, oldest first."""
         return [g for g in self._groups.values() if resource is None or g.resource == resource]

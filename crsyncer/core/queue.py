@@ -108,7 +108,7 @@ class WorkQueue(Generic[K]):
             heapq.heappop(self._later)
         return self._later[0][0] if self._later else None
 
-    def failed(self, key: K) -> int:
+    def count_failure(self, key: K) -> int:
         """Count a failure; how many there had been in a row before it."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
@@ -127,9 +127,9 @@ class WorkQueue(Generic[K]):
         """The time that a key waits for; None when it waits for none."""
         return self._due[key][0] if key in self._due else None
 
-    def drop(self, wanted: Callable[[K], bool]) -> None:
-        """Forget the keys that are wanted; those being processed finish."""
-        for key in [k for k in {**self._dirty, **self._due, **self._failures} if wanted(k)]:
+    def drop(self, chosen: Callable[[K], bool]) -> None:
+        """Forget the keys that are chosen; those being processed finish."""
+        for key in [k for k in {**self._dirty, **self._due, **self._failures} if chosen(k)]:
             self._leave(key)
             for known in (self._dirty, self._due, self._failures):
                 known.pop(key, None)

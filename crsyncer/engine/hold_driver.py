@@ -13,7 +13,7 @@ from crsyncer.core.backoff import capped
 from crsyncer.core.calls import Call
 from crsyncer.core.deletion_holds import DeletionHolds
 from crsyncer.core.hold_machine import HoldMachine
-from crsyncer.core.hold_steps import Ask, Conclude, HoldStep, Idle, List, Pause, Prove
+from crsyncer.core.hold_steps import Ask, Conclude, HoldStep, Idle, List, Pause, ProveCluster
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Freshness, Gap, Json, Key, Side
 from crsyncer.core.watch import ListReason
@@ -169,7 +169,7 @@ class HoldDriver:
                 return await asyncio.gather(*map(self._ask, calls))
             case List(side=side, reason=reason):
                 await self._context.connections[side].while_up(self._informer_set.fresh(reason, side))
-            case Prove():
+            case ProveCluster():
                 try:
                     async with asyncio.timeout(_PROBE_SECONDS):
                         now = asyncio.get_running_loop().time()

@@ -30,19 +30,20 @@ if TYPE_CHECKING:  # loaded only where the robot has SyncPolicies (C1.1)
 log = logging.getLogger(__name__)
 
 _SCHEMA_SECONDS = 3.0
-_LOST = (Phase.MISSING, Phase.FORBIDDEN)
+_NOT_SERVED = (Phase.MISSING, Phase.FORBIDDEN)
 
 
 class KindEntry:
     """One kind that is to be synced, as its CRD is annotated or by a SyncPolicy, valid or not."""
 
-    def __init__(self, policy: KindPolicy, schema: object, *, source: str, uid: str) -> None:
+    def __init__(self, policy: KindPolicy, generation: object, *, source: str, uid: str) -> None:
         self.policy = policy
         """As configured; `kind.policy` has the version that was agreed on."""
         self.uid = uid
         self.source = source
         """What is configured as spec-source, whatever it is."""
-        self.schema = schema
+        self.generation = generation
+        """Of the CRD: another schema may be behind another one."""
         self.policy_names: tuple[str, ...] = ()
         """The SyncPolicies for the kind."""
         self.waits = False
@@ -110,7 +111,7 @@ class Kinds:
         """
         running = [entry.kind for entry in self.entries.values() if entry.kind is not None]
         known = [kind for kind in running if all(each.state.cursor() is not None for each in kind.on(side))]
-        well = [kind for kind in known if all(each.listwatch.phase not in _LOST for each in kind.on(side))]
+        well = [kind for kind in known if all(each.listwatch.phase not in _NOT_SERVED for each in kind.on(side))]
         lists = [object_calls.revision(kind.policy, side) for kind in well or known]
         return [*lists, calls.VERSION if side is Side.CLOUD else calls.CRD_REVISION]
 
@@ -193,18 +194,18 @@ class Kinds:
             if entry is not None:
                 self._remove(name)
             return
-        schema = crd["metadata"].get("generation")
+        generation = crd["metadata"].get("generation")
         if entry is not None and entry.policy == policy and (waits or not entry.waits):
-            if entry.schema != schema and entry.kind is not None:
+            if entry.generation != generation and entry.kind is not None:
                 entry.kind.revive()
                 # The API server applies the new schema after a moment, and may reject by the old one until then.
                 entry.kind.spawn(entry.kind.revive_after(_SCHEMA_SECONDS))
-            entry.schema = schema
+            entry.generation = generation
             return
         if entry is not None and entry.task is not None:
             entry.task.cancel()
         source = crd["metadata"]["annotations"].get(SPEC_SOURCE) or ("" if policy.problem else policy.upstream.value)
-        entry = self.entries[name] = KindEntry(policy, schema, source=source, uid=str(crd["metadata"]["uid"]))
+        entry = self.entries[name] = KindEntry(policy, generation, source=source, uid=str(crd["metadata"]["uid"]))
         entry.waits = waits
         if self.catalog is not None:
             entry.policy_names = self.catalog.names(name)

@@ -85,12 +85,12 @@ class Outcomes:
             case NotAllowed(status=status):
                 action = Action.REFUSED
                 self._denied(job, str(error) if status == HTTPStatus.FORBIDDEN else None)
-                dispatcher.failed(job)
+                dispatcher.back_off(job)
             case Conflict():
                 action = Action.CONFLICT
-                dispatcher.failed(job, conflict=True)
+                dispatcher.back_off(job, conflict=True)
             case _:
-                dispatcher.failed(job)
+                dispatcher.back_off(job)
         rule = "S3.6" if isinstance(error, Never) and job.half != STATUS else "S10"
         self._context.recorder.record(Fact(side, self._policy.resource, job.key, action, rule, str(error)))
         if job.half == STATUS and not isinstance(error, Never):

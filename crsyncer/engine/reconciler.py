@@ -120,7 +120,7 @@ class Reconciler:
         except Exception:
             # A bug that one object triggers must not stop the others: log its traceback, and retry later.
             log.exception("%s %s: the %s could not be reconciled", self.policy.resource, job.key, job.half)
-            self.outcomes.dispatcher(job).failed(job)
+            self.outcomes.dispatcher(job).back_off(job)
             return
         else:
             self.outcomes.done(job, verb)

@@ -65,10 +65,10 @@ class Dispatcher:
         """Run a job again after a time, jittered by up to a fifth."""
         self._at(job, spread(seconds, chance()))
 
-    def failed(self, job: Job, *, conflict: bool = False) -> None:
+    def back_off(self, job: Job, *, conflict: bool = False) -> None:
         """Run a job again after a back-off: from 1 to 60 s; after a `conflict`, which passes by itself, from 0.05 s."""
         backoff = CONFLICT if conflict else RETRY
-        self._at(job, backoff.wait(self._queue.failed(job), chance()))
+        self._at(job, backoff.wait(self._queue.count_failure(job), chance()))
 
     def succeeded(self, job: Job) -> None:
         """Reset the back-off of a job."""

@@ -3,7 +3,7 @@
 import pytest
 
 from crsyncer.core.actions import Until, Wait
-from crsyncer.core.hold_steps import Ask, Conclude, Idle, List, Pause, Prove
+from crsyncer.core.hold_steps import Ask, Conclude, Idle, List, Pause, ProveCluster
 from crsyncer.core.holds import KIND_MISSING, MASS_DELETION
 from crsyncer.core.model import Key, Side
 from crsyncer.core.watch import ListReason
@@ -146,10 +146,10 @@ def test_S5_5b_a_list_that_fails_though_upstream_answers_is_repeated_a_few_times
     assert isinstance(bench.next([SERVED, crd("u")]), Pause)
     for failures in (1, 2, 3):
         assert bench.next(after=15.0) == LIST
-        assert bench.next(Unsure("busy")) == Prove()
+        assert bench.next(Unsure("busy")) == ProveCluster()
         assert bench.next() == Pause(0.5 * 2**failures, retry=True)
         assert bench.next() == Pause(2.0)
-    assert [bench.next(), bench.next(Unsure("busy")), bench.next()] == [LIST, Prove(), DONE]
+    assert [bench.next(), bench.next(Unsure("busy")), bench.next()] == [LIST, ProveCluster(), DONE]
     assert bench.held() == [("MassDeletion", set(MANY))]
     assert bench.holds.keeps(MANY[0]) == MASS_DELETION
 
@@ -159,7 +159,7 @@ def test_S5_5b_a_connection_that_is_lost_during_a_list_ends_the_round():
     bench.delete(*MANY)
     lost = Unsure("offline")
     assert [bench.next(), bench.next([SERVED, crd("u")]), bench.next()] == [bench.ask, Pause(0.0), LIST]
-    assert [bench.next(lost), bench.next(lost)] == [Prove(), Conclude(lost)]
+    assert [bench.next(lost), bench.next(lost)] == [ProveCluster(), Conclude(lost)]
     assert bench.held() == []
 
 
@@ -280,7 +280,7 @@ def test_S8_3_nothing_is_asked_while_upstream_is_away():
 def test_S5_5_another_crd_is_another_kind():
     bench = Bench()
     bench.machine.recheck_crd()
-    assert [bench.next(), bench.next([crd("new")])] == [bench.ask_crd, Prove()]
+    assert [bench.next(), bench.next([crd("new")])] == [bench.ask_crd, ProveCluster()]
     assert bench.next() == bench.ask  # first whether the kind is back; the CRD is asked for a moment later
     assert (bench.machine.crd, bench.machine.cursors_expired) == (("cluster", ""), True)
     assert bench.holds.kind_missing
@@ -293,7 +293,7 @@ def test_S5_5_another_crd_is_another_kind():
 def test_S8_3_another_clusters_crd_is_not_another_kind(how):
     bench = Bench()
     bench.machine.recheck_crd()
-    assert [bench.next(), bench.next([crd("new")])] == [bench.ask_crd, Prove()]
+    assert [bench.next(), bench.next([crd("new")])] == [bench.ask_crd, ProveCluster()]
     if how == "restored":
         bench.machine.forget_crd()
     assert bench.next(None if how == "restored" else Unsure("another cluster?")) == Idle(5.0)

@@ -113,7 +113,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(key=keys)
     def work_fails(self, key):
         entry = self.model.keys[key]
-        assert self.queue.failed(key) == entry.failures
+        assert self.queue.count_failure(key) == entry.failures
         entry.failures += 1
 
     @rule(key=keys)

@@ -52,9 +52,9 @@ KNOWN_DEFECTS = (
     ),
     Mutant(
         "a create that is answered 409 is repeated at once",
-        Dispatcher.failed,
-        "backoff.wait(self._queue.failed(job), chance())",
-        "0.0 * self._queue.failed(job)",
+        Dispatcher.back_off,
+        "backoff.wait(self._queue.count_failure(job), chance())",
+        "0.0 * self._queue.count_failure(job)",
         noticed_by="",
     ),
     Mutant(

@@ -178,7 +178,7 @@ MUTANTS = (
     Mutant(
         "another cluster's kind is taken for one that was made anew",
         HoldMachine._read_crd,
-        "yield from self._get(Prove())",
+        "yield from self._get(ProveCluster())",
         "pass",
         noticed_by="S8_3_a_cloud",
     ),

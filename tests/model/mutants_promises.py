@@ -42,9 +42,9 @@ PROMISES = (
     ),
     Mutant(
         "what is refused is repeated at once",
-        Dispatcher.failed,
-        "backoff.wait(self._queue.failed(job), chance())",
-        "0.0 * self._queue.failed(job)",
+        Dispatcher.back_off,
+        "backoff.wait(self._queue.count_failure(job), chance())",
+        "0.0 * self._queue.count_failure(job)",
         "taken",
         "it is repeated",
     ),

@@ -61,7 +61,7 @@ MUTANTS = (
     Mutant(
         "a link that is cut is a refusal to list",
         HoldMachine._round,
-        "yield from self._get(Prove())",
+        "yield from self._get(ProveCluster())",
         "pass",
         noticed_by="S5_5b_a_mass_deletion_whose",
     ),
