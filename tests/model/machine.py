@@ -274,6 +274,8 @@ class Machine:
         was_cut, weather.cut = weather.cut, True
         self.world.signals[Side(side)].ring()
         self.world.pass_time(1.0)
+        while self.world.life is not None and self.world.life.engine.connections[Side(side)].up.is_set():
+            self.world.pass_time(1.0)  # no request was under way: the next probe notices
         self._went_back.add(Side(side))
         before = self._uids(Side(side))
         self.world.planes[Side(side)].rebuild(revision=revision)
