@@ -4,6 +4,7 @@ Both are in the extra `expressions` and are imported on first use. Python's own 
 another one, and a pattern may take it forever.
 """
 
+import ctypes
 import importlib
 import re
 from collections.abc import Callable, Mapping
@@ -16,6 +17,8 @@ from crsyncer.errors import ConfigError
 _DEEPEST = 200
 """Levels of an object. At 10,000, which API servers take, the library overflows the stack and ends the process (m).
 It also cuts texts at a NUL character (m)."""
+_own = ctypes.pythonapi.Py_IncRef
+_own.argtypes, _own.restype = (ctypes.py_object,), None
 _WHERE = re.compile(r".*?ERROR: <input>:(\d+):(\d+): ")
 _CODES = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
 
@@ -75,6 +78,7 @@ class CelProgram:
         try:
             result = self._compiled.eval(data=dict(variables))
             value = result.plain_value()
+            _own_nulls(value)
             failed = result.type() == cel.Type.ERROR
         except (RuntimeError, UnicodeError) as error:
             raise ExpressionError(_plain(error)) from None
@@ -94,6 +98,20 @@ def _not_for_cel(layer: list[Any]) -> str:
         if not layer:
             return ""
     return f"the object is nested more than {_DEEPEST} levels deep"
+
+
+def _own_nulls(value: Any) -> None:
+    """Take the references to None that the library hands out without taking them (0.1.3, m).
+
+    Otherwise Python 3.11 ends the process after some thousands of nulls. Later ones do not count references to None.
+    """
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if each is None:
+            _own(None)
+        elif isinstance(each, dict | list):
+            waiting += each.values() if isinstance(each, dict) else each
 
 
 def _sorted(value: Any) -> Any:

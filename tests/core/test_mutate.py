@@ -1,6 +1,7 @@
 """Mutations: steps in order, what each verb does, and every error with its step and path (C4)."""
 
 import json
+import sys
 from copy import deepcopy
 from typing import Any
 
@@ -248,3 +249,12 @@ def test_C4_3_what_does_not_compile_is_misconfigured_with_its_place(wrong, said)
     assert str(caught.value).startswith("spec.mutations.down[1].")
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_C4_2_nulls_of_results_do_not_use_up_the_interpreters_own():
+    """The library does not count those that it hands out, and Python 3.11 ends where none is left."""
+    program = Expressions().program("[null, {'a': null}, value]")
+    before, results = sys.getrefcount(None), 3000
+    for _ in range(results):
+        assert program.evaluate({"self": {}, "value": None}) == [None, {"a": None}, None]
+    assert sys.getrefcount(None) > before - results
