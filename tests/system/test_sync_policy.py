@@ -85,6 +85,36 @@ async def test_C1_3_S2_1_a_policy_has_a_kind_synced_while_the_agent_runs(api: Ap
     assert await bed.robot.names() == {"in", "out"}
 
 
+async def test_C4_1_C3_2_steps_and_local_fields_travel_between_real_api_servers(api: Api, make_bed: MakeBed) -> None:
+    bed = await make_bed()
+    down: list[dict] = [
+        {"path": "/spec/url", "regex": {"pattern": "^http:", "replacement": "https:"}},
+        {"path": "/spec/x", "cel": "value * 2"},
+        {"path": "/metadata/labels/who", "template": "{robot}-{name}"},
+    ]
+    up = [{"path": "/status/word", "template": "{name} {/spec/x}"}]
+    resource = {"group": bed.group, "resource": bed.cloud.resource.plural}
+    spec = {"resource": resource, "conflict": "keepLocal", "mutations": {"down": down, "up": up}}
+    policy = {**MINIMAL, "metadata": {"name": bed.group}, "spec": spec}
+    await api.create(policy)
+    await until_row(bed, state="syncing", policy=bed.group)
+    await bed.cloud.create("a", spec={"x": 1, "url": "http://b"})
+    copy = await bed.robot.shows("a", spec={"x": 2, "url": "https://b"})
+    assert copy["metadata"]["labels"]["who"].endswith("-a")
+    await bed.robot.patch("a", {"spec": {"url": "ftp://c", "mine": 1}})
+    await bed.robot.set_status("a", {"n": 1})
+    await bed.cloud.shows("a", status={"n": 1, "word": "a 2"})
+    await bed.cloud.patch("a", {"spec": {"x": 5}})
+    await bed.robot.shows("a", spec={"x": 10, "url": "ftp://c", "mine": 1})
+    await api.patch(policy, {"spec": {"mutations": {"down": down[1:2] * 2}}})
+    await bed.robot.shows("a", spec={"x": 20, "url": "http://b", "mine": 1})
+    await bed.cloud.patch("a", {"spec": {"x": "text"}})
+    await bed.agent.until(lambda status: [hold["reason"] for hold in status["holds"]] == ["MutationFailed"])
+    await bed.cloud.patch("a", {"spec": {"x": 1}})
+    await bed.robot.shows("a", spec={"x": 4, "url": "http://b", "mine": 1})
+    await bed.agent.until(lambda status: status["holds"] == [])
+
+
 async def _until_ready(api: Api, policy: dict, *wanted: str) -> None:
     """Wait until the condition Ready of a policy has this status, reason and message."""
 
