@@ -8,6 +8,7 @@ import click
 
 from crsyncer.adapters.expressions import Expressions
 from crsyncer.adapters.files import read_documents
+from crsyncer.cli.documents import DEEPEST
 from crsyncer.cli.shared import Command
 from crsyncer.core.catalog import PolicyObject, policy_of_kind, read_object
 from crsyncer.core.cloud_manifests import Profile, confinable
@@ -16,9 +17,8 @@ from crsyncer.core.model import Json
 from crsyncer.core.sync_policy import KIND as SYNC_POLICY
 from crsyncer.errors import ConfigError
 
-_LARGEST = 16 << 20
-_DEEPEST = 200
-"""A schema nests two levels for each field inside a field; API servers take more, people do not write it."""
+LARGEST = 16 << 20
+"""Bytes of a file with CRDs."""
 _SUFFIXES = (".yaml", ".yml", ".json")
 CRD = "CustomResourceDefinition"
 
@@ -55,7 +55,7 @@ def _documents(path: Path) -> Iterator[tuple[Path, Json]]:
     files = sorted(each for each in path.iterdir() if each.suffix in _SUFFIXES) if path.is_dir() else [path]
     for file in files:
         try:
-            documents = read_documents(file, largest=_LARGEST, deepest=_DEEPEST)
+            documents = read_documents(file, largest=LARGEST, deepest=DEEPEST)
         except ConfigError as error:
             raise ConfigError(f"--crds: {error}", hint=error.hint) from None
         yield from ((file, each) for each in _objects(documents))

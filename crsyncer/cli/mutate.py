@@ -10,19 +10,18 @@ import click
 
 from crsyncer.adapters.config import read_config
 from crsyncer.adapters.expressions import Expressions
-from crsyncer.adapters.files import read_documents
+from crsyncer.cli.documents import read_document
 from crsyncer.cli.shared import settings_options
 from crsyncer.cli.yaml_text import yaml_text
-from crsyncer.core.fields import Text, fields_at, json_problem, wrong
+from crsyncer.core.fields import Text, fields_at, wrong
 from crsyncer.core.model import Json
 from crsyncer.core.mutate import Compiled, compile_steps, mutate_content, mutate_status
 from crsyncer.core.sync_policy import SyncPolicy, read_sync_policy
 from crsyncer.core.template import Names
-from crsyncer.core.text import count, plain
+from crsyncer.core.text import plain
 from crsyncer.errors import ConfigError
 
 _LARGEST = 4 << 20
-_DEEPEST = 200
 _TEXT = Text(317, 1)
 _FORMATS = ("diff", "yaml", "json")
 _FILE = click.Path(path_type=Path)
@@ -89,7 +88,7 @@ def _diff(raw: Json, mutated: Json, name: str) -> Iterator[str]:
 
 def _read_policy(path: Path, direction: str) -> tuple[SyncPolicy, tuple[Compiled, ...]]:
     """The policy, and its steps for a direction. All steps are compiled, to find what is wrong."""
-    raw = _read_document(path)
+    raw = read_document(path, largest=_LARGEST)
     try:
         policy = read_sync_policy(raw)
         expressions = Expressions()
@@ -101,7 +100,7 @@ def _read_policy(path: Path, direction: str) -> tuple[SyncPolicy, tuple[Compiled
 
 def _read_object(path: Path, policy: SyncPolicy) -> Json:
     """The object to try the policy on. Raises ConfigError, also where it is of a group that the policy is not for."""
-    raw = _read_document(path)
+    raw = read_document(path, largest=_LARGEST)
     try:
         fields = fields_at("", raw, ())
         api_version = fields.text("apiVersion", _TEXT)
@@ -118,17 +117,3 @@ def _read_object(path: Path, policy: SyncPolicy) -> Json:
         raise ConfigError(f"{path}: {error}", hint=error.hint) from None
     content: Json = raw
     return content
-
-
-def _read_document(path: Path) -> Any:
-    """The one document of a YAML or JSON file, of JSON's types. Raises ConfigError."""
-    documents = [each for each in read_documents(path, largest=_LARGEST, deepest=_DEEPEST) if each is not None]
-    if len(documents) != 1:
-        raise ConfigError(f"{path} has {count(len(documents), 'object')}; allowed: one")
-    try:
-        problem = json_problem(documents[0], "the value at ")
-    except RecursionError:
-        problem = "an alias refers to what it is in"
-    if problem:
-        raise ConfigError(f"{path}: {problem}", hint="JSON's types; a date or a number can be a text in quotes")
-    return documents[0]

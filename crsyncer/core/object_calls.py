@@ -12,6 +12,7 @@ from crsyncer.core.calls import JSON_PATCH, PARTIAL, PARTIAL_LIST, Call, Collect
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Side, View
 from crsyncer.core.project import status_with
+from crsyncer.core.text import pointer_segment
 
 
 def collection(policy: KindPolicy, side: Side, namespace: str) -> Collection:
@@ -107,8 +108,7 @@ def patch_status(
         operations.append(same)
         operations.append(_write("/status", {policy.subtree: value}))
     else:
-        pointer = policy.subtree.replace("~", "~0").replace("/", "~1")
-        operations.append(_write(f"/status/{pointer}", value))
+        operations.append(_write(f"/status/{pointer_segment(policy.subtree)}", value))
     path = _status_path(policy, policy.upstream, key)
     return Call("patch", "PATCH", path, body=operations, content_type=JSON_PATCH, accept=PARTIAL)
 

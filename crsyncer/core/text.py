@@ -40,6 +40,11 @@ def count(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}{'es' if thing.endswith('s') else 's'}"
 
 
+def pointer_segment(name: str) -> str:
+    """A field's name as it is written in a JSON Pointer (RFC 6901)."""
+    return name.replace("~", "~0").replace("/", "~1")
+
+
 def plain(text: str) -> str:
     """A text for a terminal: servers' words among it bring no escape sequences, and no extra lines."""
     return "".join(character if character.isprintable() else " " for character in text)

@@ -18,7 +18,7 @@ HEAVY = [
     *("cel_expr_python", "re2"),
 ]
 COMMANDS = [
-    *("run", "status", "explain", "diff", "pending", "holds", "resync", "doctor", "crds", "mutate", "release"),
+    *("run", "status", "explain", "diff", "pending", "holds", "resync", "doctor", "api", "crds", "mutate", "release"),
     *("demo", "sandbox"),
 ]
 

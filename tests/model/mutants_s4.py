@@ -61,7 +61,7 @@ MUTANTS = (
     Mutant(
         "a key is no pointer",
         object_calls.patch_status,
-        'policy.subtree.replace("~", "~0").replace("/", "~1")',
+        "pointer_segment(policy.subtree)",
         "policy.subtree",
         noticed_by="S4_5_a_change",
     ),
