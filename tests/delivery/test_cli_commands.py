@@ -11,7 +11,7 @@ import yaml
 import crsyncer
 from crsyncer.adapters.kubeconfig import read_kubeconfig
 from crsyncer.adapters.store.statedir import Lock
-from crsyncer.cli.crds import SYNC_POLICY
+from crsyncer.cli.crds import APIS, SYNC_POLICY
 from crsyncer.cli.main import crsyncer as group
 from crsyncer.cli.shared import send_command
 from crsyncer.console.screen import table
@@ -176,3 +176,11 @@ def test_the_crd_of_sync_policies_is_printed_for_kubectl_with_its_comments():
     assert listed == {"apiVersion": "v1", "kind": "List", "items": [yaml.safe_load(SYNC_POLICY.read_text())]}
     assert listed["items"][0]["metadata"]["name"] == SYNC_POLICIES.resource
     assert run("crds", "-o", "name").stdout == f"customresourcedefinition/{SYNC_POLICIES.resource}\n"
+
+
+def test_the_crds_of_what_travels_are_printed_for_both_sides():
+    assert run("crds", "--api").stdout == APIS.read_text()
+    items = json.loads(run("crds", "--api", "--json").stdout)["items"]
+    assert items == [*yaml.safe_load_all(APIS.read_text())]
+    names = [f"customresourcedefinition/{name}.crsyncer.cloudrobotics.com" for name in ("apirevisions", "apisets")]
+    assert run("crds", "--api", "-o", "name").stdout.splitlines() == names
