@@ -92,7 +92,7 @@ async def test_C6_4_one_robots_finalizer_goes_and_the_others_stay_in_order(
         assert await finalizers(cloud_api, twice) == [LAST]
         assert await finalizers(cloud_api, alone) is None
         assert (await finalizers(cloud_api, theirs), await finalizers(cloud_api, lives)) == ([R2], [R1, FIRST])
-        done = release("goal", "lives", "-n", "default", "--robot", "r1", "--all", "--yes", "-o", "name")
+        done = release(name, "lives", "-n", "default", "--robot", "r1", "--all", "--yes", "-o", "name")
         assert (done.stdout, done.stderr) == (f"{name}/default/lives\n", "")
         assert await finalizers(cloud_api, lives) == [FIRST]
     finally:
