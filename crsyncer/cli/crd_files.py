@@ -14,13 +14,13 @@ from crsyncer.core.catalog import PolicyObject, policy_of_kind, read_object
 from crsyncer.core.cloud_manifests import Profile, confinable
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json
+from crsyncer.core.revise import KIND as CRD
 from crsyncer.core.sync_policy import KIND as SYNC_POLICY
 from crsyncer.errors import ConfigError
 
 LARGEST = 16 << 20
 """Bytes of a file with CRDs."""
 _SUFFIXES = (".yaml", ".yml", ".json")
-CRD = "CustomResourceDefinition"
 
 
 def crds_option(help_text: str, *, required: bool = False) -> Callable[[Command], Command]:
