@@ -74,6 +74,8 @@ RULES = {
     "C1.3": "a policy that cannot be followed stops its kind alone, and copies stay",
     "C1.5": "status and the condition Ready show what became of each policy",
     "C1.6": "SyncPolicies may themselves come from the cloud, by the annotations of their CRD",
+    "C2.1": "copies of kinds with a policy have marks, originals have none, and marks are never copied",
+    "C2.4": "missing or wrong marks are repaired within 2 s, by one write that leaves the content untouched",
     "C3.2": "with keepLocal upstream's changes are merged into copies, whose other fields stay",
     "C3.3": "what was applied last is on copies with keepLocal only; without it upstream's fields are set",
     "C3.4": "merges are guarded puts: no local change is lost unseen",

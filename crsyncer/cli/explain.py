@@ -20,7 +20,7 @@ from crsyncer.console.target import find_key, find_resource
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Found, Gap, Json, Key, Loaded, Record, Side
 from crsyncer.core.namespaces import meta_name, read_namespaces
-from crsyncer.core.shape import signature_name
+from crsyncer.core.shape import changes_content, signature_name
 from crsyncer.core.text import count, duration, plain, unix
 
 _MARKS = {True: "ok", False: "NO", None: ".."}
@@ -84,7 +84,7 @@ def _stored(directory: Path, resource: str, name: str) -> Json:
             policies=tuple(row for row in saved.get("policies", ()) if row["resource"] == resource),
             policy=policy,
             running=False,
-            is_comparable=not state.meta.get(signature_name(resource)),
+            is_comparable=not changes_content(state.meta.get(signature_name(resource)) or ""),
             observations={side: _last_seen(loaded, side, key, policy) for side in Side},
             bodies=read_bodies(directory, resource, key),
             record=loaded.records.get(key, Record()),

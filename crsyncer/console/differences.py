@@ -11,12 +11,12 @@ from crsyncer.core.project import (
     content_of,
     digest,
     key_of,
-    labels,
     map_generation,
     stamp_of,
     status_value,
     status_with,
     synced_annotations,
+    synced_labels,
     view_of,
     whole_numbers,
 )
@@ -59,9 +59,9 @@ def difference(
         merged = merged_fields(upstream, downstream, policy)
         kept = {name: value for name, value in upstream.items() if name in ("apiVersion", "kind", "status")}
         upstream = kept | merged | {"metadata": upstream["metadata"] | merged["metadata"]}
-    own = (labels(upstream), synced_annotations(upstream))
+    own = (synced_labels(upstream), synced_annotations(upstream))
     copied = (
-        _only(labels(downstream), {*own[0], *stamp.labels}),
+        _only(synced_labels(downstream), {*own[0], *stamp.labels}),
         _only(synced_annotations(downstream), {*own[1], *stamp.annotations}),
     )
     key = key_of(upstream)
@@ -91,7 +91,7 @@ def _lone(raw: Json | None, policy: KindPolicy, side: Side) -> Difference | None
     else:
         differs = may_delete(view_of(raw, policy, side), policy)
     key = policy.key_of(side, key_of(raw)) or key_of(raw)
-    whole = _document(raw, policy, key, labels(raw), synced_annotations(raw))
+    whole = _document(raw, policy, key, synced_labels(raw), synced_annotations(raw))
     return {side: _with_status(whole, status_value(raw, policy), policy), side.other: None} if differs else None
 
 

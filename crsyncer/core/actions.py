@@ -10,9 +10,14 @@ class Why(StrEnum):
     CHANGED = "changed"
     DRIFT = "drift"
     ADOPT = "adopt"
+    MARKS = "marks"
     GONE = "upstream deleted it"
     TERMINATING = "upstream is being deleted"
     REPLACED = "upstream was re-created"
+
+
+REVERTS = (Why.DRIFT, Why.MARKS)
+"""The reasons of writes that revert what somebody has changed on a copy."""
 
 
 class HoldReason(StrEnum):
@@ -35,7 +40,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Put upstream's content on the copy with this uid and resourceVersion."""
+    """Put upstream's content, or (MARKS) only the marks, on the copy with this uid and resourceVersion."""
 
     uid: str
     resource_version: str

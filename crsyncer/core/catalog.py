@@ -6,6 +6,7 @@ from typing import Any
 
 from crsyncer.core.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, SPEC_SOURCE, SUBTREE
 from crsyncer.core.kind_policy import KindPolicy, Version, policy_by, read_flag, read_policy
+from crsyncer.core.marks import Marks
 from crsyncer.core.model import Json
 from crsyncer.core.mutate import Expressions, shape_of
 from crsyncer.core.namespaces import EVERYWHERE, Namespaces
@@ -117,7 +118,7 @@ def policy_of_kind(
             f"spec.filter.selector {place} is too long; allowed: {_LONGEST_SELECTOR} characters in a request"
         )
     problems += label_problems(own, Filter(found.filtered, own.filter.selector))
-    shape = objects[0].shape
+    shape = replace(objects[0].shape, marks=Marks)
     return replace(
         found,
         problem="; ".join(filter(None, (*problems, found.problem))),

@@ -18,6 +18,7 @@ from crsyncer.core.project import (
     stamp_of,
     synced_annotations,
     synced_fields,
+    synced_labels,
 )
 
 LAST_DESIRED = OURS + "last-applied"
@@ -32,7 +33,7 @@ def compose_copy(desired: Json, view: View, policy: KindPolicy, *, downstream: J
     `desired` is that object after the steps of the kind's policy, `view` shows it as it was received. Finalizers, owner
     references, status and the keys that only downstream actors added are preserved, with keepLocal other fields, too.
     """
-    up_labels, up_annotations = labels(desired), synced_annotations(desired)
+    up_labels, up_annotations = synced_labels(desired), synced_annotations(desired)
     body: Json = {"apiVersion": policy.api_version, "kind": policy.kind}
     content = content_of(desired)
     if downstream is None:
@@ -48,7 +49,8 @@ def compose_copy(desired: Json, view: View, policy: KindPolicy, *, downstream: J
         if policy.shape.keep_local:
             merged = merged_fields(desired, downstream, policy)
             content = content_of(merged)
-            new_labels = labels(merged)
+            own_labels = labels(downstream)
+            new_labels = {k: v for k, v in own_labels.items() if k not in synced_labels(downstream)} | labels(merged)
             own = all_annotations.keys() - synced_annotations(downstream).keys()
             new_annotations = {k: v for k, v in all_annotations.items() if k in own} | synced_annotations(merged)
         else:
@@ -75,7 +77,8 @@ def compose_copy(desired: Json, view: View, policy: KindPolicy, *, downstream: J
     copy_metadata["annotations"] = new_annotations
     body["metadata"] = copy_metadata
     body.update(content)
-    return body
+    marks = policy.shape.marks_of(key_of(desired))
+    return body if marks is None else marks.put_on(body)
 
 
 def merged_fields(desired: Json, copy: Json, policy: KindPolicy) -> Json:

@@ -4,6 +4,7 @@ from crsyncer.core.actions import (
     NAME_TAKEN,
     NOTHING,
     ODD_STATUS,
+    REVERTS,
     Agreed,
     ContentAction,
     Create,
@@ -99,7 +100,7 @@ def decide(
         content = Wait(Until.RETRY)
     elif isinstance(content, Update) and _is_ahead(own, copy, record):
         content = _wait_for_list(upstream) if upstream.freshness is not Freshness.CONFIRMED else content
-    elif isinstance(content, Update) and content.why is Why.DRIFT and contested:
+    elif isinstance(content, Update) and content.why in REVERTS and contested:
         content = Wait(Until.REVERTIBLE)
     elif isinstance(content, Seed) and behind and reachable:
         content = Wait(Until.STATUS_SHOWN)
@@ -142,7 +143,7 @@ def _before_create(
 def _content(
     upstream: View, downstream: View, policy: KindPolicy, record: Record, *, pending: Pending | None
 ) -> Update | Seed | None:
-    """The write that brings a copy in line with its object, if any is needed."""
+    """The write that brings a copy, or its marks, in line with its object, if any is needed."""
     stamp = downstream.stamp
     put = (downstream.uid, downstream.resource_version)
     known = _known(record, upstream.uid)
@@ -154,6 +155,8 @@ def _content(
     drifted = downstream.content not in (upstream.content, known.admitted if applied else upstream.content)
     if drifted and not policy.keep_drift and not policy.shape.keep_local:
         return Update(*put, Why.DRIFT)
+    if downstream.unmarked:
+        return Update(*put, Why.MARKS)
     return Seed(*put) if _lacks_status(upstream, downstream, policy, known, pending=pending) else None
 
 

@@ -63,6 +63,7 @@ CAUSES = {
     Why.CHANGED: (Action.UPDATED, "S3.2", "the object changed upstream"),
     Why.DRIFT: (Action.REVERTED, "S3.5", "it was changed downstream"),
     Why.ADOPT: (Action.ADOPTED, "S5.4", "this agent did not create it"),
+    Why.MARKS: (Action.REVERTED, "C2.4", "its marks were missing or wrong"),
     Why.GONE: (Action.DELETED, "S5", "upstream does not have the object"),
     Why.TERMINATING: (Action.DELETED, "S5", "the upstream object is being deleted"),
     Why.REPLACED: (Action.DELETED, "S5.4", "the upstream object was re-created"),

@@ -81,6 +81,8 @@ class View:
     stamp: Stamp | None = None
     failure: str = ""
     """Why a step of the kind's policy fails on the object; empty: none does (C4.4)."""
+    unmarked: bool = False
+    """It is a copy whose marks are missing or wrong (C2.4)."""
 
 
 Found = View | Gap

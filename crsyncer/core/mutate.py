@@ -1,6 +1,5 @@
 """What a SyncPolicy's mutations make of an object (C4): pure, and the same for the same object."""
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, assert_never
@@ -10,14 +9,12 @@ from crsyncer.core.model import Json, Key
 from crsyncer.core.pointer import Pointer, changed
 from crsyncer.core.shape import AS_RECEIVED, Change, MutationFailed, Shape
 from crsyncer.core.steps import Cel, Mutations, Regex, Remove, Render, Set, Step
-from crsyncer.core.template import CLUSTER, HASH, Names, text_of
+from crsyncer.core.template import Names, text_of
 from crsyncer.errors import ConfigError, SyncError
 
 T = TypeVar("T")
 _LARGEST = 3 << 20
 """Characters of one result: API servers take no request of more bytes, and each of 32 steps could double a text."""
-_CLUSTER = re.compile(rf"\b{CLUSTER}\b")
-"""The variable of CEL; the word in a text, too, which does no harm."""
 
 
 class ExpressionError(SyncError):
@@ -99,7 +96,6 @@ def shape_of(mutations: Mutations, *, keep_local: bool, expressions: Callable[[]
     return Shape(
         steps=str(mutations),
         keep_local=keep_local,
-        uses_identity=any(map(_uses_identity, steps)),
         down=_change(compile_steps(mutations.down, languages), mutate_content),
         up=_change(compile_steps(mutations.up, languages), mutate_status),
     )
@@ -110,16 +106,6 @@ def _change(steps: tuple[Compiled, ...], mutate: Callable[[Json, tuple[Compiled,
         return mutate(raw, steps, Names(key.namespace, key.name, robot=robot, identity=identity))
 
     return change if steps else None
-
-
-def _uses_identity(step: Step) -> bool:
-    match step.verb:
-        case Render(template):
-            return bool(template.placeholders & {CLUSTER, HASH})
-        case Cel(expression):
-            return _CLUSTER.search(expression) is not None
-        case _:
-            return False
 
 
 def mutate_content(raw: Json, steps: tuple[Compiled, ...], names: Names) -> Json:

@@ -111,6 +111,11 @@ def synced_annotations(raw: Json) -> dict[str, str]:
     return {k: v for k, v in annotations.items() if not k.startswith(_STAYING) and _KCPS not in k and k != LAST_APPLIED}
 
 
+def synced_labels(raw: Json) -> dict[str, str]:
+    """An object's labels without those that never travel: ours and those of kcp (C2.1)."""
+    return {k: v for k, v in labels(raw).items() if not k.startswith(_STAYING) and _KCPS not in k}
+
+
 def labels(raw: Json) -> dict[str, str]:
     """An object's labels."""
     return raw["metadata"].get("labels") or {}
@@ -153,7 +158,15 @@ def view_of(raw: Json, policy: KindPolicy, side: Side) -> View:
         odd_status=status is not None and not isinstance(status, dict),
         stamp=stamp,
         failure=failure,
+        unmarked=side is policy.downstream and _is_unmarked(raw, policy),
     )
+
+
+def _is_unmarked(copy: Json, policy: KindPolicy) -> bool:
+    """Whether a copy lacks marks that it has to have (C2.4)."""
+    own = key_of(copy)
+    marks = policy.shape.marks_of(policy.key_of(policy.downstream, own) or own)
+    return marks is not None and bool(marks.wrong_on(copy))
 
 
 def _shaped(raw: Json, policy: KindPolicy, side: Side) -> tuple[Json, str]:
@@ -177,7 +190,7 @@ def desired_digest(desired: Json, policy: KindPolicy) -> str:
 
 
 def _content_digest(raw: Json, stamp: Stamp | None) -> str:
-    own_labels, own_annotations = labels(raw), synced_annotations(raw)
+    own_labels, own_annotations = synced_labels(raw), synced_annotations(raw)
     if stamp is not None:
         own_labels = {k: own_labels[k] for k in stamp.labels if k in own_labels}
         own_annotations = {k: own_annotations[k] for k in stamp.annotations if k in own_annotations}
@@ -236,7 +249,7 @@ def status_with(raw: Json, policy: KindPolicy, value: Any) -> Any:
 
 def synced_fields(raw: Json) -> Json:
     """The content, labels and synced annotations of an object."""
-    return content_of(raw) | {"metadata": {"labels": labels(raw), "annotations": synced_annotations(raw)}}
+    return content_of(raw) | {"metadata": {"labels": synced_labels(raw), "annotations": synced_annotations(raw)}}
 
 
 def differences(wanted: Json, found: Json) -> list[str]:

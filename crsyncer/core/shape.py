@@ -6,14 +6,20 @@ Knows no step and no language: `core/mutate.py` makes shapes, and a robot withou
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from crsyncer.core.model import Json, Key
 from crsyncer.errors import SyncError
+
+if TYPE_CHECKING:  # a robot without SyncPolicies does not load it (C1.1)
+    from crsyncer.core.marks import Marks
 
 Change = Callable[[Json, Key, str, str], Json]
 """From an object as received, its key (upstream's), the robot's name and the identity of upstream's cluster to the
 changed object. The received object stays as it is. Raises MutationFailed.
 """
+
+_ONLY_MARKS = "marks of "
 
 
 class MutationFailed(SyncError):
@@ -28,12 +34,12 @@ class Shape:
     """The steps of both ways, as a text; empty: there are none."""
     keep_local: bool = False
     """Upstream's changes are merged into a copy, whose other fields stay (C3.2)."""
-    uses_identity: bool = False
-    """Whether a step uses the identity of upstream's cluster (S8.1)."""
     identity: str = ""
-    """That identity, where a step uses it; empty: not known yet."""
+    """The identity of upstream's cluster (S8.1), where copies have marks; empty: not known yet."""
     robot: str = ""
     """The robot's name, where there are steps."""
+    marks: "Callable[[Key, str], Marks] | None" = None
+    """The marks of the copy of an original, from its key (upstream's) and the identity; None: copies have none."""
     down: Change | None = field(default=None, compare=False)
     """The steps for content; None: there are none."""
     up: Change | None = field(default=None, compare=False)
@@ -41,10 +47,11 @@ class Shape:
 
     @property
     def signature(self) -> str:
-        """A digest of all that decides what an object becomes; empty where objects stay as they are."""
+        """A text about all that decides what an object becomes; empty where objects stay as they are."""
         if not self.steps and not self.keep_local:
-            return ""
-        return hashlib.sha256(f"{self.keep_local} {self.robot} {self.identity} {self.steps}".encode()).hexdigest()[:24]
+            return "" if self.marks is None else _ONLY_MARKS + self.identity
+        text = f"{self.keep_local} {self.marks is not None} {self.robot} {self.identity} {self.steps}"
+        return hashlib.sha256(text.encode()).hexdigest()[:24]
 
     def desired(self, raw: Json) -> Json:
         """Upstream's object as its copy is to be. Raises MutationFailed."""
@@ -52,6 +59,10 @@ class Shape:
             return raw
         metadata = raw["metadata"]
         return self.down(bare(raw), Key(metadata.get("namespace", ""), metadata["name"]), self.robot, self.identity)
+
+    def marks_of(self, original: Key) -> "Marks | None":
+        """The marks that the copy of an original has to have; None: none (C2.1)."""
+        return self.marks(original, self.identity) if self.marks is not None and self.identity else None
 
     def sent(self, copy: Json, key: Key) -> Json:
         """A copy with the status that goes upstream; `key` is upstream's. Raises MutationFailed."""
@@ -65,6 +76,11 @@ def bare(raw: Json) -> Json:
 
 AS_RECEIVED = Shape()
 """The shape without a policy."""
+
+
+def changes_content(signature: str) -> bool:
+    """Whether copies by this signature may differ from their originals in more than marks."""
+    return bool(signature) and not signature.startswith(_ONLY_MARKS)
 
 
 def signature_name(resource: str) -> str:

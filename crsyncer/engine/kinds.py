@@ -239,6 +239,7 @@ class Kinds:
         """Sync a kind as annotated; start again whenever a negotiation with the cloud has another result."""
         name = entry.policy.resource
         async with self._locks[name]:  # until the task before has ended
+            await self._upstream_identified(entry)
             negotiated: KindPolicy | Disagreement
             negotiated, entry.confirmed = self._stored_negotiation(entry)
             negotiated = self._identified(negotiated)
@@ -318,9 +319,18 @@ class Kinds:
                 entry.kind.negotiated(result)
             self._report()
 
+    async def _upstream_identified(self, entry: KindEntry) -> None:
+        """Return when upstream's cluster has an identity, where copies have marks: none is made without them."""
+        upstream = entry.policy.upstream
+        connection = self._context.connections[upstream]
+        if entry.policy.shape.marks is not None and not connection.cluster_identity:
+            entry.error = Disagreement("waiting", f"the {upstream} has never been connected")
+            self._report()
+            await connection.up.wait()
+
     def _identified(self, policy: KindPolicy) -> KindPolicy:
-        """The policy with the identity of upstream's cluster, where a step uses it."""
-        if not policy.shape.uses_identity:
+        """The policy with the identity of upstream's cluster, where copies have marks; its steps may use it, too."""
+        if policy.shape.marks is None:
             return policy
         identity = self._context.connections[policy.upstream].cluster_identity or ""
         return replace(policy, shape=replace(policy.shape, identity=identity))

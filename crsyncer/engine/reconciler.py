@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from crsyncer.core.actions import (
+    REVERTS,
     Agreed,
     Create,
     Delete,
@@ -17,7 +18,6 @@ from crsyncer.core.actions import (
     Until,
     Update,
     Wait,
-    Why,
 )
 from crsyncer.core.decide import decide
 from crsyncer.core.facts import HOLD_RULES, Action, Fact, fact_of_write
@@ -195,7 +195,7 @@ class Reconciler:
             self.outcomes.dispatcher(job).later(job, _TAKEN_RETRY_SECONDS)
             self._hold(key, hold)
             return None
-        if isinstance(action, Update) and action.why is Why.DRIFT:
+        if isinstance(action, Update) and action.why in REVERTS:
             self._revert_limit.reverted(key, asyncio.get_running_loop().time())
         side, resource = self.policy.downstream, self.policy.resource
         self._context.recorder.record(fact_of_write(action, side=side, resource=resource, key=key))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from crsyncer.core import calls, object_calls
-from crsyncer.core.actions import NAME_TAKEN, Create, Delete, Hold, HoldReason, Seed, Update
+from crsyncer.core.actions import NAME_TAKEN, Create, Delete, Hold, HoldReason, Seed, Update, Why
 from crsyncer.core.annotations import DRIFT
 from crsyncer.core.answers import judge, shown
 from crsyncer.core.compose import compose_copy, last_desired, selected_labels
@@ -80,7 +80,8 @@ class Writer:
         view, upstream = await self._upstream(key)
         copy = await self._store.body(self._policy.downstream, self._policy.resource, key)
         wanted = compose_copy(upstream, view, self._policy, downstream=copy)
-        paths = differences(wanted, copy or {"metadata": {}})
+        found, marks = copy or {"metadata": {}}, self._policy.shape.marks_of(key)
+        paths = differences(wanted, found) + (marks.wrong_on(found) if marks is not None else [])
         what = (", ".join(paths[:_SHOWN]) + (", ..." if len(paths) > _SHOWN else ""))[:_SHOWN_CHARACTERS]
         return Hold(
             HoldReason.CONTESTED,
@@ -117,6 +118,11 @@ class Writer:
         downstream = await self._store.body(self._policy.downstream, self._policy.resource, key)
         if downstream is None or downstream["metadata"]["resourceVersion"] != action.resource_version:
             raise Conflict("the copy has changed since")
+        marks = self._policy.shape.marks_of(key) if action.why is Why.MARKS else None
+        if marks is not None:
+            call = object_calls.update(self._policy, key, marks.put_on(downstream))
+            self._shows(key, _object(await self._request(_Intent(key, action, view), call)))
+            return
         call = object_calls.update(self._policy, key, self._brought_in_line(key, view, upstream, downstream))
         self._wrote(key, view, _object(await self._request(_Intent(key, action, view), call)))
 

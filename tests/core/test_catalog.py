@@ -9,6 +9,7 @@ from crsyncer.adapters.expressions import CelProgram, Expressions
 from crsyncer.core.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, SPEC_SOURCE, SUBTREE
 from crsyncer.core.catalog import NO_CRD, PolicyObject, policy_of_kind, problem_of, read_object
 from crsyncer.core.kind_policy import KindPolicy, read_policy
+from crsyncer.core.marks import Marks
 from crsyncer.core.model import Json, Side
 from crsyncer.core.project import key_of, objection
 from crsyncer.core.shape import AS_RECEIVED, Shape
@@ -17,6 +18,7 @@ from tests.core.builders import crd, goal
 from tests.core.sync_policies import FULL, MINIMAL, WRONG, Wrong, edited
 
 CLOUD = {SPEC_SOURCE: "cloud"}
+MARKED = Shape(marks=Marks)
 GOALS = "goals.lab.example.com"
 
 
@@ -61,7 +63,7 @@ def test_C1_3_a_policy_alone_does_what_annotations_do():
     by_policy, by_annotations = merged({}, own), merged(annotated)
     assert by_policy.sync_policy == own.policy
     assert by_policy.problem == ""
-    assert replace(by_policy, sync_policy=None) == by_annotations
+    assert replace(by_policy, sync_policy=None, shape=AS_RECEIVED) == by_annotations
     assert merged(annotated, own) == by_policy
     assert merged({}, policy_object(specSource="cloud", filter={"byRobotName": False})).selector == ""
 
@@ -69,7 +71,7 @@ def test_C1_3_a_policy_alone_does_what_annotations_do():
 def test_C1_3_what_the_policy_does_not_set_is_as_annotated():
     annotated = CLOUD | {FILTER: "true", SUBTREE: "robot", OBSERVED_GENERATION: "map", DRIFT: "keep", ORPHANS: "keep"}
     found = merged(annotated, policy_object())
-    assert replace(found, sync_policy=None) == merged(annotated)
+    assert replace(found, sync_policy=None, shape=AS_RECEIVED) == merged(annotated)
 
 
 @pytest.mark.parametrize(
@@ -240,8 +242,8 @@ def test_C4_1_a_kind_has_the_shape_of_its_policy():
     assert found.desired(goal())["spec"]["who"] == "r7"
     assert found.sent(goal(status={"y": 1}), key_of(goal()))["status"] == {"y": 1, "x": "r7"}
     assert found.keep_local is False
-    assert merged(CLOUD, policy_object(conflict="keepLocal")).shape == Shape(keep_local=True)
-    assert merged(CLOUD, policy_object(conflict="upstream")).shape is AS_RECEIVED
+    assert merged(CLOUD, policy_object(conflict="keepLocal")).shape == replace(MARKED, keep_local=True)
+    assert merged(CLOUD, policy_object(conflict="upstream")).shape == MARKED
 
 
 def test_C4_1_equal_policies_make_equal_kinds():

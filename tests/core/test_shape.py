@@ -71,22 +71,6 @@ def test_C4_1_the_store_keeps_the_signature_of_each_kind_apart():
     assert len(set(names)) == 4
 
 
-@pytest.mark.parametrize(
-    ("step", "uses"),
-    [
-        ({"path": "/spec/a", "template": "{cluster}"}, True),
-        ({"path": "/spec/a", "template": "{hash}"}, True),
-        ({"path": "/spec/a", "template": "{robot}{name}"}, False),
-        ({"path": "/spec/a", "cel": "robot + cluster"}, True),
-        ({"path": "/spec/a", "cel": "self.spec.clusters"}, False),
-        (MODE, False),
-        ({"path": "/spec/a", "remove": True}, False),
-    ],
-)
-def test_C4_2_it_is_known_whether_steps_use_the_identity_of_the_cluster(step, uses):
-    assert shape(down=[step]).uses_identity is uses
-
-
 def test_C4_2_steps_see_upstreams_names_the_robot_and_the_cluster():
     names: Json = {"path": "/spec/who", "template": "{robot} {namespace} {name} {hash}"}
     found = replace(shape(down=[names]), identity="kube-system:u").desired(goal())

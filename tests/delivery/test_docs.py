@@ -13,7 +13,7 @@ from crsyncer.adapters.metrics import Metrics
 from crsyncer.cli.main import crsyncer
 from crsyncer.console import report
 from crsyncer.console.gather import kind_row
-from crsyncer.core import annotations, compose, project
+from crsyncer.core import annotations, compose, marks, project
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -53,6 +53,7 @@ ANNOTATIONS = {
     *(annotations.SPEC_SOURCE, annotations.FILTER, annotations.SUBTREE),
     *(annotations.OBSERVED_GENERATION, annotations.DRIFT, annotations.ORPHANS),
     *(project.UPSTREAM_UID, project.APPLIED, project.ROBOT, compose.LAST_DESIRED),
+    *(marks.UPSTREAM_CLUSTER, marks.UPSTREAM_NAMESPACE, marks.UPSTREAM_NAME),
 }
 
 

@@ -1,6 +1,6 @@
 """Deliberate defects in what C3 and C4 promise: local fields of copies, and steps."""
 
-from crsyncer.core import compose, decide, mutate, project
+from crsyncer.core import compose, decide, project
 from crsyncer.core.shape import Shape
 from crsyncer.engine import reshape
 from crsyncer.engine.cache import Cache
@@ -132,7 +132,7 @@ MUTANTS = (
     Mutant(
         "a kind never learns of upstream's identity",
         Kinds._identified,
-        "if not policy.shape.uses_identity:",
+        "if policy.shape.marks is None:",
         "if True:",
         noticed_by="C4_1_the_clusters",
     ),
@@ -140,13 +140,6 @@ MUTANTS = (
         "another cluster has the name of the former",
         Kinds._is_renamed,
         "self._identified(entry.kind.policy) != entry.kind.policy",
-        "False",
-        noticed_by="C4_1_the_clusters",
-    ),
-    Mutant(
-        "no step uses the identity",
-        mutate._uses_identity,
-        "bool(template.placeholders & {CLUSTER, HASH})",
         "False",
         noticed_by="C4_1_the_clusters",
     ),

@@ -60,6 +60,7 @@ def test_C1_1_without_the_crd_nothing_that_reads_policies_is_loaded() -> None:
     modules = [
         "core.sync_policy",
         "core.catalog",
+        "core.marks",
         "core.selector",
         "core.steps",
         "core.mutate",
@@ -386,7 +387,7 @@ def test_S2_1_C1_3_only_what_the_selector_selects_is_synced_on_both_sides() -> N
         assert on_robot(world) == {"out", "local"}
         world.robot.label("out", zone=None)  # the copy leaves our sight, and its name is not free
         world.settle()
-        assert copy(world, "out")["metadata"]["labels"] == mine | {"zone": "b"}
+        assert (mine | {"zone": "b"}).items() <= copy(world, "out")["metadata"]["labels"].items()
 
 
 def test_C1_5_the_condition_shows_what_became_of_the_policy_and_is_written_when_it_changes() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.annotations import ROBOT_LABEL
+from crsyncer.core.annotations import OURS, ROBOT_LABEL
 from crsyncer.core.compose import LAST_DESIRED
 from crsyncer.core.model import Json, Side
 from tests.model.plane import Plane
@@ -33,8 +33,8 @@ def annotations(plane: Plane, name: str = "a") -> dict[str, str]:
 
 
 def labels(plane: Plane) -> Any:
-    """The labels of a."""
-    return plane.objects()["a"]["metadata"]["labels"]
+    """The labels of a, without marks."""
+    return {key: text for key, text in plane.objects()["a"]["metadata"]["labels"].items() if not key.startswith(OURS)}
 
 
 def puts(world: World) -> int:

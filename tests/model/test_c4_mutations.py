@@ -55,7 +55,7 @@ def test_C4_1_a_copy_is_what_the_steps_make_and_is_kept_so(source: str) -> None:
         world.settle()
         wanted = {"x": 12, "url": "https://b"}
         assert down.objects()["a"]["spec"] == wanted
-        assert down.objects()["a"]["metadata"]["labels"] == {"who": "robot-1-default-a-3"}
+        assert down.objects()["a"]["metadata"]["labels"]["who"] == "robot-1-default-a-3"
         assert up.objects()["a"]["spec"] == {"x": 3, "url": "http://b", "secret": 1}
         down.set("a", spec={"x": 3, "url": "http://b", "secret": 1})
         world.pass_time(2)

@@ -1,0 +1,54 @@
+"""The marks of a copy, which say whose copy it is (C2.1). A robot without SyncPolicies never imports this."""
+
+import hashlib
+from dataclasses import dataclass
+
+from crsyncer.core.annotations import OURS
+from crsyncer.core.model import Json, Key
+
+UPSTREAM_CLUSTER = OURS + "upstream-cluster"
+UPSTREAM_NAMESPACE = OURS + "upstream-namespace"
+UPSTREAM_NAME = OURS + "upstream-name"
+_LABEL_DIGITS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Whose copy an object is. Its annotation with upstream's uid is there without a policy, too."""
+
+    original: Key
+    """Upstream's name of the original."""
+    cluster: str
+    """The identity of upstream's cluster (S8.1)."""
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """The annotations of the copy: the plain values."""
+        namespace, name = self.original.namespace, self.original.name
+        return {UPSTREAM_CLUSTER: self.cluster, UPSTREAM_NAMESPACE: namespace, UPSTREAM_NAME: name}
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels of the copy. A label holds 63 characters of few sorts, so it has digests."""
+        return {key: _sha256(value)[:_LABEL_DIGITS] for key, value in self.annotations.items()}
+
+    def wrong_on(self, copy: Json) -> list[str]:
+        """The paths at which a copy has none of them, or a wrong one."""
+        wanted = {"annotations": self.annotations, "labels": self.labels}
+        return [
+            f"metadata.{field}.{key}"
+            for field, marks in wanted.items()
+            for key, value in marks.items()
+            if (copy["metadata"].get(field) or {}).get(key) != value
+        ]
+
+    def put_on(self, copy: Json) -> Json:
+        """The copy with them, and with all else as it is."""
+        metadata = dict(copy["metadata"])
+        metadata["annotations"] = (metadata.get("annotations") or {}) | self.annotations
+        metadata["labels"] = (metadata.get("labels") or {}) | self.labels
+        return copy | {"metadata": metadata}
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,186 @@
+"""C2 on virtual time: the marks that say whose copy an object is."""
+
+from typing import Any
+
+import pytest
+
+from crsyncer.core.annotations import OURS
+from crsyncer.core.model import Json
+from tests.model.plane import Plane
+from tests.model.policies import apply_policy, delete_policy, policies, serve_policies
+from tests.model.scene import SOURCES, full_lists, restart, roles, row, scene, state
+from tests.model.shapes import shaped
+
+BOTH = pytest.mark.parametrize("source", SOURCES)
+KEYS = [f"{OURS}upstream-{what}" for what in ("cluster", "namespace", "name")]
+DIGITS = set("0123456789abcdef")
+
+
+def texts(plane: Plane, field: str, name: str = "a") -> dict[str, str]:
+    """The marks of an object in its labels or annotations."""
+    found: Json = plane.objects()[name]["metadata"].get(field) or {}
+    return {key: found[key] for key in KEYS if key in found}
+
+
+def is_marked(plane: Plane, name: str = "a") -> bool:
+    """Whether an object has all marks, as far as that can be told."""
+    annotations, labels = texts(plane, "annotations", name), texts(plane, "labels", name)
+    sound = all(len(text) == 32 and set(text) <= DIGITS for text in labels.values())
+    return set(labels) == set(KEYS) and annotations.get(KEYS[2]) == name and bool(annotations[KEYS[0]]) and sound
+
+
+@BOTH
+def test_C2_1_copies_have_marks_from_the_first_write_and_originals_have_none(source: str) -> None:
+    with shaped(source=source) as world:
+        up, down = roles(world, source)
+        world.cut("cloud")
+        up.create("a", spec={"x": 1}, labels={"app": "1"})
+        world.start()
+        world.pass_time(60)
+        world.mend("cloud")
+        world.settle()
+        down.set_status("a", {"n": 1})
+        world.settle()
+        assert [write.verb for write in world.writes if write.name == "a"] == ["create", "status"]
+        assert is_marked(down)
+        assert up.objects()["a"]["metadata"]["labels"] == {"app": "1"}
+        assert not up.objects()["a"]["metadata"].get("annotations")
+        assert up.objects()["a"]["status"] == {"n": 1}
+        made = len(world.writes)
+        restart(world)
+        restart(world, kill=True)
+        world.stop()
+        world.lose_database()
+        world.start()
+        world.pass_time(3600)
+        assert len(world.writes) == made
+
+
+def test_C2_1_a_kind_whose_upstream_was_never_connected_waits_for_it() -> None:
+    with shaped() as world:
+        world.cut("cloud")
+        world.start()
+        world.pass_time(60)
+        assert (state(world), (row(world) or {})["message"]) == ("waiting", "the cloud has never been connected")
+        world.mend("cloud")
+        world.settle()
+        assert state(world) == "syncing"
+        world.cut("cloud")
+        world.pass_time(60)
+        world.stop()
+        world.start()
+        world.pass_time(10)
+        assert (row(world) or {})["message"] == "the cloud is offline"
+        world.cloud.create("a", spec={"x": 1})
+        world.mend("cloud")
+        world.settle()
+        assert is_marked(world.robot)
+
+
+@BOTH
+def test_C2_1_the_copies_of_before_get_their_marks_with_the_policy_and_keep_them_after_it(source: str) -> None:
+    with scene(goals={"source": source}) as world:
+        up, down = roles(world, source)
+        serve_policies(world.robot)
+        up.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        assert (texts(down, "labels"), texts(down, "annotations")) == ({}, {})
+        listed = len(full_lists(world, "cloud")) + len(full_lists(world, "robot"))
+        apply_policy(world.robot)
+        world.pass_time(2)
+        assert is_marked(down)
+        assert len(full_lists(world, "cloud")) + len(full_lists(world, "robot")) == listed
+        marks = texts(down, "labels")
+        delete_policy(world.robot)
+        world.settle()
+        up.set("a", spec={"x": 2})
+        world.settle()
+        assert (down.objects()["a"]["spec"], texts(down, "labels"), policies(world.robot)) == ({"x": 2}, marks, {})
+        up.create("b", spec={"x": 1})
+        world.settle()
+        assert texts(down, "labels", "b") == {}
+
+
+def without(plane: Plane, field: str, key: str) -> None:
+    """Somebody takes a mark away."""
+    if field == "labels":
+        gone: dict[str, Any] = {key: None}
+        plane.label("a", **gone)
+    else:
+        plane.annotate("a", {key: None})
+
+
+@BOTH
+@pytest.mark.parametrize("conflict", ["upstream", "keepLocal"])
+def test_C2_4_marks_are_repaired_within_2_s_by_one_write(source: str, conflict: str) -> None:
+    with shaped(source=source, conflict=conflict) as world:
+        up, down = roles(world, source)
+        up.create("a", spec={"x": 1}, labels={"app": "1"})
+        world.start()
+        world.settle()
+        if conflict == "keepLocal":
+            down.set("a", spec={"x": 5})
+            down.label("a", app="2")
+            world.settle()
+        sound = down.objects()["a"]
+        for number, (field, key) in enumerate((("labels", KEYS[0]), ("annotations", KEYS[2]), ("labels", KEYS[2]))):
+            made = len(world.writes)
+            if number == 2:
+                down.label("a", **{key: "wrong"})
+            else:
+                without(down, field, key)
+            world.pass_time(2)
+            assert [write.verb for write in world.writes[made:]] == ["update"]
+            found = down.objects()["a"]
+            assert (found["metadata"]["labels"], found["spec"]) == (sound["metadata"]["labels"], sound["spec"])
+            assert found["metadata"]["annotations"] == sound["metadata"]["annotations"]
+            assert found["metadata"]["generation"] == sound["metadata"]["generation"]
+            world.pass_time(60)
+
+
+def test_C2_4_marks_are_repaired_although_drift_is_kept() -> None:
+    with scene(goals={"drift": "keep"}) as world:
+        serve_policies(world.robot)
+        apply_policy(world.robot)
+        world.cloud.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        world.robot.set("a", spec={"x": 5})
+        without(world.robot, "labels", KEYS[1])
+        world.settle()
+        assert (is_marked(world.robot), world.robot.objects()["a"]["spec"]) == (True, {"x": 5})
+
+
+def test_C2_4_who_keeps_taking_marks_away_is_named_and_slowed_down() -> None:
+    with shaped() as world:
+        world.cloud.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        for _ in range(20):
+            without(world.robot, "labels", KEYS[0])
+            world.pass_time(2)
+        assert [hold["reason"] for hold in world.status()["holds"]] == ["Contested"]
+        assert KEYS[0] in world.status()["holds"][0]["message"]
+        assert sum(write.verb == "update" for write in world.writes) <= 7
+        world.pass_time(180)
+        assert (is_marked(world.robot), world.status()["holds"]) == (True, [])
+
+
+def test_C2_4_marks_follow_the_cluster_that_an_operator_accepts() -> None:
+    with shaped() as world:
+        world.cloud.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        cluster = texts(world.robot, "annotations")[KEYS[0]]
+        world.cloud.rebuild()
+        world.pass_time(120)
+        assert world.status()["sides"]["cloud"]["state"] == "identity-changed"
+        assert texts(world.robot, "annotations")[KEYS[0]] == cluster
+        world.cloud.create("a", spec={"x": 1})
+        world.order("release", id="cloud")
+        world.settle()
+        world.cloud.create("b", spec={"x": 1})
+        world.settle()
+        other = texts(world.robot, "annotations", "b")[KEYS[0]]
+        assert other not in ("", cluster)
