@@ -11,16 +11,19 @@ objects (measured), and a connection.
 """
 
 import asyncio
+import contextlib
 
 from crsyncer.core import calls
 from crsyncer.core.calls import Collection
 from crsyncer.core.restore_detection import Checkpoint, History, Replay, not_replayed, read_replay
-from crsyncer.core.watch import ListReason, Lost, Relist, WatchStep, newer, read_answer
+from crsyncer.core.watch import ListReason, Lost, Relist, WatchStep, read_answer
 from crsyncer.errors import Unsure
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.known_history import Member
 
 _ANSWER_SECONDS = 20.0
+_SHARED_SECONDS = 8.0
+"""How long a collection with an object of its own waits for what proves the history of all; silence takes 6 s."""
 _SERVERS = 4
 """How many API servers behind one address are distinguished."""
 
@@ -42,25 +45,22 @@ class ResumeCheck:
     async def prove(self, member: Member) -> Replay | WatchStep:
         """Whether the history is the one that all collections know; or the step to take when that was not answered.
 
-        When it is another one, all of them are told.
+        When it is another one, all of them are told. A collection that has an object of its own waits only so long for
+        what others ask: the server may have lost one collection, and answer for the rest (S9.5).
         """
-        history = self._history
-        async with history.lock:
-            if history.is_proven(member):
-                return Replay(History.SAME)
-            since = history.doubted_at
-            # An object written during a probe may be newer than its answer: only versions known before count.
-            highest = history.highest_revision(self._connection.history_identity)
-            if not highest and not history.has_cursor():
-                history.proven("0", revision=0, since=since)  # nothing is known that it could contradict
-                return Replay(History.SAME)
-            answer, checked = await self._answer(member, highest, since)
-            match answer:
-                case Replay(history=History.SAME) if checked is not None:
-                    history.proven(checked.resource_version, revision=highest, since=since)
-                case Replay(history=History.OTHER):
-                    history.restored()
-            return answer
+        waits = None if member.checkpoint() is None else _SHARED_SECONDS
+        shared = False
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(waits):
+                shared = await self._history.lock.acquire()
+        try:
+            answer = await self._prove(member, waits if shared else 0.0)
+        finally:
+            if shared:
+                self._history.lock.release()
+        if isinstance(answer, Replay) and answer.history is History.OTHER:
+            self._history.restored()
+        return answer
 
     async def learn_oldest(self) -> str:
         """The oldest revision that the server still has; "" where it is not known, or an object proves the history."""
@@ -69,27 +69,44 @@ class ResumeCheck:
         answer = await self._ask(self._collection, None)
         return answer.oldest if isinstance(answer, Replay) else ""
 
-    async def _answer(self, member: Member, highest: int, since: float) -> tuple[Replay | WatchStep, Checkpoint | None]:
-        """The first answer after a doubt, and what it is about. A watch would not show that the cluster was restored.
+    async def _prove(self, member: Member, seconds: float | None) -> Replay | WatchStep:
+        """The answer for this collection. A watch would not show that the cluster was restored.
 
-        The newest object of all collections is asked for; where that proves nothing, as the server may not show or no
-        longer have it, this collection's own (S9.5).
+        The newest object of all collections is asked for, for so long; where that proves nothing, as the server may not
+        show or no longer have it, this collection's own.
         """
-        connection = self._connection
+        history, connection = self._history, self._connection
+        if history.is_proven(member):
+            return Replay(History.SAME)
+        since = history.doubted_at
+        # An object written during a probe may be newer than its answer: only versions known before count.
+        highest = history.highest_revision(connection.history_identity)
+        if not highest and not history.has_cursor():
+            history.proven("0", revision=0, since=since)  # nothing is known that it could contradict
+            return Replay(History.SAME)
         await connection.wait_probed(since=since)
         if connection.revision < highest:
             # The last probe may be the older one.
             await connection.wait_probed(since=asyncio.get_running_loop().time())
         if connection.revision == 0:
-            return Relist(ListReason.NO_REVISION), None
+            return Relist(ListReason.NO_REVISION)
         if connection.revision < highest:
-            return Replay(History.OTHER), None
-        own, newest = member.checkpoint(), self._history.newest()
-        if newest is not None and (own is None or newer(newest[1].resource_version, own.resource_version)):
-            answer = await self._ask(*newest)
-            if isinstance(answer, Replay) and answer.history is not History.UNKNOWN:
-                return answer, newest[1]
-        return await self._ask(self._collection, own), own
+            return Replay(History.OTHER)
+        own = member.checkpoint()
+        newest = history.newest() if seconds != 0.0 else None
+        asked = [] if newest is None or newest[1] == own else [(*newest, seconds)]
+        for collection, checkpoint, limit in (*asked, (self._collection, own, None)):
+            answer: Replay | WatchStep = Lost("no answer in time")
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(limit):
+                    answer = await self._ask(collection, checkpoint)
+            match answer:
+                case Replay(history=History.SAME) if checkpoint is not None:
+                    history.proven(checkpoint.resource_version, revision=highest, since=since)
+                    return answer
+                case Replay(history=History.OTHER):
+                    return answer
+        return answer
 
     async def _ask(self, collection: Collection, checkpoint: Checkpoint | None) -> Replay | WatchStep:
         """Whether the history is that of a checkpoint; or the step to take when that was not answered.

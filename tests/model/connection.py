@@ -99,7 +99,7 @@ class Connection:
         if fate is Fate.LATE:
             late = partial(self._wire.perform, call, late=True)
             asyncio.get_running_loop().call_later(patience + _LATE_SECONDS, late)
-        if fate in (Fate.LATE, Fate.LOST):
+        if fate in (Fate.LATE, Fate.LOST, Fate.HUNG):
             await asyncio.sleep(patience)
             raise Unsure(f"no answer within {patience:.0f} s")
         self._wire.outlives(call)
@@ -165,6 +165,9 @@ class Connection:
         await self._reach(call.timeout)
         await asyncio.sleep(self._weather.travel())
         fate = self._weather.fate(call, _now())
+        if fate is Fate.HUNG:
+            await asyncio.sleep(read_timeout)
+            raise Unsure(f"no answer within {read_timeout:.0f} s")
         query = dict(call.query)
         address = self._api.address(call.path)
         refusal = fate if isinstance(fate, Reply) else NOT_SERVED if address is None else None

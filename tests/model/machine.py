@@ -18,7 +18,8 @@ from tests.model.weather import Fate
 from tests.model.world import World
 
 HOUR = 3600.0
-_FATES = (*Fate, Reply(500, {"message": "storm"}), Reply(429, {"message": "slow"}, retry_after=5.0), Reply(503, {}))
+_HAPPENS = tuple(fate for fate in Fate if fate is not Fate.HUNG)
+_FATES = (*_HAPPENS, Reply(500, {"message": "storm"}), Reply(429, {"message": "slow"}, retry_after=5.0), Reply(503, {}))
 _DENIALS = (Reply(403, {"message": "denied"}), Reply(401, {"message": "who are you?"}))
 
 

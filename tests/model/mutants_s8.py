@@ -117,6 +117,20 @@ MUTANTS = (
         noticed_by="S8_2_a_kind_that",
     ),
     Mutant(
+        "all wait for one collection that the server never answers for",
+        ResumeCheck.prove,
+        "asyncio.timeout(waits)",
+        "asyncio.timeout(None)",
+        noticed_by="S9_5_a_kind_that_its_server_never",
+    ),
+    Mutant(
+        "a collection waits for the object of another as long as it takes",
+        ResumeCheck._prove,
+        "[(*newest, seconds)]",
+        "[(*newest, None)]",
+        noticed_by="S9_5_a_kind_that_its_server_never",
+    ),
+    Mutant(
         "a quiet kind is listed at every reconnect",
         ResumeCheck.was_listed,
         "return bool(oldest) and oldest in",

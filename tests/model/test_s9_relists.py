@@ -13,7 +13,7 @@ from tests.model.answers import too_many
 from tests.model.journal import Request
 from tests.model.plane import GROUP
 from tests.model.scene import changes, copy, full_lists, holds, original, row, scene, state, synced, travels
-from tests.model.weather import Rule
+from tests.model.weather import Fate, Rule
 from tests.model.world import World
 from tests.system.bed import LABEL, ROBOT, crd
 
@@ -269,6 +269,28 @@ def test_S9_5_a_kind_that_its_server_cannot_read_keeps_no_other_from_its_side(si
         travels(world, 1, seconds=120)
         assert world.status()["sides"][side]["reconnects"] == 1
         assert full_lists(world, side, since) == []
+
+
+@SIDES
+@pytest.mark.parametrize("last", ["goals", "tasks"])
+def test_S9_5_a_kind_that_its_server_never_answers_for_keeps_no_other_from_its_side(side: str, last: str) -> None:
+    """Also where the newest object of all, which proves the history of all, is one of that kind."""
+    with scene(goals={}, tasks={}) as world:
+        world.start()
+        for kind in dict.fromkeys(("tasks", "goals", last)):
+            travels(world, 0, kind=kind)
+            world.settle()
+        if last == "tasks":
+            travels(world, 1, kind="tasks")
+        since = world.clock.now
+        world.inject(side, Fate.HUNG, verb="watch", part="/goals", times=math.inf)
+        world.cut(side)
+        world.pass_time(5)
+        world.planes[Side(side)].others_write(3)
+        world.weather[Side(side)].cut = False
+        world.signals[Side(side)].ring()
+        travels(world, 2, kind="tasks", seconds=15)
+        assert full_lists(world, side, since, kind="tasks") == []
 
 
 def test_S9_1_a_side_that_asks_everybody_for_patience_stays_connected_and_is_given_it(world: World) -> None:

@@ -19,6 +19,8 @@ class Fate(Enum):
     """It is carried out, and the answer is waited for in vain."""
     SNAPPED = "the connection breaks"
     """It is carried out, and the connection breaks at once."""
+    HUNG = "the server never answers"
+    """It takes the request; also a watch is waited for in vain."""
     LATE = "it is late"
     """It is carried out when nobody waits for the answer any more."""
 
