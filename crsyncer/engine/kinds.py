@@ -17,7 +17,7 @@ from crsyncer.core.namespaces import Namespaces
 from crsyncer.engine.configuration import ConfigurationWatch
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kind import Kind
-from crsyncer.engine.negotiation import Disagreement, guessed_version, in_version, negotiate
+from crsyncer.engine.negotiation import Disagreement, guessed_version, in_version, negotiate, offer, to_store
 from crsyncer.engine.reshape import reshape
 from crsyncer.errors import Unsure
 from crsyncer.ports import Reply
@@ -312,7 +312,7 @@ class Kinds:
             entry.confirmed = not isinstance(result, Disagreement)
             failures = 0 if entry.confirmed and not self._missing(entry) else failures + 1
             if not isinstance(result, Disagreement):
-                self._context.store.put_meta(f"negotiated:{result.resource}", _stored(result))
+                self._context.store.put_meta(f"negotiated:{result.resource}", to_store(result))
             if result != negotiated:
                 return result
             if entry.kind is not None and not isinstance(result, Disagreement):
@@ -374,7 +374,7 @@ class Kinds:
         if not known or known["version"] not in [v.name for v in policy.versions if v.served]:
             return guessed_version(policy), False
         negotiated = in_version(policy, known["version"], cloud_status=known["cloudStatus"])
-        return negotiated, known.get("offer") == _offer(policy)
+        return negotiated, known.get("offer") == offer(policy)
 
     def _report(self) -> None:
         if self._listed and all(entry.kind is not None or entry.error is not None for entry in self.entries.values()):
@@ -390,13 +390,3 @@ class Kinds:
                 if missing or informer.listwatch.phase is Phase.MISSING:
                     self._context.connections[informer.side].identity.forget_crd(entry.policy.resource)
         self._report()
-
-
-def _stored(policy: KindPolicy) -> Json:
-    cloud_status = policy.status_endpoint[Side.CLOUD]
-    return {"version": policy.version, "cloudStatus": cloud_status, "offer": _offer(policy)}
-
-
-def _offer(policy: KindPolicy) -> Json:
-    """The versions of the robot's CRD that the choice was made from."""
-    return {v.name: [v.served, v.storage] for v in policy.versions}

@@ -18,6 +18,16 @@ class Disagreement:
     message: str
 
 
+def to_store(policy: KindPolicy) -> Json:
+    """What the store remembers of a negotiation."""
+    return {"version": policy.version, "cloudStatus": policy.status_endpoint[Side.CLOUD], "offer": offer(policy)}
+
+
+def offer(policy: KindPolicy) -> Json:
+    """The versions of the robot's CRD that the choice was made from."""
+    return {v.name: [v.served, v.storage] for v in policy.versions}
+
+
 def in_version(policy: KindPolicy, version: str, *, cloud_status: bool | None) -> KindPolicy:
     """The policy in a version; `cloud_status` says whether the cloud has `/status` (None: as the robot has)."""
     robot_status = next(v.status for v in policy.versions if v.name == version)

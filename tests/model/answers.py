@@ -11,6 +11,11 @@ INTERNAL_ERROR = Reply(500, {"kind": "Status", "code": 500, "reason": "InternalE
 UNAVAILABLE = Reply(503, {}, "upstream connect error")
 GARBAGE = Reply(200, {}, "<html>Welcome to the hotel's network</html>")
 """A 200 whose body is no JSON: a captive portal."""
+GO_ON = (
+    "to display a consistent list result. You can start a new list without the continue parameter, or use the continue "
+    "token in this response to retrieve the remainder of the results."
+)
+"""The end of the message of a 410 for a continue token."""
 
 
 def invalid(message: str = "it is invalid") -> Reply:

@@ -9,6 +9,7 @@ from typing import Any
 from crsyncer.core.calls import PARTIAL, PARTIAL_LIST, PARTIAL_LIST_KIND, Call
 from crsyncer.core.model import Json
 from crsyncer.ports import Reply
+from tests.model.answers import GO_ON
 from tests.model.json_patch import Conflict, patched
 from tests.model.schema import admitted, violations
 from tests.model.selectors import matches
@@ -18,10 +19,6 @@ CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 """The finalizer by which a CRD waits for its objects to be deleted."""
 ANYTHING: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-_GO_ON = (
-    "to display a consistent list result. You can start a new list without the continue parameter, or use the continue "
-    "token in this response to retrieve the remainder of the results."
-)
 _TOKENS = 100
 _EDITABLE = ("labels", "annotations", "finalizers", "ownerReferences")
 _BORN = "2026-01-01T00:00:00Z"
@@ -238,7 +235,7 @@ class ApiServer:
             and (now > begun.until or begun.revision < self.storage.oldest)
         ):
             offer = self._remember(_Page(None, begun.start))
-            expired = _failure(410, "Expired", "The provided continue parameter is too old " + _GO_ON)
+            expired = _failure(410, "Expired", "The provided continue parameter is too old " + GO_ON)
             return Reply(410, {**expired.body, "metadata": {"continue": offer}})
         if begun is not None and begun.items is not None:
             revision, items, until = begun.revision, begun.items, begun.until

@@ -9,6 +9,7 @@ from tests.model.world import World
 from tests.system.bed import crd
 
 PLURAL = SYNC_POLICIES.plural
+EDGE = {"selector": {"matchLabels": {"tier": "edge"}}}
 
 
 def serve_policies(plane: Plane, **keywords: Any) -> None:
@@ -77,3 +78,14 @@ def _ask(plane: Plane, call: Call) -> None:
     reply = plane.server.answer(call)
     assert reply.status < 300, reply.body
     plane.signal.ring()
+
+
+def on_robot(world: World, kind: str = "goals") -> set[str]:
+    """The names of the robot's objects of a kind."""
+    return set(world.robot.objects(kind))
+
+
+def two_tiers(world: World) -> None:
+    """One object that the selector EDGE selects, and one that it does not."""
+    world.cloud.create("edge", spec={"x": 1}, labels={"tier": "edge"})
+    world.cloud.create("other", spec={"x": 1})

@@ -35,3 +35,8 @@ def reshape(world: World, *, down: Sequence[Json] = (), up: Sequence[Json] = (),
 def unshape(world: World) -> None:
     """Delete the policy of goals."""
     delete_policy(world.robot)
+
+
+def setting(value: Any, path: str = "/spec/mode") -> Json:
+    """A step."""
+    return {"path": path, "set": {"value": value}}

@@ -8,41 +8,31 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.annotations import FILTER, ORPHANS, ROBOT_LABEL, SPEC_SOURCE
-from crsyncer.core.calls import SYNC_POLICIES, Call
+from crsyncer.core.annotations import FILTER, ROBOT_LABEL, SPEC_SOURCE
+from crsyncer.core.calls import SYNC_POLICIES
 from crsyncer.core.model import Side
-from crsyncer.core.sync_policy import API_VERSION
 from tests.model.answers import FORBIDDEN, INTERNAL_ERROR
 from tests.model.life import ROBOT
 from tests.model.plane import GROUP
 from tests.model.policies import (
+    EDGE,
     PLURAL,
     apply_policy,
     delete_policy,
     drop_policies,
-    policies,
+    on_robot,
     policy_rows,
     put_policy,
     ready,
     serve_policies,
+    two_tiers,
 )
 from tests.model.scene import copy, full_lists, original, restart, row, state
 from tests.model.world import World
 from tests.system.bed import crd
 
 UNANNOTATED = {"goals": {"source": None}}
-EDGE = {"selector": {"matchLabels": {"tier": "edge"}}}
 TASKS: Mapping[str, Any] = {"tasks": {}}
-
-
-def on_robot(world: World, kind: str = "goals") -> set[str]:
-    return set(world.robot.objects(kind))
-
-
-def two_tiers(world: World) -> None:
-    """One object that the selector EDGE selects, and one that it does not."""
-    world.cloud.create("edge", spec={"x": 1}, labels={"tier": "edge"})
-    world.cloud.create("other", spec={"x": 1})
 
 
 def test_C1_1_without_the_crd_no_request_is_about_policies() -> None:
@@ -388,99 +378,3 @@ def test_S2_1_C1_3_only_what_the_selector_selects_is_synced_on_both_sides() -> N
         world.robot.label("out", zone=None)  # the copy leaves our sight, and its name is not free
         world.settle()
         assert (mine | {"zone": "b"}).items() <= copy(world, "out")["metadata"]["labels"].items()
-
-
-def test_C1_5_the_condition_shows_what_became_of_the_policy_and_is_written_when_it_changes() -> None:
-    with World() as world:
-        serve_policies(world.robot)
-        apply_policy(world.robot)
-        others = {"type": "Reviewed", "status": "True", "reason": "ByHand", "message": "", "lastTransitionTime": "x"}
-        body = [{"op": "add", "path": "/status", "value": {"conditions": [others], "more": 1}}]
-        world.robot.server.answer(Call("patch", "PATCH", f"{SYNC_POLICIES.path}/p/status", body=body))
-        world.start()
-        world.settle()
-        assert ready(world.robot) == ("True", "Active", "")
-        status = policies(world.robot)["p"]["status"]
-        assert (status["more"], status["conditions"][0]) == (1, others)
-        restart(world, kill=True)
-        world.pass_time(3600)
-        assert len(world.journal.asked("robot", verb="status", kind=PLURAL)) == 1
-        apply_policy(world.robot, api={"source": "cloud"})
-        world.settle()
-        said = "spec.api is not supported by this version"
-        assert ready(world.robot) == ("False", "Misconfigured", said)
-        apply_policy(world.robot, api={"source": "cloud", "paused": True})
-        world.settle()
-        world.robot.annotate_kind({ORPHANS: "maybe"})
-        world.settle()
-        assert len(world.journal.asked("robot", verb="status", kind=PLURAL)) == 2
-        apply_policy(world.robot)
-        world.settle()
-        assert ready(world.robot)[2].startswith(ORPHANS)
-        world.robot.annotate_kind({ORPHANS: None})
-        world.settle()
-        assert ready(world.robot) == ("True", "Active", "")
-        assert [each["type"] for each in policies(world.robot)["p"]["status"]["conditions"]] == ["Reviewed", "Ready"]
-
-
-def test_C1_5_without_the_right_to_write_conditions_everything_else_works_and_it_is_not_tried_again() -> None:
-    with World() as world:
-        serve_policies(world.robot)
-        apply_policy(world.robot)
-        world.inject("robot", FORBIDDEN, part=f"/{PLURAL}/p/status", times=math.inf)
-        world.start()
-        world.cloud.create("a", spec={"x": 1})
-        world.settle()
-        for text in ("true", "false"):  # the kind is another one, and its policy has the same state
-            world.robot.annotate_kind({FILTER: text})
-            world.pass_time(1800)
-        assert (on_robot(world), policy_rows(world)) == ({"a"}, {"p": ("active", None)})
-        assert len(world.journal.asked("robot", verb="status", kind=PLURAL)) == 1
-        assert world.status()["health"] == "healthy"
-
-
-def test_C1_5_a_condition_that_fails_for_a_while_is_written_in_the_end() -> None:
-    with World() as world:
-        serve_policies(world.robot)
-        apply_policy(world.robot)
-        world.inject("robot", INTERNAL_ERROR, part=f"/{PLURAL}/p/status", times=5)
-        world.start()
-        world.pass_time(120)
-        assert ready(world.robot) == ("True", "Active", "")
-
-
-def test_C1_5_a_stopped_agent_shows_the_policies_as_they_were() -> None:
-    with World() as world:
-        serve_policies(world.robot)
-        apply_policy(world.robot, filter=EDGE)
-        two_tiers(world)
-        world.start()
-        world.settle()
-        explained = world.order("explain", resource="goals", name="other")
-        steps = {step["rule"]: step["text"] for step in explained["steps"]}
-        assert steps["C1.3"] == "SyncPolicy p is for the kind"
-        assert "is selected by tier=edge" in steps["S2.1" if "S2.1" in steps else "S2.2"]
-        delete_policy(world.robot)
-        put_policy(world.robot, "q", {"resource": {"group": GROUP, "resource": "goals"}, "naming": {}})
-        world.settle()
-        explained = world.order("explain", resource="goals", name="other")
-        assert explained["steps"][0]["rule"] == "C1.3"
-        assert "spec.naming is empty" in explained["summary"]
-
-
-def test_C1_6_policies_come_from_the_cloud_by_the_annotations_of_their_own_crd() -> None:
-    with World(kinds=UNANNOTATED) as world:
-        serve_policies(world.cloud)
-        serve_policies(world.robot, source="cloud", orphans="keep")
-        apply_policy(world.cloud, specSource="cloud")
-        put_policy(world.cloud, "own", {"resource": {"group": API_VERSION.partition("/")[0], "resource": PLURAL}})
-        world.cloud.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
-        assert set(policies(world.robot)) == {"p", "own"}
-        assert (on_robot(world), ready(world.cloud)) == ({"a"}, ("True", "Active", ""))
-        assert ready(world.cloud, "own")[:2] == ("False", "Misconfigured")
-        delete_policy(world.cloud, "own")  # a policy about policies did not stop them
-        world.settle()
-        assert set(policies(world.robot)) == {"p"}
-        assert world.troubles == []

@@ -1,0 +1,206 @@
+"""C4.3 to C4.5 on virtual time: steps that do not compile, steps that fail, and what is missing."""
+
+import asyncio
+
+import pytest
+
+from crsyncer.adapters.expressions import CelProgram, Expressions, RePattern
+from crsyncer.console.diff import compare
+from crsyncer.core.calls import Call
+from crsyncer.core.model import Json, Side
+from crsyncer.errors import ConfigError
+from crsyncer.ports import Reply, Send
+from tests.model.life import AgentSettings
+from tests.model.policies import ready
+from tests.model.scene import SOURCES, copy, holds, original, restart, roles, row, state
+from tests.model.shapes import reshape, setting, shaped, unshape
+
+BOTH = pytest.mark.parametrize("source", SOURCES)
+NEXT: Json = {"path": "/spec/x", "cel": "value + 1"}
+
+
+class Missing(Expressions):
+    """An installation without the extra."""
+
+    def pattern(self, text: str) -> RePattern:
+        raise ConfigError(f"{text} needs google-re2", hint="install it")
+
+    def program(self, text: str) -> CelProgram:
+        raise ConfigError(f"{text} needs cel-expr-python", hint="install it")
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"cel": "self.map(x, x)"}, {"cel": "1 +"}, {"regex": {"pattern": "(", "replacement": ""}}]
+)
+def test_C4_3_what_does_not_compile_stops_the_kind_and_its_copies_stay(wrong: Json) -> None:
+    with shaped(down=[setting("m")]) as world:
+        world.cloud.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        reshape(world, down=[{"path": "/spec/x", **wrong}])
+        world.cloud.set("a", spec={"x": 2})
+        world.pass_time(60)
+        assert (copy(world)["spec"], state(world)) == ({"x": 1, "mode": "m"}, "misconfigured")
+        status, _, said = ready(world.robot)
+        assert (status, "spec.mutations.down[0]." in said) == ("False", True)
+        reshape(world, down=[setting("n")])
+        world.settle()
+        assert (copy(world)["spec"], state(world)) == ({"x": 2, "mode": "n"}, "syncing")
+
+
+@pytest.mark.parametrize("verb", [{"cel": "1"}, {"regex": {"pattern": "a", "replacement": "b"}}])
+def test_C4_5_without_the_extra_only_kinds_whose_policy_needs_it_stop(verb: Json) -> None:
+    with shaped(down=[setting("m")]) as world:
+        world.settings = AgentSettings(expressions=Missing)
+        world.cloud.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        assert copy(world)["spec"] == {"x": 1, "mode": "m"}
+        reshape(world, down=[{"path": "/spec/x", **verb}])
+        world.pass_time(5)
+        assert state(world) == "misconfigured"
+        assert "install" in (row(world) or {})["message"]
+
+
+@BOTH
+def test_C4_4_an_object_on_which_a_step_fails_is_held_and_its_copy_stays(source: str) -> None:
+    with shaped(source=source, down=[NEXT]) as world:
+        up, down = roles(world, source)
+        for name in "ab":
+            up.create(name, spec={"x": 1})
+        world.start()
+        world.settle()
+        up.set("a", spec={"x": "text"})
+        up.create("c", spec={})
+        world.settle()
+        down.set_status("a", {"n": 1})
+        world.settle()
+        assert holds(world) == [("MutationFailed", 2)]
+        assert (world.status()["health"], set(down.objects())) == ("attention", {"a", "b"})
+        assert "spec.mutations.down[0], /spec/x: " in world.status()["holds"][0]["message"]
+        assert (down.objects()["a"]["spec"], up.objects()["a"]["status"]) == ({"x": 2}, {"n": 1})
+        up.set("b", spec={"x": 5})
+        down.set("a", spec={"x": 9})
+        world.settle()
+        assert (down.objects()["b"]["spec"], down.objects()["a"]["spec"]) == ({"x": 6}, {"x": 9})
+        for kill in (False, True):
+            restart(world, kill=kill)
+            assert holds(world) == [("MutationFailed", 2)]
+        up.set("a", spec={"x": 3})
+        up.delete("c")
+        world.settle()
+        assert (down.objects()["a"]["spec"], holds(world), set(down.objects())) == ({"x": 4}, [], {"a", "b"})
+        assert world.status()["health"] == "healthy"
+
+
+@pytest.mark.parametrize("kill", [False, True])
+def test_C4_4_the_hold_ends_with_the_step_that_failed(kill: bool) -> None:
+    with shaped(down=[NEXT]) as world:
+        world.cloud.create("a", spec={"x": "text"})
+        world.start()
+        world.settle()
+        assert (holds(world), world.robot.objects()) == ([("MutationFailed", 1)], {})
+        if kill:
+            world.crash()
+        reshape(world, down=[setting("m")])
+        if kill:
+            world.start()
+        world.settle()
+        assert (holds(world), copy(world)["spec"]) == ([], {"x": "text", "mode": "m"})
+        reshape(world, down=[NEXT])
+        world.settle()
+        assert (holds(world), copy(world)["spec"]) == ([("MutationFailed", 1)], {"x": "text", "mode": "m"})
+        unshape(world)
+        world.settle()
+        assert (holds(world), copy(world)["spec"]) == ([], {"x": "text"})
+
+
+@BOTH
+def test_C4_4_a_copy_is_not_replaced_by_one_that_cannot_be_made_and_is_deleted_with_its_object(source: str) -> None:
+    with shaped(source=source, down=[NEXT]) as world:
+        up, down = roles(world, source)
+        up.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        uid = down.objects()["a"]["metadata"]["uid"]
+        up.delete("a")
+        up.create("a", spec={"x": "text"})
+        world.settle()
+        assert (down.objects()["a"]["metadata"]["uid"], holds(world)) == (uid, [("MutationFailed", 1)])
+        up.delete("a")
+        world.settle()
+        assert (down.objects(), holds(world)) == ({}, [])
+
+
+def test_C4_4_a_copy_goes_with_its_object_although_its_successor_is_being_deleted() -> None:
+    with shaped(down=[NEXT]) as world:
+        world.cloud.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        world.stop()
+        world.cloud.delete("a")
+        world.cloud.create("a", spec={"x": "text"}, finalizers=["example.com/wait"])
+        world.cloud.delete("a")
+        world.start()
+        world.settle()
+        assert (world.robot.objects(), holds(world)) == ({}, [])
+
+
+def test_C4_4_a_status_on_which_a_step_fails_is_held_and_content_goes_on() -> None:
+    with shaped(up=[{"path": "/status/n", "cel": "value + 1"}]) as world:
+        world.cloud.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        world.robot.set_status("a", {"n": 1})
+        world.settle()
+        world.robot.set_status("a", {"n": "text"})
+        world.cloud.set("a", spec={"x": 2})
+        world.settle()
+        assert (original(world)["status"], copy(world)["spec"]) == ({"n": 2}, {"x": 2})
+        assert (holds(world), world.status()["outbox"]["depth"]) == ([("MutationFailed", 1)], 0)
+        assert "spec.mutations.up[0], /status/n: " in world.status()["holds"][0]["message"]
+        restart(world, kill=True)
+        assert holds(world) == [("MutationFailed", 1)]
+        world.robot.set_status("a", {"n": 5})
+        world.settle()
+        assert (original(world)["status"], holds(world)) == ({"n": 6}, [])
+
+
+def test_C4_4_explain_names_the_step_that_fails() -> None:
+    with shaped(down=[NEXT]) as world:
+        world.cloud.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        agreed = world.order("explain", resource="goals", name="a")
+        assert (agreed["state"], agreed["differences"]) == ("in-sync", [])
+        world.cloud.set("a", spec={})
+        world.settle()
+        found = world.order("explain", resource="goals", name="a")
+        assert found["state"] == "held"
+        assert any(step["rule"] == "C4.4" and "/spec/x" in step["text"] for step in found["steps"])
+
+
+def test_C4_4_diff_compares_all_objects_but_those_on_which_a_step_fails() -> None:
+    with shaped(down=[NEXT]) as world:
+        for name in "ab":
+            world.cloud.create(name, spec={"x": 1})
+        world.start()
+        world.settle()
+        policy = next(iter(world.life.engine.kinds.entries.values())).policy if world.life else None
+        assert policy is not None
+
+        def sender(side: Side) -> Send:
+            async def send(call: Call) -> Reply:
+                return world.servers[side].answer(call)
+
+            return send
+
+        senders = {side: sender(side) for side in Side}
+        agreed = asyncio.run(compare(policy, senders))
+        assert (agreed["differences"], agreed["error"]) == ([], None)
+        world.stop()
+        world.cloud.set("a", spec={})
+        world.cloud.set("b", spec={"x": 5})
+        found = asyncio.run(compare(policy, senders))
+        assert [each["cloud"]["spec"] for each in found["differences"]] == [{"x": 6}]
+        assert "default/a cannot be compared: spec.mutations.down[0], /spec/x" in found["error"]
