@@ -194,6 +194,7 @@ class Agent:
             clock=time.time,
             report_changed=self._changed.set,
             expressions=_expressions,
+            trust=self._settings.trust,
             boot=self._boot(),
             name=self._name,
             require_confinement=self._settings.require_confinement,

@@ -62,7 +62,7 @@ async def _review(settings: Settings, kinds: Sequence[KindPolicy] | None, robot:
     insecure = settings.insecure_skip_tls_verify
     if kinds is None:
         async with aclosing(await enter[Side.ROBOT](insecure=insecure)) as visit:
-            configuration = await lister.configuration(visit.request, Expressions)
+            configuration = await lister.configuration(visit.request, Expressions, settings.trust)
             configured = configuration.kinds(robot, settings.synced_namespaces)
             kinds = [each for each in configured if not each.problem]
     silence, namespaces = "", settings.synced_namespaces.on(Side.CLOUD)

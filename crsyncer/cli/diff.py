@@ -82,7 +82,7 @@ async def _compare(settings: Settings, robot: str, resource: str) -> list[Json]:
                 tasks.create_task(reach(side))
         senders = {side: cluster.request for side, cluster in clusters.items()}
         try:
-            configuration = await lister.configuration(senders[Side.ROBOT], Expressions)
+            configuration = await lister.configuration(senders[Side.ROBOT], Expressions, settings.trust)
         except SyncError as error:
             raise SyncError(f"the robot's CRDs or SyncPolicies cannot be listed: {error}", hint=error.hint) from None
         policies = {policy.resource: policy for policy in configuration.kinds(robot, settings.synced_namespaces)}

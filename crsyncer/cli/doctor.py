@@ -76,7 +76,8 @@ async def _sides(settings: Settings, robot: str, *, seconds: float) -> list[Chec
 
     insecure = settings.insecure_skip_tls_verify
     loaders = {side: partial(KubeVisit.enter, *login, insecure=insecure) for side, login in logins(settings).items()}
-    return await examine(loaders, SetUp(robot, settings.synced_namespaces, time.time, Expressions), seconds=seconds)
+    set_up = SetUp(robot, settings.synced_namespaces, time.time, Expressions, settings.trust)
+    return await examine(loaders, set_up, seconds=seconds)
 
 
 async def _move(settings: Settings, robot: str, *, agent_runs: bool) -> list[Check]:

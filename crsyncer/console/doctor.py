@@ -73,6 +73,8 @@ class SetUp:
     namespaces: Namespaces
     clock: Callable[[], float]
     expressions: Callable[[], Expressions]
+    trust: tuple[str, ...] = ()
+    """What SyncPolicies that are copies may ask for (C1.6)."""
     configuration: "asyncio.Future[lister.Configuration | None]" = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
@@ -179,7 +181,9 @@ class _SideChecks:
         """Check the annotations of the robot's CRDs, its SyncPolicies, and each kind on this side."""
         try:
             if self._side is Side.ROBOT:
-                self._set_up.configuration.set_result(await lister.configuration(self._ask, self._set_up.expressions))
+                set_up = self._set_up
+                answer = await lister.configuration(self._ask, set_up.expressions, set_up.trust)
+                set_up.configuration.set_result(answer)
             configuration = await asyncio.shield(self._set_up.configuration)
         except SyncError as error:
             self._add("annotations", Mark.FAIL, f"the CRDs or SyncPolicies cannot be listed: {error}", error.hint)

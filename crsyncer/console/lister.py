@@ -84,12 +84,14 @@ class Configuration:
         return [policy for policy in found if policy is not None]
 
 
-async def configuration(send: Send, expressions: Callable[[], Expressions]) -> Configuration:
-    """What configures the kinds of the robot; raises SyncError. `expressions` is called for policies with steps."""
+async def configuration(
+    send: Send, expressions: Callable[[], Expressions], trust: tuple[str, ...] = ()
+) -> Configuration:
+    """What configures the kinds of the robot; raises SyncError. `expressions` and `trust` are as of `read_object`."""
     found = Configuration(tuple(await crds(send)))
     if not found.has_policies:
         return found
-    policies = [read_object(raw, expressions) async for raw in objects(send, SYNC_POLICIES)]
+    policies = [read_object(raw, expressions, trust) async for raw in objects(send, SYNC_POLICIES)]
     return replace(found, policies=tuple(sorted(policies, key=lambda each: each.name)))
 
 

@@ -1,6 +1,6 @@
 """The SyncPolicies of a robot: which kind each is for, and what comes of it and of the annotations of its CRD (C1)."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ from crsyncer.core.marks import Marks
 from crsyncer.core.model import Json
 from crsyncer.core.mutate import Expressions, shape_of
 from crsyncer.core.namespaces import EVERYWHERE, Namespaces
-from crsyncer.core.project import is_deeper_than
+from crsyncer.core.project import is_deeper_than, stamp_of
 from crsyncer.core.shape import AS_RECEIVED, Shape
 from crsyncer.core.sync_policy import (
     API_VERSION,
@@ -18,6 +18,7 @@ from crsyncer.core.sync_policy import (
     KIND,
     Deletion,
     Filter,
+    Resource,
     SyncPolicy,
     label_problems,
     read_sync_policy,
@@ -40,6 +41,8 @@ DEEPEST = 200
 """Levels of a SyncPolicy object: more would overflow the stack of whatever reads it."""
 _LONGEST_SELECTOR = 3000
 """Characters: servers and gateways refuse a URL above 8 KiB, in which a character may take three."""
+API, EVERYTHING = "api", "*"
+"""Entries of `policies.trust` that are no kinds (C1.6)."""
 NO_CRD = "the robot has no CRD of this kind; kinds without a CRD are not supported by this version"
 
 
@@ -56,16 +59,19 @@ class PolicyObject:
     """Why it cannot be followed, whatever else there is on the robot; empty: it can."""
     shape: Shape = AS_RECEIVED
     """What it makes of objects, but for the robot's name."""
+    untrusted: frozenset[str] = frozenset()
+    """The kinds that it names and may name only if they have a CRD: it is a copy (C1.6)."""
 
     def is_for(self, resource: str) -> bool:
         """Whether it is for a kind. A wrong policy for a kind that no policy may name does not stop that kind."""
         return self.resource == resource and resource.partition(".")[2] not in CLOSED_GROUPS
 
 
-def read_object(raw: Json, expressions: Callable[[], Expressions]) -> PolicyObject:
+def read_object(raw: Json, expressions: Callable[[], Expressions], trust: Collection[str] = ()) -> PolicyObject:
     """The SyncPolicy in an object that an API server sent, also a wrong one.
 
-    `expressions` is called where it has steps: whoever has none need not have the languages (C4.5).
+    `expressions` is called where it has steps: whoever has none need not have the languages (C4.5). `trust` is what the
+    robot lets copies of SyncPolicies ask for (C1.6).
     """
     name = str(raw["metadata"]["name"])
     if is_deeper_than(raw, DEEPEST):  # also what a schema lets through, such as the value of `set`
@@ -79,7 +85,12 @@ def read_object(raw: Json, expressions: Callable[[], Expressions]) -> PolicyObje
     unsupported = ", ".join(_unsupported(policy))
     verb = "are" if "," in unsupported else "is"
     problem = f"{unsupported} {verb} not supported by this version" if unsupported else ""
-    return PolicyObject(name, _named_resource(raw), policy, problem, shape)
+    if stamp_of(raw) is None or EVERYTHING in trust:
+        return PolicyObject(name, _named_resource(raw), policy, problem, shape)
+    if policy.api is not None and API not in trust:
+        problem = f"it is a copy and has spec.api; allowed: {API} in policies.trust (--trust)"
+    named = {policy.resource.full_name, *(each.resource.full_name for each in policy.related)}
+    return PolicyObject(name, _named_resource(raw), policy, problem, shape, frozenset(named - set(trust)))
 
 
 def policy_of_kind(
@@ -135,8 +146,15 @@ def problem_of(found: PolicyObject, objects: Sequence[PolicyObject], kind_proble
         return found.problem
     if kind_problem is None:
         agreed = _agreed(objects)
-        return agreed if isinstance(agreed, str) else NO_CRD
+        return agreed if isinstance(agreed, str) else not_trusted(found, found.resource) or NO_CRD
     return kind_problem
+
+
+def not_trusted(found: PolicyObject, resource: str) -> str:
+    """Why a SyncPolicy may not name a kind that has no CRD; empty: it may (C1.6)."""
+    if resource not in found.untrusted:
+        return ""
+    return f"it is a copy and names {resource}, which has no CRD; allowed: {resource} in policies.trust (--trust)"
 
 
 def _agreed(objects: Sequence[PolicyObject]) -> SyncPolicy | str:
@@ -154,7 +172,7 @@ def _named_resource(raw: Json) -> str:
     named: Any = spec.get("resource") if isinstance(spec, dict) else None
     if not isinstance(named, dict) or not all(isinstance(named.get(key), str) for key in ("group", "resource")):
         return ""
-    return f"{named['resource']}.{named['group']}".rstrip(".")
+    return Resource(named["group"], named["resource"]).full_name
 
 
 def _unsupported(policy: SyncPolicy) -> Iterator[str]:

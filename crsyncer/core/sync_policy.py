@@ -49,6 +49,11 @@ class Resource:
     resource: str
     version: str | None = None
 
+    @property
+    def full_name(self) -> str:
+        """Such as goals.lab.example.com, or configmaps: the name of its CRD, where it has one."""
+        return f"{self.resource}.{self.group}".rstrip(".")
+
 
 @dataclass(frozen=True, slots=True)
 class Filter:
@@ -225,7 +230,7 @@ def _resource(fields: Fields) -> Resource:
     group, resource = inner.text("group", _GROUP), inner.text("resource", _PLURAL)
     if group in CLOSED_GROUPS or (group, resource) == ("", "namespaces"):
         allowed = f"neither namespaces nor kinds of {' and '.join(CLOSED_GROUPS)}"
-        raise ConfigError(f"{inner.place} is {f'{resource}.{group}'.rstrip('.')}; allowed: {allowed}")
+        raise ConfigError(f"{inner.place} is {Resource(group, resource).full_name}; allowed: {allowed}")
     return Resource(group, resource, inner.text_or("version", _VERSION, None))
 
 

@@ -48,6 +48,7 @@ class Catalog:
         self._connection = context.connections[Side.ROBOT]
         self._clock = context.clock
         self._expressions = context.expressions
+        self._trust = context.trust
         self._changed = changed
         self._all_listed = listed
         self._problem_of_kind = problem_of_kind
@@ -112,7 +113,7 @@ class Catalog:
         return problem_of(found, self._for_kind(found.resource), self._problem_of_kind(found.resource))
 
     def _shown(self, name: str, raw: Json) -> None:
-        before, found = self._objects.get(name), read_object(raw, self._expressions)
+        before, found = self._objects.get(name), read_object(raw, self._expressions, self._trust)
         self._statuses[name] = shown_status(raw)
         if found != before:
             self._forget(name)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # loaded only where the robot has SyncPolicies (C1.1)
 class EngineContext:
     """What all kinds share. `clock` is Unix time in seconds, `watch_timeout` a watch's length in seconds,
     `audit_interval` the seconds between two audits of a kind, more or less. `expressions` is called for policies with
-    steps.
+    steps, `trust` is what SyncPolicies that are copies may ask for (C1.6).
     """
 
     connections: dict[Side, Connection]
@@ -35,3 +35,4 @@ class EngineContext:
     audit_interval: float
     report_changed: Callable[[], None]
     expressions: "Callable[[], Expressions]"
+    trust: tuple[str, ...]

@@ -30,7 +30,7 @@ class Engine:
     `clock` is Unix time in seconds, `watch_timeout` and `audit_interval` are in seconds. `report_changed` is called
     when there is news for `status`. `boot` names this boot of the robot, "" where it is not known; `name` is the
     agent's, as API servers note it. With `require_confinement` the cloud is not used by an account that may do too
-    much. `expressions` is called for policies with steps.
+    much. `expressions` is called for policies with steps, `trust` is what SyncPolicies that are copies may ask for.
     """
 
     def __init__(
@@ -46,6 +46,7 @@ class Engine:
         clock: Callable[[], float],
         report_changed: Callable[[], None],
         expressions: "Callable[[], Expressions]",
+        trust: tuple[str, ...] = (),
         boot: str = "",
         name: str = "crsyncer",
         require_confinement: bool = False,
@@ -83,6 +84,7 @@ class Engine:
             audit_interval=audit_interval,
             report_changed=report_changed,
             expressions=expressions,
+            trust=trust,
         )
         self.kinds = Kinds(self.context, robot=robot, namespaces=namespaces)
 

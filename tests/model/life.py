@@ -44,6 +44,7 @@ class AgentSettings:
     """Whether it writes Kubernetes Events, as the real agent does."""
     expressions: Callable[[], Expressions] = Expressions
     """The languages of policies."""
+    trust: tuple[str, ...] = ()
 
 
 class Perform(Protocol):
@@ -181,6 +182,7 @@ class Life:
             clock=clock,
             report_changed=lambda: None,
             expressions=settings.expressions,
+            trust=settings.trust,
             boot=boot,
             name=settings.name,
             require_confinement=settings.require_confinement,

@@ -43,6 +43,8 @@ class Settings:
     """Empty: all, or those of the map."""
     namespace_map: tuple[tuple[str, str], ...] = ()
     """The cloud's and the robot's name of each namespace; empty: the names are the same."""
+    trust: tuple[str, ...] = ()
+    """What a SyncPolicy that is itself a copy may ask for beyond kinds with a CRD."""
     log_format: str = "text"
     log_level: str = "info"
     watch_timeout: int = 300

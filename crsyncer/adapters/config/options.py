@@ -104,6 +104,16 @@ def _namespace_map(_ctx: click.Context, _param: click.Parameter, texts: tuple[st
     return tuple(pairs)
 
 
+_trusted = _matching(
+    r"[a-z][a-z0-9-]{0,62}(\.[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?|\*",
+    "RESOURCE[.GROUP] such as configmaps or leases.coordination.k8s.io, or api, or *",
+)
+
+
+def _trust(_ctx: click.Context, _param: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(_trusted, _several(texts)))
+
+
 def _seconds(least: int, most: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         if not re.fullmatch(r"[0-9]{1,7}", text) or not least <= int(text) <= most:
@@ -185,6 +195,12 @@ OPTIONS = dict((
         "Sync this namespace of the cloud with this one of the robot, and no others; repeatable. The variable takes"
         " several, separated by commas, and the key a mapping. Not with --namespace.",
         otherwise="none: namespaces have the same name on both sides", multiple=True, callback=_namespace_map,
+    ),
+    _option(
+        "policies.trust", "--trust", "RESOURCE[.GROUP]",
+        "What a SyncPolicy that is itself a copy may ask for: a kind without a CRD, by its name, api for the field api,"
+        " or * for everything; repeatable. The variable takes several, separated by commas.",
+        otherwise="none: such a SyncPolicy may name only kinds with a CRD", multiple=True, callback=_trust,
     ),
     _option(
         "log.format", "--log-format", "text|json",
