@@ -94,11 +94,13 @@ def is_foreign(shown: str, *, known: str | None, is_known: bool, listed_at: str,
     return cursor.isdigit() and not newer(shown, cursor) and not is_known and known != DISTRUSTED
 
 
-def are_too_many(missing: Iterable[str], *, listed_at: str, cursor: str) -> bool:
+def are_too_many(missing: Iterable[str], *, shown: Iterable[str], listed_at: str, cursor: str) -> bool:
     """Whether a list lacks more objects, last known in these versions, than can have been deleted since the cursor.
 
-    Each deletion has a resourceVersion of its own, and everything up to the cursor was seen.
+    Each write has a resourceVersion of its own, and everything up to the cursor was seen. The writes that made the
+    versions which the list shows (`shown`) deleted nothing.
     """
-    if not cursor.isdigit() or not listed_at.isdigit():
+    if not cursor.isdigit() or not listed_at.isdigit() or newer(cursor, listed_at):
         return False
-    return 0 <= int(listed_at) - int(cursor) < sum(version != DISTRUSTED for version in missing)
+    since = sum(newer(version, cursor) and not newer(version, listed_at) for version in set(shown))
+    return int(listed_at) - int(cursor) - since < sum(version != DISTRUSTED for version in missing)

@@ -109,6 +109,8 @@ class CollectionState:
         self._seen = ("", "") if cursor is None else (cursor.seen_uid, cursor.seen_version)
         """uid and resourceVersion of the last event's object; empty: none in this history."""
         self._listed: set[Key] = set()
+        self._new_versions: set[str] = set()
+        """Versions after the cursor that the list shows."""
         self._comparable = self.cursor() is not None
         """Whether the known objects are of this very collection, so that a digest may show the same."""
         self._incomplete = False
@@ -202,7 +204,7 @@ class CollectionState:
 
     def list_begins(self) -> None:
         """A list begins at its first page: forget what an earlier one showed."""
-        self._listed = set()
+        self._listed, self._new_versions = set(), set()
 
     def version_of(self, raw: Json) -> ObjectVersion | None:
         """Which version of which object some metadata is of; None where a server sent something else."""
@@ -216,15 +218,16 @@ class CollectionState:
         """A digest of this resourceVersion shows a version of an object: whether it is the one that is known."""
         if version.key in self.handler.objects:  # else it is fetched, and may turn out not to be ours
             self._compare(version, listed_at)
-        self._listed.add(version.key)
+        self._note_listed(version)
         return self.knows(version)
 
     def list_shows(self, raw: Json, listed_at: str) -> None:
         """A list of this resourceVersion shows an object."""
         key = self.handler.identify(raw, None)
         if key is not None:
-            self._compare(ObjectVersion(key, raw["metadata"]["uid"], raw["metadata"]["resourceVersion"]), listed_at)
-            self._listed.add(key)
+            version = ObjectVersion(key, raw["metadata"]["uid"], raw["metadata"]["resourceVersion"])
+            self._compare(version, listed_at)
+            self._note_listed(version)
             self.handler.shown(key, raw, None)
 
     def list_ends(self, resource_version: str, *, consistent: bool) -> None:
@@ -232,12 +235,13 @@ class CollectionState:
         self._comparable = True
         missing = self.missing(self._listed, resource_version) if consistent else []
         versions = (self.handler.objects[key].resource_version for key in missing)
-        if not self._incomplete and are_too_many(versions, listed_at=resource_version, cursor=self.cursor() or ""):
+        cursor, shown = self.cursor() or "", self._new_versions
+        if not self._incomplete and are_too_many(versions, shown=shown, listed_at=resource_version, cursor=cursor):
             self.notice_restore()
         self._incomplete = not consistent
         for key in missing:
             self.handler.absent(key)
-        self._listed = set()
+        self._listed, self._new_versions = set(), set()
 
     def missing(self, listed: Items[Key], listed_at: str) -> list[Key]:
         """The known objects that a list of this resourceVersion should have shown."""
@@ -268,6 +272,11 @@ class CollectionState:
         key = self.handler.identify(raw, event_type)
         if key is not None:
             self.handler.shown(key, raw, event_type)
+
+    def _note_listed(self, version: ObjectVersion) -> None:
+        self._listed.add(version.key)
+        if newer(version.resource_version, self.cursor() or ""):
+            self._new_versions.add(version.resource_version)
 
     def _compare(self, shown: ObjectVersion, listed_at: str) -> None:
         """Notice a restored cluster by a version that a list shows (S8.3)."""

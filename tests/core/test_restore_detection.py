@@ -87,16 +87,20 @@ def test_S8_3_a_list_shows_no_version_that_this_history_cannot_have(shown, known
 
 
 @pytest.mark.parametrize(
-    ("missing", "listed_at", "cursor", "too_many"),
+    ("missing", "shown", "listed_at", "cursor", "too_many"),
     [
-        (["3", "4"], "11", "9", False),
-        (["3", "4", "5"], "11", "9", True),
-        (["3", "4", DISTRUSTED], "11", "9", False),
-        (["3"], "8", "9", False),  # a list that is older than the cursor is noticed by its revision
-        (["3"], "11", "", False),
-        (["3"], "eleven", "9", False),
-        ([], "9", "9", False),
+        (["3", "4"], [], "11", "9", False),
+        (["3", "4", "5"], [], "11", "9", True),
+        (["3", "4", DISTRUSTED], [], "11", "9", False),
+        (["3", "4"], ["10"], "11", "9", True),  # the write of 10 made what is shown, and deleted nothing
+        (["3", "4"], ["8", "9"], "11", "9", False),
+        (["3", "4"], ["12"], "11", "9", False),  # written after the list
+        (["3"], ["10", "10"], "11", "9", False),
+        (["3"], [], "8", "9", False),  # a list that is older than the cursor is noticed by its revision
+        (["3"], [], "11", "", False),
+        (["3"], [], "eleven", "9", False),
+        ([], [], "9", "9", False),
     ],
 )
-def test_S8_3_no_more_objects_can_be_deleted_than_there_were_revisions(missing, listed_at, cursor, too_many):
-    assert are_too_many(missing, listed_at=listed_at, cursor=cursor) is too_many
+def test_S8_3_no_more_objects_can_be_deleted_than_there_were_writes(missing, shown, listed_at, cursor, too_many):
+    assert are_too_many(missing, shown=shown, listed_at=listed_at, cursor=cursor) is too_many

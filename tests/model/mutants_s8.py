@@ -35,9 +35,16 @@ MUTANTS = (
     Mutant(
         "objects may be missing from a list however early",
         restore_detection.are_too_many,
-        "return 0 <= int(listed_at)",
-        "return False and 0 <= int(listed_at)",
+        "return int(listed_at)",
+        "return False and int(listed_at)",
         noticed_by="S8_3_an_object_that_is_missing",
+    ),
+    Mutant(
+        "a write that a list shows may as well have deleted something",
+        restore_detection.are_too_many,
+        "cursor) - since <",
+        "cursor) <",
+        noticed_by="S8_3_what_is_missing_was_not_deleted",
     ),
     Mutant(
         "a list whose cursor has expired at once is followed by another one without a question",

@@ -86,6 +86,21 @@ def test_S8_3_an_object_that_is_missing_too_early_tells_of_a_restore(world: Worl
     assert holds(world) == [("Restored", 2)]
 
 
+def test_S8_3_what_is_missing_was_not_deleted_by_a_write_that_the_list_shows(world: World) -> None:
+    backup = world.cloud.snapshot()
+    world.cloud.create("b", spec={"x": 1})
+    world.settle()
+    world.stop()
+    world.cloud.restore(backup)
+    world.cloud.others_write(1)
+    world.cloud.set("a", spec={"x": 2})
+    world.cloud.restart()
+    world.start()
+    world.pass_time(300)
+    assert set(world.robot.objects()) == {"a", "b"}
+    assert holds(world) == [("Restored", 1)]
+
+
 def test_S8_2_a_server_that_forgot_the_way_and_shows_what_is_known_was_not_restored(world: World) -> None:
     world.cloud.create("b", spec={"x": 1})
     world.settle()
