@@ -4,6 +4,7 @@ That an object is absent at all, and not only unseen, is what `engine/cache.py` 
 Knows no connection and no clock: `engine/hold_driver.py` carries out the steps, and passes the time.
 """
 
+from collections import Counter
 from collections.abc import Generator, Mapping, Set
 from typing import Any
 
@@ -47,8 +48,8 @@ class HoldMachine:
         self.holds = holds
         self.crd = crd
         """The cluster, and the uid of the CRD there that the copies' objects belong to; "": not known."""
-        self.wanted: set[Key] = set()
-        """Objects whose deletion a reconciler waits to have verified, orphans included."""
+        self.wanted: Counter[Key] = Counter()
+        """How many jobs wait to have the deletion of an object verified, orphans included; no object has 0."""
         self.notes: list[str] = []
         self.facts: list[Fact] = []
         self.cursors_expired = False
@@ -171,7 +172,7 @@ class HoldMachine:
                 self.holds.hold(key, hold, self._unix) for key in batch if hold and not self.holds.is_present(key)
             )
             if hold is None:
-                self.holds.verify(batch, wanted=self.wanted)
+                self.holds.verify(batch, wanted=self.wanted.keys())
             elif new:
                 self._report_fact(
                     Action.HELD, f"{hold.reason}: {count(new, 'deletion')}: {hold.message}", HOLD_RULES[hold.reason]
@@ -198,7 +199,7 @@ class HoldMachine:
         mass = self._rate.is_mass(batch | self._batch(), copies=len(self.holds.copies), now=self._now)
         if certain and not mass:
             reported = {key for key in batch if self.holds.tombstone(key) is not None}
-            self.holds.verify(reported, wanted=self.wanted)
+            self.holds.verify(reported, wanted=self.wanted.keys())
             batch -= reported
         failures = 0
         while batch:

@@ -107,7 +107,8 @@ class HoldDriver:
         The result is recorded: it counts offline, and after a crash (S7.1). For an orphan it counts for one write.
         Raises Unsure when upstream did not answer, NotAllowed when it did not accept the credential.
         """
-        self.machine.wanted.add(key)
+        wanted = self.machine.wanted
+        wanted[key] += 1
         try:
             while self.holds.is_open(key):
                 if not self._connection.up.is_set():
@@ -117,7 +118,9 @@ class HoldDriver:
                 self._wake.set()
                 await asyncio.shield(self._round)
         finally:
-            self.machine.wanted.discard(key)
+            wanted[key] -= 1
+            if not wanted[key]:
+                del wanted[key]
 
     def release(self, reason: HoldReason, keys: Collection[Key]) -> None:
         """Release a hold: an operator asks for that, or nothing is held any more."""

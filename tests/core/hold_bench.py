@@ -87,7 +87,7 @@ class Bench:
     def delete(self, *keys: Key) -> None:
         """Upstream reports that objects are deleted, and somebody wants to delete their copies."""
         self.tombstones |= dict.fromkeys(keys, Tombstone("u-1", 1.0))
-        self.machine.wanted |= set(keys)
+        self.machine.wanted.update(keys)
 
     def freshness(self, side: Side, found: set[Freshness], *, resumes: int = 0) -> None:
         """A side is listed, resumed or lost."""

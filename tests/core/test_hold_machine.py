@@ -1,5 +1,7 @@
 """What is asked before a copy is deleted, in which order, and what each answer leads to (S5.5)."""
 
+from collections import Counter
+
 import pytest
 
 from crsyncer.core.actions import Until, Wait
@@ -84,7 +86,7 @@ def test_S5_5_the_robots_own_crd_is_not_asked_for():
 
 def test_S5_3_an_orphan_is_verified_by_a_list_and_for_one_try():
     bench = Bench()
-    bench.machine.wanted = {A}
+    bench.machine.wanted = Counter([A])
     assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, Pause(0.0)]
     assert [bench.next(), bench.next()] == [LIST, DONE]
     assert bench.holds.keeps(A) is None
@@ -100,14 +102,14 @@ def test_S5_3_an_orphan_is_verified_by_a_list_and_for_one_try():
 @pytest.mark.parametrize("failure", [Unsure("cut"), NotAllowed("denied", status=403)])
 def test_S5_3_an_orphan_that_cannot_be_listed_for_is_asked_for_later(failure):
     bench = Bench()
-    bench.machine.wanted = {A}
+    bench.machine.wanted = Counter([A])
     assert [bench.next(), bench.next([SERVED, crd("u")]), bench.next()] == [bench.ask, Pause(0.0), LIST]
     assert bench.next(failure) == Conclude(failure)
 
 
 def test_S5_5a_a_list_that_is_refused_shows_that_the_kind_is_missing():
     bench = Bench()
-    bench.machine.wanted = {A}
+    bench.machine.wanted = Counter([A])
     assert [bench.next(), bench.next([SERVED, crd("u")]), bench.next()] == [bench.ask, Pause(0.0), LIST]
     assert bench.next(NotServed("not served")) == DONE
     assert bench.held() == [("KindMissing", {A, B})]

@@ -30,6 +30,13 @@ MUTANTS = (
         noticed_by="S5_5a_what_is_held",
     ),
     Mutant(
+        "a job that has its answer ends the verification for all that wait for it",
+        HoldDriver.verify,
+        "if not wanted[key]:",
+        "if True:",
+        noticed_by="S5_5_a_job_that_has_its_answer",
+    ),
+    Mutant(
         "nobody is at stake when a kind is missing",
         DeletionHolds._at_stake,
         "view.stamp is not None and not view.terminating and may_delete(view, self._policy)",

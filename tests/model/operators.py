@@ -35,6 +35,8 @@ class Operators:
         self._edits: dict[tuple[Side, str], dict[str, Any]] = {}
         self._store: Disk | None = None
         """A backup of the state directory, as long as nothing has happened that must not be forgotten."""
+        self._releases = 0
+        """How often everything was released."""
         self.replaced: set[str] = set()
         """Kinds whose CRDs were deleted, or served in other versions only."""
 
@@ -43,10 +45,13 @@ class Operators:
     def hold(self, kind: str) -> None:
         """A human holds back every deletion of a kind."""
         if not self._world.disk.refuses:
-            self._order({"command": "hold", "resource": kind}, then=lambda: self._held(f"{kind}.{GROUP}"))
+            given = self._releases
+            self._order({"command": "hold", "resource": kind}, then=lambda: self._held(f"{kind}.{GROUP}", given))
 
-    def _held(self, resource: str) -> None:
-        self._machine.promises.manual.add(resource)
+    def _held(self, resource: str, given: int) -> None:
+        """The hold, given after so many releases, is answered. It promises nothing if it was released meanwhile."""
+        if given == self._releases:
+            self._machine.promises.manual.add(resource)
         self._store = None
 
     def release(self) -> None:
@@ -54,6 +59,7 @@ class Operators:
         life = self._world.life
         if life is None:
             return
+        self._releases += 1
         for side in Side:
             self._order({"command": "release", "id": str(side)})
         for group in life.engine.holds.groups():

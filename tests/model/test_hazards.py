@@ -4,6 +4,8 @@ import pytest
 
 from crsyncer.core.model import Side
 from crsyncer.ports import Reply
+from tests.model.history import History, Step
+from tests.model.machine import Machine
 from tests.model.scene import changes, copy, original, scene, synced
 from tests.model.weather import Fate
 from tests.model.world import World
@@ -355,3 +357,16 @@ def test_S3_6_what_is_refused_for_good_is_tried_again_after_an_hour_though_other
     assert set(world.robot.objects()) == {"a"}
     world.pass_time(2 * 3600)
     assert set(world.robot.objects()) == {"a", "b"}
+
+
+def test_S5_5_a_job_that_has_its_answer_does_not_end_the_verification_that_another_waits_for() -> None:
+    steps = (
+        Step("wait", (1.0,)),
+        Step("refuse_disk", (1,)),
+        Step("delay", ("cloud", 0.0, 0.1)),
+        Step("crowd", ("reports", 6)),
+        Step("wait", (100.0,)),
+        Step("clear_out", ("reports", 8, 0)),
+        Step("kill"),
+    )
+    Machine(History(151821, ("reports",), steps)).run()
