@@ -259,6 +259,8 @@ class ControlCommands:
             plan=kind.reconciler.plan(key),
             record=cache.record(key),
             pending=tuple(self._pending_of(kind, key)),
+            error=kind.reconciler.outcomes.errors.get(Job(resource, CONTENT, key), ""),
+            next_try=self._next_try(kind, CONTENT, key),
             tombstone=cache.tombstones.get(key),
             holds=tuple(hold_row(group) for group in self._context.holds.groups(resource) if key in group.keys),
         )

@@ -54,6 +54,10 @@ class ObjectFacts:
     record: Record = field(default_factory=Record)
     pending: tuple[Json, ...] = ()
     """Its rows of `crsyncer pending list`: a status that waits, content that is rejected."""
+    error: str = ""
+    """Why the last write of the copy failed, which is tried again."""
+    next_try: float | None = None
+    """When that is, in Unix time, seconds; None: at once."""
     tombstone: Tombstone | None = None
     holds: tuple[Json, ...] = ()
     """Its holds, rows of the status document."""
@@ -215,6 +219,9 @@ def _of_content(facts: ObjectFacts, policy: KindPolicy) -> Iterator[Json]:
                 yield _step("S5", None, "the agent decides about the copy when it runs")
         case None if isinstance(up, View) and up.terminating and down is Gap.ABSENT:
             yield _step("S5", True, "the upstream object is being deleted, so no copy is created")
+    if facts.error and isinstance(facts.plan.content, Create | Seed | Update | Delete):
+        again = f"at {rfc3339(facts.next_try)}" if facts.next_try is not None else "soon"
+        yield _step("S10", None, f"the last try has failed, the next one is {again}: {facts.error}")
 
 
 def _finalizing(facts: ObjectFacts, policy: KindPolicy) -> Json:

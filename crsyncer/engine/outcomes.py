@@ -37,6 +37,8 @@ class Outcomes:
         """Copies that downstream rejects for good (S3.6)."""
         self.denied: dict[Job, str] = {}
         """Writes that the credential does not allow, until it does, or nothing is left to be written."""
+        self.errors: dict[Job, str] = {}
+        """Why the last try of a job failed that is tried again, until one succeeds."""
         self._policy = cache.policy
         self._cache = cache
         self._outbox = outbox
@@ -55,6 +57,7 @@ class Outcomes:
     def done(self, job: Job, verb: str | None) -> None:
         """The object was reconciled, by a write with this verb; None: no write was needed."""
         self.dispatcher(job).succeeded(job)
+        self.errors.pop(job, None)
         if self.denied.pop(job, None) is not None:
             self._context.report_changed()
         arrived = self._arrived.pop(job, None)
@@ -74,6 +77,7 @@ class Outcomes:
         result = "refused" if isinstance(error, Conflict) else type(error).__name__.lower()
         side = self._count(job, "status" if job.half == STATUS else "content", result)
         action = Action.FAILED
+        self.errors[job] = str(error)
         match error:
             case Never():
                 action = Action.DEAD_LETTER

@@ -14,6 +14,7 @@ from typing import Any
 import aiohttp
 
 _CONNECTIONS = 16
+_RETRY_SECONDS = 0.1
 _PARTIAL = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 
@@ -42,6 +43,16 @@ class Side:
                     yield json.loads(line)
 
 
+async def answered(session: aiohttp.ClientSession, method: str, url: str, **request: Any) -> tuple[int, Any]:
+    """Status and body of the first answer that is not a refusal for now: a lost write would be waited for forever."""
+    while True:
+        async with session.request(method, url, **request) as reply:
+            body = await reply.json()
+        if reply.status < 500 and reply.status != 429:
+            return reply.status, body
+        await asyncio.sleep(_RETRY_SECONDS)
+
+
 async def spec_down(cloud: Side, robot: Side, path: str) -> None:
     """Create on the robot what is created in the cloud."""
     queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
@@ -54,14 +65,11 @@ async def spec_down(cloud: Side, robot: Side, path: str) -> None:
                 body = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": meta, "spec": obj["spec"]}
                 target = path.rsplit("/", 1)
                 url = f"{target[0]}/namespaces/{meta['namespace']}/{target[1]}"
-                async with session.post(url, json=body) as reply:
-                    await reply.read()
-                if reply.status == 409:
-                    async with session.get(f"{url}/{meta['name']}") as reply:
-                        existing = await reply.json()
+                status, _ = await answered(session, "post", url, json=body)
+                if status == 409:
+                    _, existing = await answered(session, "get", f"{url}/{meta['name']}")
                     existing["spec"] = obj["spec"]
-                    async with session.put(f"{url}/{meta['name']}", json=existing) as reply:
-                        await reply.read()
+                    await answered(session, "put", f"{url}/{meta['name']}", json=existing)
 
         for _ in range(_CONNECTIONS):
             tasks.create_task(write())
@@ -82,8 +90,7 @@ async def status_up(cloud: Side, robot: Side, path: str) -> None:
                 target = path.rsplit("/", 1)
                 url = f"{target[0]}/namespaces/{meta['namespace']}/{target[1]}/{meta['name']}/status"
                 headers = {"Content-Type": "application/merge-patch+json", "Accept": _PARTIAL}
-                async with session.patch(url, data=json.dumps({"status": obj["status"]}), headers=headers) as reply:
-                    await reply.read()
+                await answered(session, "patch", url, data=json.dumps({"status": obj["status"]}), headers=headers)
 
         for _ in range(_CONNECTIONS):
             tasks.create_task(write())

@@ -101,6 +101,14 @@ STATES: dict[str, tuple[ObjectFacts, str, str, dict[str, bool | None]]] = {
         labelled(up=Gap.ABSENT, down=replace(DOWN_VIEW, terminating=True), tombstone=Tombstone("u-1", NOW)),
         "waiting", "waits for its finalizers: not known", {"S5.1": None},
     ),
+    "a write fails": (
+        replace(AGREED, plan=content(Create()), error="the robot answered 503", next_try=NOW),
+        "waiting", "the next one is at 2026-11-21T08:00:00Z: the robot answered 503", {"S10": None},
+    ),
+    "a write has failed": (
+        replace(AGREED, plan=content(Create()), error="the answer was lost"),
+        "waiting", "the next one is soon: the answer was lost", {"S10": None},
+    ),
     "no agent": (replace(AGREED, running=False, connections={}), "waiting", "not running", {"S7.1": None}),
     "no link": (
         replace(AGREED, connections={CLOUD: "offline", ROBOT: "connected"}),

@@ -1,12 +1,13 @@
 """What operators order, on virtual time: what is said of an object, and what cannot be done."""
 
 import json
+import re
 
 import pytest
 
 from crsyncer.errors import SyncError
 from tests.console.report_kit import CONTRACT, shape
-from tests.model.answers import invalid
+from tests.model.answers import UNAVAILABLE, invalid
 from tests.model.scene import copy, scene
 from tests.model.world import World
 from tests.system.bed import LABEL, ROBOT
@@ -56,6 +57,19 @@ def test_S3_6_a_refused_copy_can_be_tried_again_but_not_dropped(world: World) ->
     world.order("retry", resource="goals", name="b")
     world.pass_time(2)
     assert (copy(world, "b")["spec"], world.status()["health"]) == ({"x": 1}, "healthy")
+
+
+def test_S10_explain_shows_why_a_write_fails_until_it_succeeds(world: World) -> None:
+    world.inject("robot", UNAVAILABLE, verb="create", part="/goals", times=1_000_000)
+    world.cloud.create("b", spec={"x": 1})
+    world.pass_time(120)
+    explained = world.order("explain", resource="goals", name="b")
+    assert (explained["state"], explained["steps"][-1]["rule"]) == ("waiting", "S10")
+    assert re.search(r"the next one is at \S+Z: upstream connect error", explained["summary"])
+    world.mend("robot")
+    world.pass_time(70)
+    explained = world.order("explain", resource="goals", name="b")
+    assert (explained["state"], explained["summary"]) == ("in-sync", "there is nothing to do")
 
 
 def test_S2_2_explain_gives_the_reason_why_an_unlabelled_object_is_not_synced() -> None:
