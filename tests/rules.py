@@ -85,6 +85,7 @@ RULES = {
     "C4.4": "an object on which a step fails is held, and its copy stays",
     "C4.5": "without the extra a policy with such steps is misconfigured, and says how to install it",
     "C6.4": "what a lost robot's finalizer keeps is released by the cloud's API server alone",
+    "C6.5": "the policy, or else the object's annotation, says what becomes of a copy's dependents",
     "C9.1": "a logical cluster of kcp is known by its ID, and its path is in every request",
     "C9.2": "a shard move costs no copy; a workspace that is away or empty deletes nothing",
 }

@@ -60,12 +60,14 @@ class Delete:
     """Delete the copy with this uid. The recorded tombstone must be durable first (S6.1).
 
     An unstamped object is deleted with a resourceVersion precondition, so a late DELETE cannot hit one adopted
-    meanwhile (S5.4). For a copy, which may change all the time, `resource_version` is empty.
+    meanwhile (S5.4). For a copy, which may change all the time, `resource_version` is empty. `propagation` is
+    background, foreground or orphan (C6.5).
     """
 
     uid: str
     why: Why
     resource_version: str = ""
+    propagation: str = "background"
 
 
 class Until(StrEnum):

@@ -16,7 +16,6 @@ from crsyncer.core.sync_policy import (
     API_VERSION,
     CLOSED_GROUPS,
     KIND,
-    Deletion,
     Filter,
     Resource,
     SyncPolicy,
@@ -36,7 +35,6 @@ _FIELDS = {
 """The field of a SyncPolicy for the same setting as an annotation."""
 _AS_ANNOTATED = {"upstream": "revert"}
 """A field's value that an annotation calls otherwise."""
-_DEFAULT_DELETION = Deletion(blocking=False, grace_seconds=3600.0, propagation="background")
 DEEPEST = 200
 """Levels of a SyncPolicy object: more would overflow the stack of whatever reads it."""
 _LONGEST_SELECTOR = 3000
@@ -177,13 +175,11 @@ def _named_resource(raw: Json) -> str:
 
 def _unsupported(policy: SyncPolicy) -> Iterator[str]:
     """The fields that are not followed yet."""
-    deletion = policy.deletion or _DEFAULT_DELETION
     fields = {
         "spec.naming": policy.naming,
         "spec.projection": policy.projection,
         "spec.related": policy.related,
-        "spec.deletion.mode: blocking": deletion.blocking,
-        f"spec.deletion.propagation: {deletion.propagation}": deletion.propagation != _DEFAULT_DELETION.propagation,
+        "spec.deletion.mode: blocking": policy.deletion is not None and policy.deletion.blocking,
         "spec.api": policy.api,
     }
     return (field for field, used in fields.items() if used)

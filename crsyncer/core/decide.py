@@ -82,15 +82,15 @@ def decide(
         return Plan(NAME_TAKEN, status)
     match own:
         case Gap.UNSEEN:
-            deleted = _delete(copy, policy, Why.GONE, kept)
+            deleted = _delete(own, copy, policy, record, why=Why.GONE, kept=kept)
             return Plan(None if deleted is None else _wait_for_list(upstream), status)
         case Gap.ABSENT:
             why = Why.GONE if not isinstance(up, View) else Why.TERMINATING if up.terminating else Why.REPLACED
             if isinstance(up, View) and up.failure and not up.terminating:
                 return Plan(mutation_failed(up.failure), status)
-            return Plan(_delete(copy, policy, why, kept), status)
+            return Plan(_delete(own, copy, policy, record, why=why, kept=kept), status)
         case View(terminating=True):
-            return Plan(_delete(copy, policy, Why.TERMINATING, kept), status)
+            return Plan(_delete(own, copy, policy, record, why=Why.TERMINATING, kept=kept), status)
     if copy.terminating:
         return Plan(None, status)
     if own.failure:
@@ -186,11 +186,22 @@ def _is_ahead(upstream: View, downstream: View, record: Record) -> bool:
     return stamp.digest not in (upstream.content, _known(record, upstream.uid).applied)
 
 
-def _delete(downstream: View, policy: KindPolicy, why: Why, kept: Hold | Wait | None) -> ContentAction | None:
-    """Delete a copy, unless it is `kept`, is being deleted already or is not ours to delete."""
+def _delete(
+    own: Found, downstream: View, policy: KindPolicy, record: Record, *, why: Why, kept: Hold | Wait | None
+) -> ContentAction | None:
+    """Delete a copy, unless it is `kept`, is being deleted already or is not ours to delete.
+
+    Its object's annotation overrides the policy's `propagation`, also once that object is gone (C6.5).
+    """
     if downstream.terminating or not may_delete(downstream, policy):
         return None
-    return kept or Delete(downstream.uid, why, downstream.resource_version if downstream.stamp is None else "")
+    if kept is not None:
+        return kept
+    stamp = downstream.stamp
+    if stamp is None:
+        return Delete(downstream.uid, why, downstream.resource_version, policy.propagation)
+    said = own.propagation if isinstance(own, View) else _known(record, stamp.upstream_uid).propagation
+    return Delete(downstream.uid, why, propagation=said or policy.propagation)
 
 
 def may_delete(downstream: View, policy: KindPolicy) -> bool:

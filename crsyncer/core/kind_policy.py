@@ -111,6 +111,12 @@ class KindPolicy:
         return own and (more is None or more.matches(labels))
 
     @property
+    def propagation(self) -> str:
+        """What becomes of the dependents of a copy that is deleted: background, foreground or orphan (C6.5)."""
+        deletion = None if self.sync_policy is None else self.sync_policy.deletion
+        return "background" if deletion is None else deletion.propagation
+
+    @property
     def _policy_selector(self) -> "Selector | None":
         return None if self.sync_policy is None else self.sync_policy.filter.selector
 

@@ -83,6 +83,8 @@ class View:
     """Why a step of the kind's policy fails on the object; empty: none does (C4.4)."""
     unmarked: bool = False
     """It is a copy whose marks are missing or wrong (C2.4)."""
+    propagation: str = ""
+    """What the annotation of an original with a SyncPolicy says of its copy's dependents (C6.5); empty: nothing."""
 
 
 Found = View | Gap
@@ -147,6 +149,8 @@ class Record:
     """The copy that we create still needs upstream's status (S4.4)."""
     generations: tuple[tuple[int, int], ...] = ()
     """(downstream, upstream) generations with the same content, oldest first; 0: one that is not known (S4.7)."""
+    propagation: str = ""
+    """What the annotation of an upstream object that is gone said of the dependents of its copy (C6.5)."""
 
 
 @dataclass(frozen=True, slots=True)

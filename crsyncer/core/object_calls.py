@@ -78,14 +78,16 @@ def update(policy: KindPolicy, key: Key, body: Json) -> Call:
     return Call("update", "PUT", _item(policy, policy.downstream, key), body=body)
 
 
-def delete(policy: KindPolicy, key: Key, uid: str, *, resource_version: str = "") -> Call:
-    """Delete the copy with this uid, in this version or ("") in any, in the background (S5.1)."""
+def delete(
+    policy: KindPolicy, key: Key, uid: str, *, resource_version: str = "", propagation: str = "background"
+) -> Call:
+    """Delete the copy with this uid, in this version or ("") in any (S5.1)."""
     conditions = {"uid": uid, "resourceVersion": resource_version}
     options = {
         "apiVersion": "v1",
         "kind": "DeleteOptions",
         "preconditions": {name: value for name, value in conditions.items() if value},
-        "propagationPolicy": "Background",
+        "propagationPolicy": propagation.capitalize(),
     }
     return Call("delete", "DELETE", _item(policy, policy.downstream, key), body=options)
 

@@ -8,7 +8,7 @@ import json
 import re
 from typing import Any
 
-from crsyncer.core.annotations import OURS, ROBOT_LABEL, SYNCER
+from crsyncer.core.annotations import OURS, PROPAGATION, ROBOT_LABEL, SYNCER
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Pending, Side, Stamp, View
 from crsyncer.core.shape import AS_RECEIVED, MutationFailed
@@ -24,6 +24,8 @@ _NOT_CONTENT = frozenset({"apiVersion", "kind", "metadata", "status"})
 _FLOAT = re.compile(r"\d[.eE]")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+PROPAGATIONS = ("background", "foreground", "orphan")
+"""What may become of the dependents of an object that is deleted."""
 _LEVELS = 10_000
 """API servers take no JSON that is nested more deeply."""
 _FAILURE_CHARACTERS = 500
@@ -159,7 +161,14 @@ def view_of(raw: Json, policy: KindPolicy, side: Side) -> View:
         stamp=stamp,
         failure=failure,
         unmarked=side is policy.downstream and _is_unmarked(raw, policy),
+        propagation=_propagation(metadata) if side is policy.upstream and policy.sync_policy is not None else "",
     )
+
+
+def _propagation(metadata: Json) -> str:
+    """What upstream's annotation says of the dependents of the copy; empty: nothing that can be followed (C6.5)."""
+    text = ((metadata.get("annotations") or {}).get(PROPAGATION) or "").lower()
+    return text if text in PROPAGATIONS else ""
 
 
 def _is_unmarked(copy: Json, policy: KindPolicy) -> bool:

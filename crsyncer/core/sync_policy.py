@@ -12,6 +12,7 @@ from crsyncer.core.annotations import OURS, ROBOT_LABEL
 from crsyncer.core.fields import Fields, Text, fields_at, seconds, text_at, wrong
 from crsyncer.core.model import Side
 from crsyncer.core.pointer import EACH
+from crsyncer.core.project import PROPAGATIONS
 from crsyncer.core.selector import Selector, read_selector
 from crsyncer.core.steps import PATH_TEXT, Mutations, read_mutations
 from crsyncer.core.template import HASH, NAME, NAMESPACE, Template, read_template
@@ -34,7 +35,7 @@ CLOSED_GROUPS = (GROUP, "apiextensions.k8s.io")
 """Groups whose kinds no policy may name."""
 _SIDES: Mapping[str, Side] = {side.value: side for side in Side}
 _SCOPES = {"Namespaced": True, "Cluster": False}
-_PROPAGATIONS = {text: text for text in ("background", "foreground", "orphan")}
+_PROPAGATIONS = {text: text for text in PROPAGATIONS}
 _MOST_RELATED = 16
 _MOST_VERSIONS = 16
 _GRACE = "1h"

@@ -123,6 +123,8 @@ class Cache:
         self.views[side][key] = view
         self._store.put_copy(side, self._resource, key, view, raw)
         if side is self.policy.upstream:
+            if known is not None and known.uid != view.uid:
+                self._original_gone(key, known)
             if not newer(self._unshown.get(key, ""), view.resource_version):
                 self._unshown.pop(key, None)
             self._upstream_seen(key, view)
@@ -140,10 +142,17 @@ class Cache:
         if side is self.policy.upstream:
             self._unshown.pop(key, None)
             if view is not None:
+                self._original_gone(key, view)
                 self.add_tombstone(key, Tombstone(view.uid, self._clock()))
         else:
             self.departed.add(key)
             self._another_copy(key)
+
+    def _original_gone(self, key: Key, view: View) -> None:
+        """Upstream's object is gone or replaced: how its copy is to be deleted is remembered (C6.5)."""
+        record = self.record(key)
+        if record.upstream_uid == view.uid or (view.propagation and not record.upstream_uid):
+            self.remember(key, replace(record, upstream_uid=view.uid, propagation=view.propagation))
 
     def _another_copy(self, key: Key) -> None:
         """The copy was deleted or replaced: that the new copy has no status does not mean that one was removed (S4.3).

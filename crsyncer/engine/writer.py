@@ -139,7 +139,13 @@ class Writer:
 
     async def _delete(self, key: Key, action: Delete) -> None:
         await self._store.durable()  # a deletion acts on a recorded tombstone, with its verdict (S6.1, S7.1)
-        call = object_calls.delete(self._policy, key, action.uid, resource_version=action.resource_version)
+        call = object_calls.delete(
+            self._policy,
+            key,
+            action.uid,
+            resource_version=action.resource_version,
+            propagation=action.propagation,
+        )
         view = self._cache.views[self._policy.upstream].get(key)
         self._deleting += 1
         self._quiet.clear()

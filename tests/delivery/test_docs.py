@@ -51,7 +51,7 @@ FLAGS = {"--help", "--version"} | {
 TARGETS = set(re.findall("^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 ANNOTATIONS = {
     *(annotations.SPEC_SOURCE, annotations.FILTER, annotations.SUBTREE),
-    *(annotations.OBSERVED_GENERATION, annotations.DRIFT, annotations.ORPHANS),
+    *(annotations.OBSERVED_GENERATION, annotations.DRIFT, annotations.ORPHANS, annotations.PROPAGATION),
     *(project.UPSTREAM_UID, project.APPLIED, project.ROBOT, compose.LAST_DESIRED),
     *(marks.UPSTREAM_CLUSTER, marks.UPSTREAM_NAMESPACE, marks.UPSTREAM_NAME),
 }
