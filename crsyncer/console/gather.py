@@ -12,7 +12,7 @@ from crsyncer.core.text import rfc3339
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.engine import Engine
 from crsyncer.engine.kind import Kind
-from crsyncer.engine.kinds import KindEntry
+from crsyncer.engine.kind_entry import KindEntry
 from crsyncer.engine.outcomes import CONTENT
 from crsyncer.runtime.connection import Connection, ConnectionState
 from crsyncer.runtime.listwatch import Phase

@@ -13,6 +13,7 @@ from crsyncer.core.mutate import Expressions
 from crsyncer.core.namespaces import EVERYWHERE, Namespaces
 from crsyncer.core.pages import FIRST, PageLimit
 from crsyncer.core.watch import listed_at
+from crsyncer.engine.built_in import discover
 from crsyncer.errors import NotAllowed, TooLarge, Unsure
 from crsyncer.ports import Reply, Send
 
@@ -63,6 +64,8 @@ class Configuration:
 
     crds: tuple[Json, ...]
     policies: tuple[PolicyObject, ...] = ()
+    built_in: tuple[Json, ...] = ()
+    """The kinds that SyncPolicies name and that have no CRD, as a CRD would describe them (C1.4)."""
 
     @property
     def has_policies(self) -> bool:
@@ -80,7 +83,7 @@ class Configuration:
 
     def kinds(self, robot: str, namespaces: Namespaces) -> list[KindPolicy]:
         """The kinds that are to be synced, also misconfigured ones."""
-        found = [self.kind(crd, robot, namespaces) for crd in self.crds]
+        found = [self.kind(crd, robot, namespaces) for crd in (*self.crds, *self.built_in)]
         return [policy for policy in found if policy is not None]
 
 
@@ -92,7 +95,15 @@ async def configuration(
     if not found.has_policies:
         return found
     policies = [read_object(raw, expressions, trust) async for raw in objects(send, SYNC_POLICIES)]
-    return replace(found, policies=tuple(sorted(policies, key=lambda each: each.name)))
+    named = {each.resource: each.policy.resource for each in policies if each.policy is not None}
+    for crd in found.crds:
+        named.pop(crd["metadata"]["name"], None)
+    described = [await discover(resource, send) for _, resource in sorted(named.items())]
+    return replace(
+        found,
+        policies=tuple(sorted(policies, key=lambda each: each.name)),
+        built_in=tuple(each for each in described if each is not None),
+    )
 
 
 async def first_answer(send: Send) -> Reply:

@@ -83,12 +83,23 @@ def crd(resource: str) -> Call:
     return Call("get", "GET", f"{CRDS}/{resource}", accept=PARTIAL, timeout=20.0)
 
 
+def group_versions(group: str) -> Call:
+    """Which versions of a group are served."""
+    return Call("discover", "GET", f"/apis/{group}", timeout=10.0)
+
+
+def discovery(group: str, version: str) -> Call:
+    """What is served of a group ("": the core group) and version: kinds, scopes, subresources, verbs (S1.5, S5.5)."""
+    return Call("discover", "GET", f"/apis/{group}/{version}" if group else f"/api/{version}", timeout=10.0)
+
+
 def kind_of(call: Call) -> str:
     """Which kind a request is about, whichever object and namespace; "" where it is about none."""
-    _, _, *parts = call.path.split("/")
+    _, root, *parts = call.path.split("/")
+    parts = ["", *parts] if root == "api" else parts
     if "namespaces" in parts[2:3] and len(parts) > 4:
         del parts[2:4]
-    return "/".join(parts[:3])
+    return "/".join(parts[:3]).removeprefix("/")
 
 
 def list_page(collection: Collection, *, limit: int, resume: str = "", accept: str = JSON) -> Call:

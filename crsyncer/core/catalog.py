@@ -41,7 +41,8 @@ _LONGEST_SELECTOR = 3000
 """Characters: servers and gateways refuse a URL above 8 KiB, in which a character may take three."""
 API, EVERYTHING = "api", "*"
 """Entries of `policies.trust` that are no kinds (C1.6)."""
-NO_CRD = "the robot has no CRD of this kind; kinds without a CRD are not supported by this version"
+_SECRETS = "secrets"
+NOT_SERVED = "the robot does not serve this kind"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +118,17 @@ def policy_of_kind(
     found = policy_by(_merged(settings, annotations), crd, robot, namespaces=namespaces, places=places)
     if own.resource.version is not None:
         versions = _only(own.resource.version, found.versions)
-        if not versions:
+        if not versions and found.versions:
             served = ", ".join(version.name for version in found.versions if version.served)
-            problems.append(f'spec.resource.version {place} is "{own.resource.version}"; the CRD serves {served}')
+            problems.append(f'spec.resource.version {place} is "{own.resource.version}"; the robot serves {served}')
         found = replace(found, versions=versions or found.versions)
     found = replace(found, sync_policy=own)
     if len(found.selector) > _LONGEST_SELECTOR:
         problems.append(
             f"spec.filter.selector {place} is too long; allowed: {_LONGEST_SELECTOR} characters in a request"
         )
+    if crd["metadata"].get("uid") == "":
+        problems += _built_in_problems(objects[0], found, place)
     problems += label_problems(own, Filter(found.filtered, own.filter.selector))
     shape = replace(objects[0].shape, marks=Marks)
     return replace(
@@ -135,8 +138,17 @@ def policy_of_kind(
     )
 
 
+def _built_in_problems(found: PolicyObject, kind: KindPolicy, place: str) -> Iterator[str]:
+    """Why a kind without a CRD is not synced (C1.4, C1.6)."""
+    if distrusted := not_trusted(found, kind.resource):
+        yield f"SyncPolicy {found.name}: {distrusted}"
+    if not kind.selector:
+        fields = "spec.filter.byRobotName: true or a selector that is not empty"
+        yield f"{kind.resource} has no CRD, and spec.filter {place} selects all of its objects; allowed: {fields}"
+
+
 def problem_of(found: PolicyObject, objects: Sequence[PolicyObject], kind_problem: str | None) -> str:
-    """Why a SyncPolicy is not followed; empty: it is. `kind_problem` is its kind's, None: the robot has no CRD of it.
+    """Why a SyncPolicy is not followed; empty: it is. `kind_problem` is its kind's, None: the kind is not known.
 
     `objects` are the SyncPolicies for that kind.
     """
@@ -144,7 +156,7 @@ def problem_of(found: PolicyObject, objects: Sequence[PolicyObject], kind_proble
         return found.problem
     if kind_problem is None:
         agreed = _agreed(objects)
-        return agreed if isinstance(agreed, str) else not_trusted(found, found.resource) or NO_CRD
+        return agreed if isinstance(agreed, str) else not_trusted(found, found.resource) or NOT_SERVED
     return kind_problem
 
 
@@ -176,6 +188,7 @@ def _named_resource(raw: Json) -> str:
 def _unsupported(policy: SyncPolicy) -> Iterator[str]:
     """The fields that are not followed yet."""
     fields = {
+        f"spec.resource: {_SECRETS}": policy.resource.full_name == _SECRETS,
         "spec.naming": policy.naming,
         "spec.projection": policy.projection,
         "spec.related": policy.related,

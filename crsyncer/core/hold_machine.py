@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Generator, Mapping, Set
 from typing import Any
 
-from crsyncer.core import calls, object_calls
+from crsyncer.core import calls
 from crsyncer.core.actions import Hold, HoldReason
 from crsyncer.core.backoff import UNSERVED, Backoff
 from crsyncer.core.calls import Call
@@ -363,7 +363,7 @@ class HoldMachine:
         return {*self.holds.unverified(), *self.wanted}
 
     def _discovery(self) -> Call:
-        return object_calls.discovery(self._policy, self._policy.version)
+        return calls.discovery(self._policy.group, self._policy.version)
 
     def _crd_uid(self) -> str:
         return self.crd[1] if self.crd[0] == self._cluster else ""

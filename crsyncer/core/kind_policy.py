@@ -78,8 +78,8 @@ class KindPolicy:
 
     @property
     def resource(self) -> str:
-        """The CRD's name, such as goals.lab.example.com."""
-        return f"{self.plural}.{self.group}"
+        """The CRD's name, such as goals.lab.example.com; without a CRD its full name, such as configmaps."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
     def downstream(self) -> Side:
@@ -89,7 +89,7 @@ class KindPolicy:
     @property
     def api_version(self) -> str:
         """The apiVersion of objects."""
-        return f"{self.group}/{self.version}"
+        return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def selector(self) -> str:

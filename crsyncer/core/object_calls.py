@@ -48,16 +48,6 @@ def revision(policy: KindPolicy, side: Side) -> Call:
     return Call("list", "GET", objects.path, query, accept=PARTIAL_LIST, timeout=20.0)
 
 
-def group_versions(policy: KindPolicy) -> Call:
-    """Which versions of the group are served."""
-    return Call("discover", "GET", f"/apis/{policy.group}", timeout=10.0)
-
-
-def discovery(policy: KindPolicy, version: str) -> Call:
-    """What is served of a group and version: kinds, scopes, subresources, verbs (S1.5, S5.5)."""
-    return Call("discover", "GET", f"/apis/{policy.group}/{version}", timeout=10.0)
-
-
 def get(policy: KindPolicy, key: Key) -> Call:
     """One copy by name. Never asked of the cloud."""
     return Call("get", "GET", _item(policy, policy.downstream, key))

@@ -240,9 +240,9 @@ def touched(known: Json, answered: Json) -> bool:
     """Whether more than the status has changed between two versions of an object, of whose metadata these are.
 
     A change of anything but metadata and status raises the generation. Where the status is no subresource, a change of
-    it does so as well, and the two cannot be told apart.
+    it does so as well, and the two cannot be told apart. Some built-in kinds have no generation: nothing is known then.
     """
-    return any(
+    return "generation" not in known or any(
         known.get(name) != answered.get(name) for name in {*known, *answered} - {"resourceVersion", "managedFields"}
     )
 

@@ -16,6 +16,7 @@ from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Side
 from crsyncer.core.namespaces import Namespaces
 from crsyncer.core.policy_condition import ShownStatus, shown_status, write_ready
+from crsyncer.engine.built_in import BuiltInKinds
 from crsyncer.engine.configuration import ConfigurationWatch
 from crsyncer.engine.context import EngineContext
 from crsyncer.errors import SyncError
@@ -31,7 +32,8 @@ class Catalog:
     """Watches the SyncPolicies. `changed(resource)` is called when a policy for that kind is another one or gone,
     `listed()` when all are known at last, `phase_changed()` when the watch has another phase.
 
-    `problem_of_kind(resource)` is why a kind cannot be synced, empty: it can, None: the robot has no CRD of it.
+    `problem_of_kind(resource)` is why a kind cannot be synced, empty: it can, None: it is not known.
+    `has_crd(resource)`: the robot has a CRD of it.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class Catalog:
         listed: Callable[[], None],
         phase_changed: Callable[[], None],
         problem_of_kind: Callable[[str], str | None],
+        has_crd: Callable[[str], bool],
     ) -> None:
         self.is_listed = False
         """Whether the policies have been listed, so that those of a kind are known."""
@@ -52,6 +55,7 @@ class Catalog:
         self._changed = changed
         self._all_listed = listed
         self._problem_of_kind = problem_of_kind
+        self._has_crd = has_crd
         self._objects: dict[str, PolicyObject] = {}
         self._named: defaultdict[str, set[str]] = defaultdict(set)
         """By kind, the policies that name it."""
@@ -59,6 +63,8 @@ class Catalog:
         self._told: dict[str, tuple[str, str]] = {}
         """By policy, the uid and the problem that its condition was last written for, or could not be written for."""
         self._due = asyncio.Event()
+        self._tasks = asyncio.TaskGroup()
+        self._built_in = BuiltInKinds(context, changed=changed, spawn=self._tasks.create_task)
         """A condition may have to be written."""
         self._watch = ConfigurationWatch(
             self._connection,
@@ -74,9 +80,9 @@ class Catalog:
 
     async def run(self) -> None:
         """Watch the policies and keep their conditions up to date, forever."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self.listwatch.run())
-            tasks.create_task(self._keep_conditions())
+        async with self._tasks:
+            self._tasks.create_task(self.listwatch.run())
+            self._tasks.create_task(self._keep_conditions())
 
     @property
     def obstacle(self) -> tuple[str, str]:
@@ -90,6 +96,19 @@ class Catalog:
         """What a robot's CRD and the policies for its kind ask for; None when the kind is not ours."""
         objects = self._for_kind(crd["metadata"]["name"])
         return policy_of_kind(crd, robot, namespaces=namespaces, objects=objects)
+
+    def kind_without_crd(self, resource: str) -> tuple[str | None, tuple[str, str] | None]:
+        """A kind that policies name and that has no CRD, as its CRD would describe it (JSON), and its obstacle, if any.
+
+        None: no policy names it. The obstacle is the state of its row, and the sentence.
+        """
+        return self._built_in.description(resource), self._built_in.obstacle(resource)
+
+    def crds_changed(self) -> None:
+        """The robot has other CRDs: other kinds have none now."""
+        named = {name: self._for_kind(name) for name in self._named if self.is_listed and not self._has_crd(name)}
+        readable = {name: [each.policy for each in found if each.policy is not None] for name, found in named.items()}
+        self._built_in.want({name: found[0].resource for name, found in readable.items() if found})
 
     def names(self, resource: str) -> tuple[str, ...]:
         """The policies for a kind."""
@@ -136,12 +155,14 @@ class Catalog:
     def _report(self, *objects: PolicyObject | None) -> None:
         """Nothing is reported before all are known: a kind may have two policies, and be synced by none."""
         if self.is_listed:
+            self.crds_changed()
             for resource in dict.fromkeys(each.resource for each in objects if each is not None):
                 self._changed(resource)
 
     def _listed(self) -> None:
         if not self.is_listed:
             self.is_listed = True
+            self.crds_changed()
             self._all_listed()
             self._due.set()
 

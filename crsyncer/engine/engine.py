@@ -115,7 +115,7 @@ class Engine:
         return (row.policy for row in self.kinds.entries.values() if not row.policy.problem)
 
     def _crds(self) -> Collection[str]:
-        return self.kinds.entries
+        return [name for name, entry in self.kinds.entries.items() if entry.uid]
 
     def _start(self, job: Job) -> asyncio.Task[None] | None:
         return self.kinds.start(job)

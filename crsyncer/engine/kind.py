@@ -6,9 +6,8 @@ from collections.abc import Coroutine, Iterator
 from dataclasses import replace
 from typing import Any
 
-from crsyncer.core import object_calls
 from crsyncer.core.actions import HoldReason
-from crsyncer.core.calls import Call
+from crsyncer.core.calls import Call, discovery
 from crsyncer.core.facts import HOLD_RULES, Action, Fact
 from crsyncer.core.holds import DELETION_HOLDS, MANUAL, RESTORED
 from crsyncer.core.kind_policy import KindPolicy
@@ -199,7 +198,7 @@ class Kind:
 
     def cloud_answers(self, call: Call, reply: Reply) -> None:
         """A negotiation has asked the cloud this: discovery also shows whether the kind is being deleted (S5.5a)."""
-        if self.policy.upstream is Side.CLOUD and call == object_calls.discovery(self.policy, self.policy.version):
+        if self.policy.upstream is Side.CLOUD and call == discovery(self.policy.group, self.policy.version):
             with self._hold_driver.event() as machine:
                 machine.discovery_shown(reply.body)
 

@@ -17,6 +17,7 @@ from crsyncer.core.namespaces import Namespaces
 from crsyncer.engine.configuration import ConfigurationWatch
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kind import Kind
+from crsyncer.engine.kind_entry import KindEntry
 from crsyncer.engine.negotiation import Disagreement, guessed_version, in_version, negotiate, offer, to_store
 from crsyncer.engine.reshape import reshape
 from crsyncer.errors import Unsure
@@ -30,31 +31,8 @@ if TYPE_CHECKING:  # loaded only where the robot has SyncPolicies (C1.1)
 log = logging.getLogger(__name__)
 
 _SCHEMA_SECONDS = 3.0
+_NO_CRD = '{"metadata": {}}'
 _NOT_SERVED = (Phase.MISSING, Phase.FORBIDDEN)
-
-
-class KindEntry:
-    """One kind that is to be synced, as its CRD is annotated or by a SyncPolicy, valid or not."""
-
-    def __init__(self, policy: KindPolicy, generation: object, *, source: str, uid: str) -> None:
-        self.policy = policy
-        """As configured; `kind.policy` has the version that was agreed on."""
-        self.uid = uid
-        self.source = source
-        """What is configured as spec-source, whatever it is."""
-        self.generation = generation
-        """Of the CRD: another schema may be behind another one."""
-        self.policy_names: tuple[str, ...] = ()
-        """The SyncPolicies for the kind."""
-        self.waits = False
-        """Whether it waits until the SyncPolicies are known: there may be one for it."""
-        self.kind: Kind | None = None
-        self.error: Disagreement | None = Disagreement("misconfigured", policy.problem) if policy.problem else None
-        """Why the kind is not synced."""
-        self.task: asyncio.Task[None] | None = None
-        self.confirmed = False
-        """Whether the cloud still serves the negotiated version, by its latest answer."""
-        self.wake = asyncio.Event()
 
 
 class Kinds:
@@ -122,6 +100,8 @@ class Kinds:
         if self._listed:
             if name == SYNC_POLICIES.resource:
                 self._open_catalog()
+            if self.catalog is not None:
+                self.catalog.crds_changed()
             self._show(name)
 
     def _crd_gone(self, name: str) -> None:
@@ -132,6 +112,8 @@ class Kinds:
             self._catalog_task.cancel()
             self.catalog = self._catalog_task = None
             self._show_all()
+        if self.catalog is not None:
+            self.catalog.crds_changed()
         self._policies_concerned()
 
     def _crds_listed(self) -> None:
@@ -153,13 +135,13 @@ class Kinds:
                 listed=self._show_all,
                 phase_changed=self._catalog_phase_changed,
                 problem_of_kind=self._problem_of_kind,
+                has_crd=self._crds.__contains__,
             )
             self._catalog_task = self._tasks.create_task(self.catalog.run())
 
     def _policy_changed(self, resource: str) -> None:
         """A SyncPolicy for a kind is new, has changed or is gone; so may be what becomes of others for that kind."""
-        if resource in self._crds:
-            self._show(resource)
+        self._show(resource)
         self._policies_concerned()
 
     def _catalog_phase_changed(self) -> None:
@@ -180,22 +162,25 @@ class Kinds:
     # The kinds
 
     def _show_all(self) -> None:
-        for name in list(self._crds):
+        for name in {**self._crds, **self.entries}:
             self._show(name)
 
     def _show(self, name: str) -> None:
         """Have a kind synced as its CRD and its SyncPolicy are now; a kind that runs waits for no SyncPolicies."""
-        crd = json.loads(self._crds[name])
-        terminating = "deletionTimestamp" in crd["metadata"]
-        policy = None if terminating else self._configured(crd)
+        text, obstacle = self._crds.get(name), None
+        if text is None and self.catalog is not None:
+            text, obstacle = self.catalog.kind_without_crd(name)
+        crd = json.loads(text or _NO_CRD)
+        policy = self._configured(crd) if text is not None and "deletionTimestamp" not in crd["metadata"] else None
         waits = self.catalog is not None and not self.catalog.is_listed
         entry = self.entries.get(name)
         if policy is None:
             if entry is not None:
                 self._remove(name)
             return
-        generation = crd["metadata"].get("generation")
-        if entry is not None and entry.policy == policy and (waits or not entry.waits):
+        generation, uid = crd["metadata"].get("generation"), str(crd["metadata"]["uid"])
+        same = entry is not None and entry.policy == policy and bool(entry.uid) == bool(uid)
+        if entry is not None and same and entry.obstacle == obstacle and (waits or not entry.waits):
             if entry.generation != generation and entry.kind is not None:
                 entry.kind.revive()
                 # The API server applies the new schema after a moment, and may reject by the old one until then.
@@ -205,8 +190,8 @@ class Kinds:
         if entry is not None and entry.task is not None:
             entry.task.cancel()
         source = crd["metadata"]["annotations"].get(SPEC_SOURCE) or ("" if policy.problem else policy.upstream.value)
-        entry = self.entries[name] = KindEntry(policy, generation, source=source, uid=str(crd["metadata"]["uid"]))
-        entry.waits = waits
+        entry = self.entries[name] = KindEntry(policy, generation, source=source, uid=uid)
+        entry.waits, entry.obstacle = waits, obstacle
         if self.catalog is not None:
             entry.policy_names = self.catalog.names(name)
         if entry.error is not None:
@@ -214,6 +199,8 @@ class Kinds:
             self._context.holds.clear(name)
         elif self.catalog is not None and waits:
             entry.error = Disagreement(*self.catalog.obstacle)
+        elif obstacle is not None:
+            entry.error = Disagreement(*obstacle)
         else:
             entry.task = self._tasks.create_task(self._run_kind(entry))
         self._policies_concerned()

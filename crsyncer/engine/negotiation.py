@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass, replace
 
-from crsyncer.core import object_calls
+from crsyncer.core import calls
 from crsyncer.core.answers import is_inconclusive
 from crsyncer.core.kind_policy import KindPolicy, choose_version
 from crsyncer.core.model import Json, Side
 from crsyncer.errors import Unsure
-from crsyncer.ports import Send
+from crsyncer.ports import Reply, Send
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +50,10 @@ async def negotiate(policy: KindPolicy, send: Send) -> KindPolicy | Disagreement
 
     Raises Unsure when the cloud did not answer.
     """
-    reply = await send(object_calls.group_versions(policy))
-    _raise_if_unavailable(reply.status)
-    if reply.status == 404:
-        return robots_version(policy)
-    if reply.status != 200:
-        return guessed_version(policy)
-    found: dict[str, Json] = {}
-    for version in [str(v.get("version", "")) for v in reply.body.get("versions") or []]:
-        entries = await _resources(policy, version, send)
-        if policy.plural in entries:
-            found[version] = entries
+    shown = await _versions(policy, send)
+    if isinstance(shown, int):
+        return robots_version(policy) if shown == 404 else guessed_version(policy)
+    found = {version: entries for version, entries in shown.items() if policy.plural in entries}
     if not found:
         return robots_version(policy)
     version_name = choose_version(policy, frozenset(found))
@@ -79,10 +72,27 @@ async def negotiate(policy: KindPolicy, send: Send) -> KindPolicy | Disagreement
     return in_version(policy, version_name, cloud_status=f"{policy.plural}/status" in entries)
 
 
-async def _resources(policy: KindPolicy, version: str, send: Send) -> dict[str, Json]:
-    reply = await send(object_calls.discovery(policy, version))
+async def _versions(policy: KindPolicy, send: Send) -> dict[str, dict[str, Json]] | int:
+    """What the cloud serves of the kind's group, by version and name; the status code where it does not say."""
+    if not policy.group:  # the core group has one version, and no list of them like that of other groups
+        reply = await ask(calls.discovery("", "v1"), send)
+        return {"v1": _by_name(reply)} if reply.status == 200 else reply.status
+    reply = await ask(calls.group_versions(policy.group), send)
+    if reply.status != 200:
+        return reply.status
+    versions = [str(each.get("version", "")) for each in reply.body.get("versions") or []]
+    return {name: _by_name(await ask(calls.discovery(policy.group, name), send)) for name in versions}
+
+
+def _by_name(reply: Reply) -> dict[str, Json]:
+    return {str(each.get("name", "")): each for each in reply.body.get("resources") or []}
+
+
+async def ask(call: calls.Call, send: Send) -> Reply:
+    """The answer to a request of a negotiation. Raises Unsure when there was none that says anything."""
+    reply = await send(call)
     _raise_if_unavailable(reply.status)
-    return {str(r.get("name", "")): r for r in reply.body.get("resources") or []}
+    return reply
 
 
 def _raise_if_unavailable(status: int) -> None:

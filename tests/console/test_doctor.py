@@ -30,7 +30,7 @@ from crsyncer.console.lister import Configuration
 from crsyncer.core.access import OWN_NEEDS, needs
 from crsyncer.core.annotations import DRIFT, FILTER, SPEC_SOURCE, SUBTREE, SYNCER
 from crsyncer.core.calls import CRDS, SYNC_POLICIES, Call
-from crsyncer.core.catalog import NO_CRD, PolicyObject, read_object
+from crsyncer.core.catalog import NOT_SERVED, PolicyObject, read_object
 from crsyncer.core.findings import DiskFacts, LoginFacts, StoreFindings, Validity
 from crsyncer.core.model import Json, Side
 from crsyncer.core.namespaces import EVERYWHERE
@@ -329,8 +329,8 @@ def test_C1_5_doctor_judges_policies_and_kinds_by_them():
     assert all(SPEC_SOURCE in message for _, _, message in clash)
     [check] = judge_annotations(Configuration((crd({}),), (policy_object("a"),)), ROBOT_NAME)
     assert check.hint.startswith("correct the SyncPolicy a or the annotations")
-    [_, (name, mark, message)] = judged(policy_object("maps", "configmaps"), source="cloud")
-    assert (name, mark, message) == ("policy", Mark.FAIL, f"SyncPolicy maps: {NO_CRD}")
+    [_, (name, mark, message)] = judged(policy_object("maps", "leases"), source="cloud")
+    assert (name, mark, message) == ("policy", Mark.FAIL, f"SyncPolicy maps: {NOT_SERVED}")
 
 
 class WithPolicies(Server):

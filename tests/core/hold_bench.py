@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from crsyncer.core import calls, object_calls
+from crsyncer.core import calls
 from crsyncer.core.deletion_holds import DeletionHolds
 from crsyncer.core.hold_machine import HoldMachine
 from crsyncer.core.hold_steps import Ask, HoldStep, Idle, Inquiry
@@ -58,7 +58,7 @@ class Bench:
         self.now, self.up = 100.0, True
         self.program: Inquiry = self.machine.program()
         self.begun = False
-        self.discovery = object_calls.discovery(self.policy, "v1")
+        self.discovery = calls.discovery(self.policy.group, "v1")
         self.ask = Ask((self.discovery, calls.crd(GOALS)))
         self.ask_crd = Ask((calls.crd(GOALS),))
         self.tick()

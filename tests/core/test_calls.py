@@ -211,8 +211,9 @@ def test_S5_1_every_delete_has_a_uid_precondition_and_works_in_the_background():
         (object_calls.update(WHOLE, KEY, {"x": 1}), "update", "PUT", IN_DEFAULT + "/a"),
         (object_calls.get(WHOLE, KEY), "get", "GET", IN_DEFAULT + "/a"),
         (calls.create_namespace("default"), "create", "POST", "/api/v1/namespaces"),
-        (object_calls.group_versions(WHOLE), "discover", "GET", "/apis/lab.example.com"),
-        (object_calls.discovery(WHOLE, "v1"), "discover", "GET", "/apis/lab.example.com/v1"),
+        (calls.group_versions("lab.example.com"), "discover", "GET", "/apis/lab.example.com"),
+        (calls.discovery("lab.example.com", "v1"), "discover", "GET", "/apis/lab.example.com/v1"),
+        (calls.discovery("", "v1"), "discover", "GET", "/api/v1"),
     ],
 )
 def test_requests_are_what_an_api_server_understands(call, verb, method, path):

@@ -7,14 +7,17 @@ import pytest
 
 from crsyncer.adapters.expressions import CelProgram, Expressions
 from crsyncer.core.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, SPEC_SOURCE, SUBTREE
-from crsyncer.core.catalog import NO_CRD, PolicyObject, not_trusted, policy_of_kind, problem_of, read_object
+from crsyncer.core.built_in import unknown
+from crsyncer.core.catalog import NOT_SERVED, PolicyObject, not_trusted, policy_of_kind, problem_of, read_object
 from crsyncer.core.kind_policy import KindPolicy, read_policy
 from crsyncer.core.marks import Marks
 from crsyncer.core.model import Json, Side
 from crsyncer.core.project import UPSTREAM_UID, key_of, objection
 from crsyncer.core.shape import AS_RECEIVED, Shape
+from crsyncer.core.sync_policy import Resource
 from crsyncer.errors import ConfigError
 from tests.core.builders import crd, goal
+from tests.core.policy_objects import merged_of, policy_object, read
 from tests.core.sync_policies import FULL, MINIMAL, WRONG, Wrong, edited
 
 CLOUD = {SPEC_SOURCE: "cloud"}
@@ -22,22 +25,9 @@ MARKED = Shape(marks=Marks)
 GOALS = "goals.lab.example.com"
 
 
-def read(raw: Json, *trust: str) -> PolicyObject:
-    """The SyncPolicy in an object."""
-    return read_object(raw, Expressions, trust)
-
-
-def policy_object(name: str = "a", *, resource: Json | None = None, **spec: Any) -> PolicyObject:
-    """A SyncPolicy for goals, as a list has it."""
-    named = resource or {"group": "lab.example.com", "resource": "goals"}
-    return read({"metadata": {"name": name}, "spec": {"resource": named, **spec}})
-
-
 def merged(annotations: Json | None = None, *objects: PolicyObject, robot: str = "robot-1") -> KindPolicy:
     """What comes of a CRD with these annotations."""
-    found = policy_of_kind(crd(annotations or {}), robot, objects=objects)
-    assert found is not None
-    return found
+    return merged_of(crd(annotations or {}), *objects, robot=robot)
 
 
 def problem(annotations: Json | None = None, *, robot: str = "robot-1", **spec: Any) -> str:
@@ -211,7 +201,7 @@ def test_C1_6_a_policy_for_a_kind_that_no_policy_may_name_does_not_stop_that_kin
 
 def test_C1_4_a_kind_without_a_crd_is_not_supported_yet():
     found = policy_object(resource={"group": "", "resource": "configmaps"}, specSource="cloud")
-    assert problem_of(found, [found], None) == NO_CRD
+    assert problem_of(found, [found], None) == NOT_SERVED
     assert problem_of(found, [found], "") == ""
 
 
@@ -230,7 +220,7 @@ def test_S1_5_a_version_that_the_policy_names_is_the_only_one_to_speak():
     assert [(v.name, v.served, v.storage) for v in found("v2").versions] == [("v2", True, True)]
     assert found("v2").problem == ""
     for name in ("v0", "v3"):
-        assert found(name).problem == f'spec.resource.version of SyncPolicy a is "{name}"; the CRD serves v1, v2'
+        assert found(name).problem == f'spec.resource.version of SyncPolicy a is "{name}"; the robot serves v1, v2'
 
 
 STEPS = {"down": [{"path": "/spec/who", "template": "{robot}"}], "up": [{"path": "/status/x", "cel": "robot"}]}
@@ -389,7 +379,7 @@ def test_C1_6_what_is_not_trusted_is_said_in_one_line():
     assert problem_of(found, [found], None) == distrusted
     assert problem_of(found, [found], "") == ""
     trusted = read(copied_policy(), "configmaps")
-    assert problem_of(trusted, [trusted], None) == NO_CRD
+    assert problem_of(trusted, [trusted], None) == NOT_SERVED
 
 
 @pytest.mark.parametrize(
@@ -398,3 +388,23 @@ def test_C1_6_what_is_not_trusted_is_said_in_one_line():
 def test_C1_6_a_policy_that_is_a_copy_has_no_api_unless_that_is_trusted(trust, refused):
     found = read(copied_policy(api={"source": "cloud"}), *trust)
     assert ("it is a copy and has spec.api" in found.problem) is refused
+
+
+def test_C1_6_a_kind_without_a_crd_is_synced_only_if_it_is_trusted():
+    raw = copied_policy(specSource="cloud", filter={"byRobotName": True})
+    maps = unknown(Resource("", "configmaps"))
+    distrusted = merged_of(maps, read(raw)).problem
+    assert distrusted == (
+        "SyncPolicy a: it is a copy and names configmaps, which has no CRD; allowed: configmaps in policies.trust"
+        " (--trust)"
+    )
+    assert merged_of(maps, read(raw, "configmaps")).problem == ""
+    maps["metadata"]["uid"] = "u"
+    assert merged_of(maps, read(raw)).problem == ""
+
+
+def test_C5_6_secrets_are_refused_as_long_as_their_bodies_would_reach_the_disk():
+    found = policy_object(resource={"group": "", "resource": "secrets"}, specSource="cloud")
+    assert found.problem == "spec.resource: secrets is not supported by this version"
+    other = policy_object(resource={"group": "lab.example.com", "resource": "secrets"}, specSource="cloud")
+    assert other.problem == ""

@@ -2,7 +2,6 @@
 
 from crsyncer.console.report import stopped_document
 from crsyncer.core.annotations import SPEC_SOURCE
-from crsyncer.core.catalog import NO_CRD
 from crsyncer.core.duplicates import DuplicateAgent
 from crsyncer.core.model import Json, Key, Side
 from tests.console.report_kit import GOALS, NOW, document, facts, hold, kind, outbox, side, stopped
@@ -11,7 +10,8 @@ _LOST = side("offline", since=NOW - 240, last_ok=NOW - 252, error="network unrea
 _HELD = kind(state="held", held=215, objects={"cloud": 40, "robot": 255})
 _IDENTITY = hold("IdentityChanged", "cloud", resource="", objects=0)
 _DUPLICATE = DuplicateAgent("crsyncer-5f0c2a91", GOALS, Key("robot-1", "dock"), NOW - 60, NOW + 540)
-_WRONG_POLICY = {"name": "maps", "resource": "configmaps", "state": "misconfigured", "message": NO_CRD}
+_NO_KIND = "spec.resource is namespaces; allowed: neither namespaces nor kinds of our own"
+_WRONG_POLICY = {"name": "all", "resource": "namespaces", "state": "misconfigured", "message": _NO_KIND}
 
 
 def _store(state: str) -> Json:

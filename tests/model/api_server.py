@@ -173,6 +173,8 @@ class ApiServer:
         parts = call.path.strip("/").split("/")
         if parts[0] == "apis" and len(parts) in (2, 3):
             return self._discover(*parts[1:])
+        if parts[0] == "api" and len(parts) == 2:
+            return self._discover("", parts[1])
         address = self.address(call.path)
         if address is None:
             return NOT_SERVED

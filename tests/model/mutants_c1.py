@@ -2,6 +2,8 @@
 
 from crsyncer.core import catalog as merge
 from crsyncer.core import policy_condition, project
+from crsyncer.engine import negotiation
+from crsyncer.engine.built_in import BuiltInKinds
 from crsyncer.engine.catalog import Catalog
 from crsyncer.engine.kinds import Kinds
 from tests.model.mutant import Mutant
@@ -83,5 +85,40 @@ MUTANTS = (
         "not policy.selects(",
         "policy.selects(",
         noticed_by="S2_1_C1_3_only",
+    ),
+    Mutant(
+        "a kind without a CRD needs no filter",
+        merge._built_in_problems,
+        "if not kind.selector:",
+        "if False:",
+        noticed_by="C1_4_without",
+    ),
+    Mutant(
+        "what discovery has shown of a kind is forgotten at a restart",
+        BuiltInKinds.want,
+        "if known:",
+        "if False:",
+        noticed_by="C1_4_what_discovery",
+    ),
+    Mutant(
+        "a kind that is not served is looked for once",
+        BuiltInKinds._keep,
+        "if found is None:",
+        "if False:",
+        noticed_by="C1_4_a_kind_that_is_served_later",
+    ),
+    Mutant(
+        "the core group is asked for like any other",
+        negotiation._versions,
+        "if not policy.group:",
+        "if False:",
+        noticed_by="C1_4_config_maps",
+    ),
+    Mutant(
+        "copies of policies are trusted with every kind",
+        merge.not_trusted,
+        "if resource not in found.untrusted:",
+        "if True:",
+        noticed_by="C1_6_a_policy",
     ),
 )

@@ -88,9 +88,9 @@ class Plane:
         found = self.server.storage.of(f"{kind}.{GROUP}").items()
         return {name: o for (place, name), o in found if place in ("", namespace or self.home)}
 
-    def newest(self, kind: str) -> int:
-        """The resourceVersion of the object that was changed last."""
-        found = self.server.storage.of(f"{kind}.{GROUP}").values()
+    def newest(self, resource: str) -> int:
+        """The resourceVersion of the object of a kind, by its full name, that was changed last."""
+        found = self.server.storage.of(resource).values()
         return max((int(o["metadata"]["resourceVersion"]) for o in found), default=0)
 
     # Kinds

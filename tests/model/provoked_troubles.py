@@ -8,7 +8,7 @@ from crsyncer.core.text import rfc3339
 from tests.model.answers import FORBIDDEN, INTERNAL_ERROR, UNAUTHORIZED, UNAVAILABLE
 from tests.model.clock import EPOCH
 from tests.model.plane import GROUP, NAMESPACE
-from tests.model.policies import apply_policy, delete_policy, serve_policies
+from tests.model.policies import delete_policy, put_policy, serve_policies
 from tests.model.provoked import CLOUD, FILTERED, MINE, ROBOTS, Steps, case
 from tests.model.storage import copied
 from tests.model.weather import Fate
@@ -75,9 +75,9 @@ def an_annotation_has_a_wrong_value(world: World) -> Steps:
 
 
 @case("PolicyMisconfigured", 12, "correct or delete the SyncPolicy on the robot")
-def a_policy_is_for_a_kind_without_a_crd(world: World) -> Steps:
+def a_policy_is_for_a_kind_that_none_may_be_for(world: World) -> Steps:
     serve_policies(world.robot)
-    apply_policy(world.robot, kind="configmaps")
+    put_policy(world.robot, "p", {"resource": {"group": "", "resource": "namespaces"}})
     world.pass_time(5)
     yield
     delete_policy(world.robot)

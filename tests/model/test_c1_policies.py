@@ -337,19 +337,19 @@ def test_C1_3_a_policy_without_a_source_names_both_places() -> None:
         assert message == f"neither spec.specSource of SyncPolicy p nor the annotation {SPEC_SOURCE} is set"
 
 
-def test_C1_4_a_policy_for_a_kind_without_a_crd_is_refused_for_now_until_there_is_one() -> None:
+def test_C1_4_a_policy_without_a_filter_waits_for_the_crd_of_its_kind() -> None:
     with World() as world:
         serve_policies(world.robot)
-        apply_policy(world.robot, kind="configmaps", specSource="cloud")
+        apply_policy(world.robot, kind="tasks", specSource="cloud")
         world.start()
         world.pass_time(60)
         [(policy_state, message)] = policy_rows(world).values()
-        assert (policy_state, "kinds without a CRD" in str(message)) == ("misconfigured", True)
-        assert [reason["code"] for reason in world.status()["reasons"]] == ["PolicyMisconfigured"]
-        explained = world.order("explain", resource=f"configmaps.{GROUP}", name="a")
-        assert [step["rule"] for step in explained["steps"]] == ["S1.2", "C1.3"]
+        assert (policy_state, "has no CRD, and spec.filter" in str(message)) == ("misconfigured", True)
+        assert [reason["code"] for reason in world.status()["reasons"]] == ["Misconfigured"]
+        explained = world.order("explain", resource=f"tasks.{GROUP}", name="a")
+        assert [step["rule"] for step in explained["steps"]] == ["C1.3"]
         for plane in (world.robot, world.cloud):
-            plane.apply(crd(GROUP, plural="configmaps", source=None))
+            plane.apply(crd(GROUP, plural="tasks", source=None))
         world.settle()
         assert (policy_rows(world), ready(world.robot)) == ({"p": ("active", None)}, ("True", "Active", ""))
 

@@ -170,7 +170,7 @@ class World:
             if any(d.active(resource) for d in engine.dispatchers.values()):
                 return False
             for informer in kind.informers:
-                newest, phase = self.planes[informer.side].newest(kind.policy.plural), informer.listwatch.phase
+                newest, phase = self.planes[informer.side].newest(kind.policy.resource), informer.listwatch.phase
                 cursor = informer.state.cursor()
                 expired = cursor is None and phase is Phase.WATCHING
                 if int(cursor or 0) < newest or expired or phase in (Phase.WAITING, Phase.LISTING):

@@ -1,0 +1,43 @@
+"""ConfigMaps in the made-up world, which have no CRD."""
+
+from typing import Any
+
+from crsyncer.core.calls import Call
+from crsyncer.core.model import Json
+from tests.model.plane import Plane
+
+_PATH = "/api/v1/namespaces/{}/configmaps"
+
+
+def put_map(plane: Plane, name: str, *, namespace: str = "default", labels: Any = None, **data: str) -> None:
+    """Create a ConfigMap, or replace its data and labels."""
+    found, path = maps(plane, namespace).get(name), _PATH.format(namespace)
+    metadata: Json = {"name": name, "labels": labels or {}}
+    if found is None:
+        call = Call("create", "POST", path, body={"metadata": metadata, "data": data})
+    else:
+        metadata = found["metadata"] | {"labels": found["metadata"].get("labels") if labels is None else labels}
+        call = Call("update", "PUT", f"{path}/{name}", body={"metadata": metadata, "data": data})
+    _ask(plane, call)
+
+
+def delete_map(plane: Plane, name: str, *, namespace: str = "default") -> None:
+    """Delete a ConfigMap."""
+    _ask(plane, Call("delete", "DELETE", f"{_PATH.format(namespace)}/{name}"))
+
+
+def maps(plane: Plane, namespace: str = "default") -> dict[str, Json]:
+    """The ConfigMaps of a namespace by name, as stored."""
+    found = plane.server.storage.of("configmaps").items()
+    return {name: raw for (place, name), raw in found if place == namespace}
+
+
+def data(plane: Plane, namespace: str = "default") -> dict[str, dict[str, str]]:
+    """The data of each ConfigMap of a namespace."""
+    return {name: raw.get("data") or {} for name, raw in maps(plane, namespace).items()}
+
+
+def _ask(plane: Plane, call: Call) -> None:
+    reply = plane.server.answer(call)
+    assert reply.status < 300, reply.body
+    plane.signal.ring()
