@@ -10,8 +10,9 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crsyncer.adapters import control, reload, web
@@ -34,6 +35,7 @@ from crsyncer.engine.engine import Engine
 from crsyncer.engine.event_publisher import EventPublisher
 from crsyncer.engine.liveness import progress
 from crsyncer.errors import ConfigError
+from crsyncer.ports import Store
 from crsyncer.runtime.connection import ConnectionState
 
 log = logging.getLogger(__name__)
@@ -195,6 +197,8 @@ class Agent:
             report_changed=self._changed.set,
             expressions=_expressions,
             trust=self._settings.trust,
+            vault=_vault,
+            digest_key=partial(_digest_key, self._settings.state_dir),
             boot=self._boot(),
             name=self._name,
             require_confinement=self._settings.require_confinement,
@@ -350,6 +354,20 @@ def _expressions() -> "Expressions":
     from crsyncer.adapters.expressions import Expressions
 
     return Expressions()
+
+
+def _vault(store: Store) -> Store:
+    """A store for Secrets; a robot that syncs none never loads it (C1.1)."""
+    from crsyncer.adapters.vault import Vault
+
+    return Vault(store)
+
+
+@cache
+def _digest_key(directory: Path) -> bytes:
+    from crsyncer.adapters.vault import digest_key
+
+    return digest_key(directory)
 
 
 class _Rebuild(Exception):

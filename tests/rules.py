@@ -83,6 +83,7 @@ RULES = {
     "C4.2": "steps that skip what is absent, and steps that set it",
     "C4.3": "the same input gives the same output; what does not compile is misconfigured",
     "C4.4": "an object on which a step fails is held, and its copy stays",
+    "C5.6": "Secrets are in memory only, and nobody is told their values",
     "C4.5": "without the extra a policy with such steps is misconfigured, and says how to install it",
     "C6.4": "what a lost robot's finalizer keeps is released by the cloud's API server alone",
     "C6.5": "the policy, or else the object's annotation, says what becomes of a copy's dependents",

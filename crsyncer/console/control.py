@@ -247,7 +247,7 @@ class ControlCommands:
             )
         kind, cache = entry.kind, entry.kind.cache
         key = find_key(name, cache.known_keys(), namespaced=kind.policy.namespaced)
-        bodies = {side: await self._context.store.body(side, resource, key) for side in Side}
+        bodies = {side: await cache.body(side, key) for side in Side}
         facts = ObjectFacts(
             resource,
             key,

@@ -8,6 +8,7 @@ from crsyncer.core.decide import may_delete
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Side, Stamp
 from crsyncer.core.project import (
+    concealed,
     content_of,
     digest,
     key_of,
@@ -101,7 +102,10 @@ def _document(raw: Json, policy: KindPolicy, key: Key, labels: dict[str, str], a
     for name, texts in (("labels", labels), ("annotations", annotations)):
         if texts:
             metadata[name] = texts
-    return {"apiVersion": policy.api_version, "kind": policy.kind, "metadata": metadata, **content_of(raw)}
+    content = content_of(raw)
+    if policy.sensitive:
+        content = concealed(content, policy.digest_key)
+    return {"apiVersion": policy.api_version, "kind": policy.kind, "metadata": metadata, **content}
 
 
 def _statuses(upstream: Json, downstream: Json, policy: KindPolicy, generations: Generations | None) -> tuple[Any, Any]:

@@ -11,7 +11,7 @@ from crsyncer.core.facts import CAUSES, HOLD_RULES, KIND_RULES, kind_rule
 from crsyncer.core.kind_policy import KindPolicy, Version
 from crsyncer.core.model import Found, Gap, Json, Key, Record, Side, Tombstone, View
 from crsyncer.core.namespaces import Namespaces
-from crsyncer.core.project import leaf_differences
+from crsyncer.core.project import concealed, content_of, leaf_differences
 from crsyncer.core.shape import MutationFailed
 from crsyncer.core.text import rfc3339
 
@@ -311,8 +311,17 @@ def _object(facts: ObjectFacts, side: Side) -> Json:
         "generation": observation.generation,
         "terminating": observation.terminating,
         "finalizers": _finalizers(facts, side),
-        "object": facts.bodies.get(side),
+        "object": _shown(facts.bodies.get(side), facts.policy),
     }
+
+
+def _shown(body: Json | None, policy: KindPolicy | None) -> Json | None:
+    """An object as it is shown; of a Secret, only digests of its values, also of those in annotations (C5.6)."""
+    if body is None or policy is None or not policy.sensitive:
+        return body
+    metadata = body["metadata"] | {"annotations": concealed(body["metadata"].get("annotations"), policy.digest_key)}
+    names: Json = {name: body[name] for name in ("apiVersion", "kind") if name in body}
+    return {**names, **concealed(content_of(body), policy.digest_key), "metadata": metadata}
 
 
 def _finalizers(facts: ObjectFacts, side: Side) -> list[str]:

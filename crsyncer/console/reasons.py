@@ -96,6 +96,10 @@ _REASONS = {
         ),
     },
     "degraded": {
+        "SecretUnknown": (
+            "{resource}: the copy of a Secret waits for its original, whose values are not known",
+            "",
+        ),
         "KindMissing": (
             "a side does not serve it",
             "install the CRD on the side that lacks it; nothing is deleted because of this, and the agent retries",
@@ -168,7 +172,12 @@ _STUCK = {
 
 def hold_hint(reason: str, hold: str, resource: str = "") -> str:
     """The default hint of a hold."""
-    return _REASONS["attention"][reason][1].format(id=hold, resource=resource)
+    return _REASONS[_hold_health(reason)][reason][1].format(id=hold, resource=resource)
+
+
+def _hold_health(reason: str) -> str:
+    """The health that a hold means: for most a human has to decide something."""
+    return "attention" if reason in _REASONS["attention"] else "degraded"
 
 
 def worst(healths: Iterable[str]) -> str:
@@ -298,7 +307,7 @@ def _hold_reasons(content: Json) -> Iterator[_Reason]:
         if not changed or hold["reason"] != "IdentityChanged":  # that is reported with the connection
             deletions = count(hold["objects"], "deletion")
             names = {"id": hold["id"], "resource": hold["resource"]}
-            yield _reason("attention", hold["reason"], hint=hold["hint"], deletions=deletions, **names)
+            yield _reason(_hold_health(hold["reason"]), hold["reason"], hint=hold["hint"], deletions=deletions, **names)
 
 
 def _store_reasons(store: Json, message: str | None) -> Iterator[_Reason]:

@@ -31,6 +31,7 @@ class HoldReason(StrEnum):
     MANUAL = "Manual"
     ODD_STATUS = "StatusNotAnObject"
     MUTATION_FAILED = "MutationFailed"
+    SECRET_UNKNOWN = "SecretUnknown"  # noqa: S105 - not a password
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,12 @@ ODD_STATUS = Hold(
     HoldReason.ODD_STATUS,
     "the status is not an object",
     "correct the controller that writes it; crsyncer holds list names the object. Upstream's status stays as it is",
+)
+SECRET_UNKNOWN = Hold(
+    HoldReason.SECRET_UNKNOWN,
+    "the copy of a Secret differs or is gone, and its values are not known: they are in memory only, and the agent was "
+    "started since",
+    "connect the robot to the cloud: it ends by itself when the Secret has been seen again",
 )
 
 

@@ -86,6 +86,11 @@ def judge(
             assert_never(answer)
 
 
+def without_words(body: Json) -> Json:
+    """A refusal without what it says in words, which may quote the object (C5.6)."""
+    return {name: body[name] for name in ("kind", "apiVersion", "status", "reason", "code") if name in body}
+
+
 def shown(body: Json, uid: str = "") -> Json:
     """The metadata of the object that a 2xx answer shows, of this uid if one is given.
 

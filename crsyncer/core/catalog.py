@@ -41,7 +41,6 @@ _LONGEST_SELECTOR = 3000
 """Characters: servers and gateways refuse a URL above 8 KiB, in which a character may take three."""
 API, EVERYTHING = "api", "*"
 """Entries of `policies.trust` that are no kinds (C1.6)."""
-_SECRETS = "secrets"
 NOT_SERVED = "the robot does not serve this kind"
 
 
@@ -188,7 +187,6 @@ def _named_resource(raw: Json) -> str:
 def _unsupported(policy: SyncPolicy) -> Iterator[str]:
     """The fields that are not followed yet."""
     fields = {
-        f"spec.resource: {_SECRETS}": policy.resource.full_name == _SECRETS,
         "spec.naming": policy.naming,
         "spec.projection": policy.projection,
         "spec.related": policy.related,

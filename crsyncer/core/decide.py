@@ -5,6 +5,7 @@ from crsyncer.core.actions import (
     NOTHING,
     ODD_STATUS,
     REVERTS,
+    SECRET_UNKNOWN,
     Agreed,
     ContentAction,
     Create,
@@ -38,6 +39,7 @@ def decide(
     audit: bool = False,
     kept: Hold | Wait | None = None,
     contested: bool = False,
+    unknown: bool = False,
 ) -> Plan:
     """What must be done so that the pair agrees (S3 to S5). Pure; an agreed pair gives an empty plan.
 
@@ -51,7 +53,11 @@ def decide(
     seen         absent            create; after the last status of the former copy         S3.2, S5.2
     seen, its    absent, seen, or  hold: no copy is made, changed or replaced for it        C4.4
      steps fail   of another
+    seen, its     absent, or not    hold: there is nothing to write to it yet                C5.6
+     content is    in line
+     not known
     seen         not ours          hold: the name is taken                                  S5.3
+    seen         an unlike Secret  hold: the name is taken, unless it is a copy             C2.5
     its object:
     unseen       seen              content: nothing, or wait for a list                     S5, S5.4
                                    status: queued for the uid of the stamp                  S7.1
@@ -64,8 +70,9 @@ def decide(
     way: what upstream shows meanwhile is no agreement, and a status that differs from the row has to follow it (S4.1).
     `reachable`: upstream is connected. `behind`: upstream has acknowledged a status that it does not show yet.
     `rejected` is the upstream content that downstream rejects for now (S3.6). `kept` is what keeps a copy from
-    being deleted (S5.5). `contested`: somebody keeps changing the copy, so that it may not be reverted yet (S3.5). With
-    `audit` (or with a restored side) upstream's status is compared too, not only downstream's changes (S4.8).
+    being deleted (S5.5). `contested`: somebody keeps changing the copy, so that it may not be reverted yet (S3.5).
+    `unknown`: upstream's content is known by its digest only. With `audit` (or with a restored side) upstream's status
+    is compared too, not only downstream's changes (S4.8).
     """
     up, copy = upstream.found, downstream.found
     if not isinstance(copy, View):
@@ -74,7 +81,8 @@ def decide(
         if up.failure:
             return Plan(mutation_failed(up.failure))
         before = _before_create(upstream, pending=pending, proof=proof, reachable=reachable, behind=behind)
-        return Plan(Wait(Until.RETRY) if rejected == up.content else before or Create())
+        created = SECRET_UNKNOWN if unknown else Create()
+        return Plan(Wait(Until.RETRY) if rejected == up.content else before or created)
     own = up if copy.stamp is None else upstream.of(copy.stamp.upstream_uid)
     has_row_of_another = _has_row_of_another(upstream, copy, pending)
     status = None if has_row_of_another else _status(own, copy, policy, record, pending=pending, audit=audit)
@@ -95,6 +103,8 @@ def decide(
         return Plan(None, status)
     if own.failure:
         return Plan(mutation_failed(own.failure), status)
+    if policy.sensitive and copy.stamp is None and copy.content != own.content:
+        return Plan(NAME_TAKEN, status)
     content: ContentAction | None = _content(own, copy, policy, record, pending=pending)
     if isinstance(content, Update) and rejected == own.content:
         content = Wait(Until.RETRY)
@@ -108,6 +118,8 @@ def decide(
         content = _wait_for_list(upstream)  # a newer status may be on its way
     elif content is None and has_row_of_another:
         content = _wait_for_list(upstream)
+    if unknown and isinstance(content, Update | Seed):
+        content = SECRET_UNKNOWN
     return Plan(content, status)
 
 

@@ -111,10 +111,10 @@ class DeletionHolds:
             self.changed[key] = replace(tombstone, held=hold.reason, hold_id=group.id, hold_since=group.since)
         return new
 
-    def unhold(self, key: Key, *, kept: HoldReason | None) -> None:
-        """End the holds of an object, except for the reason `kept`, and while the kind is missing."""
+    def unhold(self, key: Key, *, kept: Set[HoldReason]) -> None:
+        """End the holds of an object, except for the reasons `kept`, and while the kind is missing."""
         for reason in HoldReason:
-            if reason is not kept and not (reason is HoldReason.KIND_MISSING and self.kind_missing):
+            if reason not in kept and not (reason is HoldReason.KIND_MISSING and self.kind_missing):
                 self._holds.clear(self._resource, key, reason=reason)
 
     def hold_every(self, hold: Hold, now: float) -> None:

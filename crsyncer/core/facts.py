@@ -47,6 +47,7 @@ HOLD_RULES = {
     HoldReason.MANUAL: "S5.5",
     HoldReason.ODD_STATUS: "S4.5",
     HoldReason.MUTATION_FAILED: "C4.4",
+    HoldReason.SECRET_UNKNOWN: "C5.6",
 }
 """The rule that each hold follows."""
 

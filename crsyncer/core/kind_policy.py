@@ -25,6 +25,8 @@ if TYPE_CHECKING:  # a robot without SyncPolicies does not load what reads them 
     from crsyncer.core.selector import Selector
     from crsyncer.core.sync_policy import SyncPolicy
 
+SECRETS = ("", "secrets")
+"""Group and plural of what is sensitive."""
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 NO_PLACES: Mapping[str, str] = {}
@@ -73,6 +75,8 @@ class KindPolicy:
     """What becomes of objects on their way."""
     aliases: tuple[str, ...] = field(default=(), compare=False)
     """What else operators may call the kind: singular, kind and short names. Other names need no restart."""
+    digest_key: bytes = field(default=b"", repr=False)
+    """The key of the digests of what is sensitive (C5.6)."""
     sync_policy: "SyncPolicy | None" = field(default=None, hash=False)
     """The SyncPolicy of the kind; None: it has none. Where another field has the same setting, that field counts."""
 
@@ -80,6 +84,11 @@ class KindPolicy:
     def resource(self) -> str:
         """The CRD's name, such as goals.lab.example.com; without a CRD its full name, such as configmaps."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def sensitive(self) -> bool:
+        """Whether its objects are Secrets: they are kept in memory only, and nobody is shown their values (C5.6)."""
+        return (self.group, self.plural) == SECRETS
 
     @property
     def downstream(self) -> Side:

@@ -116,7 +116,7 @@ def mutate_content(raw: Json, steps: tuple[Compiled, ...], names: Names) -> Json
             raw = _applied(compiled, raw, received)
         except (ValueError, ExpressionError) as error:
             step = compiled.step
-            raise MutationFailed(f"{step.place}, {step.path}: {error}") from None
+            raise MutationFailed(f"{step.place}, {step.path}", str(error)) from None
     return raw
 
 

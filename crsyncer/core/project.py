@@ -32,12 +32,15 @@ _FAILURE_CHARACTERS = 500
 """Of the reason why a step fails: it is kept in memory, and expressions quote what they find."""
 
 
-def digest(value: Any) -> str:
-    """96 bits that are equal for values of equal meaning: 1 and 1.0 are, 1 and true and "1" are not."""
+def digest(value: Any, key: bytes = b"") -> str:
+    """96 bits that are equal for values of equal meaning: 1 and 1.0 are, 1 and true and "1" are not.
+
+    Without its key nobody can tell whether a guess is the value of which a digest is.
+    """
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     if _FLOAT.search(text):
         text = json.dumps(whole_numbers(value), sort_keys=True, separators=(",", ":"))
-    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+    return hashlib.blake2b(text.encode(), digest_size=12, key=key).hexdigest()
 
 
 def whole_numbers(value: Any) -> Any:
@@ -154,7 +157,7 @@ def view_of(raw: Json, policy: KindPolicy, side: Side) -> View:
         resource_version=metadata["resourceVersion"],
         generation=metadata.get("generation", 0),
         terminating=metadata.get("deletionTimestamp") is not None,
-        content=desired_digest(shaped, policy) if side is policy.upstream else _content_digest(shaped, stamp),
+        content=desired_digest(shaped, policy) if side is policy.upstream else _content_digest(shaped, stamp, policy),
         status=status_digest(shaped, policy),
         has_status=status is not None,
         odd_status=status is not None and not isinstance(status, dict),
@@ -186,7 +189,7 @@ def _shaped(raw: Json, policy: KindPolicy, side: Side) -> tuple[Json, str]:
             return policy.shape.desired(raw), ""
         return policy.shape.sent(raw, policy.key_of(side, key) or key), ""
     except MutationFailed as error:
-        return raw, str(error)[:_FAILURE_CHARACTERS]
+        return raw, error.where if policy.sensitive else str(error)[:_FAILURE_CHARACTERS]
 
 
 def desired_digest(desired: Json, policy: KindPolicy) -> str:
@@ -194,16 +197,28 @@ def desired_digest(desired: Json, policy: KindPolicy) -> str:
 
     It is another one with keepLocal: where that is switched, every copy is written once, by the other rule (C3.2).
     """
-    found = _content_digest(desired, None)
+    found = _content_digest(desired, None, policy)
     return digest(["keepLocal", found]) if policy.shape.keep_local else found
 
 
-def _content_digest(raw: Json, stamp: Stamp | None) -> str:
+def _content_digest(raw: Json, stamp: Stamp | None, policy: KindPolicy) -> str:
     own_labels, own_annotations = synced_labels(raw), synced_annotations(raw)
     if stamp is not None:
         own_labels = {k: own_labels[k] for k in stamp.labels if k in own_labels}
         own_annotations = {k: own_annotations[k] for k in stamp.annotations if k in own_annotations}
-    return digest([content_of(raw), own_labels, own_annotations])
+    return digest([content_of(raw), own_labels, own_annotations], policy.digest_key)
+
+
+def concealed(value: Any, key: bytes) -> Any:
+    """The value with a digest in place of each text, number and boolean in it (C5.6)."""
+    match value:
+        case dict():
+            return {name: concealed(each, key) for name, each in value.items()}
+        case list():
+            return [concealed(each, key) for each in value]
+        case None:
+            return None
+    return f"digest {digest(value, key)}"
 
 
 def content_of(raw: Json) -> Json:

@@ -23,7 +23,14 @@ _ONLY_MARKS = "marks of "
 
 
 class MutationFailed(SyncError):
-    """A step cannot be carried out on an object. The message names the step and its path (C4.4)."""
+    """A step cannot be carried out on an object. The message names the step and its path (C4.4), as `where` does.
+
+    It may quote the object, which `where` never does.
+    """
+
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(f"{where}: {why}")
+        self.where = where
 
 
 @dataclass(frozen=True, slots=True)

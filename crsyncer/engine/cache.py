@@ -49,6 +49,8 @@ class Cache:
         self._clock = clock
         self._former: dict[Key, str] = {}
         """The version of each copy that was known when downstream was restored, until the copy is seen again."""
+        self._shown: set[Key] = set()
+        """Upstream's sensitive objects that were seen since the agent's start: others are known by digests only."""
         self._seq = max((row.seq for row in self.pending.values()), default=0)
 
     def is_remapped(self) -> bool:
@@ -118,6 +120,8 @@ class Cache:
         known = self.views[side].get(key)
         if known is not None and newer(known.resource_version, view.resource_version):
             return False
+        if self.policy.sensitive and side is self.policy.upstream:
+            self._shown.add(key)
         if known == view:
             return False
         self.views[side][key] = view
@@ -141,6 +145,7 @@ class Cache:
         self._store.drop_copy(side, self._resource, key)
         if side is self.policy.upstream:
             self._unshown.pop(key, None)
+            self._shown.discard(key)
             if view is not None:
                 self._original_gone(key, view)
                 self.add_tombstone(key, Tombstone(view.uid, self._clock()))
@@ -236,6 +241,14 @@ class Cache:
     def is_behind(self, key: Key) -> bool:
         """Whether upstream has acknowledged a status that the known version of the object does not have."""
         return key in self._unshown
+
+    async def body(self, side: Side, key: Key) -> Json | None:
+        """The object as a side showed it last; None where that is not known."""
+        return await self._store.body(side, self._resource, key)
+
+    def is_unknown(self, key: Key) -> bool:
+        """Whether upstream's object is known by its digest only (C5.6)."""
+        return self.policy.sensitive and key not in self._shown
 
     def distrust(self, side: Side) -> None:
         """The side may have been restored: any version that it shows from now on counts as newer (S8.3)."""

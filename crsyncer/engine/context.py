@@ -21,6 +21,8 @@ class EngineContext:
     """What all kinds share. `clock` is Unix time in seconds, `watch_timeout` a watch's length in seconds,
     `audit_interval` the seconds between two audits of a kind, more or less. `expressions` is called for policies with
     steps, `trust` is what SyncPolicies that are copies may ask for (C1.6).
+    `vault` makes the store of one kind whose bodies are kept in memory only, and `digest_key` is the key of their
+    digests (C5.6).
     """
 
     connections: dict[Side, Connection]
@@ -36,3 +38,5 @@ class EngineContext:
     report_changed: Callable[[], None]
     expressions: "Callable[[], Expressions]"
     trust: tuple[str, ...]
+    vault: Callable[[Store], Store]
+    digest_key: Callable[[], bytes]

@@ -31,6 +31,7 @@ class Engine:
     when there is news for `status`. `boot` names this boot of the robot, "" where it is not known; `name` is the
     agent's, as API servers note it. With `require_confinement` the cloud is not used by an account that may do too
     much. `expressions` is called for policies with steps, `trust` is what SyncPolicies that are copies may ask for.
+    `vault` and `digest_key` are as of EngineContext.
     """
 
     def __init__(
@@ -46,6 +47,8 @@ class Engine:
         clock: Callable[[], float],
         report_changed: Callable[[], None],
         expressions: "Callable[[], Expressions]",
+        vault: Callable[[Store], Store],
+        digest_key: Callable[[], bytes],
         trust: tuple[str, ...] = (),
         boot: str = "",
         name: str = "crsyncer",
@@ -85,6 +88,8 @@ class Engine:
             report_changed=report_changed,
             expressions=expressions,
             trust=trust,
+            vault=vault,
+            digest_key=digest_key,
         )
         self.kinds = Kinds(self.context, robot=robot, namespaces=namespaces)
 

@@ -276,7 +276,10 @@ class Kinds:
     async def _load(self, entry: KindEntry, policy: KindPolicy) -> Kind:
         loaded = await self._context.store.load(policy.resource)
         await reshape(loaded, policy, self._context.store)
-        kind = Kind(policy, context=self._context, loaded=loaded)
+        context = self._context
+        if policy.sensitive:
+            context = replace(context, store=context.vault(context.store))
+        kind = Kind(policy, context=context, loaded=loaded)
         kind.crd_shown(entry.uid)
         log.info("%s %s is synced, spec from the %s", policy.resource, policy.version, policy.upstream)
         return kind
@@ -320,7 +323,8 @@ class Kinds:
         if policy.shape.marks is None:
             return policy
         identity = self._context.connections[policy.upstream].cluster_identity or ""
-        return replace(policy, shape=replace(policy.shape, identity=identity))
+        key = self._context.digest_key() if policy.sensitive else b""
+        return replace(policy, shape=replace(policy.shape, identity=identity), digest_key=key)
 
     async def _ask_cloud(self, call: calls.Call) -> Reply:
         """Send a request of a negotiation. Discovery of a group and version shows all of its kinds."""

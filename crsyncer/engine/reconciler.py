@@ -21,6 +21,7 @@ from crsyncer.core.actions import (
 )
 from crsyncer.core.decide import decide
 from crsyncer.core.facts import HOLD_RULES, Action, Fact, fact_of_write
+from crsyncer.core.holds import DELETION_HOLDS
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Gap, Json, Key
 from crsyncer.core.queue import Priority
@@ -154,6 +155,7 @@ class Reconciler:
             rejected=self.outcomes.rejected_content(key),
             audit=key in self.to_audit,
             kept=self._hold_driver.holds.keeps(key),
+            unknown=self.cache.is_unknown(key),
             contested=self._revert_limit.wait(key, asyncio.get_running_loop().time()) > 0,
         )
 
@@ -177,6 +179,7 @@ class Reconciler:
             case Wait(until=until):
                 await self._wait(job, until)
             case Hold():
+                self._unhold(key, plan.status, action)
                 self._hold(key, action)
             case _:
                 return await self._write(job, action, plan.status)
@@ -293,6 +296,7 @@ class Reconciler:
             self._context.recorder.record(Fact(side, self.policy.resource, key, Action.HELD, rule, message))
             self._context.report_changed()
 
-    def _unhold(self, key: Key, status: StatusAction | None) -> None:
-        """End the holds of the content; a status that is held (S4.5) stays held."""
-        self._hold_driver.holds.unhold(key, kept=status.reason if isinstance(status, Hold) else None)
+    def _unhold(self, key: Key, status: StatusAction | None, content: Hold | None = None) -> None:
+        """End the holds of an object that are not of its plan; a deletion may be held for several reasons."""
+        kept = {each.reason for each in (status, content) if isinstance(each, Hold)}
+        self._hold_driver.holds.unhold(key, kept=kept if content is None else kept | DELETION_HOLDS.keys())

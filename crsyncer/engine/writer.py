@@ -9,7 +9,7 @@ from typing import assert_never
 from crsyncer.core import calls, object_calls
 from crsyncer.core.actions import NAME_TAKEN, Create, Delete, Hold, HoldReason, Seed, Update, Why
 from crsyncer.core.annotations import DRIFT
-from crsyncer.core.answers import judge, shown
+from crsyncer.core.answers import judge, shown, without_words
 from crsyncer.core.compose import compose_copy, last_desired, selected_labels
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Side, View
@@ -214,7 +214,10 @@ class Writer:
         if self._cache.views[self._policy.upstream].get(write.key) is not write.upstream:
             raise Conflict("upstream has changed since")
         self._confirm(write.key, write.action)
-        return await self._connection.request(call)
+        reply = await self._connection.request(call)
+        if self._policy.sensitive and reply.status >= 400:
+            return replace(reply, body=without_words(reply.body), text="")
+        return reply
 
     def _effective_status(self, key: Key, view: View, upstream: Json) -> Json | None:
         """Upstream's status as it will be once the outbox is empty; None when there is none, or an empty one."""

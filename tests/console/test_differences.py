@@ -177,7 +177,7 @@ def test_C4_1_objects_are_compared_after_their_steps():
 
 def test_C4_4_where_a_step_fails_nothing_can_be_compared():
     def fails(*_):
-        raise MutationFailed("spec.mutations.down[0]")
+        raise MutationFailed("spec.mutations.down[0]", "no number")
 
     with pytest.raises(MutationFailed):
         difference(goal(), None, policy(shape=Shape(steps="x", down=fails)))

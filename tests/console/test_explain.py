@@ -299,7 +299,7 @@ def test_C3_2_local_fields_are_no_differences():
 
 def test_C4_4_where_a_step_fails_there_is_a_hold_and_nothing_to_compare():
     def fails(*_):
-        raise MutationFailed("spec.mutations.down[0]")
+        raise MutationFailed("spec.mutations.down[0]", "no number")
 
     failing = policy(shape=Shape(steps="x", down=fails))
     view = view_of(UP, failing, CLOUD)

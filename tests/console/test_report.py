@@ -69,6 +69,7 @@ REASONS = {
         facts(holds=[hold("StatusNotAnObject")]),
     ),
     "step fails": ("attention", "MutationFailed", "a step of its policy", facts(holds=[hold("MutationFailed")])),
+    "secret unknown": ("degraded", "SecretUnknown", "the copy of a Secret", facts(holds=[hold("SecretUnknown")])),
     "dead letters": ("attention", "DeadLetters", "2 writes", facts(outbox=outbox(2, 900, 2))),
     "config rejected": ("attention", "ConfigRejected", "c.yaml:3", facts(config_error="c.yaml:3: nope")),
     "a server that is not verified": (
@@ -132,7 +133,7 @@ def test_what_to_do_about_a_side_that_is_offline_is_what_came_with_the_error_and
 
 
 def test_whatever_is_held_can_be_said():
-    assert {code for health, code, *_ in REASONS.values() if health == "attention"} >= set(map(str, HoldReason))
+    assert {code for _, code, *_ in REASONS.values()} >= set(map(str, HoldReason))
 
 
 QUIET = {

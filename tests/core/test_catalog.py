@@ -401,10 +401,3 @@ def test_C1_6_a_kind_without_a_crd_is_synced_only_if_it_is_trusted():
     assert merged_of(maps, read(raw, "configmaps")).problem == ""
     maps["metadata"]["uid"] = "u"
     assert merged_of(maps, read(raw)).problem == ""
-
-
-def test_C5_6_secrets_are_refused_as_long_as_their_bodies_would_reach_the_disk():
-    found = policy_object(resource={"group": "", "resource": "secrets"}, specSource="cloud")
-    assert found.problem == "spec.resource: secrets is not supported by this version"
-    other = policy_object(resource={"group": "lab.example.com", "resource": "secrets"}, specSource="cloud")
-    assert other.problem == ""

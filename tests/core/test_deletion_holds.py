@@ -82,10 +82,10 @@ def test_S5_5_what_is_over_is_held_no_more_but_for_what_is_kept():
     bench.delete(A)
     bench.holds.hold(A, MASS_DELETION, 5.0)
     bench.holds.hold(A, TAKEN, 5.0)
-    bench.holds.unhold(A, kept=HoldReason.NAME_TAKEN)
+    bench.holds.unhold(A, kept={HoldReason.NAME_TAKEN})
     assert bench.held() == [("NameTaken", {A})]
     bench.holds.hold_kind(5.0, by_name=True)
-    bench.holds.unhold(A, kept=None)
+    bench.holds.unhold(A, kept=frozenset())
     assert [reason for reason, _ in bench.held()] == ["KindMissing"]
 
 

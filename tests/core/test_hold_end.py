@@ -149,7 +149,7 @@ def test_S5_5c_a_restore_is_over_when_each_side_was_seen_and_nothing_is_held_or_
     assert not over(settled=B, creating=False)
     assert not over(settled=A, creating=True)
     assert over(settled=A, creating=False)
-    bench.holds.unhold(A, kept=None)
+    bench.holds.unhold(A, kept=frozenset())
     assert not over(settled=A, creating=False)  # nothing that was held
     assert over(settled=None, creating=False)
     assert not over(settled=None, creating=True)

@@ -47,6 +47,7 @@ _RUNNING: dict[str, tuple[Json, ...]] = {
     "Contested": (facts(holds=[hold("Contested", objects=1)]),),
     "StatusNotAnObject": (facts(holds=[hold("StatusNotAnObject", objects=1)]),),
     "MutationFailed": (facts(holds=[hold("MutationFailed", objects=1)]),),
+    "SecretUnknown": (facts(holds=[hold("SecretUnknown", resource="secrets", objects=1)]),),
     "DeadLetters": (facts(outbox=outbox(2, 900, 2)),),
     "StateDegraded": (facts(store=_store("degraded"), store_message="disk full"),),
     "ClockSuspect": (facts(cloud=side(clockOffsetSeconds=5400), robot=side(clockOffsetSeconds=0)),),

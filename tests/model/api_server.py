@@ -56,6 +56,7 @@ class Kind:
 _BUILT_IN = (
     Kind("", "v1", "namespaces", "Namespace", namespaced=False, status=True),
     Kind("", "v1", "configmaps", "ConfigMap", namespaced=True, status=False),
+    Kind("", "v1", "secrets", "Secret", namespaced=True, status=False),
     Kind("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True, status=False),
     Kind("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False, True),
 )

@@ -1,4 +1,4 @@
-"""ConfigMaps in the made-up world, which have no CRD."""
+"""ConfigMaps and Secrets in the made-up world, which have no CRD."""
 
 from typing import Any
 
@@ -6,12 +6,14 @@ from crsyncer.core.calls import Call
 from crsyncer.core.model import Json
 from tests.model.plane import Plane
 
-_PATH = "/api/v1/namespaces/{}/configmaps"
+_PATH = "/api/v1/namespaces/{}/{}"
 
 
-def put_map(plane: Plane, name: str, *, namespace: str = "default", labels: Any = None, **data: str) -> None:
-    """Create a ConfigMap, or replace its data and labels."""
-    found, path = maps(plane, namespace).get(name), _PATH.format(namespace)
+def put_map(
+    plane: Plane, name: str, *, namespace: str = "default", labels: Any = None, kind: str = "configmaps", **data: str
+) -> None:
+    """Create one, or replace its data and labels."""
+    found, path = maps(plane, namespace, kind=kind).get(name), _PATH.format(namespace, kind)
     metadata: Json = {"name": name, "labels": labels or {}}
     if found is None:
         call = Call("create", "POST", path, body={"metadata": metadata, "data": data})
@@ -21,20 +23,20 @@ def put_map(plane: Plane, name: str, *, namespace: str = "default", labels: Any 
     _ask(plane, call)
 
 
-def delete_map(plane: Plane, name: str, *, namespace: str = "default") -> None:
-    """Delete a ConfigMap."""
-    _ask(plane, Call("delete", "DELETE", f"{_PATH.format(namespace)}/{name}"))
+def delete_map(plane: Plane, name: str, *, namespace: str = "default", kind: str = "configmaps") -> None:
+    """Delete one."""
+    _ask(plane, Call("delete", "DELETE", f"{_PATH.format(namespace, kind)}/{name}"))
 
 
-def maps(plane: Plane, namespace: str = "default") -> dict[str, Json]:
-    """The ConfigMaps of a namespace by name, as stored."""
-    found = plane.server.storage.of("configmaps").items()
+def maps(plane: Plane, namespace: str = "default", *, kind: str = "configmaps") -> dict[str, Json]:
+    """Those of a namespace by name, as stored."""
+    found = plane.server.storage.of(kind).items()
     return {name: raw for (place, name), raw in found if place == namespace}
 
 
-def data(plane: Plane, namespace: str = "default") -> dict[str, dict[str, str]]:
-    """The data of each ConfigMap of a namespace."""
-    return {name: raw.get("data") or {} for name, raw in maps(plane, namespace).items()}
+def data(plane: Plane, namespace: str = "default", *, kind: str = "configmaps") -> dict[str, dict[str, str]]:
+    """The data of each of a namespace."""
+    return {name: raw.get("data") or {} for name, raw in maps(plane, namespace, kind=kind).items()}
 
 
 def _ask(plane: Plane, call: Call) -> None:

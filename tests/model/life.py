@@ -10,6 +10,7 @@ from random import Random
 from typing import Any, Protocol, TypeVar
 
 from crsyncer.adapters.expressions import Expressions
+from crsyncer.adapters.vault import Vault
 from crsyncer.console.control import ControlCommands
 from crsyncer.console.gather import gather
 from crsyncer.core.calls import Call
@@ -45,6 +46,7 @@ class AgentSettings:
     expressions: Callable[[], Expressions] = Expressions
     """The languages of policies."""
     trust: tuple[str, ...] = ()
+    digest_key: bytes = b"key"
 
 
 class Perform(Protocol):
@@ -183,6 +185,8 @@ class Life:
             report_changed=lambda: None,
             expressions=settings.expressions,
             trust=settings.trust,
+            vault=Vault,
+            digest_key=lambda: settings.digest_key,
             boot=boot,
             name=settings.name,
             require_confinement=settings.require_confinement,

@@ -146,7 +146,7 @@ MUTANTS = (
     Mutant(
         "where a step fails the object travels as it is",
         project._shaped,
-        "return raw, str(error)[:_FAILURE_CHARACTERS]",
+        "return raw, error.where if policy.sensitive else str(error)[:_FAILURE_CHARACTERS]",
         'return raw, ""',
         noticed_by="C4_4",
     ),

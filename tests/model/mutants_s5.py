@@ -89,7 +89,7 @@ MUTANTS = (
     Mutant(
         "what comes back stays held",
         DeletionHolds.unhold,
-        "reason is not kept and not",
+        "reason not in kept and not",
         "False and not",
         noticed_by="S5_5b_objects_that",
     ),

@@ -5,8 +5,9 @@ import math
 from crsyncer.core.annotations import DRIFT
 from crsyncer.core.model import Side
 from tests.model.answers import INTERNAL_ERROR
+from tests.model.config_maps import data, delete_map, put_map
 from tests.model.plane import GROUP
-from tests.model.policies import serve_policies
+from tests.model.policies import put_policy, serve_policies
 from tests.model.provoked import CLOUD, FILTERED, HOLDS, MINE, Steps, case, codes, holds_release
 from tests.model.scene import refuse_lists
 from tests.model.shapes import reshape
@@ -185,6 +186,25 @@ def a_step_fails_on_an_object(world: World) -> Steps:
     world.cloud.set("a", spec={"x": 2})
     world.settle()
     assert world.robot.objects()["a"]["spec"] == {"x": 3}
+
+
+@case("SecretUnknown", 10, "connect the robot to the cloud", metric=HOLDS)
+def the_copy_of_a_secret_is_gone_after_a_restart_without_the_cloud(world: World) -> Steps:
+    serve_policies(world.robot)
+    edge = {"tier": "edge"}
+    spec = {"resource": {"group": "", "resource": "secrets"}, "filter": {"selector": {"matchLabels": edge}}}
+    put_policy(world.robot, "secrets", {**spec, "specSource": "cloud"})
+    put_map(world.cloud, "a", labels=edge, kind="secrets", password="eA==")
+    world.settle()
+    world.cut("cloud")
+    world.crash()
+    delete_map(world.robot, "a", kind="secrets")
+    world.start()
+    world.pass_time(60)
+    yield
+    world.mend("cloud")
+    world.pass_time(90)
+    assert data(world.robot, kind="secrets") == {"a": {"password": "eA=="}}
 
 
 @case(

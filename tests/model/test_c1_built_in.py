@@ -100,13 +100,6 @@ def test_C1_4_a_filter_by_robot_name_is_enough() -> None:
         assert data(world.robot) == {"a": {"x": "1"}}
 
 
-def test_C1_4_secrets_wait_for_a_version_that_keeps_them_from_the_disk() -> None:
-    with with_maps(resource="secrets") as world:
-        assert state(world, "secrets")[0] == "misconfigured"
-        assert "spec.resource: secrets is not supported by this version" in state(world, "secrets")[1]
-        assert world.journal.asked(part="/secrets") == []
-
-
 def test_C1_4_a_kind_that_the_robot_does_not_serve_is_missing_until_its_crd_is_there() -> None:
     with with_maps(resource="tasks", group="lab.example.com") as world:
         world.pass_time(5)

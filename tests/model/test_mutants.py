@@ -23,6 +23,7 @@ from tests.model import (
     mutants_s6_s7,
     mutants_s8,
     mutants_s9_s10,
+    mutants_secrets,
 )
 from tests.model.mutant import Mutant
 from tests.model.scene import synced
@@ -98,6 +99,7 @@ CHAPTERS = (
     mutants_s6_s7,
     mutants_s8,
     mutants_s9_s10,
+    mutants_secrets,
 )
 MUTANTS = tuple(mutant for chapter in CHAPTERS for mutant in chapter.MUTANTS)
 

@@ -1,14 +1,18 @@
 """The CRD of SyncPolicies on a real API server: what it takes, what it refuses, and what it sets by itself."""
 
+import base64
+import json
 from collections.abc import AsyncIterator
 
 import pytest
 import yaml
 
 from crsyncer.cli.crds import SYNC_POLICY
+from crsyncer.sandbox.resource import Resource
 from tests.api import Api, ApiError
 from tests.core.sync_policies import FULL, MINIMAL, WRONG, edited
 from tests.system.bed import eventually
+from tests.system.commands import ask
 from tests.system.conftest import MakeBed
 from tests.system.kinds import row, until_row
 
@@ -113,6 +117,39 @@ async def test_C4_1_C3_2_steps_and_local_fields_travel_between_real_api_servers(
     await bed.cloud.patch("a", {"spec": {"x": 1}})
     await bed.robot.shows("a", spec={"x": 4, "url": "http://b", "mine": 1})
     await bed.agent.until(lambda status: status["holds"] == [])
+
+
+async def test_C5_6_a_secret_travels_and_the_agent_keeps_its_value_nowhere(api: Api, make_bed: MakeBed) -> None:
+    bed = await make_bed()
+    labels, value = {"bed": bed.group}, base64.b64encode(f"hunter2-{bed.group}".encode()).decode()
+    selector = {"matchLabels": labels}
+    resource = {"group": "", "resource": "secrets"}
+    spec = {"resource": resource, "specSource": "cloud", "filter": {"selector": selector}}
+    policy = {**MINIMAL, "metadata": {"name": bed.group}, "spec": spec}
+    name = bed.group.replace(".", "-")
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name, "namespace": "default", "labels": labels},
+        "data": {"password": value},
+    }
+    for each in (bed.cloud.api, api):
+        each.learn(Resource("", "v1", "secrets", "Secret", namespaced=True))
+    await api.create(policy)
+    await bed.cloud.api.create(secret)
+
+    async def arrived() -> bool:
+        found = await api.find(secret)
+        return found is not None and found["data"] == secret["data"]
+
+    await eventually(arrived, what="the copy of the Secret")
+    told = json.dumps([await bed.agent.status(), await ask(bed, "explain", "secrets", name)]).encode()
+    files = {path.name: path.read_bytes() for path in bed.agent.state_dir.iterdir() if path.is_file()}
+    assert "digest.key" in files
+    assert [place for place, data in {**files, "told": told}.items() if value.encode() in data] == []
+    await api.delete(policy)
+    for each in (bed.cloud.api, api):
+        await each.delete(secret)
 
 
 async def _until_ready(api: Api, policy: dict, *wanted: str) -> None:

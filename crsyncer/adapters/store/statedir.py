@@ -13,6 +13,8 @@ from crsyncer.errors import DISK_ERRORS, Locked, StoreError
 
 DATABASE = "state.db"
 LOCK = "lock"
+DIGEST_KEY = "digest.key"
+"""The key of the digests of Secrets (C5.6)."""
 
 Mark = tuple[tuple[str, int, int, int], ...]
 """Name, inode, size and time of last change of each file of a database that has any content."""
@@ -207,7 +209,7 @@ def check(directory: Path, *, user: int) -> dict[Path, int]:
     aside: list[Path] = []
     with suppress(OSError):
         aside = list(directory.glob(f"{DATABASE}.*"))
-    for path in (directory, directory / LOCK, *Files(directory / DATABASE).every, *aside):
+    for path in (directory, directory / LOCK, directory / DIGEST_KEY, *Files(directory / DATABASE).every, *aside):
         try:
             found = path.lstat()
         except FileNotFoundError:
@@ -261,7 +263,7 @@ def create_empty(path: Path) -> None:
 
 def _is_shared(directory: Path) -> bool:
     """Whether it holds what is not the agent's, such as /tmp does; a volume may have a lost+found."""
-    ours = (LOCK, DATABASE, "crsyncer.sock", "lost+found")
+    ours = (LOCK, DATABASE, DIGEST_KEY, "crsyncer.sock", "lost+found")
     with suppress(OSError):
         return not all(name.startswith(ours) for name in os.listdir(directory))
     return False

@@ -1,0 +1,106 @@
+"""Keeps what is sensitive: bodies in memory, and the key of their digests in a file (C5.6)."""
+
+import logging
+import os
+import secrets
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from crsyncer.adapters.store.statedir import DIGEST_KEY, sync_names
+from crsyncer.core.model import Cursor, Json, Key, Loaded, Pending, Record, Side, Tombstone, View
+from crsyncer.core.shape import bare
+from crsyncer.ports import Store
+
+log = logging.getLogger(__name__)
+
+_KEY_BYTES = 32
+_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def digest_key(directory: Path) -> bytes:
+    """The key in the state directory; a new one where there is none, or another file: that costs one write per copy.
+
+    A disk that refuses it costs the same at the next start.
+    """
+    path = directory / DIGEST_KEY
+    try:
+        with open(os.open(path, os.O_RDONLY | _FLAGS), "rb") as file:
+            if len(found := file.read(_KEY_BYTES + 1)) == _KEY_BYTES:
+                return found
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        log.warning("%s cannot be read, so each copy of a Secret is written once: %s", path, error.strerror)
+    new = secrets.token_bytes(_KEY_BYTES)
+    try:
+        path.unlink(missing_ok=True)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600), "wb") as file:
+            file.write(new)
+            file.flush()
+            os.fsync(file.fileno())
+        sync_names(directory)
+    except OSError as error:
+        log.warning("%s cannot be written, so the next start writes each copy of a Secret: %s", path, error.strerror)
+    return new
+
+
+class Vault:
+    """The store of one kind: all but its bodies is in `store`, on disk. They end with the process.
+
+    Nor is there a cursor on disk, so that after a start each object is listed, and its body known again.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._bodies: dict[tuple[Side, Key], Json] = {}
+
+    async def load(self, resource: str) -> Loaded:
+        """As the store's."""
+        return await self._store.load(resource)
+
+    async def body(self, side: Side, resource: str, key: Key) -> Json | None:  # noqa: ARG002
+        """The object as it was seen last, a copy of its own; None: it was not seen since the start."""
+        return deepcopy(self._bodies.get((side, key)))
+
+    def put_copy(self, side: Side, resource: str, key: Key, view: View, body: Json) -> None:
+        """Keep the body, and have the store keep what decisions need."""
+        self._bodies[side, key] = bare(body)
+        self._store.put_copy(side, resource, key, view, {"metadata": {"name": key.name}})
+
+    def drop_copy(self, side: Side, resource: str, key: Key) -> None:
+        """Forget the object."""
+        self._bodies.pop((side, key), None)
+        self._store.drop_copy(side, resource, key)
+
+    def put_cursor(self, side: Side, resource: str, namespace: str, cursor: Cursor | None) -> None:
+        """No cursor is kept."""
+
+    def put_record(self, resource: str, key: Key, record: Record | None) -> None:
+        """As the store's."""
+        self._store.put_record(resource, key, record)
+
+    def put_pending(self, resource: str, key: Key, pending: Pending | None) -> None:
+        """As the store's."""
+        self._store.put_pending(resource, key, pending)
+
+    def put_tombstone(self, resource: str, key: Key, tombstone: Tombstone | None) -> None:
+        """As the store's."""
+        self._store.put_tombstone(resource, key, tombstone)
+
+    def forget_kind(self, resource: str, *, keep_outbox: bool = True) -> None:
+        """Forget every object."""
+        self._bodies.clear()
+        self._store.forget_kind(resource, keep_outbox=keep_outbox)
+
+    def get_meta(self, name: str) -> Any:
+        """As the store's."""
+        return self._store.get_meta(name)
+
+    def put_meta(self, name: str, value: Any) -> None:
+        """As the store's."""
+        self._store.put_meta(name, value)
+
+    async def durable(self) -> None:
+        """As the store's."""
+        await self._store.durable()

@@ -1,0 +1,123 @@
+"""Secrets: digests that nobody can guess by, values that nobody is shown (C5.6)."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from crsyncer.console.differences import difference
+from crsyncer.console.explain import ObjectFacts, explain
+from crsyncer.core.actions import NAME_TAKEN, SECRET_UNKNOWN, Create, Update, Why
+from crsyncer.core.answers import judge, without_words
+from crsyncer.core.compose import compose_copy
+from crsyncer.core.decide import decide
+from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.core.model import Gap, Key, Observation, Record, Side
+from crsyncer.core.project import LAST_APPLIED, concealed, view_of
+from crsyncer.core.shape import MutationFailed, Shape
+from tests.core.builders import policy, stored
+
+VALUE = "aHVudGVyMg=="
+SECRETS = policy(group="", plural="secrets", kind="Secret", versions=("v1",), version="v1", digest_key=b"k")
+
+
+def secret(value: str = VALUE, **metadata: object) -> dict:
+    own = {"name": "a", "namespace": "default", "uid": "u-1", "resourceVersion": "5", **metadata}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": own, "type": "Opaque", "data": {"password": value}}
+
+
+def copied(value: str = VALUE, kind: KindPolicy = SECRETS) -> dict:
+    raw = secret(value)
+    return stored(compose_copy(raw, view_of(raw, kind, Side.CLOUD), kind, downstream=None))
+
+
+def test_C5_6_secrets_of_the_core_group_are_sensitive_and_nothing_else():
+    assert SECRETS.sensitive
+    assert not replace(SECRETS, group="lab.example.com").sensitive
+    assert not replace(SECRETS, plural="configmaps").sensitive
+
+
+def test_C5_6_without_the_key_a_digest_shows_nothing():
+    ours, theirs = (view_of(secret(), replace(SECRETS, digest_key=key), Side.CLOUD).content for key in (b"k", b"j"))
+    assert ours != theirs
+    assert view_of(secret(), SECRETS, Side.CLOUD).content == ours
+    assert "'k'" not in repr(SECRETS)
+
+
+def test_C5_6_a_copy_has_the_values_and_its_annotations_have_a_digest():
+    copy = copied()
+    assert copy["data"] == {"password": VALUE}
+    assert VALUE not in json.dumps(copy["metadata"])
+
+
+def test_C5_6_a_lost_key_has_each_copy_written_once():
+    lost = replace(SECRETS, digest_key=b"new")
+    up, down = view_of(secret(), lost, Side.CLOUD), view_of(copied(), lost, Side.ROBOT)
+    assert isinstance(decide(Observation(up), Observation(down), lost, Record()).content, Update)
+    down = view_of(copied(kind=lost), lost, Side.ROBOT)
+    assert decide(Observation(up), Observation(down), lost, Record()).content is None
+
+
+@pytest.mark.parametrize(
+    ("copy", "unknown", "content"),
+    [
+        (Gap.ABSENT, False, Create()),
+        (Gap.ABSENT, True, SECRET_UNKNOWN),
+        (view_of(copied("b3RoZXI="), SECRETS, Side.ROBOT), True, SECRET_UNKNOWN),
+        (view_of(copied(), SECRETS, Side.ROBOT), True, None),
+    ],
+)
+def test_C5_6_what_is_known_by_its_digest_only_is_compared_and_not_written(copy, unknown, content):
+    up = Observation(view_of(secret(), SECRETS, Side.CLOUD))
+    assert decide(up, Observation(copy), SECRETS, Record(), unknown=unknown).content == content
+
+
+@pytest.mark.parametrize(("value", "content"), [("b3RoZXI=", NAME_TAKEN), (VALUE, None)])
+def test_C2_5_a_secret_that_is_no_copy_is_adopted_only_if_it_is_equal(value, content):
+    up = Observation(view_of(secret(), SECRETS, Side.CLOUD))
+    own = view_of(secret(value, uid="d-1"), SECRETS, Side.ROBOT)
+    found = decide(up, Observation(own), SECRETS, Record()).content
+    assert found == (content or Update("d-1", "5", Why.ADOPT))
+
+
+def test_C5_6_concealed_values_differ_where_values_do():
+    one, other = concealed({"a": ["x", 1, None], "b": True}, b"k"), concealed({"a": ["x", 2, None], "b": True}, b"k")
+    assert (one["a"][0], one["a"][2], one["b"]) == (other["a"][0], None, other["b"])
+    assert one["a"][1] != other["a"][1]
+
+
+def test_C5_6_diff_and_explain_show_digests_instead_of_values():
+    up = secret("b3RoZXI=", annotations={LAST_APPLIED: VALUE})
+    down = copied()
+    shown = difference(up, down, SECRETS)
+    assert shown is not None
+    assert "password" in json.dumps(shown[Side.CLOUD])
+    views = {side: view_of(raw, SECRETS, side) for side, raw in ((Side.CLOUD, up), (Side.ROBOT, down))}
+    facts = ObjectFacts(
+        "secrets",
+        Key("default", "a"),
+        kind={"resource": "secrets", "state": "syncing", "message": None, "policy": "p"},
+        policy=SECRETS,
+        connections=dict.fromkeys(Side, "connected"),
+        observations=views,
+        bodies={Side.CLOUD: up, Side.ROBOT: down},
+    )
+    explained = explain(facts)
+    assert [each["path"] for each in explained["differences"]] == ["data.password"]
+    told = json.dumps([shown, explained])
+    assert (VALUE in told, "b3RoZXI=" in told) == (False, False)
+
+
+def test_C5_6_a_refusal_is_told_without_the_servers_words():
+    body = {"kind": "Status", "code": 422, "reason": "Invalid", "message": VALUE, "details": {"causes": [VALUE]}}
+    assert str(judge(422, without_words(body))) == "answered 422"
+
+
+def test_C5_6_a_step_that_fails_is_named_and_quotes_nothing():
+    def fails(*_):
+        raise MutationFailed("spec.mutations.down[0], /data/password", f"{VALUE} is no number")
+
+    shaped = replace(SECRETS, shape=Shape(steps="x", down=fails))
+    assert view_of(secret(), shaped, Side.CLOUD).failure == "spec.mutations.down[0], /data/password"
+    plain = replace(shaped, plural="configmaps")
+    assert VALUE in view_of(secret(), plain, Side.CLOUD).failure

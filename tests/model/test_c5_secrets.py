@@ -1,0 +1,193 @@
+"""C5.6 on virtual time: Secrets, which are in memory only."""
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from io import StringIO
+from typing import Any
+
+import pytest
+
+from crsyncer.core.model import Json
+from tests.model.answers import invalid
+from tests.model.config_maps import data, delete_map, maps, put_map
+from tests.model.policies import put_policy, serve_policies
+from tests.model.scene import restart, scene
+from tests.model.world import World
+
+EDGE = {"selector": {"matchLabels": {"tier": "edge"}}}
+LABELS = {"tier": "edge"}
+FIRST, SECOND, LOCAL = "aHVudGVyMg==", "c3dvcmRmaXNo", "bG9jYWw="
+
+
+LOG = StringIO()
+"""What the agent has logged in the present world."""
+
+
+@contextmanager
+def logging_everything() -> Iterator[None]:
+    """Every line of the agent's log is in LOG."""
+    LOG.truncate(0)
+    handler, logger = logging.StreamHandler(LOG), logging.getLogger("crsyncer")
+    level = logger.level
+    logger.setLevel(logging.DEBUG)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
+@contextmanager
+def with_secrets(*, source: str = "cloud", **spec: Any) -> Iterator[World]:
+    """A world with a policy for Secrets, one of which is synced."""
+    with logging_everything(), scene() as world:
+        serve_policies(world.robot)
+        named = {"group": "", "resource": "secrets"}
+        put_policy(world.robot, "p", {"resource": named, "specSource": source, "filter": EDGE, **spec})
+        put(getattr(world, source), FIRST)
+        world.start()
+        world.settle()
+        yield world
+
+
+def put(plane: Any, value: str, name: str = "a") -> None:
+    put_map(plane, name, labels=LABELS, kind="secrets", password=value)
+
+
+def passwords(plane: Any) -> dict[str, str]:
+    return {name: found["password"] for name, found in data(plane, kind="secrets").items()}
+
+
+def holds(world: World) -> list[str]:
+    return [hold["reason"] for hold in world.status()["holds"]]
+
+
+def told(world: World) -> str:
+    """Everything that the agent says, writes and has written down."""
+    said: list[Json] = [world.status(), world.order("explain", resource="secrets", name="a")]
+    said += [world.order("pending"), world.order("events")]
+    annotations = [raw["metadata"].get("annotations") for raw in maps(world.robot, kind="secrets").values()]
+    return json.dumps([said, annotations]) + str(world.disk.rows) + LOG.getvalue()
+
+
+def test_C5_6_the_value_of_a_config_map_is_told() -> None:
+    with scene() as world:
+        serve_policies(world.robot)
+        named = {"group": "", "resource": "configmaps"}
+        put_policy(world.robot, "p", {"resource": named, "specSource": "cloud", "filter": EDGE})
+        put_map(world.cloud, "a", labels=LABELS, password=FIRST)
+        world.start()
+        world.settle()
+        assert FIRST in json.dumps(world.order("explain", resource="configmaps", name="a"))
+        assert FIRST in str(world.disk.rows)
+
+
+@pytest.mark.parametrize("source", ["cloud", "robot"])
+def test_C5_6_secrets_are_synced_and_their_values_are_told_nowhere(source: str) -> None:
+    with with_secrets(source=source) as world:
+        up, down = (world.cloud, world.robot) if source == "cloud" else (world.robot, world.cloud)
+        assert passwords(down) == {"a": FIRST}
+        put(up, SECOND)
+        world.pass_time(2)
+        assert passwords(down) == {"a": SECOND}
+        put(down, LOCAL)
+        world.pass_time(2)
+        assert passwords(down) == {"a": SECOND}
+        text = told(world)
+        assert [value in text for value in (FIRST, SECOND, LOCAL)] == [False, False, False]
+        delete_map(up, "a", kind="secrets")
+        world.settle()
+        assert passwords(down) == {}
+
+
+def test_C5_6_offline_a_secret_is_enforced_until_the_agent_restarts() -> None:
+    with with_secrets() as world:
+        world.cut("cloud")
+        delete_map(world.robot, "a", kind="secrets")
+        world.pass_time(60)
+        assert passwords(world.robot) == {"a": FIRST}
+        world.crash()
+        world.start()
+        world.pass_time(60)
+        assert (passwords(world.robot), holds(world)) == ({"a": FIRST}, [])
+        delete_map(world.robot, "a", kind="secrets")
+        world.pass_time(60)
+        assert (passwords(world.robot), holds(world)) == ({}, ["SecretUnknown"])
+        assert world.status()["health"] == "degraded"
+        put(world.robot, LOCAL)
+        world.pass_time(60)
+        assert passwords(world.robot) == {"a": LOCAL}
+        world.mend("cloud")
+        world.pass_time(90)
+        assert holds(world) in ([], ["NameTaken"])
+
+
+def test_C5_6_what_waited_for_its_original_is_made_when_the_cloud_is_back() -> None:
+    with with_secrets() as world:
+        world.cut("cloud")
+        world.crash()
+        delete_map(world.robot, "a", kind="secrets")
+        world.start()
+        world.pass_time(60)
+        assert holds(world) == ["SecretUnknown"]
+        world.mend("cloud")
+        world.pass_time(90)
+        assert (passwords(world.robot), holds(world)) == ({"a": FIRST}, [])
+
+
+def test_C5_6_after_a_restart_nothing_is_written_for_what_is_in_line() -> None:
+    with with_secrets() as world:
+        uid = maps(world.robot, kind="secrets")["a"]["metadata"]["resourceVersion"]
+        restart(world)
+        world.settle()
+        assert maps(world.robot, kind="secrets")["a"]["metadata"]["resourceVersion"] == uid
+        assert (holds(world), passwords(world.robot)) == ([], {"a": FIRST})
+
+
+def test_C5_6_what_was_deleted_while_the_agent_was_down_goes() -> None:
+    with with_secrets() as world:
+        put(world.cloud, SECOND, "b")
+        world.settle()
+        world.stop()
+        delete_map(world.cloud, "b", kind="secrets")
+        world.start()
+        world.settle()
+        assert (passwords(world.robot), holds(world)) == ({"a": FIRST}, [])
+
+
+def test_C5_6_a_lost_key_costs_one_write_per_copy() -> None:
+    with with_secrets() as world:
+        before = int(maps(world.robot, kind="secrets")["a"]["metadata"]["resourceVersion"])
+        world.stop()
+        world.settings = replace(world.settings, digest_key=b"another")
+        world.start()
+        world.settle()
+        assert int(maps(world.robot, kind="secrets")["a"]["metadata"]["resourceVersion"]) == before + 1
+        assert passwords(world.robot) == {"a": FIRST}
+
+
+def test_C5_6_a_server_that_quotes_what_it_refuses_is_not_quoted() -> None:
+    with with_secrets() as world:
+        world.inject("robot", invalid(SECOND), verb="update", part="/secrets", times=1_000)
+        put(world.cloud, SECOND)
+        world.pass_time(30)
+        assert world.status()["outbox"]["deadLetters"] == 1
+        text = told(world)
+        assert SECOND not in text
+
+
+def test_C2_5_a_secret_of_the_robots_own_is_adopted_only_if_it_is_equal() -> None:
+    with with_secrets() as world:
+        world.stop()
+        for name, value in (("equal", FIRST), ("other", LOCAL)):
+            put(world.robot, value, name)
+            put(world.cloud, FIRST, name)
+        world.start()
+        world.settle()
+        assert passwords(world.robot) == {"a": FIRST, "equal": FIRST, "other": LOCAL}
+        [hold] = world.status()["holds"]
+        assert (hold["reason"], hold["names"]) == ("NameTaken", ["default/other"])
