@@ -11,6 +11,7 @@ from crsyncer.console.reasons import hold_hint, kind_hint
 from crsyncer.core import object_calls
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Side
+from crsyncer.core.naming import NoOriginal, original_of
 from crsyncer.core.project import key_of, objection
 from crsyncer.core.shape import MutationFailed
 from crsyncer.engine.negotiation import Disagreement, negotiate
@@ -81,14 +82,36 @@ class _Pairs:
         self.policy = policy
         self._row = row
         self._alone: dict[Side, dict[Key, Json]] = {side: {} for side in Side}
+        self._seen: dict[str, Key] = {}
+        """Upstream's objects by uid, where marks say whose copy an object is."""
+        self._undecided: list[Json] = []
 
     def take(self, side: Side, raw: Json, namespace: str) -> None:
         """Take one object of a list. An object that the agent would not sync is ignored."""
         raw.setdefault("apiVersion", self.policy.api_version)
         raw.setdefault("kind", self.policy.kind)
-        if objection(raw, self.policy, namespace) or (key := self.policy.key_of(side, key_of(raw))) is None:
+        if objection(raw, self.policy, namespace):
             return
         raw["metadata"].pop("managedFields", None)
+        key = self._key_of(side, raw, listed=False)
+        if key is NoOriginal.UNDECIDED:
+            self._undecided.append(raw)
+        elif isinstance(key, Key):
+            self._pair(key, side, raw)
+
+    def _key_of(self, side: Side, raw: Json, *, listed: bool) -> Key | NoOriginal | None:
+        """The key of the pair that an object belongs to (C2.2), or why there is none; `listed`: so is upstream."""
+        own = self.policy.key_of(side, key_of(raw))
+        if self.policy.shape.marks is None:
+            return own
+        if side is self.policy.upstream:
+            if own is not None:
+                self._seen[raw["metadata"]["uid"]] = own
+            return own
+        found = original_of(raw, stored=None, seen=self._seen, unnamed=own, identity="", listed=listed)
+        return own if found is NoOriginal.LOCAL and not self.policy.names_copies else found
+
+    def _pair(self, key: Key, side: Side, raw: Json) -> None:
         self._row["objects"][side.value] += 1
         other = self._alone[side.other].pop(key, None)
         if other is None:
@@ -98,13 +121,17 @@ class _Pairs:
 
     def finish(self) -> None:
         """Judge the objects without a counterpart, when both lists are complete."""
+        for raw in self._undecided:
+            key = self._key_of(self.policy.downstream, raw, listed=True)
+            if isinstance(key, Key):
+                self._pair(key, self.policy.downstream, raw)
         for side, alone in self._alone.items():
             for key, raw in alone.items():
                 self._judge(key, {side: raw})
 
     def _judge(self, key: Key, pair: Mapping[Side, Json]) -> None:
         try:
-            shown = difference(pair.get(self.policy.upstream), pair.get(self.policy.downstream), self.policy)
+            shown = difference(pair.get(self.policy.upstream), pair.get(self.policy.downstream), self.policy, key=key)
         except MutationFailed as error:
             self._row |= {"error": f"{key} cannot be compared: {error}", "hint": hold_hint("MutationFailed", "")}
             return

@@ -11,7 +11,6 @@ from crsyncer.core.project import (
     concealed,
     content_of,
     digest,
-    key_of,
     map_generation,
     stamp_of,
     status_value,
@@ -29,9 +28,14 @@ Difference = dict[Side, Json | None]
 
 
 def difference(
-    upstream: Json | None, downstream: Json | None, policy: KindPolicy, *, generations: Generations | None = None
+    upstream: Json | None,
+    downstream: Json | None,
+    policy: KindPolicy,
+    *,
+    key: Key,
+    generations: Generations | None = None,
 ) -> Difference | None:
-    """How the objects of a pair differ; None: they agree.
+    """How the objects of the pair with this key differ; None: they agree.
 
     upstream     downstream    differs
     absent       ours          the whole object: it must be deleted                   S5
@@ -50,11 +54,11 @@ def difference(
     if upstream is not None:
         upstream = policy.shape.desired(upstream)
     if downstream is not None:
-        downstream = policy.shape.sent(
-            downstream, policy.key_of(policy.downstream, key_of(downstream)) or key_of(downstream)
-        )
+        downstream = policy.shape.sent(downstream, key)
     if upstream is None or downstream is None:
-        return _lone(upstream, policy, policy.upstream) or _lone(downstream, policy, policy.downstream)
+        return _lone(upstream, policy, policy.upstream, key=key) or _lone(
+            downstream, policy, policy.downstream, key=key
+        )
     stamp = stamp_of(downstream) or Stamp("")
     if policy.shape.keep_local:
         merged = merged_fields(upstream, downstream, policy)
@@ -65,7 +69,6 @@ def difference(
         _only(synced_labels(downstream), {*own[0], *stamp.labels}),
         _only(synced_annotations(downstream), {*own[1], *stamp.annotations}),
     )
-    key = key_of(upstream)
     wanted, found = _document(upstream, policy, key, *own), _document(downstream, policy, key, *copied)
     uid = upstream["metadata"]["uid"]
     if stamp.upstream_uid == uid:
@@ -84,14 +87,13 @@ def difference(
     return {policy.upstream: whole_numbers(wanted), policy.downstream: whole_numbers(found)}
 
 
-def _lone(raw: Json | None, policy: KindPolicy, side: Side) -> Difference | None:
+def _lone(raw: Json | None, policy: KindPolicy, side: Side, *, key: Key) -> Difference | None:
     if raw is None:
         return None
     if side is policy.upstream:
         differs = raw["metadata"].get("deletionTimestamp") is None
     else:
-        differs = may_delete(view_of(raw, policy, side), policy)
-    key = policy.key_of(side, key_of(raw)) or key_of(raw)
+        differs = may_delete(view_of(raw, policy, side, key=key), policy)
     whole = _document(raw, policy, key, synced_labels(raw), synced_annotations(raw))
     return {side: _with_status(whole, status_value(raw, policy), policy), side.other: None} if differs else None
 

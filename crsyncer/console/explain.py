@@ -14,6 +14,7 @@ from crsyncer.core.namespaces import Namespaces
 from crsyncer.core.project import concealed, content_of, leaf_differences
 from crsyncer.core.shape import MutationFailed
 from crsyncer.core.text import rfc3339
+from crsyncer.errors import SyncError
 
 SCHEMA = "crsyncer.explain/v1"
 _UNTIL = {
@@ -294,10 +295,13 @@ def _verdict(facts: ObjectFacts, steps: list[Json]) -> tuple[str, str]:
 def _copy(facts: ObjectFacts) -> Json | None:
     """What the copy is called, where that is not what upstream's object is called."""
     policy = facts.policy
-    if policy is None or facts.key.namespace not in policy.places:
+    if policy is None or (policy.places != ("",) and facts.key.namespace not in policy.places):
         return None
-    key = policy.key_on(policy.downstream, facts.key)
-    return None if key == facts.key else {"namespace": key.namespace, "name": key.name}
+    try:
+        copy = policy.copy_name(facts.key, facts.observations[policy.downstream])
+    except SyncError:  # the templates make no valid name: that is a dead letter
+        return None
+    return None if copy == facts.key else {"namespace": copy.namespace, "name": copy.name}
 
 
 def _object(facts: ObjectFacts, side: Side) -> Json:
@@ -335,7 +339,7 @@ def _differences(facts: ObjectFacts, policy: KindPolicy) -> list[tuple[str, Any,
     if up is None or down is None or not seen or not facts.is_comparable:
         return []
     try:
-        found = difference(up, down, policy, generations=facts.record.generations)
+        found = difference(up, down, policy, key=facts.key, generations=facts.record.generations)
     except MutationFailed:  # the plan has the hold
         return []
     return [] if found is None else leaf_differences(found[policy.upstream], found[policy.downstream])

@@ -22,6 +22,7 @@ from crsyncer.core.sync_policy import (
     label_problems,
     read_sync_policy,
 )
+from crsyncer.core.template import NAMESPACE, ROBOT, read_template
 from crsyncer.errors import ConfigError
 
 _FIELDS = {
@@ -114,7 +115,9 @@ def policy_of_kind(
     if not source and SPEC_SOURCE not in settings:
         problems.append(f"neither {_FIELDS[SPEC_SOURCE]} {place} nor the annotation {SPEC_SOURCE} is set")
         settings[SPEC_SOURCE] = "cloud"
-    found = policy_by(_merged(settings, annotations), crd, robot, namespaces=namespaces, places=places)
+    found = policy_by(
+        _merged(settings, annotations, named=own.naming is not None), crd, robot, namespaces=namespaces, places=places
+    )
     if own.resource.version is not None:
         versions = _only(own.resource.version, found.versions)
         if not versions and found.versions:
@@ -128,6 +131,9 @@ def policy_of_kind(
         )
     if crd["metadata"].get("uid") == "":
         problems += _built_in_problems(objects[0], found, place)
+    problems += _naming_problems(
+        own, annotations, robot=robot, namespaces=namespaces if found.namespaced else EVERYWHERE
+    )
     problems += label_problems(own, Filter(found.filtered, own.filter.selector))
     shape = replace(objects[0].shape, marks=Marks)
     return replace(
@@ -187,7 +193,6 @@ def _named_resource(raw: Json) -> str:
 def _unsupported(policy: SyncPolicy) -> Iterator[str]:
     """The fields that are not followed yet."""
     fields = {
-        "spec.naming": policy.naming,
         "spec.projection": policy.projection,
         "spec.related": policy.related,
         "spec.deletion.mode: blocking": policy.deletion is not None and policy.deletion.blocking,
@@ -224,11 +229,24 @@ def _clashes(settings: Mapping[str, str], annotations: Json, places: Mapping[str
             yield f'{places[key]} is {wanted}, but the annotation {key} is "{text}"; allowed: one, or both alike'
 
 
-def _merged(settings: Mapping[str, str], annotations: Json) -> Json:
-    """The annotations of a CRD with the settings of its policy."""
+def _naming_problems(policy: SyncPolicy, annotations: Json, *, robot: str, namespaces: Namespaces) -> Iterator[str]:
+    """Why copies cannot be called as a policy says, beside what the policy alone shows."""
+    naming, place = policy.naming, f"of SyncPolicy {policy.name}"
+    if naming is None:
+        return
+    if not robot and ROBOT in naming.namespace.placeholders | naming.name.placeholders:
+        yield f"spec.naming {place} has {{robot}}, but this agent has no robot name; set --robot-name"
+    if annotations.get(ORPHANS) == "delete":
+        yield f'spec.naming {place} is set, and the annotation {ORPHANS} is "delete"; allowed with naming: keep'
+    if namespaces != EVERYWHERE and naming.namespace != read_template(f"{{{NAMESPACE}}}", paths=False):
+        yield f"spec.naming.namespace {place} is set, but this agent is confined to namespaces; allowed: {{namespace}}"
+
+
+def _merged(settings: Mapping[str, str], annotations: Json, *, named: bool) -> Json:
+    """The annotations of a CRD with the settings of its policy; `named`: it makes the names of copies."""
     given = {key: _AS_ANNOTATED.get(text, text) for key, text in settings.items() if text != "keepLocal"}
     # Whoever has not annotated the CRD has not read that annotations delete what upstream does not have.
-    orphans = {} if annotations.get(SPEC_SOURCE) else {ORPHANS: "keep"}
+    orphans = {} if annotations.get(SPEC_SOURCE) and not named else {ORPHANS: "keep"}
     return {**orphans, **annotations, **given}
 
 

@@ -37,7 +37,7 @@ def compose_copy(desired: Json, view: View, policy: KindPolicy, *, downstream: J
     body: Json = {"apiVersion": policy.api_version, "kind": policy.kind}
     content = content_of(desired)
     if downstream is None:
-        copy = policy.key_on(policy.downstream, key_of(desired))
+        copy = policy.new_name(key_of(desired))
         copy_metadata: Json = {"name": copy.name}
         if policy.namespaced:
             copy_metadata["namespace"] = copy.namespace

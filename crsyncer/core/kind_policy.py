@@ -16,7 +16,7 @@ from crsyncer.core.annotations import (
     SUBTREE,
     SYNCER,
 )
-from crsyncer.core.model import Json, Key, Side
+from crsyncer.core.model import Found, Json, Key, Side, View
 from crsyncer.core.namespaces import EVERYWHERE, Namespaces
 from crsyncer.core.shape import AS_RECEIVED, Shape
 from crsyncer.errors import Conflict
@@ -108,6 +108,11 @@ class KindPolicy:
         return ",".join(filter(None, (own, more.text))) if more is not None else own
 
     @property
+    def names_copies(self) -> bool:
+        """Whether a template makes the names of copies. Then local objects are never touched (C2.2)."""
+        return self.sync_policy is not None and self.sync_policy.naming is not None
+
+    @property
     def selector_keys(self) -> frozenset[str]:
         """The labels that decide whether an object is selected."""
         own, more = frozenset({ROBOT_LABEL} if self.filtered else ()), self._policy_selector
@@ -132,7 +137,8 @@ class KindPolicy:
     @property
     def projection(self) -> str:
         """Everything that decides what is seen of which objects: under another one, what is stored means nothing."""
-        return f"{self.selector};{self._moving}"
+        named = "named " if self.names_copies else ""
+        return f"{named}{self.selector};{self._moving}"
 
     @property
     def _moving(self) -> str:
@@ -147,14 +153,31 @@ class KindPolicy:
         return (self.namespaces.on(self.upstream) if self.namespaced else ()) or ("",)
 
     def key_on(self, side: Side, key: Key) -> Key:
-        """What the object of a pair is called on a side. Raises Conflict where it has no place there."""
+        """What a side calls the object of a pair, by the namespace map. Raises Conflict where it has no place there."""
         namespace = self.namespaces.translate(key.namespace, self.upstream, side)
         if namespace is None:
             raise Conflict(f"the namespace {key.namespace} is not in the namespace map")
         return Key(namespace, key.name)
 
+    def new_name(self, key: Key) -> Key:
+        """What a copy is called that is made now; it keeps that name for good (C2.3).
+
+        Raises Conflict as `key_on`, and Never where the templates make no valid name.
+        """
+        copy = self.key_on(self.downstream, key)
+        if self.sync_policy is None or self.sync_policy.naming is None:
+            return copy
+        made = self.sync_policy.naming.new_name(key, robot=self.robot, identity=self.shape.identity)
+        return Key(copy.namespace, made.name) if self.namespaces.cloud else made
+
+    def copy_name(self, key: Key, copy: Found) -> Key:
+        """What a copy is called, or where there is none, will be. Raises as `new_name`."""
+        if not isinstance(copy, View):
+            return self.new_name(key)
+        return copy.called or self.key_on(self.downstream, key)
+
     def key_of(self, side: Side, found: Key) -> Key | None:
-        """The key of the pair whose object is called so on a side; None: it is outside of the namespace map."""
+        """The key of the pair whose object a side calls so, by the namespace map; None: it is outside of the map."""
         namespace = self.namespaces.translate(found.namespace, side, self.upstream)
         if namespace is None:
             return None

@@ -3,12 +3,12 @@
 import hashlib
 from dataclasses import dataclass
 
-from crsyncer.core.annotations import OURS
+from crsyncer.core.annotations import COPY_OF, OURS
 from crsyncer.core.model import Json, Key
 
 UPSTREAM_CLUSTER = OURS + "upstream-cluster"
 UPSTREAM_NAMESPACE = OURS + "upstream-namespace"
-UPSTREAM_NAME = OURS + "upstream-name"
+UPSTREAM_NAME = COPY_OF
 _LABEL_DIGITS = 32
 
 

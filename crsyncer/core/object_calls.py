@@ -5,7 +5,6 @@ Gateways accept one form of list and watch, a single label selector, and no GET 
 
 from typing import Any
 
-from crsyncer.core import calls
 from crsyncer.core.access import Act
 from crsyncer.core.annotations import OURS
 from crsyncer.core.calls import JSON_PATCH, PARTIAL, PARTIAL_LIST, Call, Collection
@@ -17,16 +16,20 @@ from crsyncer.core.text import pointer_segment
 
 def collection(policy: KindPolicy, side: Side, namespace: str) -> Collection:
     """A kind's objects on a side that are synced, in one of upstream's namespaces or ("") in all."""
-    theirs = policy.key_on(side, Key(namespace, "")).namespace
-    return Collection(policy.group, policy.version, policy.plural, theirs, policy.selector)
+    return _objects(policy, policy.key_on(side, Key(namespace, "")).namespace)
 
 
-def _item(policy: KindPolicy, side: Side, key: Key) -> str:
-    return f"{collection(policy, side, key.namespace).path}/{policy.key_on(side, key).name}"
+def _objects(policy: KindPolicy, namespace: str) -> Collection:
+    """A kind's objects in a namespace, as the side that is asked calls it, or ("") in all."""
+    return Collection(policy.group, policy.version, policy.plural, namespace, policy.selector)
 
 
-def _status_path(policy: KindPolicy, side: Side, key: Key) -> str:
-    return _item(policy, side, key) + ("/status" if policy.status_endpoint[side] else "")
+def _item(policy: KindPolicy, name: Key) -> str:
+    return f"{_objects(policy, name.namespace).path}/{name.name}"
+
+
+def _status_path(policy: KindPolicy, side: Side, name: Key) -> str:
+    return _item(policy, name) + ("/status" if policy.status_endpoint[side] else "")
 
 
 def access_review(act: Act, namespace: str) -> Call:
@@ -48,28 +51,26 @@ def revision(policy: KindPolicy, side: Side) -> Call:
     return Call("list", "GET", objects.path, query, accept=PARTIAL_LIST, timeout=20.0)
 
 
-def get(policy: KindPolicy, key: Key) -> Call:
+# A copy is asked for by its own name, upstream's object by the key of the pair, which is upstream's name.
+
+
+def get(policy: KindPolicy, copy: Key) -> Call:
     """One copy by name. Never asked of the cloud."""
-    return Call("get", "GET", _item(policy, policy.downstream, key))
+    return Call("get", "GET", _item(policy, copy))
 
 
-def create(policy: KindPolicy, key: Key, body: Json) -> Call:
+def create(policy: KindPolicy, copy: Key, body: Json) -> Call:
     """Create a copy."""
-    return Call("create", "POST", collection(policy, policy.downstream, key.namespace).path, body=body)
+    return Call("create", "POST", _objects(policy, copy.namespace).path, body=body)
 
 
-def create_namespace(policy: KindPolicy, key: Key) -> Call:
-    """Create the namespace of a copy, which is missing downstream (S1.7)."""
-    return calls.create_namespace(policy.key_on(policy.downstream, key).namespace)
-
-
-def update(policy: KindPolicy, key: Key, body: Json) -> Call:
+def update(policy: KindPolicy, copy: Key, body: Json) -> Call:
     """Put a copy; uid and resourceVersion in the body are its guards."""
-    return Call("update", "PUT", _item(policy, policy.downstream, key), body=body)
+    return Call("update", "PUT", _item(policy, copy), body=body)
 
 
 def delete(
-    policy: KindPolicy, key: Key, uid: str, *, resource_version: str = "", propagation: str = "background"
+    policy: KindPolicy, copy: Key, uid: str, *, resource_version: str = "", propagation: str = "background"
 ) -> Call:
     """Delete the copy with this uid, in this version or ("") in any (S5.1)."""
     conditions = {"uid": uid, "resourceVersion": resource_version}
@@ -79,7 +80,7 @@ def delete(
         "preconditions": {name: value for name, value in conditions.items() if value},
         "propagationPolicy": propagation.capitalize(),
     }
-    return Call("delete", "DELETE", _item(policy, policy.downstream, key), body=options)
+    return Call("delete", "DELETE", _item(policy, copy), body=options)
 
 
 def patch_status(
@@ -129,11 +130,10 @@ def put_status(policy: KindPolicy, key: Key, uid: str, value: Any, *, upstream: 
     return Call("update", "PUT", _status_path(policy, policy.upstream, key), body=body, accept=PARTIAL)
 
 
-def seed_status(policy: KindPolicy, key: Key, *, uid: str, resource_version: str, status: Json) -> Call:
+def seed_status(policy: KindPolicy, copy: Key, *, uid: str, resource_version: str, status: Json) -> Call:
     """Give a fresh copy upstream's status (S4.4). It conflicts with any write to the copy since."""
-    copy = policy.key_on(policy.downstream, key)
     guards = {"name": copy.name, "uid": uid, "resourceVersion": resource_version}
     if policy.namespaced:
         guards["namespace"] = copy.namespace
     body = {"apiVersion": policy.api_version, "kind": policy.kind, "metadata": guards, "status": status}
-    return Call("update", "PUT", _status_path(policy, policy.downstream, key), body=body)
+    return Call("update", "PUT", _status_path(policy, policy.downstream, copy), body=body)

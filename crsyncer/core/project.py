@@ -22,8 +22,8 @@ _STAYING = (OURS, SYNCER, "kcp.io/")
 _KCPS = ".kcp.io/"
 _NOT_CONTENT = frozenset({"apiVersion", "kind", "metadata", "status"})
 _FLOAT = re.compile(r"\d[.eE]")
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
-_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 PROPAGATIONS = ("background", "foreground", "orphan")
 """What may become of the dependents of an object that is deleted."""
 _LEVELS = 10_000
@@ -72,13 +72,13 @@ def objection(raw: Json, policy: KindPolicy, namespace: str, *, leaving: bool = 
     if raw.get("apiVersion") != policy.api_version or raw.get("kind") != policy.kind:
         return f"it is a {raw.get('apiVersion')} {raw.get('kind')}, not a {policy.api_version} {policy.kind}"
     name, own_namespace = metadata.get("name"), metadata.get("namespace", "")
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not NAME.fullmatch(name):
         return "its name is not valid"
-    if own_namespace != "" and not (_is_text(own_namespace) and _NAMESPACE.fullmatch(own_namespace)):
+    if own_namespace != "" and not (_is_text(own_namespace) and NAMESPACE.fullmatch(own_namespace)):
         return "its namespace is not valid"
     if policy.namespaced != bool(own_namespace):
         return "its namespace does not fit the kind's scope"
-    if not all(_is_texts(metadata.get(k)) for k in ("labels", "annotations")):
+    if not has_sound_texts(raw):
         return "its labels or annotations are not texts"
     if type(metadata.get("generation", 0)) is not int:
         return "its generation is not a number"
@@ -95,8 +95,13 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and value != ""
 
 
-def _is_texts(value: Any) -> bool:
-    return value is None or (isinstance(value, dict) and all(isinstance(text, str) for text in value.values()))
+def has_sound_texts(raw: Json) -> bool:
+    """Whether an object's labels and annotations are texts."""
+    found = (raw["metadata"].get(name) for name in ("labels", "annotations"))
+    return all(
+        texts is None or (isinstance(texts, dict) and all(isinstance(text, str) for text in texts.values()))
+        for texts in found
+    )
 
 
 def is_deeper_than(raw: Any, levels: int) -> bool:
@@ -146,12 +151,18 @@ def stamp_of(raw: Json) -> Stamp | None:
         return Stamp(upstream_uid=uid, robot=annotations.get(ROBOT, ""))
 
 
-def view_of(raw: Json, policy: KindPolicy, side: Side) -> View:
-    """What decisions need to know of an object as seen on a side."""
+def view_of(raw: Json, policy: KindPolicy, side: Side, *, key: Key | None = None) -> View:
+    """What decisions need to know of an object as seen on a side.
+
+    `key` is that of its pair; None: the one that the namespace map makes of its name.
+    """
     metadata = raw["metadata"]
+    own = key_of(raw)
+    unnamed = policy.key_of(side, own) or own
+    key = key or unnamed
     stamp = stamp_of(raw) if side is policy.downstream else None
     status = raw.get("status")
-    shaped, failure = _shaped(raw, policy, side) if policy.shape is not AS_RECEIVED else (raw, "")
+    shaped, failure = _shaped(raw, policy, side, key) if policy.shape is not AS_RECEIVED else (raw, "")
     return View(
         uid=metadata["uid"],
         resource_version=metadata["resourceVersion"],
@@ -163,8 +174,9 @@ def view_of(raw: Json, policy: KindPolicy, side: Side) -> View:
         odd_status=status is not None and not isinstance(status, dict),
         stamp=stamp,
         failure=failure,
-        unmarked=side is policy.downstream and _is_unmarked(raw, policy),
+        unmarked=side is policy.downstream and _is_unmarked(raw, policy, key),
         propagation=_propagation(metadata) if side is policy.upstream and policy.sync_policy is not None else "",
+        called=None if key == unnamed else own,
     )
 
 
@@ -174,20 +186,16 @@ def _propagation(metadata: Json) -> str:
     return text if text in PROPAGATIONS else ""
 
 
-def _is_unmarked(copy: Json, policy: KindPolicy) -> bool:
+def _is_unmarked(copy: Json, policy: KindPolicy, key: Key) -> bool:
     """Whether a copy lacks marks that it has to have (C2.4)."""
-    own = key_of(copy)
-    marks = policy.shape.marks_of(policy.key_of(policy.downstream, own) or own)
+    marks = policy.shape.marks_of(key)
     return marks is not None and bool(marks.wrong_on(copy))
 
 
-def _shaped(raw: Json, policy: KindPolicy, side: Side) -> tuple[Json, str]:
+def _shaped(raw: Json, policy: KindPolicy, side: Side, key: Key) -> tuple[Json, str]:
     """An object as it goes to the other side, and why a step fails on it; empty: none does (C4.1, C4.4)."""
-    key = key_of(raw)
     try:
-        if side is policy.upstream:
-            return policy.shape.desired(raw), ""
-        return policy.shape.sent(raw, policy.key_of(side, key) or key), ""
+        return policy.shape.desired(raw) if side is policy.upstream else policy.shape.sent(raw, key), ""
     except MutationFailed as error:
         return raw, error.where if policy.sensitive else str(error)[:_FAILURE_CHARACTERS]
 

@@ -11,6 +11,7 @@ from typing import Any
 from crsyncer.core.annotations import OURS, ROBOT_LABEL
 from crsyncer.core.fields import Fields, Text, fields_at, seconds, text_at, wrong
 from crsyncer.core.model import Side
+from crsyncer.core.naming import Naming
 from crsyncer.core.pointer import EACH
 from crsyncer.core.project import PROPAGATIONS
 from crsyncer.core.selector import Selector, read_selector
@@ -62,14 +63,6 @@ class Filter:
 
     by_robot_name: bool | None = None
     selector: Selector | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Naming:
-    """How a copy is named."""
-
-    namespace: Template
-    name: Template
 
 
 @dataclass(frozen=True, slots=True)

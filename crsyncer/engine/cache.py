@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from crsyncer.core.annotations import COPY_OF
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import (
     Cursor,
@@ -21,10 +22,13 @@ from crsyncer.core.model import (
     View,
 )
 from crsyncer.core.namespaces import meta_name
-from crsyncer.core.project import touched, view_of
+from crsyncer.core.project import key_of, touched, view_of
 from crsyncer.core.restore_detection import DISTRUSTED
 from crsyncer.core.watch import newer
 from crsyncer.ports import Store
+
+if TYPE_CHECKING:  # a robot without SyncPolicies does not load it (C1.1)
+    from crsyncer.engine.copies import Copies
 
 _GENERATIONS = 16
 
@@ -52,6 +56,10 @@ class Cache:
         self._shown: set[Key] = set()
         """Upstream's sensitive objects that were seen since the agent's start: others are known by digests only."""
         self._seq = max((row.seq for row in self.pending.values()), default=0)
+        self._copies: Copies | None = None
+        """Whose copies downstream's objects are; None: of the object of their name."""
+        if policy.shape.marks is not None or any(view.called for view in self.views[policy.downstream].values()):
+            self._follow_marks()
 
     def is_remapped(self) -> bool:
         """Whether copies are known that were made by another namespace map. The map of now is remembered."""
@@ -74,13 +82,59 @@ class Cache:
                 del self.views[side][key]
                 self._store.drop_copy(side, self._resource, key)
 
+    # Names
+
+    def name_on(self, side: Side, key: Key) -> Key:
+        """What the object of a pair is called on a side: a copy that is still to be made, as it will be.
+
+        Raises Conflict where it has no place there, Never where the templates make no valid name.
+        """
+        if side is self.policy.upstream:
+            return self.policy.key_on(side, key)
+        return self.policy.copy_name(key, self.views[side].get(key, Gap.ABSENT))
+
+    def identify(self, side: Side, raw: Json, *, leaving: bool) -> Key | None:
+        """The key of an object that is shown, or (`leaving`) gone; None: it belongs to no pair, or not yet."""
+        copies = self._copies_of(side, raw)
+        return self.policy.key_of(side, key_of(raw)) if copies is None else copies.identify(raw, leaving=leaving)
+
+    def key_of(self, side: Side, raw: Json) -> Key | None:
+        """The key of an object of which at least the metadata are shown; None: it belongs to no pair, or not yet."""
+        copies = self._copies_of(side, raw)
+        return self.policy.key_of(side, key_of(raw)) if copies is None else copies.key_of(raw)
+
+    def is_stranger(self, side: Side, raw: Json) -> bool:
+        """Whether an object of which at least the metadata are shown belongs to no pair, and is known as that."""
+        copies = self._copies_of(side, raw)
+        return copies is not None and copies.is_stranger(raw)
+
+    def waiting(self) -> list[Json]:
+        """The objects of downstream that belong to no pair yet (C2.2, C2.6)."""
+        return [] if self._copies is None else [raw for _, raw in self._copies.waiting.values()]
+
+    def _copies_of(self, side: Side, raw: Json) -> "Copies | None":
+        if side is self.policy.upstream:
+            return None
+        annotations = raw["metadata"].get("annotations")
+        if self._copies is None and isinstance(annotations, dict) and COPY_OF in annotations:
+            self._follow_marks()  # the kind had a policy once: its copies stay what they are
+        return self._copies
+
+    def _follow_marks(self) -> None:
+        from crsyncer.engine.copies import Copies  # a robot without SyncPolicies never loads it
+
+        self._copies = Copies(self.policy, views=self.views, cursors=self.cursors)
+
+    # Observations
+
     def observe(self, side: Side, key: Key) -> Observation:
         """The observation of a name on a side. Upstream, a resumed watch proves no absence; a tombstone does."""
         upstream = side is self.policy.upstream
         freshness = self.freshness(side, key.namespace)
         tombstone = self.tombstones.get(key) if upstream else None
         absent = tombstone is not None or freshness is Freshness.CONFIRMED
-        if absent or (freshness is Freshness.RESUMED and not upstream):
+        decided = upstream or self._copies is None or self._copies.are_decided()
+        if decided and (absent or (freshness is Freshness.RESUMED and not upstream)):
             found: Found = Gap.ABSENT
         else:
             found = Gap.UNSEEN
@@ -116,7 +170,7 @@ class Cache:
 
     def saw(self, side: Side, key: Key, raw: Json) -> bool:
         """An event, a list or a write's answer shows an object; False when a newer version is known."""
-        view = view_of(raw, self.policy, side)
+        view = view_of(raw, self.policy, side, key=key)
         known = self.views[side].get(key)
         if known is not None and newer(known.resource_version, view.resource_version):
             return False
@@ -126,6 +180,10 @@ class Cache:
             return False
         self.views[side][key] = view
         self._store.put_copy(side, self._resource, key, view, raw)
+        if self._copies is not None:
+            if known is not None and known.uid != view.uid:
+                self._copies.lost(side, known.uid)
+            self._copies.saw(side, view.uid, key)
         if side is self.policy.upstream:
             if known is not None and known.uid != view.uid:
                 self._original_gone(key, known)
@@ -142,6 +200,8 @@ class Cache:
     def lost(self, side: Side, key: Key) -> None:
         """An object is gone from a side, for certain."""
         view = self.views[side].pop(key, None)
+        if view is not None and self._copies is not None:
+            self._copies.lost(side, view.uid)
         self._store.drop_copy(side, self._resource, key)
         if side is self.policy.upstream:
             self._unshown.pop(key, None)
@@ -235,7 +295,7 @@ class Cache:
         body["status"] = value
         if value is None:
             del body["status"]
-        self.views[side][key] = view_of(body, self.policy, side)
+        self.views[side][key] = view_of(body, self.policy, side, key=key)
         self._store.put_copy(side, self._resource, key, self.views[side][key], body)
 
     def is_behind(self, key: Key) -> bool:

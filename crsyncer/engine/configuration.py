@@ -50,14 +50,18 @@ class ConfigurationWatch:
         """Every object."""
         return iter(self.objects.items())
 
-    def key_of(self, found: Key) -> Key:
-        """The server's own."""
-        return found
+    def key_of(self, raw: Json) -> Key | None:
+        """The server's own; None for an answer that is none."""
+        version = version_of(raw)
+        return version.key if version is not None else None
+
+    def is_stranger(self, raw: Json) -> bool:  # noqa: ARG002
+        """Every object is known."""
+        return False
 
     def identify(self, raw: Json, event_type: EventType | None) -> Key | None:  # noqa: ARG002
         """The object's key; None for an answer that is none."""
-        version = version_of(raw)
-        return version.key if version is not None else None
+        return self.key_of(raw)
 
     def shown(self, key: Key, raw: Json, event_type: EventType | None) -> None:
         """An object has changed, or a list shows it."""

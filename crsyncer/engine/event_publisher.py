@@ -78,5 +78,5 @@ class EventPublisher:
             return None
         view = entry.kind.cache.views[Side.ROBOT].get(key)
         policy = entry.kind.policy
-        there = policy.key_on(Side.ROBOT, key)
+        there = entry.kind.cache.name_on(Side.ROBOT, key)
         return Regarding(policy.api_version, policy.kind, there.namespace, there.name, "" if view is None else view.uid)

@@ -10,7 +10,7 @@ from crsyncer.core.facts import Action, Fact
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Cursor, Freshness, Json, Key, Side, View
 from crsyncer.core.pages import PageLimit
-from crsyncer.core.project import key_of, objection
+from crsyncer.core.project import objection
 from crsyncer.core.watch import EventType
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.recorder import Recorder
@@ -89,9 +89,13 @@ class Informer:
         """Those of this namespace."""
         return ((key, view) for key, view in self.objects.items() if self.namespace in ("", key.namespace))
 
-    def key_of(self, found: Key) -> Key | None:
-        """The key of the pair whose object is called so on this side."""
-        return self._policy.key_of(self.side, found)
+    def key_of(self, raw: Json) -> Key | None:
+        """The key of the pair that an object of this side belongs to; only its metadata may be shown."""
+        return self._cache.key_of(self.side, raw)
+
+    def is_stranger(self, raw: Json) -> bool:
+        """Whether an object of this side belongs to no pair, and is known as that."""
+        return self._cache.is_stranger(self.side, raw)
 
     def identify(self, raw: Json, event_type: EventType | None) -> Key | None:
         """The key of an object that may be touched; None, and it is reported, for one that we did not ask for."""
@@ -104,7 +108,14 @@ class Informer:
             text = f"an object was ignored: {reason}"
             self._recorder.record(Fact(self.side, self._policy.resource, None, Action.REFUSED, "S2", text))
             return None
-        return self.key_of(key_of(raw))
+        return self._cache.identify(self.side, raw, leaving=event_type is EventType.DELETED)
+
+    def decide_waiting(self) -> None:
+        """Have the objects of this side delivered that belonged to no pair before, and do now (C2.2, C2.6)."""
+        for raw in self._cache.waiting():
+            key = self._cache.identify(self.side, raw, leaving=False)
+            if key is not None:
+                self.shown(key, raw, None)
 
     def shown(self, key: Key, raw: Json, event_type: EventType | None) -> None:
         """Show the cache what changed; a deletion's last state first, it may carry the last status."""

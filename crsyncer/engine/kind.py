@@ -260,6 +260,8 @@ class Kind:
                 self.reconciler.queue_status(key, self.reconciler.outbox.priority(key))
         if gone:
             self.cache.lost(side, key)
+            if side is self.policy.downstream:
+                self._decide_waiting()
             self._hold_driver.holds.gone(key)
             if side is Side.CLOUD:
                 self._context.duplicates.forget(self.policy.resource, key)
@@ -287,6 +289,8 @@ class Kind:
 
     def _freshness_changed(self, side: Side, namespace: str) -> None:
         self._hold_driver.freshness_changed(side)
+        if side is self.policy.upstream:
+            self._decide_waiting()
         if side is self.policy.downstream:
             self._confirm_outbox()
             if self._informer_set.is_complete(side):
@@ -304,6 +308,11 @@ class Kind:
         for key in self.cache.known_keys() if everywhere else self._affected(side, namespace):
             self.reconciler.enqueue(key)
         self._end_restore()
+
+    def _decide_waiting(self) -> None:
+        """More may be known of objects that belonged to no pair: whose copy they are (C2.2)."""
+        for informer in self.on(self.policy.downstream)[:1]:
+            informer.decide_waiting()
 
     def _affected(self, side: Side, namespace: str) -> Iterator[Key]:
         """The keys whose plan may change when the freshness of a side's namespace changes.

@@ -33,7 +33,7 @@ async def _reshape(side: Side, key: Key, loaded: Loaded, *, policy: KindPolicy, 
     body = await store.body(side, policy.resource, key)
     if body is None:
         return  # damaged: what is written has to wait for the object's next version anyway
-    view = view_of(body, policy, side)
+    view = view_of(body, policy, side, key=key)
     if view != loaded.views[side][key]:
         loaded.views[side][key] = view
         store.put_copy(side, policy.resource, key, view, body)

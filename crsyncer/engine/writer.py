@@ -102,14 +102,15 @@ class Writer:
             # Recorded before the copy exists, so that after a crash a copy without a status still gets one.
             self._cache.remember(key, replace(self._cache.record_of(key, view.uid), seed=True))
             await self._store.durable()
-        create = object_calls.create(self._policy, key, body)
+        copy = self._policy.new_name(key)
+        create = object_calls.create(self._policy, copy, body)
         reply = await self._request(write, create)
         if reply.status == 404 and self._policy.namespaced and reply.body:
             # The namespace is missing (S1.7); a kind that is not served answers in plain text.
-            _happened(await self._request(write, object_calls.create_namespace(self._policy, key)), unless=409)
+            _happened(await self._request(write, calls.create_namespace(copy.namespace)), unless=409)
             reply = await self._request(write, create)
         if reply.status == 409:
-            return await self._name_taken(write, upstream)
+            return await self._name_taken(write, copy, upstream)
         self._wrote(key, view, _object(reply), seeded=status is not None and not seed)
         return None
 
@@ -120,10 +121,10 @@ class Writer:
             raise Conflict("the copy has changed since")
         marks = self._policy.shape.marks_of(key) if action.why is Why.MARKS else None
         if marks is not None:
-            call = object_calls.update(self._policy, key, marks.put_on(downstream))
+            call = self._put(key, marks.put_on(downstream))
             self._shows(key, _object(await self._request(_Intent(key, action, view), call)))
             return
-        call = object_calls.update(self._policy, key, self._brought_in_line(key, view, upstream, downstream))
+        call = self._put(key, self._brought_in_line(key, view, upstream, downstream))
         self._wrote(key, view, _object(await self._request(_Intent(key, action, view), call)))
 
     async def _seed(self, key: Key, action: Seed) -> None:
@@ -133,7 +134,7 @@ class Writer:
             self._cache.remember(key, replace(self._cache.record_of(key, view.uid), seed=False))
             return
         call = object_calls.seed_status(
-            self._policy, key, uid=action.uid, resource_version=action.resource_version, status=status
+            self._policy, self._copy(key), uid=action.uid, resource_version=action.resource_version, status=status
         )
         self._wrote(key, view, _object(await self._request(_Intent(key, action, view), call)), seeded=True)
 
@@ -141,7 +142,7 @@ class Writer:
         await self._store.durable()  # a deletion acts on a recorded tombstone, with its verdict (S6.1, S7.1)
         call = object_calls.delete(
             self._policy,
-            key,
+            self._copy(key),
             action.uid,
             resource_version=action.resource_version,
             propagation=action.propagation,
@@ -156,7 +157,7 @@ class Writer:
             if not self._deleting:
                 self._quiet.set()
 
-    async def _name_taken(self, write: "_Intent", upstream: Json) -> Hold | None:
+    async def _name_taken(self, write: "_Intent", copy: Key, upstream: Json) -> Hold | None:
         """A create met an object that our list does not show: read it once (S2.3), but never in the cloud (S2.1).
 
         It is a copy that lost its label, another actor's object, or one that the watch has not shown yet. Raises
@@ -164,10 +165,12 @@ class Writer:
         """
         key = write.key
         if self._policy.downstream is Side.CLOUD:
-            if self._policy.selector:
+            if self._policy.selector or self._policy.shape.marks is not None:
                 return NAME_TAKEN
             raise Conflict("the watch has not shown the object of this name yet")
-        found = _object(await self._request(write, object_calls.get(self._policy, key)))
+        found = _object(await self._request(write, object_calls.get(self._policy, copy)))
+        if self._cache.key_of(self._policy.downstream, found) != key:
+            return NAME_TAKEN
         stamp = stamp_of(found)
         if not self._policy.selector or not objection(found, self._policy, ""):
             self._shows(key, found)
@@ -177,13 +180,19 @@ class Writer:
         if write.upstream is None or stamp.upstream_uid != write.upstream.uid:
             # The copy of an earlier upstream object: once the selection shows it again, it is replaced (S5.4).
             found["metadata"]["labels"] = selected_labels(labels(found), labels(upstream), self._policy)
-            self._shows(key, _object(await self._request(write, object_calls.update(self._policy, key, found))))
+            self._shows(key, _object(await self._request(write, object_calls.update(self._policy, copy, found))))
             return None
         body = self._brought_in_line(key, write.upstream, upstream, found)
-        self._wrote(
-            key, write.upstream, _object(await self._request(write, object_calls.update(self._policy, key, body)))
-        )
+        call = object_calls.update(self._policy, copy, body)
+        self._wrote(key, write.upstream, _object(await self._request(write, call)))
         return None
+
+    def _put(self, key: Key, body: Json) -> calls.Call:
+        return object_calls.update(self._policy, self._copy(key), body)
+
+    def _copy(self, key: Key) -> Key:
+        """What the copy is called."""
+        return self._cache.name_on(self._policy.downstream, key)
 
     def _brought_in_line(self, key: Key, view: View, upstream: Json, copy: Json) -> Json:
         """The copy as it is to be put."""
@@ -232,7 +241,7 @@ class Writer:
         every later change is (S3.5).
         """
         answer.setdefault("apiVersion", self._policy.api_version)
-        copy = view_of(answer, self._policy, self._policy.downstream)
+        copy = view_of(answer, self._policy, self._policy.downstream, key=key)
         record = self._cache.record_of(key, upstream.uid)
         record = replace(record, applied=upstream.content, admitted=copy.content)
         if seeded:

@@ -55,8 +55,12 @@ class Handler(Protocol):
         """Those of them that the collection may have."""
         ...
 
-    def key_of(self, found: Key) -> Key | None:
-        """The key in `objects` of what the server calls `found`; None where it cannot have one."""
+    def key_of(self, raw: Json) -> Key | None:
+        """The key in `objects` of an object of which at least sound metadata are shown; None: it has none."""
+        ...
+
+    def is_stranger(self, raw: Json) -> bool:
+        """Whether an object of which sound metadata are shown has no key, and need not be looked at for that."""
         ...
 
     def identify(self, raw: Json, event_type: EventType | None) -> Key | None:
@@ -207,12 +211,16 @@ class CollectionState:
         self._listed, self._new_versions = set(), set()
 
     def version_of(self, raw: Json) -> ObjectVersion | None:
-        """Which version of which object some metadata is of; None where a server sent something else."""
+        """Which version of which object some metadata is of; None where a server sent something else, or a stranger."""
         version = version_of(raw)
-        key = None if version is None else self.handler.key_of(version.key)
+        key = None if version is None else self.handler.key_of(raw)
         if version is None or key is None:
             return None
         return version if key == version.key else replace(version, key=key)
+
+    def is_stranger(self, raw: Json) -> bool:
+        """Whether some metadata are of an object that is not to be kept."""
+        return version_of(raw) is not None and self.handler.is_stranger(raw)
 
     def is_current(self, version: ObjectVersion, listed_at: str) -> bool:
         """A digest of this resourceVersion shows a version of an object: whether it is the one that is known."""

@@ -27,7 +27,7 @@ from crsyncer.core.answers import is_inconclusive
 from crsyncer.core.backoff import RETRY, capped, spread
 from crsyncer.core.model import Json, Key, ObjectVersion
 from crsyncer.core.pages import PageLimit
-from crsyncer.core.watch import Lost, WatchStep, listed_at, newer, read_answer
+from crsyncer.core.watch import Lost, WatchStep, listed_at, newer, read_answer, version_of
 from crsyncer.errors import TooLarge, Unsure
 from crsyncer.ports import Reply
 from crsyncer.runtime.collection_state import CollectionState
@@ -206,8 +206,11 @@ class PagedList:
                 self._state.list_shows(raw, version)
                 return
             found = self._state.version_of(raw)
+            if found is None and self._state.is_stranger(raw):
+                return
             if found is None or not self._state.is_current(found, version):
-                changed.append(found.key if found is not None else None)
+                own = version_of(raw)  # the object is asked for by the name that the server calls it
+                changed.append(own.key if own is not None and found is not None else None)
 
         self._state.list_begins()
         listing = await self.read(calls.PARTIAL_LIST, take)

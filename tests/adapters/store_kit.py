@@ -70,6 +70,7 @@ def view(number: int, version: int = 1, *, side: Side = Side.ROBOT) -> View:
         status=text(number, version),
         has_status=True,
         stamp=stamp if side is Side.ROBOT else None,
+        called=Key("shop", f"copy-{number}") if side is Side.ROBOT and number % 2 else None,
     )
 
 

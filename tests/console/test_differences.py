@@ -1,17 +1,20 @@
 """What differs in a pair, row by row of `difference`'s table."""
 
 import json
+from functools import partial
 
 import pytest
 from hypothesis import given
 
-from crsyncer.console.differences import Difference, difference
-from crsyncer.core.model import Side
+from crsyncer.console import differences
+from crsyncer.console.differences import Difference
+from crsyncer.core.model import Key, Side
 from crsyncer.core.project import APPLIED, ROBOT, UPSTREAM_UID
 from crsyncer.core.shape import MutationFailed, Shape
 from tests.core.builders import copy_of, goal, policies, policy, some, upstream_goals
 
 KIND = policy()
+difference = partial(differences.difference, key=Key("default", "a"))
 CLOUD, ROBOT_SIDE = Side.CLOUD, Side.ROBOT
 
 

@@ -12,6 +12,7 @@ from crsyncer.core.catalog import NOT_SERVED, PolicyObject, not_trusted, policy_
 from crsyncer.core.kind_policy import KindPolicy, read_policy
 from crsyncer.core.marks import Marks
 from crsyncer.core.model import Json, Side
+from crsyncer.core.namespaces import same_names
 from crsyncer.core.project import UPSTREAM_UID, key_of, objection
 from crsyncer.core.shape import AS_RECEIVED, Shape
 from crsyncer.core.sync_policy import Resource
@@ -156,15 +157,34 @@ def test_C1_3_a_wrong_policy_stops_its_kind_and_says_why_in_a_line(wrong: Wrong)
 @pytest.mark.parametrize(
     ("spec", "fields"),
     [
-        ({"naming": {"name": "x-{name}"}}, "spec.naming is"),
         ({"projection": {"version": "v2"}}, "spec.projection is"),
         ({"related": FULL["spec"]["related"][:1]}, "spec.related is"),
         ({"deletion": {"mode": "blocking"}}, "spec.deletion.mode: blocking is"),
-        ({"api": {"source": "cloud"}, "naming": {"name": "x"}}, "spec.naming, spec.api are"),
+        ({"api": {"source": "cloud"}, "projection": {"version": "v2"}}, "spec.projection, spec.api are"),
     ],
 )
 def test_C1_3_what_is_not_supported_yet_stops_the_kind_and_is_named(spec, fields):
     assert problem(CLOUD, **spec) == f"SyncPolicy a: {fields} not supported by this version"
+
+
+def test_C2_3_names_that_cannot_be_made_or_that_nobody_would_see_are_misconfigured():
+    own: dict[str, Any] = {"naming": {"name": "{robot}-{name}"}}
+    assert problem(CLOUD, **own) == ""
+    one = policy_of_kind(crd(CLOUD), "", objects=[policy_object("a", **own)])
+    assert one is not None
+    assert one.problem == (
+        "spec.naming of SyncPolicy a has {robot}, but this agent has no robot name; set --robot-name"
+    )
+    said = f'spec.naming of SyncPolicy a is set, and the annotation {ORPHANS} is "delete"; allowed with naming: keep'
+    assert problem(CLOUD | {ORPHANS: "delete"}, **own) == said
+    for namespace, fine in (("{namespace}", True), ("copies", False)):
+        objects = [policy_object("a", naming={"namespace": namespace, "name": "{name}-x"})]
+        for namespaced in (True, False):
+            raw = crd(CLOUD, scope="Namespaced" if namespaced else "Cluster")
+            found = policy_of_kind(raw, "r1", namespaces=same_names(("default",)), objects=objects)
+            assert found is not None
+            assert (found.problem == "") is (fine or not namespaced)
+            assert found.keep_orphans
 
 
 @pytest.mark.parametrize("deletion", [{}, {"mode": "async", "gracePeriod": "2h", "propagation": "orphan"}])

@@ -13,7 +13,7 @@ from crsyncer.core.compose import compose_copy
 from crsyncer.core.decide import decide
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Gap, Key, Observation, Record, Side
-from crsyncer.core.project import LAST_APPLIED, concealed, view_of
+from crsyncer.core.project import LAST_APPLIED, concealed, key_of, view_of
 from crsyncer.core.shape import MutationFailed, Shape
 from tests.core.builders import policy, stored
 
@@ -89,7 +89,7 @@ def test_C5_6_concealed_values_differ_where_values_do():
 def test_C5_6_diff_and_explain_show_digests_instead_of_values():
     up = secret("b3RoZXI=", annotations={LAST_APPLIED: VALUE})
     down = copied()
-    shown = difference(up, down, SECRETS)
+    shown = difference(up, down, SECRETS, key=key_of(up))
     assert shown is not None
     assert "password" in json.dumps(shown[Side.CLOUD])
     views = {side: view_of(raw, SECRETS, side) for side, raw in ((Side.CLOUD, up), (Side.ROBOT, down))}

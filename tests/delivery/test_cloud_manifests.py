@@ -119,10 +119,10 @@ def test_C1_3_a_kind_that_only_a_sync_policy_configures_is_confined(tmp_path):
     annotated = manifests("--robot", "r1", "--crds", tmp_path / "crd.json")
     assert (by_policy.returncode, by_policy.stderr) == (0, "")
     assert by_policy.stdout == apart.stdout == annotated.stdout
-    policy["spec"]["naming"] = {"name": "x"}
+    policy["spec"]["projection"] = {"version": "v2"}
     (tmp_path / "policy.yaml").write_text(yaml.safe_dump(policy))
     (tmp_path / "crd.json").unlink()
     wrong = manifests("--robot", "r1", "--crds", tmp_path)
     assert (wrong.returncode, wrong.stdout) == (2, "")
-    assert "SyncPolicy orders: spec.naming is not supported by this version" in wrong.stderr
+    assert "SyncPolicy orders: spec.projection is not supported by this version" in wrong.stderr
     assert manifests("--robot", "r1", "--crds", tmp_path / "policy.yaml").returncode == 2

@@ -54,8 +54,8 @@ MUTANTS = (
     Mutant(
         "orphans of a kind that nobody has annotated are deleted",
         merge._merged,
-        "{} if annotations.get(SPEC_SOURCE) else",
-        "{} if True else",
+        "{} if annotations.get(SPEC_SOURCE) and not named else",
+        "{} if not named else",
         noticed_by="C1_3_a_policy_alone",
     ),
     Mutant(

@@ -1,6 +1,9 @@
-"""Deliberate defects in what C2 promises: the marks of copies."""
+"""Deliberate defects in what C2 promises: the marks of copies, and their names."""
 
-from crsyncer.core import catalog, compose, decide, project
+from crsyncer.core import catalog, compose, decide, naming, project
+from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.engine.cache import Cache
+from crsyncer.engine.copies import Copies
 from crsyncer.engine.kinds import Kinds
 from crsyncer.engine.writer import Writer
 from tests.model.mutant import Mutant
@@ -61,5 +64,75 @@ MUTANTS = (
         "marks.wrong_on(found) if marks is not None else []",
         "[]",
         noticed_by="C2_4_who",
+    ),
+    Mutant(
+        "a copy is moved when its template changes",
+        KindPolicy.copy_name,
+        "if not isinstance(copy, View):",
+        "if True:",
+        noticed_by="C2_3_changed_templates",
+    ),
+    Mutant(
+        "the store does not know a copy by its uid",
+        Copies.original_of,
+        "self._keys[downstream].get(uid)",
+        "None",
+        noticed_by="C2_2_a_copy_with_torn",
+    ),
+    Mutant(
+        "that a seen object has the uid counts for nothing",
+        naming.original_of,
+        "if uid in seen:",
+        "if False:",
+        noticed_by="C2_2_a_copy_with_torn",
+    ),
+    Mutant(
+        "labels do not say whose copy an object is",
+        naming.original_of,
+        "names.items() <= Marks(key, identity).labels.items()",
+        "False",
+        noticed_by="C2_2_a_copy_with_torn",
+    ),
+    Mutant(
+        "a copy whose original is not known yet is taken for absent",
+        Copies.are_decided,
+        "why is not NoOriginal.UNDECIDED",
+        "True",
+        noticed_by="C2_2_an_object_whose",
+    ),
+    Mutant(
+        "an object that waits is never looked at again",
+        Cache.waiting,
+        "for _, raw in self._copies.waiting.values()",
+        "for _, raw in ()",
+        noticed_by="C2_2_an_object_whose",
+    ),
+    Mutant(
+        "with naming, local objects are copies of the object of their name",
+        Copies.original_of,
+        "and not policy.names_copies:",
+        ":",
+        noticed_by="C2_2_with_naming",
+    ),
+    Mutant(
+        "a name that is none is asked for",
+        naming.Naming.new_name,
+        "if not NAME.fullmatch(made.name):",
+        "if False:",
+        noticed_by="C2_3_a_name_that_is_none",
+    ),
+    Mutant(
+        "names are not cut",
+        naming.cut,
+        "if len(name) <= longest:",
+        "if True:",
+        noticed_by="C2_3_names_that_are",
+    ),
+    Mutant(
+        "copies of a policy that is gone are orphans",
+        Cache._copies_of,
+        "isinstance(annotations, dict) and COPY_OF in annotations",
+        "False",
+        noticed_by="C2_3_copies_stay",
     ),
 )

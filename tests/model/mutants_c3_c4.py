@@ -83,8 +83,8 @@ MUTANTS = (
     Mutant(
         "a status is compared as downstream has it",
         project._shaped,
-        'return policy.shape.sent(raw, policy.key_of(side, key) or key), ""',
-        'return raw, ""',
+        "else policy.shape.sent(raw, key)",
+        "else raw",
         noticed_by="C4_1",
     ),
     Mutant(

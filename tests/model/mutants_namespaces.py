@@ -1,11 +1,10 @@
 """Deliberate defects in the namespace map (S1.7): which side is asked for what, and what another map may cost."""
 
-from crsyncer.core import compose, object_calls
+from crsyncer.core import object_calls
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.engine.cache import Cache
-from crsyncer.engine.informer import Informer
 from crsyncer.engine.kind import Kind
-from crsyncer.runtime.collection_state import CollectionState
+from crsyncer.engine.writer import Writer
 from tests.model.mutant import Mutant
 
 MUTANTS = (
@@ -18,16 +17,16 @@ MUTANTS = (
     ),
     Mutant(
         "a copy is made under upstream's key",
-        compose.compose_copy,
-        "policy.key_on(policy.downstream, key_of(desired))",
-        "key_of(desired)",
+        KindPolicy.new_name,
+        "self.key_on(self.downstream, key)",
+        "key",
         noticed_by="S1_7_mapped",
     ),
     Mutant(
         "what a side calls an object is taken for its key",
-        Informer.key_of,
-        "self._policy.key_of(self.side, found)",
-        "found",
+        Cache.identify,
+        "self.policy.key_of(side, key_of(raw))",
+        "key_of(raw)",
         noticed_by="S1_7_mapped",
     ),
     Mutant(
@@ -39,16 +38,16 @@ MUTANTS = (
     ),
     Mutant(
         "what a digest shows is not looked up in the map",
-        CollectionState.version_of,
-        "self.handler.key_of(version.key)",
-        "version.key",
+        Cache.key_of,
+        "self.policy.key_of(side, key_of(raw))",
+        "key_of(raw)",
         noticed_by="S9_4_with_a_map",
     ),
     Mutant(
         "a missing namespace is made by upstream's name",
-        object_calls.create_namespace,
-        "policy.key_on(policy.downstream, key).namespace",
-        "key.namespace",
+        Writer._create,
+        "calls.create_namespace(copy.namespace)",
+        "calls.create_namespace(key.namespace)",
         noticed_by="S1_7_a_missing",
     ),
     Mutant(

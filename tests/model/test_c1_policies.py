@@ -258,7 +258,7 @@ MALFORMED: Mapping[str, Any] = {
     "a related object": {"related": [{"id": "x"}]},
     "a grace period": {"deletion": {"gracePeriod": "an hour"}},
     "the side of an api": {"api": {"source": "both"}},
-    "what is not supported yet": {"related": [], "naming": {"name": "x-{name}"}},
+    "what is not supported yet": {"related": [], "projection": {"version": "v2"}},
 }
 
 

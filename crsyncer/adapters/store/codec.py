@@ -70,7 +70,7 @@ def _sum(text: str, place: Place) -> int:
     return zlib.crc32("\0".join((*place, text)).encode(errors="surrogatepass"))
 
 
-_STAMP = [field.name for field in fields(View)].index("stamp")
+_STAMP, _CALLED = ([field.name for field in fields(View)].index(name) for name in ("stamp", "called"))
 
 
 def object_places(side: Side, resource: str, key: Key) -> tuple[Place, Place, Place]:
@@ -86,6 +86,8 @@ def dump_object(view: View, body: Json, places: tuple[Place, ...]) -> dict[Place
     values = _values(view)
     if view.stamp is not None:
         values[_STAMP] = _values(view.stamp)
+    if view.called is not None:
+        values[_CALLED] = [view.called.namespace, view.called.name]
     metadata = {name: value for name, value in body["metadata"].items() if name != "managedFields"}
     moving = [metadata.get("resourceVersion")]
     if "resourceVersion" in metadata:
@@ -126,6 +128,8 @@ def load(kind: type[T], text: str, pool: dict[Any, Any]) -> T:
         values = [_shared(value, pool) for value in values]
     if kind is View and len(values) > _STAMP and values[_STAMP] is not None:
         values[_STAMP] = pool.setdefault(("stamp", values[_STAMP]), Stamp(*values[_STAMP]))
+    if kind is View and len(values) > _CALLED:
+        values[_CALLED] = Key(*values[_CALLED])
     return kind(*values)
 
 
