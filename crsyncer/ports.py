@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from crsyncer.core.calls import Call
-from crsyncer.core.model import Cursor, Json, Key, Loaded, Pending, Record, Side, Tombstone, View
+from crsyncer.core.model import Cursor, FinalizerRow, Json, Key, Loaded, Pending, Record, Side, Tombstone, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +120,10 @@ class Store(Protocol):
 
     def put_tombstone(self, resource: str, key: Key, tombstone: Tombstone | None) -> None:
         """Record upstream's deletion, or that it has been carried out."""
+        ...
+
+    def put_finalizer(self, resource: str, key: Key, row: FinalizerRow | None) -> None:
+        """Set (or remove) the row of the finalizer that an upstream object has, or may have."""
         ...
 
     def forget_kind(self, resource: str, *, keep_outbox: bool = True) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from crsyncer.adapters.store.statedir import DIGEST_KEY, sync_names
-from crsyncer.core.model import Cursor, Json, Key, Loaded, Pending, Record, Side, Tombstone, View
+from crsyncer.core.model import Cursor, FinalizerRow, Json, Key, Loaded, Pending, Record, Side, Tombstone, View
 from crsyncer.core.shape import bare
 from crsyncer.ports import Store
 
@@ -87,6 +87,10 @@ class Vault:
     def put_tombstone(self, resource: str, key: Key, tombstone: Tombstone | None) -> None:
         """As the store's."""
         self._store.put_tombstone(resource, key, tombstone)
+
+    def put_finalizer(self, resource: str, key: Key, row: FinalizerRow | None) -> None:
+        """As the store's."""
+        self._store.put_finalizer(resource, key, row)
 
     def forget_kind(self, resource: str, *, keep_outbox: bool = True) -> None:
         """Forget every object."""

@@ -14,7 +14,7 @@ from crsyncer.cli.shared import ask_agent_or_store, object_target, settings_opti
 from crsyncer.cli.yaml_text import yaml_text
 from crsyncer.console.explain import ObjectFacts, stored_policy
 from crsyncer.console.explain import explain as explained
-from crsyncer.console.report import SAVED_STATUS_KEY, pending_status
+from crsyncer.console.report import SAVED_STATUS_KEY, pending_finalizer, pending_status
 from crsyncer.console.screen import cut
 from crsyncer.console.target import find_key, find_resource
 from crsyncer.core.kind_policy import KindPolicy
@@ -74,7 +74,9 @@ def _stored(directory: Path, resource: str, name: str) -> Json:
     namespaced = policy is None or policy.namespaced
     loaded = state.kinds.get(resource, Loaded())
     key = find_key(name, _keys(loaded), namespaced=namespaced)
-    waiting = loaded.pending.get(key)
+    waiting, finalizer = loaded.pending.get(key), loaded.finalizers.get(key)
+    pending = [pending_status(waiting, policy.upstream)] if policy and waiting else []
+    pending += [pending_finalizer(finalizer)] if finalizer and finalizer.since else []
     return explained(
         ObjectFacts(
             resource,
@@ -88,7 +90,7 @@ def _stored(directory: Path, resource: str, name: str) -> Json:
             observations={side: _last_seen(loaded, side, key, policy) for side in Side},
             bodies=read_bodies(directory, resource, key),
             record=loaded.records.get(key, Record()),
-            pending=(pending_status(waiting, policy.upstream),) if policy and waiting else (),
+            pending=tuple(pending),
             tombstone=loaded.tombstones.get(key),
             holds=tuple(h for h in saved["holds"] if h["resource"] == resource and str(key) in h["names"]),
         )
@@ -96,7 +98,13 @@ def _stored(directory: Path, resource: str, name: str) -> Json:
 
 
 def _keys(loaded: Loaded) -> set[Key]:
-    return {*loaded.views[Side.CLOUD], *loaded.views[Side.ROBOT], *loaded.pending, *loaded.tombstones}
+    return {
+        *loaded.views[Side.CLOUD],
+        *loaded.views[Side.ROBOT],
+        *loaded.pending,
+        *loaded.tombstones,
+        *loaded.finalizers,
+    }
 
 
 def _last_seen(loaded: Loaded, side: Side, key: Key, policy: KindPolicy | None) -> Found:

@@ -11,7 +11,7 @@ from crsyncer.adapters.config import state_dir
 from crsyncer.adapters.store.statedir import DATABASE
 from crsyncer.cli.output import confirmed, full_name, namespace_option, object_name, output_options, show, yes_option
 from crsyncer.cli.shared import ask_agent_or_store, object_target, send_command, settings_options
-from crsyncer.console.report import object_fields, pending_status
+from crsyncer.console.report import object_fields, pending_finalizer, pending_status
 from crsyncer.console.screen import table
 from crsyncer.console.target import split_target
 from crsyncer.core.model import Json
@@ -23,6 +23,8 @@ SCHEMA = "crsyncer.pending/v1"
 @click.group()
 def pending() -> None:
     """Show the outbox: what waits for the other side, for how long, and how often it was tried.
+
+    A status waits to be sent, a finalizer of blocking deletion to be removed.
 
     A dead letter is a write that the server rejected permanently. It is retried hourly, and when the object or its
     schema changes.
@@ -111,4 +113,11 @@ def _read_stored_pending(directory: Path) -> Json:
     kinds = read_offline(directory).kinds if (directory / DATABASE).exists() else {}
     stored = [(row, resource, key) for resource, kind in kinds.items() for key, row in kind.pending.items()]
     stored.sort(key=lambda found: found[0].since)
-    return {"pending": [object_fields(resource, key) | pending_status(row, None) for row, resource, key in stored]}
+    rows = [object_fields(resource, key) | pending_status(row, None) for row, resource, key in stored]
+    rows += [
+        object_fields(resource, key) | pending_finalizer(row)
+        for resource, kind in kinds.items()
+        for key, row in kind.finalizers.items()
+        if row.since
+    ]
+    return {"pending": rows}

@@ -6,7 +6,15 @@ from collections.abc import Iterator
 
 from crsyncer.console.explain import ON, ObjectFacts, explain
 from crsyncer.console.gather import kind_row, policy_rows
-from crsyncer.console.report import event_row, hold_row, object_fields, pending_status, rejected_content
+from crsyncer.console.report import (
+    event_row,
+    hold_row,
+    object_fields,
+    pending_finalizer,
+    pending_status,
+    rejected_content,
+    rejected_finalizer,
+)
 from crsyncer.console.target import find_key, find_resource, synced_resource
 from crsyncer.core.holds import DELETION_HOLDS
 from crsyncer.core.model import Json, Key, Side
@@ -15,7 +23,7 @@ from crsyncer.core.watch import ListReason
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.kinds import Kinds
-from crsyncer.engine.outcomes import CONTENT, STATUS
+from crsyncer.engine.outcomes import CONTENT, FINALIZER, STATUS
 from crsyncer.errors import SyncError
 from crsyncer.runtime.connection import Connection, ConnectionState
 from crsyncer.runtime.dispatcher import Job
@@ -133,9 +141,13 @@ class ControlCommands:
 
     def _pending(self) -> Iterator[Json]:
         for kind in self._running_kinds(""):
-            for key in dict.fromkeys((*kind.cache.pending, *kind.reconciler.outcomes.rejected)):
+            outcomes, cache = kind.reconciler.outcomes, kind.cache
+            for key in dict.fromkeys((*cache.pending, *outcomes.rejected, *outcomes.unfinalized, *cache.finalizers)):
                 fields = object_fields(kind.policy.resource, key)
                 yield from (fields | row for row in self._pending_of(kind, key))
+        removals = self._kinds.removals
+        for resource, rows in (removals.rows if removals is not None else {}).items():
+            yield from (object_fields(resource, key) | pending_finalizer(row) for key, row in rows.items())
 
     def _pending_of(self, kind: Kind, key: Key) -> Iterator[Json]:
         policy, row = kind.policy, kind.cache.pending.get(key)
@@ -143,12 +155,21 @@ class ControlCommands:
             yield pending_status(row, policy.upstream, next_try=self._next_try(kind, STATUS, key))
         if refusal := kind.reconciler.outcomes.rejected.get(key):
             yield rejected_content(refusal.message, policy.downstream, next_try=self._next_try(kind, CONTENT, key))
+        next_try = self._next_try(kind, FINALIZER, key)
+        if refusal := kind.reconciler.outcomes.unfinalized.get(key):
+            yield rejected_finalizer(refusal.message, policy.upstream, next_try=next_try)
+        finalizer = kind.cache.finalizers.get(key)
+        if finalizer is not None and finalizer.since:
+            yield pending_finalizer(finalizer, next_try=next_try)
 
     def _retry(self, resource: str, name: str) -> Json:
         revived = []
         for kind in self._running_kinds(resource):
             rows = kind.cache.pending
-            letters = {*kind.reconciler.outcomes.rejected, *(key for key, row in rows.items() if row.dead or name)}
+            outcomes = kind.reconciler.outcomes
+            finalizers = (key for key, row in kind.cache.finalizers.items() if row.since and name)
+            letters = {*outcomes.rejected, *outcomes.unfinalized, *finalizers}
+            letters |= {key for key, row in rows.items() if row.dead or name}
             for key in [find_key(name, letters)] if name else sorted(letters):
                 if key not in letters:
                     raise SyncError(f"nothing of {key} of {kind.policy.resource} is pending", hint=_LIST_HINT)

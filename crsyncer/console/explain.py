@@ -24,6 +24,7 @@ _UNTIL = {
     Until.STATUS_SHOWN: "S4.4",
     Until.VERIFIED: "S5.5",
     Until.REVERTIBLE: "S3.5",
+    Until.FINALIZED: "C6.1",
 }
 ON = {Side.CLOUD: "in the cloud", Side.ROBOT: "on the robot"}
 """A side, as a sentence has it."""
@@ -152,6 +153,7 @@ def _steps(facts: ObjectFacts) -> Iterator[Json]:
         rule = HOLD_RULES[HoldReason(hold["reason"])]
         yield _step(rule, False, f"{hold['reason']} ({hold['id']}): {hold['message']}; {hold['hint']}")
     yield from _of_status(facts, policy)
+    yield from _of_finalizer(facts, policy)
 
 
 def _kind_rule(kind: Json) -> str | None:
@@ -273,6 +275,23 @@ def _of_status(facts: ObjectFacts, policy: KindPolicy) -> Iterator[Json]:
             yield _step("S4.8", True, f"the {policy.upstream} has another status: {why}")
         else:
             yield _step("S4.1", True, f"the {policy.upstream} has acknowledged the newest status")
+
+
+def _of_finalizer(facts: ObjectFacts, policy: KindPolicy) -> Iterator[Json]:
+    row, up = _pending(facts, "finalizer"), facts.observations[policy.upstream]
+    if row is not None and row["dead"]:
+        yield _step(
+            "C6.2", False, f"the {policy.upstream} rejects this robot's finalizer, so no copy is made: {row['error']}"
+        )
+    elif row is not None:
+        answer = f"; last answer: {row['error']}" if row["error"] else ""
+        yield _step("C6.3", None, f"this robot's finalizer is to be removed {ON[policy.upstream]}{answer}")
+    elif isinstance(up, View) and up.finalized and up.terminating:
+        over = rfc3339(up.deleted_at + policy.grace_seconds) if up.deleted_at else "not known"
+        text = f"the object waits {ON[policy.upstream]} until its copy has gone and the last status is up"
+        yield _step("C6.3", None, f"{text}; the grace period ends at {over}")
+    elif isinstance(up, View) and up.finalized:
+        yield _step("C6.1", True, f"deleted {ON[policy.upstream]}, the object will wait until its copy has gone")
 
 
 def _verdict(facts: ObjectFacts, steps: list[Json]) -> tuple[str, str]:

@@ -57,7 +57,7 @@ def gather(
         "outbox": outbox_row(
             (row for kind in kinds for row in kind.cache.pending.values()),
             now,
-            rejected=sum(len(kind.reconciler.outcomes.rejected) for kind in kinds),
+            rejected=sum(kind.reconciler.outcomes.dead for kind in kinds),
         ),
         "holds": [*map(hold_row, engine.holds.groups()), *map(_identity_hold, other_clusters)],
         "writes": writes_row(writes or {}),
@@ -71,6 +71,7 @@ def gather(
         tls_unverified=tls_unverified,
         store_message=store_message,
         duplicate=engine.duplicates.current(now),
+        overdue={kind.policy.resource: kind.cache.overdue() for kind in kinds},
         pending_seconds={kind.policy.resource: kind.pending_ages(loop_time) for kind in kinds},
     )
 

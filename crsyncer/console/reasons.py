@@ -124,6 +124,10 @@ _REASONS = {
             "the agent retries; if this stays, see its log",
         ),
         "Stuck": ("{resource}: {work} {time}", "the server's answer is in the agent's log"),
+        "DeletionOverdue": (
+            "{resource}: {copies} not deleted within the grace period, and upstream waits no longer",
+            "crsyncer explain shows what a copy waits for; its finalizer's controller must remove it",
+        ),
         "Backlog": (
             "{resource}: a status waits to be sent {time}",
             "crsyncer pending list shows the server's answer for each",
@@ -204,10 +208,12 @@ def with_health(
     store_message: str | None = None,
     duplicate: DuplicateAgent | None = None,
     pending_seconds: Mapping[str, Mapping[str, float]] | None = None,
+    overdue: Mapping[str, int] | None = None,
 ) -> Json:
     """The document with `health` and `reasons` filled in, the most important reason first.
 
-    `pending_seconds`: by resource and type of work, for how long the oldest item has waited.
+    `pending_seconds`: by resource and type of work, for how long the oldest item has waited. `overdue`: by resource,
+    how many copies have outlived the grace period of a deletion (C6.4).
     """
     found = [
         *_kind_reasons(content),
@@ -218,6 +224,9 @@ def with_health(
     found += [_reason("degraded", "TlsNotVerified", side=side) for side in tls_unverified]
     if dead := content["outbox"]["deadLetters"]:
         found.append(_reason("attention", "DeadLetters", writes=count(dead, "write")))
+    for resource, copies in (overdue or {}).items():
+        if copies:
+            found.append(_reason("degraded", "DeletionOverdue", resource=resource, copies=_copies(copies)))
     if config_error is not None:
         found.append(_reason("attention", "ConfigRejected", error=config_error))
     if duplicate is not None:
@@ -233,6 +242,10 @@ def with_health(
     found.sort(key=lambda reason: _ORDER.index(reason[:2]))
     reasons = [{"code": code, "message": message, "hint": hint} for _, code, message, hint in found]
     return content | {"health": found[0][0] if found else "healthy", "reasons": reasons}
+
+
+def _copies(number: int) -> str:
+    return f"{number} copy is" if number == 1 else f"{number} copies are"
 
 
 def _reason(health: str, code: str, *, message: str = "", hint: str = "", **values: object) -> _Reason:

@@ -8,7 +8,7 @@ from crsyncer import __version__
 from crsyncer.console.reasons import hold_hint, with_health
 from crsyncer.core.event_ring import Event
 from crsyncer.core.holds import HeldGroup
-from crsyncer.core.model import Json, Key, Loaded, Pending, Side
+from crsyncer.core.model import FinalizerRow, Json, Key, Loaded, Pending, Side
 from crsyncer.core.text import rfc3339
 
 SCHEMA = "crsyncer.status/v1"
@@ -112,8 +112,26 @@ def rejected_content(message: str, to: Side, *, next_try: float | None) -> Json:
     }
 
 
+def pending_finalizer(row: FinalizerRow, *, next_try: float | None = None) -> Json:
+    """A finalizer of ours that has to be removed. `next_try` is Unix time."""
+    return {
+        "what": "finalizer",
+        "to": row.side,
+        "since": rfc3339(row.since),
+        "attempts": row.attempts,
+        "error": row.error or None,
+        "dead": False,
+        "nextTry": rfc3339(next_try),
+    }
+
+
+def rejected_finalizer(message: str, to: Side, *, next_try: float | None) -> Json:
+    """A finalizer of ours that the side `to` rejects, so that there is no copy (C6.2). `next_try` is Unix time."""
+    return rejected_content(message, to, next_try=next_try) | {"what": "finalizer"}
+
+
 def outbox_row(waiting: Iterable[Pending], now: float, *, rejected: int = 0) -> Json:
-    """The statuses that wait, and all dead letters: `rejected` copies are dead letters, too. `now` is Unix time."""
+    """The statuses that wait, and all dead letters: `rejected` copies and finalizers are, too. `now` is Unix time."""
     rows = list(waiting)
     return {
         "depth": len(rows),

@@ -80,7 +80,8 @@ def needs(policy: KindPolicy, side: Side) -> tuple[Need, ...]:
     found = [one("list"), one("watch")]
     if side is policy.upstream:
         either = [one(verb, status).acts[0] for verb in ("patch", "update")]
-        return (*found, Need(tuple(either)))
+        finalizer = [one("patch")] if policy.blocking else []
+        return (*found, Need(tuple(either)), *finalizer)
     if side is Side.ROBOT:
         # In the cloud nothing is ever read by name.
         found.append(one("get", unless="a copy that lost its label is not found again"))

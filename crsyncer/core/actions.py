@@ -79,6 +79,7 @@ class Until(StrEnum):
     STATUS_SENT = "the last status of the former copy has been sent"
     STATUS_SHOWN = "upstream shows the status that it has acknowledged"
     RETRY = "the content that downstream rejects is tried again"
+    FINALIZED = "upstream's object has this robot's finalizer"
     VERIFIED = "the deletion upstream is verified"
     REVERTIBLE = "the copy, which somebody keeps changing, may be reverted again"
 

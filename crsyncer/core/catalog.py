@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from crsyncer.core.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, SPEC_SOURCE, SUBTREE
+from crsyncer.core.finalizers import finalizer
 from crsyncer.core.kind_policy import KindPolicy, Version, policy_by, read_flag, read_policy
 from crsyncer.core.marks import Marks
 from crsyncer.core.model import Json
@@ -134,6 +135,8 @@ def policy_of_kind(
     problems += _naming_problems(
         own, annotations, robot=robot, namespaces=namespaces if found.namespaced else EVERYWHERE
     )
+    if found.blocking:
+        problems += _name_problems(own.name, robot)
     problems += label_problems(own, Filter(found.filtered, own.filter.selector))
     shape = replace(objects[0].shape, marks=Marks)
     return replace(
@@ -195,7 +198,6 @@ def _unsupported(policy: SyncPolicy) -> Iterator[str]:
     fields = {
         "spec.projection": policy.projection,
         "spec.related": policy.related,
-        "spec.deletion.mode: blocking": policy.deletion is not None and policy.deletion.blocking,
         "spec.api": policy.api,
     }
     return (field for field, used in fields.items() if used)
@@ -248,6 +250,14 @@ def _merged(settings: Mapping[str, str], annotations: Json, *, named: bool) -> J
     # Whoever has not annotated the CRD has not read that annotations delete what upstream does not have.
     orphans = {} if annotations.get(SPEC_SOURCE) and not named else {ORPHANS: "keep"}
     return {**orphans, **annotations, **given}
+
+
+def _name_problems(policy: str, robot: str) -> Iterator[str]:
+    """Why a robot cannot have a finalizer (C6.1)."""
+    try:
+        finalizer(robot)
+    except ConfigError as error:
+        yield f"spec.deletion.mode of SyncPolicy {policy} is blocking, but {error}"
 
 
 def _only(name: str, versions: Sequence[Version]) -> tuple[Version, ...]:

@@ -126,6 +126,12 @@ def unconfined(plan: Plan) -> list[str]:
     return [
         "profile shared: every robot can read the objects of all others",
         *(f"{each} is not filtered by robot name: every robot may write the status of all" for each in open_to_all),
+        *(
+            f"{kind.resource}: deletion is blocking, and by the patches that it takes every robot can find out what is"
+            " in the objects of others"
+            for kind in plan.kinds
+            if kind.blocking and kind.upstream is Side.CLOUD
+        ),
     ]
 
 
@@ -216,8 +222,8 @@ def _aggregate(role: str) -> str:
 def rules(kind: KindPolicy, profile: Profile) -> list[Json]:
     """What a robot may do with a kind in the cloud, and nothing that the agent does not do (S2.1).
 
-    Not `patch` in profile `shared`: the `test` operation of a JSON Patch is answered before admission is asked, so it
-    would tell what is in other robots' objects.
+    Not `patch` of statuses in profile `shared`: the `test` operation of a JSON Patch is answered before admission is
+    asked, so it would tell what is in other robots' objects.
     """
     has_status = any(version.status for version in kind.versions if version.served)
     reports = ["update", "patch"] if profile is Profile.NAMESPACE else ["update"]
@@ -228,6 +234,8 @@ def rules(kind: KindPolicy, profile: Profile) -> list[Json]:
     else:
         verbs += reports if lacks_status(kind) else []
         status = reports if has_status else []
+        if kind.blocking and "patch" not in verbs:
+            verbs.append("patch")  # for the finalizer, to which an admission policy confines it (C6.5)
     found = [_rule(kind.group, kind.plural, verbs)]
     return [*found, _rule(kind.group, f"{kind.plural}/status", status)] if status else found
 

@@ -42,6 +42,15 @@ request.operation == 'UPDATE' && request.?subResource.orValue('') == '' && varia
 && object.metadata.?ownerReferences.orValue([]) == oldObject.metadata.?ownerReferences.orValue([])
 && object.all(k, k in ['metadata', 'status'] || (k in oldObject && object[k] == oldObject[k]))
 && oldObject.all(k, k in ['metadata', 'status'] || k in object)"""
+# The one finalizer of the robot, and nothing else; the order of the others stays (C6.2).
+_IS_FINALIZER = """\
+request.operation == 'UPDATE' && request.?subResource.orValue('') == '' && variables.oldLabels == variables.newLabels
+&& variables.oldFinalizers.filter(f, f != variables.mine) == variables.newFinalizers.filter(f, f != variables.mine)
+&& object.metadata.?annotations.orValue({}) == oldObject.metadata.?annotations.orValue({})
+&& object.metadata.?generateName.orValue('') == oldObject.metadata.?generateName.orValue('')
+&& object.metadata.?ownerReferences.orValue([]) == oldObject.metadata.?ownerReferences.orValue([])
+&& object.all(k, k == 'metadata' || (k in oldObject && object[k] == oldObject[k]))
+&& oldObject.all(k, k in object)"""
 _AT_HOME = """\
 !request.userInfo.username.startsWith('system:serviceaccount:robot-')
 || request.?namespace.orValue('') == 'robot-' + variables.robot"""
@@ -86,9 +95,19 @@ def _confine_reports(policy: KindPolicy, variables: dict[str, str], validations:
     if lacks_status(policy):
         variables["isStatusOnly"] = _IS_STATUS_ONLY
         status += " || variables.isStatusOnly"
-    validations.append(_validation(status, "a robot may only write status"))
+    allowed = "a robot may only write status"
+    if policy.blocking:
+        variables["mine"] = f"{_text(OURS + 'robot-')} + variables.robot"
+        variables["oldFinalizers"] = _metadata("oldObject", "finalizers", "[]")
+        variables["newFinalizers"] = _metadata("object", "finalizers", "[]")
+        variables["isFinalizer"] = _IS_FINALIZER
+        status += " || variables.isFinalizer"
+        allowed += " and its own finalizer"
+    validations.append(_validation(status, allowed))
     if policy.filtered:
         own = f"variables.oldLabels[?{_text(ROBOT_LABEL)}].orValue('') == variables.robot"
+        if policy.blocking:  # whose label has changed, still has to be released (C6.3)
+            own += "\n|| (variables.isFinalizer && !(variables.mine in variables.newFinalizers))"
         validations.append(_validation(own, "object is not labelled for this robot"))
     if policy.subtree is not None:
         key = _text(policy.subtree)

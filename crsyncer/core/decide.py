@@ -50,7 +50,8 @@ def decide(
     any          unseen            nothing
     not seen     absent            nothing
     terminating  absent            nothing
-    seen         absent            create; after the last status of the former copy         S3.2, S5.2
+    seen         absent            create; after the last status of the former copy, and    S3.2, S5.2
+                                   with blocking after our finalizer is on the object       C6.1
     seen, its    absent, seen, or  hold: no copy is made, changed or replaced for it        C4.4
      steps fail   of another
     seen, its     absent, or not    hold: there is nothing to write to it yet                C5.6
@@ -80,6 +81,8 @@ def decide(
             return NOTHING
         if up.failure:
             return Plan(mutation_failed(up.failure))
+        if policy.blocking and not up.finalized:
+            return Plan(Wait(Until.FINALIZED))
         before = _before_create(upstream, pending=pending, proof=proof, reachable=reachable, behind=behind)
         created = SECRET_UNKNOWN if unknown else Create()
         return Plan(Wait(Until.RETRY) if rejected == up.content else before or created)

@@ -31,6 +31,8 @@ class Action(StrEnum):
     HELD = "held"
     RELEASED = "released"
     STOPPED = "stopped"
+    FINALIZED = "finalizer added"
+    UNFINALIZED = "finalizer removed"
 
 
 UNLISTED = frozenset((Action.SENT, Action.CONFLICT, Action.FAILED))

@@ -1,7 +1,6 @@
 """The finalizers by which blocking deletion keeps an object upstream until a robot's copy of it has gone (C6)."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from crsyncer.core.annotations import OURS
 from crsyncer.core.calls import JSON_PATCH, PARTIAL, Call, Collection
@@ -42,15 +41,44 @@ def kept_object(raw: Json, name: str) -> KeptObject | None:
     return KeptObject(key_of(raw), metadata["uid"], finalizers, unix(deleted_at) if deleted_at else None)
 
 
+def add_finalizer(collection: Collection, key: Key, metadata: Json, name: str) -> Call:
+    """Put a finalizer on an object of which these are the metadata; nothing happens if it has changed since (C6.2)."""
+    found = metadata.get("finalizers") or ()
+    path, value = ("/metadata/finalizers/-", name) if found else ("/metadata/finalizers", [name])
+    operations = [
+        {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]},
+        {"op": "test", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]},
+        {"op": "add", "path": path, "value": value},
+    ]
+    return _patch(collection, key, operations)
+
+
+def remove_finalizer_at(collection: Collection, key: Key, uid: str, *, name: str, place: int) -> Call:
+    """Remove a finalizer from this place of an object that is out of sight (C6.2)."""
+    return _patch(collection, key, [_test_uid(uid), *_removal(place, name)])
+
+
 def remove_finalizer(collection: Collection, kept: KeptObject, name: str) -> Call:
     """Remove a finalizer by JSON Patch, wherever it is in the list (C6.2).
 
     The patch tests the uid and each place: it fails if the list has changed. Servers keep duplicates (measured), so
     the last one goes first, and the places before it stay what they are.
     """
-    operations: list[dict[str, Any]] = [{"op": "test", "path": "/metadata/uid", "value": kept.uid}]
+    operations = [_test_uid(kept.uid)]
     for place in reversed([place for place, found in enumerate(kept.finalizers) if found == name]):
-        path = f"/metadata/finalizers/{place}"
-        operations += [{"op": "test", "path": path, "value": name}, {"op": "remove", "path": path}]
-    where = replace(collection, namespace=kept.key.namespace).path
-    return Call("patch", "PATCH", f"{where}/{kept.key.name}", body=operations, content_type=JSON_PATCH, accept=PARTIAL)
+        operations += _removal(place, name)
+    return _patch(collection, kept.key, operations)
+
+
+def _test_uid(uid: str) -> Json:
+    return {"op": "test", "path": "/metadata/uid", "value": uid}
+
+
+def _removal(place: int, name: str) -> list[Json]:
+    path = f"/metadata/finalizers/{place}"
+    return [{"op": "test", "path": path, "value": name}, {"op": "remove", "path": path}]
+
+
+def _patch(collection: Collection, key: Key, operations: list[Json]) -> Call:
+    where = replace(collection, namespace=key.namespace).path
+    return Call("patch", "PATCH", f"{where}/{key.name}", body=operations, content_type=JSON_PATCH, accept=PARTIAL)

@@ -113,11 +113,13 @@ def _of_kind(policy: KindPolicy, places: Sequence[str], *, home: str) -> Iterato
     if policy.upstream is Side.CLOUD:
         verbs += ["create", "delete"]
         verbs += [] if lacks_status(policy) else ["update", "patch"]
+        if policy.blocking:
+            verbs = [verb for verb in verbs if verb != "patch"]  # the finalizer takes it (C6.5)
     for place in places if not cluster else ("",):
         for verb in verbs:
             danger = "the agent never does that"
             yield ForbiddenAct(Act(verb, group, plural, cluster=cluster), danger, f"take {verb} from its role", place)
-        if place != home:
+        if place != home and not (policy.blocking and lacks_status(policy)):
             reports = plural if lacks_status(policy) else f"{plural}/status"
             danger = "the test operation of a JSON Patch tells what is in other robots' objects"
             yield ForbiddenAct(Act("patch", group, reports, cluster=cluster), danger, "grant update instead", place)

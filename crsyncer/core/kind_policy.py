@@ -125,6 +125,23 @@ class KindPolicy:
         return own and (more is None or more.matches(labels))
 
     @property
+    def blocking(self) -> bool:
+        """Whether an upstream object stays, once it is deleted, until its copy has gone (C6.1)."""
+        deletion = None if self.sync_policy is None else self.sync_policy.deletion
+        return deletion is not None and deletion.blocking
+
+    @property
+    def grace_seconds(self) -> float:
+        """For how long a deleted upstream object waits for its copy at most (C6.4)."""
+        deletion = None if self.sync_policy is None else self.sync_policy.deletion
+        return 0.0 if deletion is None else deletion.grace_seconds
+
+    @property
+    def finalizer(self) -> str:
+        """The finalizer by which this robot keeps an upstream object (C6.1)."""
+        return f"{OURS}robot-{self.robot}"
+
+    @property
     def propagation(self) -> str:
         """What becomes of the dependents of a copy that is deleted: background, foreground or orphan (C6.5)."""
         deletion = None if self.sync_policy is None else self.sync_policy.deletion

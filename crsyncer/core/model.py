@@ -87,6 +87,10 @@ class View:
     """What the annotation of an original with a SyncPolicy says of its copy's dependents (C6.5); empty: nothing."""
     called: Key | None = None
     """The copy's own namespace and name, where the namespace map alone does not make them of the key (C2.3)."""
+    finalized: bool = False
+    """Upstream's object has this robot's finalizer (C6)."""
+    deleted_at: float = 0.0
+    """When an object with the finalizer was deleted, by its server's clock (Unix time, seconds); 0: it was not."""
 
 
 Found = View | Gap
@@ -186,6 +190,25 @@ class Pending:
         return self.value["status"] if self.raw else self.value
 
 
+@dataclass(frozen=True, slots=True)
+class FinalizerRow:
+    """A row of the outbox: the finalizer of ours that an upstream object has, or may have (C6.3)."""
+
+    upstream_uid: str
+    name: str
+    """The finalizer."""
+    side: str
+    """The side that is upstream."""
+    since: float = 0.0
+    """Since when its removal waits (Unix time, seconds); 0: it stays."""
+    attempts: int = 0
+    error: str = ""
+    overdue: bool = False
+    """Its grace period was over while there still was a copy (C6.4)."""
+    removed: bool = False
+    """It was removed; the row waits until the overdue copy has gone."""
+
+
 class Proof(StrEnum):
     """What shows that a row of the outbox is the newest status of its object: the store may be an older one (S4.1)."""
 
@@ -239,5 +262,6 @@ class Loaded:
     records: dict[Key, Record] = field(default_factory=dict)
     pending: dict[Key, Pending] = field(default_factory=dict)
     tombstones: dict[Key, Tombstone] = field(default_factory=dict)
+    finalizers: dict[Key, FinalizerRow] = field(default_factory=dict)
     cursors: dict[tuple[Side, str], Cursor] = field(default_factory=dict)
     """By side and namespace ("" = all namespaces)."""

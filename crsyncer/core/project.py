@@ -12,6 +12,7 @@ from crsyncer.core.annotations import OURS, PROPAGATION, ROBOT_LABEL, SYNCER
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Pending, Side, Stamp, View
 from crsyncer.core.shape import AS_RECEIVED, MutationFailed
+from crsyncer.core.text import unix
 
 UPSTREAM_UID = OURS + "upstream-uid"
 ROBOT = OURS + "robot"
@@ -162,6 +163,7 @@ def view_of(raw: Json, policy: KindPolicy, side: Side, *, key: Key | None = None
     key = key or unnamed
     stamp = stamp_of(raw) if side is policy.downstream else None
     status = raw.get("status")
+    finalized = side is policy.upstream and _is_finalized(metadata, policy)
     shaped, failure = _shaped(raw, policy, side, key) if policy.shape is not AS_RECEIVED else (raw, "")
     return View(
         uid=metadata["uid"],
@@ -177,7 +179,22 @@ def view_of(raw: Json, policy: KindPolicy, side: Side, *, key: Key | None = None
         unmarked=side is policy.downstream and _is_unmarked(raw, policy, key),
         propagation=_propagation(metadata) if side is policy.upstream and policy.sync_policy is not None else "",
         called=None if key == unnamed else own,
+        finalized=finalized,
+        deleted_at=_deleted_at(metadata) if finalized else 0.0,
     )
+
+
+def _is_finalized(metadata: Json, policy: KindPolicy) -> bool:
+    """Whether an upstream object has this robot's finalizer: without blocking, too, for then it has to go (C6.3)."""
+    finalizers = metadata.get("finalizers")
+    return isinstance(finalizers, list) and policy.finalizer in finalizers
+
+
+def _deleted_at(metadata: Json) -> float:
+    try:
+        return unix(metadata.get("deletionTimestamp") or "")
+    except (TypeError, ValueError):
+        return 0.0
 
 
 def _propagation(metadata: Json) -> str:

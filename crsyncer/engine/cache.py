@@ -8,6 +8,7 @@ from crsyncer.core.annotations import COPY_OF
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import (
     Cursor,
+    FinalizerRow,
     Found,
     Freshness,
     Gap,
@@ -42,6 +43,7 @@ class Cache:
         self.records = loaded.records
         self.pending = loaded.pending
         self.tombstones = loaded.tombstones
+        self.finalizers = loaded.finalizers
         self.cursors = loaded.cursors
         self.departed: set[Key] = set()
         """Copies that were reported as deleted since their last write: an answer that is still to come is older."""
@@ -77,6 +79,9 @@ class Cache:
         namespaces = self.policy.places
         for side, namespace in [place for place in self.cursors if place[1] not in namespaces]:
             self.set_cursor(side, namespace, None)
+        for key, row in list(self.finalizers.items()):
+            if "" not in namespaces and key.namespace not in namespaces and not row.since:
+                self.set_finalizer(key, replace(row, since=self._clock()))  # nobody is to wait for us there
         for side in Side if "" not in namespaces else ():
             for key in [key for key in self.views[side] if key.namespace not in namespaces and key not in self.pending]:
                 del self.views[side][key]
@@ -166,7 +171,7 @@ class Cache:
 
     def known_keys(self) -> Iterable[Key]:
         """Every key that either side, the outbox or a tombstone has."""
-        return {*self.views[Side.CLOUD], *self.views[Side.ROBOT], *self.pending, *self.tombstones}
+        return {*self.views[Side.CLOUD], *self.views[Side.ROBOT], *self.pending, *self.tombstones, *self.finalizers}
 
     def saw(self, side: Side, key: Key, raw: Json) -> bool:
         """An event, a list or a write's answer shows an object; False when a newer version is known."""
@@ -260,6 +265,28 @@ class Cache:
         else:
             self.pending[key] = row
         self._store.put_pending(self._resource, key, row)
+
+    def set_finalizer(self, key: Key, row: FinalizerRow | None) -> None:
+        """Set or remove the outbox row of an object's finalizer."""
+        if row == self.finalizers.get(key):
+            return
+        if row is None:
+            del self.finalizers[key]
+        else:
+            self.finalizers[key] = row
+        self._store.put_finalizer(self._resource, key, row)
+
+    def overdue(self) -> int:
+        """How many copies have outlived the grace period of their deletion (C6.4)."""
+        copies = self.views[self.policy.downstream]
+        return sum(row.overdue and key in copies for key, row in self.finalizers.items())
+
+    def mark_finalized(self, key: Key, uid: str, *, finalized: bool) -> None:
+        """Our patch has put the finalizer on an upstream object, or removed it: it is not sent twice."""
+        side = self.policy.upstream
+        view = self.views[side].get(key)
+        if view is not None and view.uid == uid:
+            self.views[side][key] = replace(view, finalized=finalized)
 
     def next_seq(self) -> int:
         """A number that no earlier row of the outbox has."""

@@ -59,7 +59,9 @@ class Kind:
             for (side, _), cursor in loaded.cursors.items():
                 connection = context.connections[side]
                 connection.history.remember(cursor, connection.history_identity)
-            loaded = Loaded(pending=loaded.pending if kept else {}, tombstones=held)
+            for key, row in loaded.finalizers.items():  # objects may be out of sight from now on (C6.3)
+                context.store.put_finalizer(policy.resource, key, row)
+            loaded = Loaded(pending=loaded.pending if kept else {}, tombstones=held, finalizers=loaded.finalizers)
         self.cache = Cache(policy, store=context.store, loaded=loaded, clock=context.clock)
         remapped = self.cache.is_remapped()
         self.cache.confine()
@@ -149,7 +151,7 @@ class Kind:
 
     def revive(self) -> None:
         """The CRD has changed, or an operator asks: try what was rejected again at once."""
-        self.reconciler.outcomes.rejected.clear()
+        self.reconciler.outcomes.revive()
         for key in self.cache.known_keys():
             self.reconciler.enqueue(key)
 
@@ -172,7 +174,7 @@ class Kind:
         """An operator asks: try what was rejected of an object again at once."""
         side = self.policy.downstream if key in self.reconciler.outcomes.rejected else self.policy.upstream
         self._context.recorder.record(Fact(side, self.policy.resource, key, Action.RETRIED, "S10"))
-        self.reconciler.outcomes.rejected.pop(key, None)
+        self.reconciler.outcomes.revive(key)
         self.reconciler.outbox.revive(key)
         self.reconciler.enqueue(key)
 
@@ -249,6 +251,7 @@ class Kind:
                 # In the same transaction as the copy and the cursor: nothing can come between (S6.1).
                 self.reconciler.take(key, plan.status, raw)
         else:
+            self.reconciler.outcomes.unfinalized.pop(key, None)
             copy = self.cache.views[self.policy.downstream].get(key)
             stamp = None if copy is None else copy.stamp
             if raw is not None and stamp is not None and stamp.upstream_uid != raw["metadata"]["uid"]:
@@ -268,6 +271,7 @@ class Kind:
         self._context.dispatchers[self.policy.downstream].add(
             job, Priority.DELETION if gone else self.reconciler.priority(key)
         )
+        self.reconciler.consider_finalizer(key)
         if gone and side is self.policy.upstream and not self._downstream.up.is_set():
             # Downstream is offline: verify the deletion now, upstream may be offline when downstream is back.
             self._context.dispatchers[self.policy.upstream].add(job._replace(half=VERIFY), Priority.DELETION)

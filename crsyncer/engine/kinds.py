@@ -18,7 +18,7 @@ from crsyncer.engine.configuration import ConfigurationWatch
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.kind_entry import KindEntry
-from crsyncer.engine.negotiation import Disagreement, guessed_version, in_version, negotiate, offer, to_store
+from crsyncer.engine.negotiation import Disagreement, negotiate, stored_negotiation, to_store
 from crsyncer.engine.reshape import reshape
 from crsyncer.errors import Unsure
 from crsyncer.ports import Reply
@@ -27,6 +27,7 @@ from crsyncer.runtime.listwatch import ListWatch, Phase
 
 if TYPE_CHECKING:  # loaded only where the robot has SyncPolicies (C1.1)
     from crsyncer.engine.catalog import Catalog
+    from crsyncer.engine.unseen_finalizers import Removals
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +54,8 @@ class Kinds:
         self._crds: dict[str, str] = {}
         """Every CRD by name, as JSON, without what does not concern us: a SyncPolicy may come for any of them."""
         self._catalog_task: asyncio.Task[None] | None = None
+        self.removals: Removals | None = None
+        """Of the finalizers of kinds that have stopped; None: there never were any."""
         self._tasks = asyncio.TaskGroup()
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """Locked while a kind runs, so that its successor starts when it has ended."""
@@ -228,7 +231,7 @@ class Kinds:
         async with self._locks[name]:  # until the task before has ended
             await self._upstream_identified(entry)
             negotiated: KindPolicy | Disagreement
-            negotiated, entry.confirmed = self._stored_negotiation(entry)
+            negotiated, entry.confirmed = stored_negotiation(entry.policy, self._context.store)
             negotiated = self._identified(negotiated)
             try:
                 negotiated = await self._sync(entry, negotiated)
@@ -358,19 +361,31 @@ class Kinds:
         """Whether upstream's cluster has another identity than the kind's steps use."""
         return entry.kind is not None and self._identified(entry.kind.policy) != entry.kind.policy
 
-    def _stored_negotiation(self, entry: KindEntry) -> tuple[KindPolicy, bool]:
-        """The last result, if the robot still serves that version, and whether it served the same versions then."""
-        policy = entry.policy
-        known = self._context.store.get_meta(f"negotiated:{policy.resource}")
-        if not known or known["version"] not in [v.name for v in policy.versions if v.served]:
-            return guessed_version(policy), False
-        negotiated = in_version(policy, known["version"], cloud_status=known["cloudStatus"])
-        return negotiated, known.get("offer") == offer(policy)
-
     def _report(self) -> None:
         if self._listed and all(entry.kind is not None or entry.error is not None for entry in self.entries.values()):
             self.has_synced = True
+        if self._listed and self._context.store.get_meta("finalizers"):
+            self._remove_finalizers()
         self._status_changed()
+
+    def _remove_finalizers(self) -> None:
+        """Have finalizers removed of kinds that are not synced any more, once it is known which are (C6.3)."""
+        if self.catalog is not None and not self.catalog.is_listed:
+            return
+        if self.removals is None:
+            from crsyncer.engine.unseen_finalizers import Removals
+
+            self.removals = Removals(self._context, spawn=self._tasks.create_task, lock=self._locks.__getitem__)
+        self.removals.update(self._may_be_synced)
+
+    def _may_be_synced(self, name: str) -> bool:
+        """Whether a kind is synced, or will be once more is known of it."""
+        entry = self.entries.get(name)
+        if entry is None:  # a kind without a CRD whose policy has just been seen
+            return self.catalog is not None and name not in self._crds and bool(self.catalog.names(name))
+        if entry.obstacle is not None:
+            return entry.obstacle[0] != "kind-missing"
+        return not entry.policy.problem
 
     def _changed(self) -> None:
         for entry in self.entries.values():

@@ -7,7 +7,7 @@ from crsyncer.core.answers import is_inconclusive
 from crsyncer.core.kind_policy import KindPolicy, choose_version
 from crsyncer.core.model import Json, Side
 from crsyncer.errors import Unsure
-from crsyncer.ports import Reply, Send
+from crsyncer.ports import Reply, Send, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,15 @@ def robots_version(policy: KindPolicy) -> KindPolicy:
 def guessed_version(policy: KindPolicy) -> KindPolicy:
     """The policy in the robot's storage version, as long as the cloud has not shown which versions it serves."""
     return replace(robots_version(policy), version_is_guess=True)
+
+
+def stored_negotiation(policy: KindPolicy, store: Store) -> tuple[KindPolicy, bool]:
+    """The last result, if the robot still serves that version, and whether it served the same versions then."""
+    known = store.get_meta(f"negotiated:{policy.resource}")
+    if not known or known["version"] not in [v.name for v in policy.versions if v.served]:
+        return guessed_version(policy), False
+    negotiated = in_version(policy, known["version"], cloud_status=known["cloudStatus"])
+    return negotiated, known.get("offer") == offer(policy)
 
 
 async def negotiate(policy: KindPolicy, send: Send) -> KindPolicy | Disagreement:

@@ -16,8 +16,9 @@ from crsyncer.engine.outbox import Outbox
 from crsyncer.errors import Conflict, Never, NotAllowed, SyncError, Throttled
 from crsyncer.runtime.dispatcher import Dispatcher, Job
 
-CONTENT, STATUS, VERIFY = "content", "status", "verify"
+CONTENT, STATUS, VERIFY, FINALIZER = "content", "status", "verify", "finalizer"
 _DEAD_RETRY_SECONDS = 3600.0
+_DEAD_RULES = {STATUS: "S10", FINALIZER: "C6.2"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class Outcomes:
     def __init__(self, *, cache: Cache, outbox: Outbox, context: EngineContext) -> None:
         self.rejected: dict[Key, Rejection] = {}
         """Copies that downstream rejects for good (S3.6)."""
+        self.unfinalized: dict[Key, Rejection] = {}
+        """Upstream objects that cannot get our finalizer, and so get no copy (C6.2)."""
         self.denied: dict[Job, str] = {}
         """Writes that the credential does not allow, until it does, or nothing is left to be written."""
         self.errors: dict[Job, str] = {}
@@ -75,7 +78,7 @@ class Outcomes:
         error = lasting(error, tries=dispatcher.failures(job) + 1)
         # "refused" is the label of a conflict in the metric.
         result = "refused" if isinstance(error, Conflict) else type(error).__name__.lower()
-        side = self._count(job, "status" if job.half == STATUS else "content", result)
+        side = self._count(job, job.half if job.half in (STATUS, FINALIZER) else "content", result)
         action = Action.FAILED
         self.errors[job] = str(error)
         match error:
@@ -95,7 +98,7 @@ class Outcomes:
                 dispatcher.back_off(job, conflict=True)
             case _:
                 dispatcher.back_off(job)
-        rule = "S3.6" if isinstance(error, Never) and job.half != STATUS else "S10"
+        rule = _DEAD_RULES.get(job.half, "S3.6") if isinstance(error, Never) else "S10"
         self._context.recorder.record(Fact(side, self._policy.resource, job.key, action, rule, str(error)))
         if job.half == STATUS and not isinstance(error, Never):
             self._outbox.tried(job.key, error)
@@ -103,6 +106,24 @@ class Outcomes:
     def rejected_content(self, key: Key) -> str:
         """The upstream content that downstream has rejected, and that is not to be tried again yet (S3.6); "": none."""
         return self.rejected[key].content if key in self.rejected and self.retry_in(key) > 0 else ""
+
+    def revive(self, key: Key | None = None) -> None:
+        """Try what was refused for good again at once: of an object, or (None) of all."""
+        for rejections in (self.rejected, self.unfinalized):
+            if key is None:
+                rejections.clear()
+            else:
+                rejections.pop(key, None)
+
+    @property
+    def dead(self) -> int:
+        """How many copies and finalizers were refused for good."""
+        return len(self.rejected) + len(self.unfinalized)
+
+    def refinalize_in(self, key: Key) -> float:
+        """In how many seconds our finalizer, which upstream has refused for good, is tried again; 0: now (C6.2)."""
+        rejection = self.unfinalized.get(key)
+        return 0.0 if rejection is None else max(0.0, rejection.until - asyncio.get_running_loop().time())
 
     def retry_in(self, key: Key) -> float:
         """In how many seconds rejected content is tried again."""
@@ -119,7 +140,8 @@ class Outcomes:
             return
         upstream = self._cache.views[self._policy.upstream].get(job.key)
         until = asyncio.get_running_loop().time() + _DEAD_RETRY_SECONDS
-        self.rejected[job.key] = Rejection(upstream.content if upstream else "", str(error), until)
+        rejections = self.unfinalized if job.half == FINALIZER else self.rejected
+        rejections[job.key] = Rejection(upstream.content if upstream else "", str(error), until)
         self._context.report_changed()
 
     def _denied(self, job: Job, message: str | None) -> None:

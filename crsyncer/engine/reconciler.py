@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from crsyncer.core.actions import (
     REVERTS,
@@ -30,10 +30,13 @@ from crsyncer.engine.cache import Cache
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.hold_driver import HoldDriver
 from crsyncer.engine.outbox import Outbox
-from crsyncer.engine.outcomes import CONTENT, STATUS, VERIFY, Outcomes
+from crsyncer.engine.outcomes import CONTENT, FINALIZER, STATUS, VERIFY, Outcomes
 from crsyncer.engine.writer import Write, Writer
 from crsyncer.errors import Conflict, SyncError
 from crsyncer.runtime.dispatcher import Job
+
+if TYPE_CHECKING:  # loaded only where an object has our finalizer, or is to have it (C1.1)
+    from crsyncer.engine.finalizers import Finalizers
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +89,13 @@ class Reconciler:
         self._hold_driver = hold_driver
         self._settled = settled
         self._unconfirmed = unconfirmed
-        self._halves = {CONTENT: self._content, STATUS: self._status, VERIFY: self._verify_ahead}
+        self._finalizers: Finalizers | None = None
+        self._halves = {
+            CONTENT: self._content,
+            STATUS: self._status,
+            VERIFY: self._verify_ahead,
+            FINALIZER: self._finalizer,
+        }
 
     # The queue
 
@@ -98,6 +107,7 @@ class Reconciler:
         # A status is queued by its priority at reconnect (S7.2); a key keeps the best priority that it ever had.
         if key in self.cache.pending and self._upstream.up.is_set():
             self.queue_status(key, self.outbox.priority(key))
+        self.consider_finalizer(key)
 
     def priority(self, key: Key) -> Priority:
         """Deletions, then changes, then new objects (S7.2)."""
@@ -127,6 +137,8 @@ class Reconciler:
             self.outcomes.done(job, verb)
             if verb is not None and (job.half == STATUS or verb != "delete"):
                 self._queue_again(job)
+            if job.half != FINALIZER:
+                self.consider_finalizer(job.key)
         finally:
             self._hold_driver.holds.orphans.discard(job.key)
         if job.half == STATUS and self.cache.observe(self.policy.downstream, job.key).found is Gap.ABSENT:
@@ -135,8 +147,9 @@ class Reconciler:
 
     def _queue_again(self, job: Job) -> None:
         """A write may be followed by another: a create by its status, a status by a newer one."""
-        if job.half == CONTENT:
-            self.outcomes.dispatcher(job).add(job, Priority.SPEC)
+        if job.half in (CONTENT, FINALIZER):  # the copy may be made now (C6.1)
+            content = job._replace(half=CONTENT)
+            self.outcomes.dispatcher(content).add(content, Priority.SPEC)
         elif job.key in self.cache.pending:
             self.queue_status(job.key, self.outbox.priority(job.key))
 
@@ -239,6 +252,8 @@ class Reconciler:
                 wait = self._revert_limit.wait(job.key, asyncio.get_running_loop().time())
                 self.outcomes.dispatcher(job).later(job, wait)
                 self._hold(job.key, await self._writer.contested(job.key))
+            case Until.FINALIZED:
+                self.consider_finalizer(job.key)
             case Until.VERIFIED:
                 raise Conflict("the deletion was verified, and the plan has changed meanwhile")
             case Until.COPIES_LISTED:
@@ -283,6 +298,39 @@ class Reconciler:
             fact = Fact(self.policy.upstream, self.policy.resource, job.key, Action.SENT, "S4.1")
             self._context.recorder.record(fact)
         return "status" if sent else None
+
+    # Finalizers
+
+    def consider_finalizer(self, key: Key) -> None:
+        """Have our finalizer put on upstream's object, or removed, where there is a reason to (C6)."""
+        upstream = self.cache.views[self.policy.upstream].get(key)
+        finalized = upstream is not None and upstream.finalized
+        if not (self.policy.blocking or finalized or key in self.cache.finalizers):
+            return
+        if self._finalizers is None:
+            from crsyncer.engine.finalizers import Finalizers
+
+            self._finalizers = Finalizers(
+                self.policy,
+                cache=self.cache,
+                context=self._context,
+                creating=self.creating,
+                refused_for=self.outcomes.refinalize_in,
+            )
+        job = Job(self.policy.resource, FINALIZER, key)
+        wait = self._finalizers.wait(key)
+        if wait is not None and self._upstream.up.is_set():  # else `enqueue` does so when the connection is back
+            dispatcher = self.outcomes.dispatcher(job)
+            if wait:
+                dispatcher.later(job, wait)
+            else:
+                dispatcher.add(job, Priority.CREATION)
+
+    async def _finalizer(self, job: Job) -> str | None:
+        if self._finalizers is None or not await self._finalizers.act(job.key):
+            self.consider_finalizer(job.key)  # a grace period may go on
+            return None
+        return FINALIZER
 
     # Holds
 

@@ -18,7 +18,7 @@ from crsyncer.adapters.store.offline import read_bodies, read_offline
 from crsyncer.adapters.store.schema import STEPS
 from crsyncer.adapters.store.statedir import Lock
 from crsyncer.adapters.store.store import SqliteStore
-from crsyncer.core.model import Cursor, Key, Loaded, Pending, Record, Side, Stamp, Tombstone, View
+from crsyncer.core.model import Cursor, FinalizerRow, Key, Loaded, Pending, Record, Side, Stamp, Tombstone, View
 from crsyncer.errors import Locked, StoreError
 from tests.adapters.store_histories import KEYS, RESOURCES, Model, put
 from tests.adapters.store_kit import GOALS, body, cursor, key, measure, pending, report_status, view
@@ -56,6 +56,10 @@ def put_everything(store: SqliteStore) -> Loaded:
     loaded.pending[key(1)] = FULL_PENDING
     store.put_tombstone(GOALS, Key("", "x"), Tombstone("u", 1.5))
     loaded.tombstones[Key("", "x")] = Tombstone("u", 1.5)
+    waiting = FinalizerRow("u", "x/robot-r1", "cloud", since=2.5, attempts=1, error="no", overdue=True)
+    for where in (key(1), Key("", "x")):
+        store.put_finalizer(GOALS, where, waiting)
+        loaded.finalizers[where] = waiting
     return loaded
 
 
@@ -162,12 +166,12 @@ async def test_of_several_rows_for_an_object_the_newest_is_kept_and_an_early_ack
 @pytest.mark.parametrize("keep_outbox", [True, False])
 @pytest.mark.parametrize("committed", [True, False])
 async def test_a_forgotten_kind_leaves_nothing_but_its_outbox(store, keep_outbox, committed):
-    put_everything(store)
+    finalizers = put_everything(store).finalizers
     store.put_meta("m", 1)
     if committed:
         await store.durable()
     store.forget_kind(GOALS, keep_outbox=keep_outbox)
-    expected = Loaded(pending={key(1): FULL_PENDING} if keep_outbox else {})
+    expected = Loaded(pending={key(1): FULL_PENDING}, finalizers=finalizers) if keep_outbox else Loaded()
     assert await store.load(GOALS) == expected
     assert await store.body(Side.ROBOT, GOALS, key(1)) is None
     store.put_record(GOALS, key(2), FULL_RECORD)

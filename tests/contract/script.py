@@ -103,6 +103,7 @@ class Script:
             self._reading,
             self._writing,
             self._statuses,
+            self._finalizing,
             self._deleting,
             self._listing,
             self._watching,
@@ -189,6 +190,28 @@ class Script:
             await self.say(what, "PATCH", status, operations, accept=PARTIAL, content_type=JSON_PATCH)
             await self.say("after it", "GET", item)
         await self.say("patch of no object", "PATCH", f"{self.goals}/none/status", [test], content_type=JSON_PATCH)
+
+    async def _finalizing(self) -> None:
+        """Patches of finalizers (C6.2)."""
+        item, path = f"{self.goals}/a", "/metadata/finalizers"
+        metadata = (await self.ask("get", "GET", item)).body["metadata"]
+        test = {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]}
+        version = {"op": "test", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]}
+        end = _add(f"{path}/-", "example.com/two")
+        for what, operations in (
+            ("first finalizer", [test, version, _add(path, ["example.com/one"])]),
+            ("finalizer in an old version", [test, version, end]),
+            ("second finalizer", [test, end]),
+            ("the same finalizer again", [test, end]),
+            ("finalizer of another uid", [{**test, "value": _NO_SUCH}, end]),
+            ("removal from a wrong place", [test, *_removal(0, "example.com/two")]),
+            ("removal from no place", [test, *_removal(7, "example.com/two")]),
+            ("removal from its places", [test, *_removal(2, "example.com/two"), *_removal(1, "example.com/two")]),
+            ("removal of the last one", [test, *_removal(0, "example.com/one")]),
+            ("removal where there is none", [test, *_removal(0, "example.com/one")]),
+        ):
+            await self.say(what, "PATCH", item, operations, accept=PARTIAL, content_type=JSON_PATCH)
+            await self.say("after it", "GET", item)
 
     async def _deleting(self) -> None:
         item = f"{self.goals}/a"
@@ -371,6 +394,11 @@ class Script:
 
 def _add(path: str, value: Any) -> Json:
     return {"op": "add", "path": path, "value": value}
+
+
+def _removal(place: int, name: str) -> list[Json]:
+    path = f"/metadata/finalizers/{place}"
+    return [{"op": "test", "path": path, "value": name}, {"op": "remove", "path": path}]
 
 
 def _preconditions(uid: str, version: str = "") -> Json:

@@ -9,7 +9,7 @@ import pytest
 
 from crsyncer.adapters.store import store as store_module
 from crsyncer.adapters.store.store import SqliteStore
-from crsyncer.core.model import Record, Side, Tombstone
+from crsyncer.core.model import FinalizerRow, Record, Side, Tombstone
 from crsyncer.ports import Store
 from tests.adapters.store_kit import GOALS, body, cursor, key, pending, view
 from tests.model.disk import Disk, Memory
@@ -42,7 +42,7 @@ class Puts:
         number, version, side = chance.randrange(3), chance.randrange(99), chance.choice(list(Side))
         where, resource = key(number), chance.choice([GOALS, "tasks.lab.example.com"])
         some = chance.random() < 0.7
-        match chance.randrange(8):
+        match chance.randrange(9):
             case 0 | 1:
                 seen, raw = view(number, version, side=side), body(number, version, side=side)
                 if not some:
@@ -61,6 +61,9 @@ class Puts:
                 tombstone = Tombstone(str(version), 1.5, held="Restored", hold_id="h1") if some else None
                 return lambda store: store.put_tombstone(resource, where, tombstone)
             case 6:
+                kept = FinalizerRow(f"u{version}", "x/robot-r1", "cloud", since=1.5) if some else None
+                return lambda store: store.put_finalizer(resource, where, kept)
+            case 7:
                 return lambda store: store.put_meta(f"name-{number}", {"version": version, "x": [1, None]})
             case _:
                 keep = chance.random() < 0.5

@@ -159,7 +159,6 @@ def test_C1_3_a_wrong_policy_stops_its_kind_and_says_why_in_a_line(wrong: Wrong)
     [
         ({"projection": {"version": "v2"}}, "spec.projection is"),
         ({"related": FULL["spec"]["related"][:1]}, "spec.related is"),
-        ({"deletion": {"mode": "blocking"}}, "spec.deletion.mode: blocking is"),
         ({"api": {"source": "cloud"}, "projection": {"version": "v2"}}, "spec.projection, spec.api are"),
     ],
 )
@@ -187,9 +186,18 @@ def test_C2_3_names_that_cannot_be_made_or_that_nobody_would_see_are_misconfigur
             assert found.keep_orphans
 
 
-@pytest.mark.parametrize("deletion", [{}, {"mode": "async", "gracePeriod": "2h", "propagation": "orphan"}])
-def test_C1_3_deletion_without_blocking_is_supported(deletion):
+@pytest.mark.parametrize("deletion", [{}, {"mode": "blocking", "gracePeriod": "2h", "propagation": "orphan"}])
+def test_C1_3_every_deletion_is_supported(deletion):
     assert problem(CLOUD, deletion=deletion) == ""
+
+
+@pytest.mark.parametrize("robot", ["", "R1", "r.1", "r" * 58])
+def test_C6_1_blocking_without_a_name_for_the_finalizer_stops_the_kind(robot):
+    said = problem(CLOUD, robot=robot, deletion={"mode": "blocking"})
+    assert said.startswith("spec.deletion.mode of SyncPolicy a is blocking, but --robot is ")
+    assert "at most 57 lower-case letters" in said
+    assert problem(CLOUD, robot=robot, deletion={"mode": "async"}) == ""
+    assert problem(CLOUD, robot="r" * 57, deletion={"mode": "blocking"}) == ""
 
 
 def test_C1_3_a_policy_names_its_kind_even_where_the_rest_cannot_be_read():

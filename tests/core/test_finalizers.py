@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crsyncer.core.calls import JSON_PATCH, Collection
-from crsyncer.core.finalizers import KeptObject, finalizer, kept_object, remove_finalizer
+from crsyncer.core.finalizers import (
+    KeptObject,
+    add_finalizer,
+    finalizer,
+    kept_object,
+    remove_finalizer,
+    remove_finalizer_at,
+)
 from crsyncer.core.model import Key
 from crsyncer.errors import ConfigError
 from tests.model.json_patch import Conflict, patched
@@ -105,3 +112,24 @@ def test_C6_2_a_list_that_changed_loses_nothing_but_ours(seen, now):
     except Conflict:
         return
     assert [name for name in left if name != OURS] == [name for name in now if name != OURS]
+
+
+@pytest.mark.parametrize("found", [None, [], ["x"], ["x", THEIRS]])
+def test_C6_2_a_finalizer_is_added_at_the_end_of_the_very_version_that_is_known(found):
+    metadata = {"name": "a", "namespace": "n", "uid": "u1", "resourceVersion": "7"}
+    before = {"metadata": metadata | ({"finalizers": found} if found is not None else {})}
+    call = add_finalizer(GOALS, Key("n", "a"), before["metadata"], OURS)
+    assert (call.path, call.content_type) == ("/apis/lab.example.com/v1/namespaces/n/goals/a", JSON_PATCH)
+    assert patched(before, call.body)["metadata"]["finalizers"] == [*(found or []), OURS]
+    for other in ({"uid": "u2"}, {"resourceVersion": "8"}):
+        with pytest.raises(Conflict):
+            patched({"metadata": before["metadata"] | other}, call.body)
+
+
+def test_C6_2_out_of_sight_a_finalizer_is_removed_from_its_place_or_not_at_all():
+    before = raw("x", OURS, THEIRS)
+    call = remove_finalizer_at(GOALS, Key("n", "a"), "u1", name=OURS, place=1)
+    assert patched(before, call.body)["metadata"]["finalizers"] == ["x", THEIRS]
+    for wrong in (raw(OURS, "x"), raw("x"), raw("x", OURS, uid="u2")):
+        with pytest.raises(Conflict):
+            patched(wrong, call.body)

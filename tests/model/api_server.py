@@ -8,6 +8,7 @@ from typing import Any
 
 from crsyncer.core.calls import PARTIAL, PARTIAL_LIST, PARTIAL_LIST_KIND, Call
 from crsyncer.core.model import Json
+from crsyncer.core.text import rfc3339
 from crsyncer.ports import Reply
 from tests.model.answers import GO_ON
 from tests.model.json_patch import Conflict, patched
@@ -22,7 +23,6 @@ ANYTHING: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True
 _TOKENS = 100
 _EDITABLE = ("labels", "annotations", "finalizers", "ownerReferences")
 _BORN = "2026-01-01T00:00:00Z"
-_DYING = "2026-01-02T00:00:00Z"
 _ALL_VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 _DYING_VERBS = ["delete", "deletecollection", "get", "list", "watch"]
 
@@ -360,7 +360,7 @@ class ApiServer:
             self.storage.remove(kind.resource, address.where)
             return Reply(200, {"kind": "Status", "status": "Success", "metadata": {}})
         if "deletionTimestamp" not in metadata:
-            dying = {"deletionTimestamp": _DYING, "deletionGracePeriodSeconds": 0}
+            dying = {"deletionTimestamp": rfc3339(self.storage.unix), "deletionGracePeriodSeconds": 0}
             generation = {"generation": metadata["generation"] + 1}
             new = {**old, "metadata": {**metadata, **dying, **generation}}
             old = self.storage.put(kind.resource, address.where, new)

@@ -273,6 +273,8 @@ class Checker:
 
     def _upstream(self, write: Write, spec: Spec) -> None:
         before, after = write.before, write.after
+        if _is_of_finalizer(before, after):
+            return
         if before is None or after is None or _without_status(before, spec) != _without_status(after, spec):
             raise Violation(f"{write}: more than the status was written upstream")
         if spec.neighbours(before) != spec.neighbours(after):
@@ -338,6 +340,26 @@ class Checker:
                 story.kind_known or self._knows_of(write.resource) or not self._serves(write.resource, spec.upstream)
             ):
                 raise Violation(f"{write}: upstream's {uid} went with its kind, so a human has to say so")
+
+
+def _is_of_finalizer(before: Json | None, after: Json | None) -> bool:
+    """Whether a write put a robot's finalizer on an object that lives, or removed it, and did nothing else (C6.2)."""
+    if before is None:
+        return False
+    had = before["metadata"].get("finalizers") or []
+    if after is None:
+        return "deletionTimestamp" in before["metadata"] and all(map(_is_ours, had))
+    has = after["metadata"].get("finalizers") or []
+    drop = ("resourceVersion", "finalizers")
+    rest = [{**o, "metadata": {k: v for k, v in o["metadata"].items() if k not in drop}} for o in (before, after)]
+    foreign = [[each for each in names if not _is_ours(each)] for names in (had, has)]
+    added = len(has) > len(had)
+    fair = not added or (has.count(has[-1]) == 1 and "deletionTimestamp" not in before["metadata"])
+    return had != has and rest[0] == rest[1] and foreign[0] == foreign[1] and fair
+
+
+def _is_ours(finalizer: str) -> bool:
+    return finalizer.startswith(f"{OURS}robot-")
 
 
 def _without_status(obj: Json, spec: Spec) -> Json:

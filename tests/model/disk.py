@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Protocol
 
-from crsyncer.core.model import Cursor, Json, Key, Loaded, Pending, Record, Side, Tombstone, View
+from crsyncer.core.model import Cursor, FinalizerRow, Json, Key, Loaded, Pending, Record, Side, Tombstone, View
 
 GROUP_SECONDS = 0.25
 _RETRY_SECONDS = 10.0
@@ -92,6 +92,8 @@ class Memory:
                     loaded.records[place] = value
                 case "pending":
                     loaded.pending[place] = value
+                case "finalizer":
+                    loaded.finalizers[place] = value
                 case "tombstone":
                     loaded.tombstones[place] = value
         return loaded
@@ -128,6 +130,10 @@ class Memory:
     def put_tombstone(self, resource: str, key: Key, tombstone: Tombstone | None) -> None:
         """See ports.Store."""
         self._put("tombstone", resource, key, tombstone)
+
+    def put_finalizer(self, resource: str, key: Key, row: FinalizerRow | None) -> None:
+        """See ports.Store."""
+        self._put("finalizer", resource, key, row)
 
     def forget_kind(self, resource: str, *, keep_outbox: bool = True) -> None:
         """See ports.Store."""
@@ -187,7 +193,7 @@ class Memory:
             else:
                 self._state[part, resource, place] = value
             return
-        kept = {"pending"} if place else set()
+        kept = {"pending", "finalizer"} if place else set()
         for known in [k for k in self._state if k[1] == resource and k[0] not in kept]:
             del self._state[known]
 

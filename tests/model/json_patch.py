@@ -18,6 +18,9 @@ def patched(document: Json, operations: list[Json]) -> Json:
         parent: Any = result
         for part in path:
             parent = _child(parent, part)
+        if operation["op"] == "add" and isinstance(parent, list) and last == "-":
+            parent.append(copied(operation["value"]))
+            continue
         if not isinstance(parent, dict) and _child(parent, last) is None:
             raise Conflict(operation["path"])
         place = last if isinstance(parent, dict) else int(last)

@@ -8,7 +8,7 @@ from crsyncer.core.text import rfc3339
 from tests.model.answers import FORBIDDEN, INTERNAL_ERROR, UNAUTHORIZED, UNAVAILABLE
 from tests.model.clock import EPOCH
 from tests.model.plane import GROUP, NAMESPACE
-from tests.model.policies import delete_policy, put_policy, serve_policies
+from tests.model.policies import apply_policy, delete_policy, put_policy, serve_policies
 from tests.model.provoked import CLOUD, FILTERED, MINE, ROBOTS, Steps, case
 from tests.model.storage import copied
 from tests.model.weather import Fate
@@ -201,6 +201,22 @@ def a_deletion_cannot_be_verified(world: World) -> Steps:
 
 @case("Stuck", 10, "the finalizer's controller must remove it")
 def a_finalizer_blocks_a_deletion(world: World) -> Steps:
+    world.robot.finalize("a", "lab.example.com/wait")
+    world.settle()
+    world.cloud.delete("a")
+    world.pass_time(700)
+    yield
+    explained = world.order("explain", resource="goals", name="a")
+    assert "lab.example.com/wait" in str(explained)
+    world.robot.finalize("a")
+    world.pass_time(30)
+
+
+@case("DeletionOverdue", 10, "its finalizer's controller must remove it")
+def a_finalizer_outlasts_the_grace_period(world: World) -> Steps:
+    serve_policies(world.robot)
+    apply_policy(world.robot, deletion={"mode": "blocking", "gracePeriod": "10m"})
+    world.settle()
     world.robot.finalize("a", "lab.example.com/wait")
     world.settle()
     world.cloud.delete("a")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crsyncer.core.model import Json
+from tests.model.clock import EPOCH
 
 Where = tuple[str, str]
 """Namespace ("" = cluster-scoped) and name."""
@@ -52,6 +53,11 @@ class Storage:
         """Told of every change, but not of what a restore or a rebuild undoes."""
         self._objects: dict[str, dict[Where, Json]] = {}
         self._uids = 0
+
+    @property
+    def unix(self) -> float:
+        """What the server takes for the time, in seconds."""
+        return EPOCH + self._now()
 
     def of(self, resource: str) -> dict[Where, Json]:
         """All objects of a resource."""

@@ -7,12 +7,14 @@ import json
 import ssl
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from crsyncer.adapters.retries import until
 from crsyncer.core.cloud_manifests import Plan, Profile, confinable, manifests
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.project import ROBOT
+from crsyncer.core.sync_policy import API_VERSION, KIND, read_sync_policy
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.resource import CRD, Resource
 from tests.system.bed import LABEL, SECONDS, crd
@@ -29,6 +31,17 @@ KINDS = {
     "findings": crd(GROUP, plural="findings", source="robot"),
     "areas": crd(GROUP, plural="areas", filtered="true", cluster=True),
 }
+BLOCKING = {
+    "parcels": {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": "parcels"},
+        "spec": {"resource": {"group": GROUP, "resource": "parcels"}, "deletion": {"mode": "blocking"}},
+    }
+}
+"""The SyncPolicies of kinds whose deletion is blocking."""
+EVERY = {**KINDS, "parcels": crd(GROUP, plural="parcels", filtered="true")}
+"""All kinds of this cloud; the CRDs of KINDS say all about them."""
 JSON_PATCH = {"Content-Type": "application/json-patch+json"}
 _PATHS = {
     "Namespace": "/api/v1/namespaces",
@@ -106,7 +119,7 @@ def thing(plural: str, namespace: str, name: str, robot: str = "", **fields: Any
         metadata["namespace"] = namespace
     if plural == "findings":
         metadata["annotations"] = {ROBOT: robot}
-    kind = KINDS[plural]["spec"]["names"]["kind"]
+    kind = EVERY[plural]["spec"]["names"]["kind"]
     return {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": metadata, "spec": {"secret": "apple"}, **fields}
 
 
@@ -116,12 +129,12 @@ class Confined:
     def __init__(self, plane: Plane) -> None:
         self.plane = plane
         self.admin = Caller(plane, plane.admin_token)
-        for each in KINDS.values():
+        for each in EVERY.values():
             self._make(CRD.path(), each)
         self._make("/api/v1/namespaces", {"metadata": {"name": SHARED}})
         for profile in Profile:
-            kinds = [each for each in KINDS.values() if profile is Profile.SHARED or each["spec"]["scope"] != "Cluster"]
-            policies = tuple(confinable(each, profile, place="-") for each in kinds)
+            kinds = [each for each in EVERY.values() if profile is Profile.SHARED or each["spec"]["scope"] != "Cluster"]
+            policies = tuple(policy_of(each, profile) for each in kinds)
             self.apply(Plan(ROBOTS, policies, profile=profile, namespaces=(SHARED,)))
         self.aggregate()
         self.robots = {robot: self.caller(f"robot-{robot}", "crsyncer") for robot in ROBOTS}
@@ -143,7 +156,7 @@ class Confined:
 
     def create(self, plural: str, robot: str, *, shared: bool = False, **fields: Any) -> dict[str, Any]:
         """A new object of a robot, made by the administrator: in its namespace, or where all robots' are."""
-        cluster = KINDS[plural]["spec"]["scope"] == "Cluster"
+        cluster = EVERY[plural]["spec"]["scope"] == "Cluster"
         namespace = "" if cluster else SHARED if shared else f"robot-{robot}"
         made = self.admin.ask(
             "POST", at(plural, namespace), thing(plural, namespace, f"o{next(_NUMBERS)}", robot, **fields)
@@ -173,8 +186,8 @@ class Confined:
 
         def settled() -> bool:
             mine, shared = self.robots["r1"], self.sharing["r1"]
-            for plural in KINDS:
-                namespace, cluster = "robot-r1", KINDS[plural]["spec"]["scope"] == "Cluster"
+            for plural in EVERY:
+                namespace, cluster = "robot-r1", EVERY[plural]["spec"]["scope"] == "Cluster"
                 if not cluster and mine.ask("GET", at(plural, namespace)).status != 200:
                     return False
                 if shared.ask("GET", at(plural, "" if cluster else SHARED)).status != 200:
@@ -191,10 +204,17 @@ class Confined:
         assert until(settled, seconds=SECONDS)
 
     def _probe(self, plural: str) -> Answer:
-        namespace = "" if KINDS[plural]["spec"]["scope"] == "Cluster" else SHARED
+        namespace = "" if EVERY[plural]["spec"]["scope"] == "Cluster" else SHARED
         path = f"{at(plural, namespace)}?dryRun=All"
         who = {"Impersonate-User": "robot:", "Impersonate-Group": "system:masters"}
         return self.admin.ask("POST", path, thing(plural, namespace, "probe", "r1"), **who)
+
+
+def policy_of(raw: dict[str, Any], profile: Profile) -> KindPolicy:
+    """What a robot can be confined to of a kind, with its SyncPolicy."""
+    policy = confinable(raw, profile, place="-")
+    own = BLOCKING.get(policy.plural)
+    return policy if own is None else replace(policy, sync_policy=read_sync_policy(own))
 
 
 def aggregated(roles: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -210,7 +230,7 @@ def aggregated(roles: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
 def where(obj: Mapping[str, Any], subresource: str = "") -> str:
     """The path of an object."""
     metadata = obj["metadata"]
-    plural = next(key for key, each in KINDS.items() if each["spec"]["names"]["kind"] == obj["kind"])
+    plural = next(key for key, each in EVERY.items() if each["spec"]["names"]["kind"] == obj["kind"])
     return at(plural, metadata.get("namespace", ""), metadata["name"], subresource)
 
 

@@ -11,10 +11,10 @@ import zlib
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from crsyncer.core.model import Cursor, Json, Key, Pending, Record, Side, Stamp, Tombstone, View
+from crsyncer.core.model import Cursor, FinalizerRow, Json, Key, Pending, Record, Side, Stamp, Tombstone, View
 
-Plain = Cursor | Pending | Record | Tombstone
-T = TypeVar("T", Cursor, Pending, Record, Tombstone, View)
+Plain = Cursor | FinalizerRow | Pending | Record | Tombstone
+T = TypeVar("T", Cursor, FinalizerRow, Pending, Record, Tombstone, View)
 
 Place = tuple[str, str, str, str]
 """Where a row belongs: part (a table or a column of it), resource, namespace, name."""
@@ -26,6 +26,8 @@ STATUSES = {side: f"{side.value}_status" for side in Side}
 RESTS = {side: f"{side.value}_rest" for side in Side}
 """Parts that hold the rest of the body, with holes for these, so that the order of keys survives."""
 RECORD, OUTBOX, TOMBSTONES, CURSORS, META = "record", "outbox", "tombstones", "cursors", "meta"
+FINALIZER = "finalizer/"
+"""Begins the name of an outbox row that is about the finalizer of an object, instead of its status."""
 
 
 def dump(value: Any) -> str:
@@ -79,6 +81,11 @@ def object_places(side: Side, resource: str, key: Key) -> tuple[Place, Place, Pl
         (part, resource, key.namespace, key.name) for part in (side.value, STATUSES[side], RESTS[side])
     )
     return view, status, rest
+
+
+def finalizer_place(resource: str, key: Key) -> Place:
+    """Where the row of an object's finalizer is: beside that of its status, under a name that no object can have."""
+    return OUTBOX, resource, key.namespace, FINALIZER + key.name
 
 
 def dump_object(view: View, body: Json, places: tuple[Place, ...]) -> dict[Place, str | None]:
@@ -149,6 +156,6 @@ def _values(value: Plain | View | Stamp) -> list[Any]:
 
 _FIELDS = {
     kind: (tuple(each.name for each in fields(kind)), tuple(each.default for each in fields(kind)))
-    for kind in (Cursor, Pending, Record, Tombstone, View, Stamp)
+    for kind in (Cursor, FinalizerRow, Pending, Record, Tombstone, View, Stamp)
 }
 """The names of each class's fields, and their defaults."""

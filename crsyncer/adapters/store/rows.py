@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from crsyncer.adapters.store import codec
 from crsyncer.adapters.store.buffer import Batch
 from crsyncer.adapters.store.codec import CURSORS, META, OUTBOX, RECORD, RESTS, STATUSES, TOMBSTONES, VIEWS, Place
-from crsyncer.core.model import Cursor, Key, Loaded, Pending, Record, Side, Tombstone, View
+from crsyncer.core.model import Cursor, FinalizerRow, Key, Loaded, Pending, Record, Side, Tombstone, View
 
 if TYPE_CHECKING:  # slow to import, and reading does not need it
     from sqlite_utils import Database
@@ -101,11 +101,15 @@ def read_kind(connection: Connection, resource: str, newer: Batch) -> tuple[Load
             if part == CURSORS:
                 loaded.cursors[Side(name), namespace] = codec.load(Cursor, text, pool)
                 continue
+            about_finalizer = part == OUTBOX and name.startswith(codec.FINALIZER)
+            name = name.removeprefix(codec.FINALIZER) if about_finalizer else name
             key = keys.get((namespace, name)) or Key(pool.setdefault(namespace, namespace), name)
             keys[namespace, name] = key
             match part:
                 case "record":
                     loaded.records[key] = codec.load(Record, text, pool)
+                case "outbox" if about_finalizer:
+                    loaded.finalizers[key] = codec.load(FinalizerRow, text, pool)
                 case "outbox":
                     loaded.pending[key] = codec.load(Pending, text, pool)
                 case "tombstones":

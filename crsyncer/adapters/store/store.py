@@ -26,7 +26,7 @@ from crsyncer.adapters.store.database import Opened, open_or_freeze
 from crsyncer.adapters.store.schema import STEPS
 from crsyncer.adapters.store.statedir import Files, Lock, prepare
 from crsyncer.adapters.threads import fulfil
-from crsyncer.core.model import Cursor, Json, Key, Loaded, Pending, Record, Side, Tombstone, View
+from crsyncer.core.model import Cursor, FinalizerRow, Json, Key, Loaded, Pending, Record, Side, Tombstone, View
 from crsyncer.errors import Locked, StoreError, SyncError
 
 GROUP_SECONDS = 0.235
@@ -177,6 +177,9 @@ class SqliteStore:
     def put_pending(self, resource: str, key: Key, pending: Pending | None) -> None:
         """Set (or remove) the outbox row of an object; comparing `seq` before a removal is the caller's duty."""
         self._put_fields((OUTBOX, resource, key.namespace, key.name), pending)
+
+    def put_finalizer(self, resource: str, key: Key, row: FinalizerRow | None) -> None:
+        self._put_fields(codec.finalizer_place(resource, key), row)
 
     def put_tombstone(self, resource: str, key: Key, tombstone: Tombstone | None) -> None:
         self._put_fields((TOMBSTONES, resource, key.namespace, key.name), tombstone)

@@ -1,0 +1,135 @@
+"""Removes finalizers of ours from objects that are out of sight, and those of kinds that have stopped (C6.2, C6.3)."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any
+
+from crsyncer.core.answers import judge, without_words
+from crsyncer.core.calls import Call, Collection
+from crsyncer.core.facts import Action, Fact
+from crsyncer.core.finalizers import KeptObject, remove_finalizer, remove_finalizer_at
+from crsyncer.core.kind_policy import SECRETS, KindPolicy
+from crsyncer.core.model import FinalizerRow, Key, Side
+from crsyncer.engine.context import EngineContext
+from crsyncer.errors import NotServed, SyncError
+from crsyncer.ports import Reply, Store
+from crsyncer.runtime.connection import Connection
+
+KINDS = "finalizers"
+"""Under which name the store keeps the kinds with finalizers of ours, each with its group and version."""
+_PLACES = 32
+"""How many places of the list are tried: nobody knows how many finalizers an object out of sight has."""
+
+
+async def remove_unseen(connection: Connection, objects: Collection, key: Key, row: FinalizerRow) -> None:
+    """Remove a finalizer from wherever it is in an object's list, or find that it is not there (C6.2).
+
+    Raises SyncError where it may still be there.
+    """
+    for place in range(_PLACES):
+        call = remove_finalizer_at(objects, key, row.upstream_uid, name=row.name, place=place)
+        reply = await ask(connection, objects, call, expected=(404, 422))
+        if reply.status == 404:
+            return
+        left = tuple((reply.body.get("metadata") or {}).get("finalizers") or ()) if reply.status < 300 else ()
+        if row.name in left:  # servers keep duplicates (measured)
+            kept = KeptObject(key, row.upstream_uid, left, None)
+            await ask(connection, objects, remove_finalizer(objects, kept, row.name), expected=(404,))
+        if reply.status < 300:
+            return
+
+
+async def ask(connection: Connection, objects: Collection, call: Call, *, expected: tuple[int, ...] = ()) -> Reply:
+    """Patch an object. Raises the error that an answer means, unless it is `expected` and not about the whole kind."""
+    reply = await connection.request(call)
+    causes = (reply.body.get("details") or {}).get("causes")
+    if reply.status >= 400 and (objects.group, objects.plural) == SECRETS:
+        reply = replace(reply, body=without_words(reply.body), text="")
+    error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after, patch=not causes)
+    if error is not None and (reply.status not in expected or isinstance(error, NotServed) or causes):
+        raise error
+    return reply
+
+
+def remember_kind(policy: KindPolicy, store: Store) -> None:
+    """Objects of a kind have finalizers of ours, or soon will: also once it is not synced any more (C6.3)."""
+    known = store.get_meta(KINDS) or {}
+    place = [policy.group, policy.version]
+    if known.get(policy.resource) != place:
+        store.put_meta(KINDS, {**known, policy.resource: place})
+
+
+class Removals:
+    """Removes the finalizers of kinds that are not synced any more: by policy, annotation or CRD (C6.3).
+
+    `lock(resource)` is held while the kind itself runs.
+    """
+
+    def __init__(
+        self,
+        context: EngineContext,
+        *,
+        spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+        lock: Callable[[str], asyncio.Lock],
+    ) -> None:
+        self.rows: dict[str, dict[Key, FinalizerRow]] = {}
+        """By kind, those that wait."""
+        self._context = context
+        self._spawn = spawn
+        self._lock = lock
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def update(self, synced: Callable[[str], bool]) -> None:
+        """Begin with the kinds that are not `synced` any more, and stop with those that are again."""
+        for resource, (group, version) in (self._context.store.get_meta(KINDS) or {}).items():
+            if synced(resource):
+                task = self._tasks.pop(resource, None)
+                if task is not None:
+                    task.cancel()
+                    self.rows.pop(resource, None)
+            elif resource not in self._tasks:
+                objects = Collection(group, version, resource.partition(".")[0])
+                self._tasks[resource] = self._spawn(self._run(resource, objects))
+
+    async def _run(self, resource: str, objects: Collection) -> None:
+        async with self._lock(resource):
+            loaded = await self._context.store.load(resource)
+            self.rows[resource] = loaded.finalizers
+            await remove_all(resource, objects, loaded.finalizers, self._context)
+            del self.rows[resource]
+            known = self._context.store.get_meta(KINDS) or {}
+            self._context.store.put_meta(KINDS, {name: place for name, place in known.items() if name != resource})
+            del self._tasks[resource]
+
+
+async def remove_all(resource: str, objects: Collection, rows: dict[Key, FinalizerRow], context: EngineContext) -> None:
+    """Remove the finalizers that these rows name, until none is left; `rows` and the store are kept as they are."""
+
+    def note(key: Key, row: FinalizerRow | None) -> None:
+        if row is None:
+            del rows[key]
+        else:
+            rows[key] = row
+        context.store.put_finalizer(resource, key, row)
+
+    for key, row in list(rows.items()):
+        note(key, replace(row, since=row.since or context.clock()))
+    context.report_changed()
+    failures = 0
+    while rows:
+        for key, row in list(rows.items()):
+            connection = context.connections[Side(row.side)]
+            await connection.up.wait()
+            try:
+                if not row.removed:
+                    await remove_unseen(connection, objects, key, row)
+            except SyncError as error:
+                note(key, replace(row, attempts=row.attempts + 1, error=str(error)))
+                await connection.waits.back_off(failures)
+                failures += 1
+            else:
+                note(key, None)
+                failures = 0
+                context.recorder.record(Fact(Side(row.side), resource, key, Action.UNFINALIZED, "C6.3"))
+    context.report_changed()
