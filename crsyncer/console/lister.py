@@ -13,7 +13,7 @@ from crsyncer.core.mutate import Expressions
 from crsyncer.core.namespaces import EVERYWHERE, Namespaces
 from crsyncer.core.pages import FIRST, PageLimit
 from crsyncer.core.watch import listed_at
-from crsyncer.engine.built_in import discover
+from crsyncer.engine.discovery import discover
 from crsyncer.errors import NotAllowed, TooLarge, Unsure
 from crsyncer.ports import Reply, Send
 

@@ -8,14 +8,13 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 
-from crsyncer.core import built_in, calls
+from crsyncer.core import built_in
 from crsyncer.core.backoff import UNSERVED
 from crsyncer.core.model import Json, Side
 from crsyncer.core.sync_policy import Resource
 from crsyncer.engine.context import EngineContext
-from crsyncer.engine.negotiation import ask
+from crsyncer.engine.discovery import discover
 from crsyncer.errors import SyncError
-from crsyncer.ports import Send
 
 log = logging.getLogger(__name__)
 
@@ -101,20 +100,6 @@ class BuiltInKinds:
             self._found[name] = text
             self._obstacles.pop(name, None)
         self._changed(name)
-
-
-async def discover(resource: Resource, send: Send) -> Json | None:
-    """A kind as its CRD would describe it, by a server's discovery; None: the server does not serve it.
-
-    Raises Unsure when the server did not answer.
-    """
-    served = built_in.CORE
-    if resource.group:
-        reply = await ask(calls.group_versions(resource.group), send)
-        served = reply.body if reply.status == 200 else {}
-    names = built_in.version_names(served)
-    shown = {name: (await ask(calls.discovery(resource.group, name), send)).body for name in names}
-    return built_in.read_resource(resource, served, shown)
 
 
 def _meta_name(name: str) -> str:

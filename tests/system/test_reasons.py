@@ -37,10 +37,12 @@ async def shows(bed: Bed, code: str, *, port: int) -> str:
 
 
 async def ends(bed: Bed, code: str, *, port: int) -> None:
-    """Wait until nothing is wrong any more."""
-    await bed.agent.until(lambda status: status["health"] == "healthy")
-    assert (await bed.agent.crsyncer("status"))[0] == 0
-    assert await metric(port, code) == 0
+    """Wait until nothing is wrong any more: an agent that takes over new settings is healthy before and after that."""
+
+    async def healthy() -> bool:
+        return (await bed.agent.crsyncer("status"))[0] == 0 and await metric(port, code) == 0
+
+    await eventually(healthy, what=f"{code} has ended")
 
 
 async def metric(port: int, code: str) -> float:
