@@ -14,7 +14,7 @@ APIS = Path(__file__).parent / "apis.yaml"
 
 @click.command(params=settings_options("state_dir"))
 @click.option(
-    "--api", is_flag=True, help="Those of APIRevisions and APISets instead, which the agent does not use yet."
+    "--api", is_flag=True, help="Those of APIRevisions and APISets instead, for the side that CRDs travel to."
 )
 @output_options
 def crds(api: bool, output: str, **flags: Any) -> None:  # noqa: ARG001  (every command takes --state-dir and --config)

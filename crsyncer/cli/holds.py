@@ -91,6 +91,9 @@ def _effect(release: Json) -> str:
             return f"{release['id']}: the cluster will be accepted, and deletions that follow from its content held"
         case "Manual":
             return f"{release['id']}: deletions of {release['resource']} will be carried out again"
+        case "APIHeld":
+            follows = f"the CRD {release['resource']} will follow {release['revision']}"
+            return f"{release['id']}: {follows}; {release['message']}"
     return f"{release['id']}: {count(release['objects'], 'object')} of {release['resource']} will be deleted"
 
 

@@ -21,7 +21,7 @@ _COMMANDS = {
     "holds": "Deletions and conflicts that wait for your decision.",
     "resync": "List both sides again and compare everything now.",
     "doctor": "Is everything set up, and if not, what do I do?",
-    "api": "How the CRD of a kind can travel to the other side, tried on files.",
+    "api": "CRDs that travel to the other side, by the field `api` of a SyncPolicy.",
     "crds": "Print the CRD of SyncPolicies.",
     "mutate": "What the mutations of a SyncPolicy make of an object, tried on files.",
     "cloud-manifests": "Print manifests that confine a robot to its own objects in the cloud.",

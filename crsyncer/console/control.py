@@ -16,7 +16,8 @@ from crsyncer.console.report import (
     rejected_finalizer,
 )
 from crsyncer.console.target import find_key, find_resource, synced_resource
-from crsyncer.core.holds import DELETION_HOLDS
+from crsyncer.core.actions import HoldReason
+from crsyncer.core.holds import DELETION_HOLDS, HeldGroup
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.text import duration, rfc3339
 from crsyncer.core.watch import ListReason
@@ -96,7 +97,8 @@ class ControlCommands:
         with contextlib.suppress(TimeoutError):  # a server that does not answer may still carry out what was sent
             async with asyncio.timeout(_UNDER_WAY_SECONDS):
                 await kind.reconciler.deletions_answered()
-        group = next(g for g in self._context.holds.groups(kind.policy.resource) if g.kind_wide)
+        groups = self._context.holds.groups(kind.policy.resource)
+        group = next(g for g in groups if g.kind_wide and g.reason is HoldReason.MANUAL)
         return {"id": group.id, "resource": group.resource, "reason": group.reason}
 
     def _release(self, hold_id: str, *, dry_run: bool) -> Json:
@@ -106,6 +108,8 @@ class ControlCommands:
         group = next((g for g in self._context.holds.groups() if g.id == hold_id), None)
         if group is None:
             raise SyncError(f"there is no hold {hold_id}", hint="crsyncer holds list shows all holds")
+        if group.reason is HoldReason.API_HELD:
+            return self._release_api(group, dry_run=dry_run)
         if group.reason not in DELETION_HOLDS:
             raise SyncError(
                 f"{hold_id} ({group.reason}) cannot be released: {group.message}",
@@ -123,6 +127,14 @@ class ControlCommands:
             self._context.holds.release(hold_id)
             kind.release(group.reason, group.keys)
         return answer
+
+    def _release_api(self, group: HeldGroup, *, dry_run: bool) -> Json:
+        """Let a CRD follow the revision that is held, or with `dry_run` only name what this takes away (C8.3)."""
+        lifecycle = self._kinds.catalog.lifecycle if self._kinds.catalog is not None else None
+        crd = lifecycle.crds.get(group.resource) if lifecycle is not None else None
+        revision = crd.release(dry_run=dry_run) if crd is not None else ""
+        fields = {"id": group.id, "resource": group.resource, "reason": group.reason, "objects": 0}
+        return {**fields, "names": [], "revision": revision, "message": group.message}
 
     def _accept(self, connection: Connection, *, dry_run: bool) -> Json:
         if connection.state is not ConnectionState.IDENTITY_CHANGED:
@@ -261,7 +273,7 @@ class ControlCommands:
         entry = entries.get(resource)
         if entry is None or entry.kind is None:
             key = find_key(name, ())
-            document = None if entry is None else kind_row(entry, self._context)
+            document = None if entry is None else kind_row(entry, self._context, catalog=self._kinds.catalog)
             policies = tuple(row for row in policy_rows(self._kinds.catalog) if row["resource"] == resource)
             return explain(
                 ObjectFacts(resource, key, kind=document, annotated=tuple(sorted(entries)), policies=policies)
@@ -272,7 +284,7 @@ class ControlCommands:
         facts = ObjectFacts(
             resource,
             key,
-            kind=kind_row(entry, self._context),
+            kind=kind_row(entry, self._context, catalog=self._kinds.catalog),
             policy=kind.policy,
             connections={side: connection.state.value for side, connection in self._context.connections.items()},
             observations={side: cache.observe(side, key).found for side in Side},

@@ -24,6 +24,7 @@ from crsyncer.core.access import OWN_NEEDS, POLICY_NEEDS, Need, needs
 from crsyncer.core.calls import Call
 from crsyncer.core.findings import LoginFacts, Validity
 from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.core.lifecycle import api_needs
 from crsyncer.core.model import Side
 from crsyncer.core.mutate import Expressions
 from crsyncer.core.namespaces import Namespaces
@@ -198,6 +199,9 @@ class _SideChecks:
         if self._side is Side.ROBOT:
             self._checks += [*judge_annotations(configuration, robot), *judge_policies(configuration, robot)]
             work.insert(0, self._access((*OWN_NEEDS, *(POLICY_NEEDS if configuration.has_policies else ()))))
+        for resource, api in configuration.apis().items():
+            if needed := api_needs(api, self._side, resource=resource, robot=robot):
+                work.append(self._access(needed, resource=resource))
         for found in await asyncio.gather(*work):
             self._checks += found
 

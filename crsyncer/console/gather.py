@@ -52,7 +52,7 @@ def gather(
         "health": "",
         "reasons": [],
         "sides": {side.value: _side_row(connection) for side, connection in engine.connections.items()},
-        "kinds": [kind_row(rows[resource], context) for resource in sorted(rows)],
+        "kinds": [kind_row(rows[resource], context, catalog=engine.kinds.catalog) for resource in sorted(rows)],
         "policies": policy_rows(engine.kinds.catalog),
         "outbox": outbox_row(
             (row for kind in kinds for row in kind.cache.pending.values()),
@@ -118,7 +118,14 @@ def policy_rows(catalog: "Catalog | None") -> list[Json]:
     ]
 
 
-def kind_row(row: KindEntry, context: EngineContext) -> Json:
+def api_row(catalog: "Catalog | None", resource: str) -> Json | None:
+    """The revision that a kind's CRD follows, and the state: current, paused, held or unreadable (C8.4)."""
+    lifecycle = catalog.lifecycle if catalog is not None else None
+    crd = lifecycle.crds.get(resource) if lifecycle is not None else None
+    return None if crd is None else crd.row
+
+
+def kind_row(row: KindEntry, context: EngineContext, *, catalog: "Catalog | None") -> Json:
     """One kind that an annotation or a SyncPolicy asks for, also wrongly.
 
     Its state is syncing, listing, waiting, misconfigured, kind-missing, version-mismatch, forbidden or held.
@@ -141,6 +148,7 @@ def kind_row(row: KindEntry, context: EngineContext) -> Json:
         "held": sum(len(g.keys) for g in groups),
         "aliases": list(policy.aliases),
         "policy": next(iter(row.policy_names), None),
+        "api": api_row(catalog, policy.resource),
         **({} if kind is None else _counts(kind, context)),
     }
 

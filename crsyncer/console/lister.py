@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from crsyncer.core import calls
 from crsyncer.core.answers import judge
 from crsyncer.core.calls import SYNC_POLICIES, Collection
-from crsyncer.core.catalog import PolicyObject, policy_of_kind, read_object
+from crsyncer.core.catalog import PolicyObject, policy_of_kind, read_object, travelling_api
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json
 from crsyncer.core.mutate import Expressions
 from crsyncer.core.namespaces import EVERYWHERE, Namespaces
 from crsyncer.core.pages import FIRST, PageLimit
+from crsyncer.core.sync_policy import Api
 from crsyncer.core.watch import listed_at
 from crsyncer.engine.discovery import discover
 from crsyncer.errors import NotAllowed, TooLarge, Unsure
@@ -80,6 +81,11 @@ class Configuration:
         """What a CRD and the policies for its kind ask for; None when the kind is not ours."""
         objects = self.policies_for(crd["metadata"]["name"])
         return policy_of_kind(crd, robot, namespaces=namespaces, objects=objects)
+
+    def apis(self) -> dict[str, Api]:
+        """By the name of each CRD that travels, how it does (C8)."""
+        found = {each.resource: travelling_api(self.policies_for(each.resource)) for each in self.policies}
+        return {resource: api for resource, api in found.items() if api is not None}
 
     def kinds(self, robot: str, namespaces: Namespaces) -> list[KindPolicy]:
         """The kinds that are to be synced, also misconfigured ones."""

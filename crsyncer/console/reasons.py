@@ -89,6 +89,11 @@ _REASONS = {
             "{resource}: a step of its policy fails on an object, whose copy or status stays as it is",
             "correct the object or the step; crsyncer holds list names the object and the step",
         ),
+        "APIHeld": (
+            "the CRD {resource} does not follow: {why}",
+            "undo the change of the CRD; to let it pass: crsyncer holds release {id}; what it takes away is then lost"
+            " at each object's next write",
+        ),
         "DeadLetters": (
             "{writes} rejected permanently; retried hourly and at the next change",
             "crsyncer pending list shows each with the reason; correct the object or the schema, then: crsyncer pending"
@@ -156,6 +161,10 @@ _KINDS = {
     "kind-missing": ("degraded", "KindMissing"),
 }
 """The reason for each state in which a kind is not synced."""
+_API_HINT = (
+    "where a side lacks the kinds of APIs: crsyncer crds --api | kubectl apply -f - there; the agent retries, and what"
+    " is there stays"
+)
 _STUCK = {
     "spec": (
         "a spec is pending",
@@ -217,6 +226,7 @@ def with_health(
     """
     found = [
         *_kind_reasons(content),
+        *_api_reasons(content),
         *_policy_reasons(content),
         *_hold_reasons(content),
         *_store_reasons(content["store"], store_message),
@@ -306,6 +316,15 @@ def _kind_reasons(content: Json) -> Iterator[_Reason]:
             yield _reason("attention" if kind["held"] else health, code, message=message, hint=hint)
 
 
+def _api_reasons(content: Json) -> Iterator[_Reason]:
+    """CRDs that should travel, where one of the sides lacks what that needs (C8.4)."""
+    for kind in content["kinds"]:
+        api = kind.get("api") or {}
+        if api.get("state") == "unreadable" and api["message"] and kind["state"] not in _KINDS:
+            message = f"the CRD {kind['resource']} does not travel: {api['message']}"
+            yield _reason("degraded", "KindMissing", message=message, hint=_API_HINT)
+
+
 def _policy_reasons(content: Json) -> Iterator[_Reason]:
     """SyncPolicies that are not followed, but those that their kind names as its problem."""
     stopped = {kind["resource"] for kind in content["kinds"] if kind.get("policy") and kind["state"] == "misconfigured"}
@@ -320,7 +339,9 @@ def _hold_reasons(content: Json) -> Iterator[_Reason]:
         if not changed or hold["reason"] != "IdentityChanged":  # that is reported with the connection
             deletions = count(hold["objects"], "deletion")
             names = {"id": hold["id"], "resource": hold["resource"]}
-            yield _reason(_hold_health(hold["reason"]), hold["reason"], hint=hold["hint"], deletions=deletions, **names)
+            why = hold.get("message") or ""
+            health = _hold_health(hold["reason"])
+            yield _reason(health, hold["reason"], hint=hold["hint"], deletions=deletions, why=why, **names)
 
 
 def _store_reasons(store: Json, message: str | None) -> Iterator[_Reason]:

@@ -48,6 +48,7 @@ def bare_kind(resource: str) -> Json:
         "held": 0,
         "aliases": [],
         "policy": None,
+        "api": None,
     }
 
 

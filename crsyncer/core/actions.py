@@ -32,6 +32,7 @@ class HoldReason(StrEnum):
     ODD_STATUS = "StatusNotAnObject"
     MUTATION_FAILED = "MutationFailed"
     SECRET_UNKNOWN = "SecretUnknown"  # noqa: S105 - not a password
+    API_HELD = "APIHeld"
 
 
 @dataclass(frozen=True, slots=True)

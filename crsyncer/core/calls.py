@@ -23,13 +23,17 @@ CRD_PAGE = 25
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """The objects of one resource, in one namespace or ("") in all, that match a label selector ("": all match)."""
+    """The objects of one resource, in one namespace or ("") in all, that match a label selector ("": all match).
+
+    With `name` it is the one object of that name.
+    """
 
     group: str
     version: str
     plural: str
     namespace: str = ""
     selector: str = ""
+    name: str = ""
 
     @property
     def path(self) -> str:
@@ -44,7 +48,9 @@ class Collection:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def query(self, *parameters: tuple[str, str]) -> tuple[tuple[str, str], ...]:
-        """The parameters of a list or watch; the selector comes first."""
+        """The parameters of a list or watch; the selectors come first."""
+        if self.name:
+            parameters = (("fieldSelector", f"metadata.name={self.name}"), *parameters)
         return (("labelSelector", self.selector), *parameters) if self.selector else parameters
 
 

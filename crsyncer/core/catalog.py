@@ -17,6 +17,7 @@ from crsyncer.core.sync_policy import (
     API_VERSION,
     CLOSED_GROUPS,
     KIND,
+    Api,
     Filter,
     Resource,
     SyncPolicy,
@@ -130,7 +131,7 @@ def policy_of_kind(
         problems.append(
             f"spec.filter.selector {place} is too long; allowed: {_LONGEST_SELECTOR} characters in a request"
         )
-    if crd["metadata"].get("uid") == "":
+    if crd["metadata"].get("uid") == "" and own.api is None:
         problems += _built_in_problems(objects[0], found, place)
     problems += _naming_problems(
         own, annotations, robot=robot, namespaces=namespaces if found.namespaced else EVERYWHERE
@@ -164,8 +165,16 @@ def problem_of(found: PolicyObject, objects: Sequence[PolicyObject], kind_proble
         return found.problem
     if kind_problem is None:
         agreed = _agreed(objects)
-        return agreed if isinstance(agreed, str) else not_trusted(found, found.resource) or NOT_SERVED
+        if isinstance(agreed, str):
+            return agreed
+        return "" if agreed.api is not None else not_trusted(found, found.resource) or NOT_SERVED
     return kind_problem
+
+
+def travelling_api(objects: Sequence[PolicyObject]) -> Api | None:
+    """How the CRD of a kind travels, by the SyncPolicies for it; None: it does not (C8)."""
+    agreed = _agreed(objects) if objects else ""
+    return None if isinstance(agreed, str) else agreed.api
 
 
 def not_trusted(found: PolicyObject, resource: str) -> str:
@@ -198,7 +207,6 @@ def _unsupported(policy: SyncPolicy) -> Iterator[str]:
     fields = {
         "spec.projection": policy.projection,
         "spec.related": policy.related,
-        "spec.api": policy.api,
     }
     return (field for field, used in fields.items() if used)
 

@@ -29,6 +29,8 @@ ACCOUNT = "crsyncer"
 """Profile `namespace`: the robot's account in its namespace."""
 ENROLL = "crsyncer-enroll"
 """The account that may only make tokens for the other account; in profile `shared` the namespace of these."""
+_CRDS = "crsyncer:crds"
+"""The role of robots that CRDs come to."""
 _RBAC = "rbac.authorization.k8s.io"
 _CLOSED = frozenset({
     "", _RBAC, "apiextensions.k8s.io", "admissionregistration.k8s.io", "apiregistration.k8s.io",
@@ -119,11 +121,16 @@ def confinable(crd: Json, profile: Profile, *, place: str, read: ReadPolicy = re
 
 
 def unconfined(plan: Plan) -> list[str]:
-    """What the manifests cannot keep apart, one sentence each."""
+    """What the manifests cannot keep apart, or do not grant, one sentence each."""
+    published = [
+        f"the CRD {each} comes from the robots, which need cloud/apis.yaml for that: they may then create any CRD"
+        for each in _travelling(plan, Side.ROBOT)
+    ]
     if plan.profile is Profile.NAMESPACE:
-        return []
+        return published
     open_to_all = [kind.resource for kind in plan.kinds if kind.upstream is Side.CLOUD and not kind.filtered]
     return [
+        *published,
         "profile shared: every robot can read the objects of all others",
         *(f"{each} is not filtered by robot name: every robot may write the status of all" for each in open_to_all),
         *(
@@ -203,11 +210,21 @@ def _roles(plan: Plan) -> Iterator[Manifest]:
         labels = {_aggregate(name): "true"}
         role = _rbac("ClusterRole", f"{name}:{kind.resource}", labels=labels) | {"rules": rules(kind, plan.profile)}
         yield Manifest(f"once per cluster: what a robot may do with {kind.plural}", role)
+    if crds := _travelling(plan, Side.CLOUD):
+        role = _rbac("ClusterRole", _CRDS)
+        role["rules"] = [_rule("apiextensions.k8s.io", "customresourcedefinitions", ["list", "watch"], names=crds)]
+        yield Manifest("once per cluster: the CRDs that come to the robots, to read", role)
     for robot in plan.robots:
         namespace, account, _, _ = _accounts(plan.profile, robot)
         role = _rbac("Role", _renew(plan.profile, robot), namespace=namespace)
         role["rules"] = [_rule("", "serviceaccounts/token", ["create"], names=[account])]
         yield Manifest(f"robot {robot}: making tokens for its account, nothing else", role)
+
+
+def _travelling(plan: Plan, source: Side) -> list[str]:
+    """The CRDs that come from a side, by the field `api` of a SyncPolicy (C8)."""
+    apis = {kind.resource: kind.sync_policy.api for kind in plan.kinds if kind.sync_policy is not None}
+    return sorted(resource for resource, api in apis.items() if api is not None and api.source is source)
 
 
 def _renew(profile: Profile, robot: str) -> str:
@@ -254,6 +271,10 @@ def _bindings(plan: Plan) -> Iterator[Manifest]:
         if plan.profile is Profile.NAMESPACE:
             content = _binding("crsyncer:robot", namespace, "ClusterRole", _subject(account, namespace))
             yield Manifest(f"robot {robot}: what its account may do, in its namespace alone", content)
+            if _travelling(plan, Side.CLOUD):
+                content = _binding(_CRDS, "", "ClusterRole", _subject(account, namespace))
+                content["metadata"]["name"] = f"{_CRDS}:{robot}"
+                yield Manifest(f"robot {robot}: the CRDs that come to it", content)
         renew = _renew(plan.profile, robot)
         who = _subject(enroll, enroll_namespace) if plan.two_accounts else _subject(account, namespace)
         yield Manifest(f"robot {robot}: who makes them", _binding(renew, namespace, "Role", who))
@@ -261,6 +282,8 @@ def _bindings(plan: Plan) -> Iterator[Manifest]:
 
 def _shared_bindings(plan: Plan) -> Iterator[Manifest]:
     robots: Json = {"kind": "Group", "apiGroup": _RBAC, "name": f"system:serviceaccounts:{ROBOTS}"}
+    if _travelling(plan, Side.CLOUD):
+        yield Manifest("the CRDs that come to all robots", _binding(_CRDS, "", "ClusterRole", robots))
     roles = {_role_name(plan, kind): kind.namespaced for kind in plan.kinds}
     for role, namespaced in roles.items():
         for namespace in plan.namespaces if namespaced else ("",):

@@ -50,6 +50,7 @@ HOLD_RULES = {
     HoldReason.ODD_STATUS: "S4.5",
     HoldReason.MUTATION_FAILED: "C4.4",
     HoldReason.SECRET_UNKNOWN: "C5.6",
+    HoldReason.API_HELD: "C8.3",
 }
 """The rule that each hold follows."""
 

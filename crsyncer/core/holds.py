@@ -80,7 +80,7 @@ class HeldGroup:
     hint: str
     keys: set[Key] = field(default_factory=set)
     kind_wide: bool = False
-    """Every deletion of the kind is held, so the hold does not end when no object is held at the moment."""
+    """The hold does not end when no object is held at the moment: it is on every deletion, or on the CRD."""
 
 
 class Holds:
@@ -101,7 +101,7 @@ class Holds:
         return group, new
 
     def add_kind(self, resource: str, hold: Hold, *, now: float, hold_id: str = "") -> HeldGroup:
-        """Hold back every deletion of a kind, until a human releases it; the group is shown while it is empty, too."""
+        """Hold back every deletion of a kind, or its CRD; the group is shown while it is empty, too."""
         group = self._group(resource, hold, now=now, hold_id=hold_id)
         group.kind_wide = True
         return group
@@ -122,9 +122,11 @@ class Holds:
         return self._groups.get((resource, reason))
 
     def clear(self, resource: str, key: Key | None = None, *, reason: HoldReason | None = None) -> None:
-        """An object (None: the whole kind) is no longer held, for one reason or for all."""
+        """An object (None: the whole kind) is no longer held, for one reason or for all but that of its CRD."""
         for where, group in list(self._groups.items()):
-            if where[0] != resource or (reason is not None and where[1] is not reason):
+            # What holds a CRD back has nothing to do with whether its kind is synced at the moment.
+            everything = reason is None and where[1] is not HoldReason.API_HELD
+            if where[0] != resource or not (everything or where[1] is reason):
                 continue
             if key is not None:
                 group.keys.discard(key)

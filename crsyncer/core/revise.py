@@ -14,7 +14,7 @@ from crsyncer.core.fields import Fields, Text, fields_at, wrong
 from crsyncer.core.kind_policy import version_priority
 from crsyncer.core.model import Json
 from crsyncer.core.pointer import EACH
-from crsyncer.core.project import whole_numbers
+from crsyncer.core.project import is_deeper_than, whole_numbers
 from crsyncer.core.text import pointer_segment
 from crsyncer.errors import ConfigError
 
@@ -24,6 +24,8 @@ KIND = "CustomResourceDefinition"
 _TEXT = Text(253, 1)
 _SCOPES = {"Namespaced": "Namespaced", "Cluster": "Cluster"}
 _HASH_DIGITS = 10
+_DEEPEST = 200
+"""Levels of a CRD: more would overflow the stack of whatever reads it."""
 _UNKNOWN_FIELDS = "x-kubernetes-preserve-unknown-fields"
 _ANY: Json = {_UNKNOWN_FIELDS: True}
 """The schema that `additionalProperties: true` means."""
@@ -89,6 +91,13 @@ def read_crd(raw: Any) -> Json:
     return top.content
 
 
+def shown_crd(raw: Json) -> Json:
+    """A CRD that an API server showed. Raises ConfigError, as `read_crd` does, where it is none that can be used."""
+    if is_deeper_than(raw, _DEEPEST):
+        raise ConfigError(f"the CRD is nested more than {_DEEPEST} levels deep")
+    return read_crd({"apiVersion": API_VERSION, "kind": KIND, **raw})
+
+
 def _read_version(fields: Fields) -> str:
     for name in ("served", "storage"):
         if fields.flag_or(name, None) is None:
@@ -116,9 +125,23 @@ def revise(crd: Json, picked: Sequence[str] | None = None) -> Revision:
         "scope": spec["scope"],
         "versions": [{**served[name], "storage": name == storage} for name in chosen],
     }
-    text = json.dumps(whole_numbers(travelling), sort_keys=True, separators=(",", ":"))
+    return _named(travelling)
+
+
+def _named(spec: Json) -> Revision:
+    text = json.dumps(whole_numbers(spec), sort_keys=True, separators=(",", ":"))
     digits = hashlib.sha256(text.encode()).hexdigest()[:_HASH_DIGITS]
-    return Revision(f"v{digits}.{names['plural']}.{spec['group']}", travelling)
+    return Revision(f"v{digits}.{spec['names']['plural']}.{spec['group']}", spec)
+
+
+def read_revision(raw: Json) -> Revision:
+    """The revision in an APIRevision. Raises ConfigError where its content is not what its name stands for."""
+    name, spec = str(raw["metadata"]["name"]), raw.get("spec")
+    crd = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name.partition(".")[2]}, "spec": spec}
+    revision = _named(shown_crd(crd)["spec"])
+    if revision.name != name:
+        raise ConfigError(f"the content of APIRevision {name} is not the one that its name stands for")
+    return revision
 
 
 def follow(crd: Json | None, revision: Revision) -> Json:
@@ -150,6 +173,8 @@ def breaking(crd: Json, revision: Revision) -> tuple[Breaking, ...]:
 def _breaking(old: Json, new: Json) -> Iterator[Breaking]:
     if old["scope"] != new["scope"]:
         yield Breaking(Change.SCOPE, f"the scope was {old['scope']}, and is {new['scope']}: this is never allowed")
+    if old.get("preserveUnknownFields") is True:  # it was made before versions had schemas of their own
+        yield Breaking(Change.UNKNOWN, "no longer keeps unknown fields")
     served = {each["name"]: each for each in new["versions"]}
     for each in old["versions"]:
         version = each["name"]

@@ -4,14 +4,18 @@ Imported and made only where the robot has the CRD of SyncPolicies.
 """
 
 import asyncio
+import json
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from crsyncer.core.answers import Answer, read
 from crsyncer.core.backoff import RETRY
+from crsyncer.core.built_in import unknown
 from crsyncer.core.calls import SYNC_POLICIES
-from crsyncer.core.catalog import PolicyObject, policy_of_kind, problem_of, read_object
+from crsyncer.core.catalog import PolicyObject, policy_of_kind, problem_of, read_object, travelling_api
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Side
 from crsyncer.core.namespaces import Namespaces
@@ -20,12 +24,16 @@ from crsyncer.engine.built_in import BuiltInKinds
 from crsyncer.engine.configuration import ConfigurationWatch
 from crsyncer.engine.context import EngineContext
 from crsyncer.errors import SyncError
-from crsyncer.runtime.listwatch import Phase
+from crsyncer.runtime.listwatch import ListWatch, Phase
 from crsyncer.runtime.waits import chance
+
+if TYPE_CHECKING:  # loaded only where a policy has the field `api` (C8)
+    from crsyncer.engine.lifecycle import Lifecycle
 
 log = logging.getLogger(__name__)
 
 _PAGE = 100
+_CRD_TO_COME = ("kind-missing", "the robot has no CRD of this kind yet")
 
 
 class Catalog:
@@ -40,6 +48,7 @@ class Catalog:
         self,
         context: EngineContext,
         *,
+        robot: str,
         changed: Callable[[str], None],
         listed: Callable[[], None],
         phase_changed: Callable[[], None],
@@ -48,6 +57,11 @@ class Catalog:
     ) -> None:
         self.is_listed = False
         """Whether the policies have been listed, so that those of a kind are known."""
+        self.lifecycle: Lifecycle | None = None
+        """The CRDs that travel; None: there has been no policy that asks for it."""
+        self._context = context
+        self._robot = robot
+        self._tasks = asyncio.TaskGroup()
         self._connection = context.connections[Side.ROBOT]
         self._clock = context.clock
         self._expressions = context.expressions
@@ -63,9 +77,8 @@ class Catalog:
         self._told: dict[str, tuple[str, str]] = {}
         """By policy, the uid and the problem that its condition was last written for, or could not be written for."""
         self._due = asyncio.Event()
-        self._tasks = asyncio.TaskGroup()
-        self._built_in = BuiltInKinds(context, changed=changed, spawn=self._tasks.create_task)
         """A condition may have to be written."""
+        self._built_in = BuiltInKinds(context, changed=changed, spawn=self._tasks.create_task)
         self._watch = ConfigurationWatch(
             self._connection,
             SYNC_POLICIES,
@@ -84,6 +97,16 @@ class Catalog:
             self._tasks.create_task(self.listwatch.run())
             self._tasks.create_task(self._keep_conditions())
 
+    def close(self) -> None:
+        """There are no SyncPolicies any more."""
+        if self.lifecycle is not None:
+            self.lifecycle.follow({})
+
+    @property
+    def listwatches(self) -> list[ListWatch]:
+        """Those of the policies, and of CRDs that travel."""
+        return [self.listwatch, *(self.lifecycle.listwatches if self.lifecycle is not None else ())]
+
     @property
     def obstacle(self) -> tuple[str, str]:
         """The state of a kind that waits for the policies to be listed, and the sentence."""
@@ -94,21 +117,35 @@ class Catalog:
 
     def kind_policy(self, crd: Json, robot: str, namespaces: Namespaces) -> KindPolicy | None:
         """What a robot's CRD and the policies for its kind ask for; None when the kind is not ours."""
-        objects = self._for_kind(crd["metadata"]["name"])
-        return policy_of_kind(crd, robot, namespaces=namespaces, objects=objects)
+        resource = crd["metadata"]["name"]
+        found = policy_of_kind(crd, robot, namespaces=namespaces, objects=self._for_kind(resource))
+        problem = self.api_problem(resource)
+        return replace(found, problem=problem) if found is not None and problem and not found.problem else found
+
+    def api_problem(self, resource: str) -> str | None:
+        """Why the field `api` of a kind's policy cannot be followed; empty: it can, None: there is none."""
+        crd = self.lifecycle.crds.get(resource) if self.lifecycle is not None else None
+        return None if crd is None else crd.problem
 
     def kind_without_crd(self, resource: str) -> tuple[str | None, tuple[str, str] | None]:
         """A kind that policies name and that has no CRD, as its CRD would describe it (JSON), and its obstacle, if any.
 
         None: no policy names it. The obstacle is the state of its row, and the sentence.
         """
+        found = self._for_kind(resource)
+        if found and found[0].policy is not None and travelling_api(found) is not None:
+            return json.dumps(unknown(found[0].policy.resource)), _CRD_TO_COME
         return self._built_in.description(resource), self._built_in.obstacle(resource)
 
     def crds_changed(self) -> None:
         """The robot has other CRDs: other kinds have none now."""
         named = {name: self._for_kind(name) for name in self._named if self.is_listed and not self._has_crd(name)}
         readable = {name: [each.policy for each in found if each.policy is not None] for name, found in named.items()}
-        self._built_in.want({name: found[0].resource for name, found in readable.items() if found})
+        wanted = {name: found[0] for name, found in readable.items() if found}
+        self._built_in.want({name: policy.resource for name, policy in wanted.items() if policy.api is None})
+        for name, policy in wanted.items():
+            if policy.api is not None and self._problem_of_kind(name) is None:
+                self._changed(name)  # its CRD is to come: it is not built-in, and has a row until then
 
     def names(self, resource: str) -> tuple[str, ...]:
         """The policies for a kind."""
@@ -129,7 +166,9 @@ class Catalog:
 
     def _problem(self, name: str) -> str:
         found = self._objects[name]
-        return problem_of(found, self._for_kind(found.resource), self._problem_of_kind(found.resource))
+        resource = found.resource
+        kind_problem = self._problem_of_kind(resource)
+        return problem_of(found, self._for_kind(resource), kind_problem or self.api_problem(resource) or kind_problem)
 
     def _shown(self, name: str, raw: Json) -> None:
         before, found = self._objects.get(name), read_object(raw, self._expressions, self._trust)
@@ -173,11 +212,29 @@ class Catalog:
             self._due.clear()
             if not self.is_listed:
                 continue
+            self._follow_apis()
             done = [await self._tell(name) for name in list(self._objects)]
             failures = 0 if all(done) else failures + 1
             if failures:
                 await asyncio.sleep(RETRY.wait(failures - 1, chance()))
                 self._due.set()
+
+    def _follow_apis(self) -> None:
+        """Have the CRDs travel for which a policy asks that. Without such a policy nothing of it is loaded (C8)."""
+        apis = {resource: travelling_api(self._for_kind(resource)) for resource in self._named}
+        wanted = {resource: api for resource, api in apis.items() if api is not None}
+        if wanted and self.lifecycle is None:
+            from crsyncer.engine.lifecycle import Lifecycle
+
+            self.lifecycle = Lifecycle(
+                self._context, robot=self._robot, spawn=self._tasks.create_task, changed=self._api_changed
+            )
+        if self.lifecycle is not None:
+            self.lifecycle.follow(wanted)
+
+    def _api_changed(self, resource: str) -> None:
+        self._changed(resource)
+        self._due.set()
 
     async def _tell(self, name: str) -> bool:
         """Write a policy's condition if it has changed; False where that has to be tried again.

@@ -73,7 +73,7 @@ class Kinds:
     @property
     def listwatches(self) -> list[ListWatch]:
         """Those of what configures the kinds."""
-        return [self._crd_watch.listwatch, *([self.catalog.listwatch] if self.catalog is not None else [])]
+        return [self._crd_watch.listwatch, *(self.catalog.listwatches if self.catalog is not None else [])]
 
     async def run(self) -> None:
         """Watch CRDs and keep their kinds running, forever."""
@@ -110,8 +110,9 @@ class Kinds:
     def _crd_gone(self, name: str) -> None:
         self._crds.pop(name, None)
         self._remove(name)
-        if name == SYNC_POLICIES.resource and self._catalog_task is not None:
+        if name == SYNC_POLICIES.resource and self.catalog is not None and self._catalog_task is not None:
             # Its objects went before it, and those that were not seen to go are gone as well.
+            self.catalog.close()
             self._catalog_task.cancel()
             self.catalog = self._catalog_task = None
             self._show_all()
@@ -134,6 +135,7 @@ class Kinds:
 
             self.catalog = Catalog(
                 self._context,
+                robot=self._robot,
                 changed=self._policy_changed,
                 listed=self._show_all,
                 phase_changed=self._catalog_phase_changed,

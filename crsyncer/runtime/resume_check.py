@@ -40,7 +40,8 @@ class ResumeCheck:
         self._connection = connection
         self._collection = collection
         self._history = connection.history
-        self._name = f"oldest:{connection.name}:{collection.path}"
+        one = f"/{collection.name}" if collection.name else ""
+        self._name = f"oldest:{connection.name}:{collection.path}{one}"
 
     async def prove(self, member: Member) -> Replay | WatchStep:
         """Whether the history is the one that all collections know; or the step to take when that was not answered.

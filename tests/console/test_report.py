@@ -70,6 +70,14 @@ REASONS = {
     ),
     "step fails": ("attention", "MutationFailed", "a step of its policy", facts(holds=[hold("MutationFailed")])),
     "secret unknown": ("degraded", "SecretUnknown", "the copy of a Secret", facts(holds=[hold("SecretUnknown")])),
+    "a CRD that breaks something": (
+        "attention", "APIHeld", f"the CRD {GOALS} does not follow: v1 is breaking",
+        facts(holds=[hold("APIHeld", message="v1 is breaking")]),
+    ),
+    "a CRD that cannot travel": (
+        "degraded", "KindMissing", f"the CRD {GOALS} does not travel: no CRD",
+        facts(kinds=[kind(api={"revision": None, "state": "unreadable", "message": "no CRD"})]),
+    ),
     "dead letters": ("attention", "DeadLetters", "2 writes", facts(outbox=outbox(2, 900, 2))),
     "config rejected": ("attention", "ConfigRejected", "c.yaml:3", facts(config_error="c.yaml:3: nope")),
     "a server that is not verified": (

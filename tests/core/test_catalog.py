@@ -8,14 +8,22 @@ import pytest
 from crsyncer.adapters.expressions import CelProgram, Expressions
 from crsyncer.core.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, SPEC_SOURCE, SUBTREE
 from crsyncer.core.built_in import unknown
-from crsyncer.core.catalog import NOT_SERVED, PolicyObject, not_trusted, policy_of_kind, problem_of, read_object
+from crsyncer.core.catalog import (
+    NOT_SERVED,
+    PolicyObject,
+    not_trusted,
+    policy_of_kind,
+    problem_of,
+    read_object,
+    travelling_api,
+)
 from crsyncer.core.kind_policy import KindPolicy, read_policy
 from crsyncer.core.marks import Marks
 from crsyncer.core.model import Json, Side
 from crsyncer.core.namespaces import same_names
 from crsyncer.core.project import UPSTREAM_UID, key_of, objection
 from crsyncer.core.shape import AS_RECEIVED, Shape
-from crsyncer.core.sync_policy import Resource
+from crsyncer.core.sync_policy import Api, Resource
 from crsyncer.errors import ConfigError
 from tests.core.builders import crd, goal
 from tests.core.policy_objects import merged_of, policy_object, read
@@ -159,7 +167,10 @@ def test_C1_3_a_wrong_policy_stops_its_kind_and_says_why_in_a_line(wrong: Wrong)
     [
         ({"projection": {"version": "v2"}}, "spec.projection is"),
         ({"related": FULL["spec"]["related"][:1]}, "spec.related is"),
-        ({"api": {"source": "cloud"}, "projection": {"version": "v2"}}, "spec.projection, spec.api are"),
+        (
+            {"related": FULL["spec"]["related"][:1], "projection": {"version": "v2"}},
+            "spec.projection, spec.related are",
+        ),
     ],
 )
 def test_C1_3_what_is_not_supported_yet_stops_the_kind_and_is_named(spec, fields):
@@ -429,3 +440,13 @@ def test_C1_6_a_kind_without_a_crd_is_synced_only_if_it_is_trusted():
     assert merged_of(maps, read(raw, "configmaps")).problem == ""
     maps["metadata"]["uid"] = "u"
     assert merged_of(maps, read(raw)).problem == ""
+
+
+def test_C8_C1_4_a_kind_whose_crd_travels_is_not_built_in():
+    found = policy_object(specSource="cloud", api={"source": "cloud"})
+    assert travelling_api([found]) == Api(Side.CLOUD)
+    assert (travelling_api([]), travelling_api([found, found])) == (None, None)
+    assert problem_of(found, [found], None) == ""
+    kind = policy_of_kind(unknown(Resource("lab.example.com", "goals")), "r1", objects=[found])
+    assert kind is not None
+    assert kind.problem == ""

@@ -17,15 +17,24 @@ from crsyncer.core.cloud_manifests import (
     unconfined,
 )
 from crsyncer.core.cloud_policies import kind_policy
-from crsyncer.core.kind_policy import Version
+from crsyncer.core.kind_policy import KindPolicy, Version
+from crsyncer.core.lifecycle import api_needs
 from crsyncer.core.model import Json, Side
+from crsyncer.core.sync_policy import Api
 from crsyncer.errors import ConfigError
 from tests.core.builders import crd, policy
+from tests.core.policy_objects import policy_object
 
 GOALS = policy(filtered=True)
 ERRANDS = policy(plural="errands", filtered=True, status=False)
 FINDINGS = policy(Side.ROBOT, plural="findings")
 AREAS = policy(plural="areas", namespaced=False)
+
+
+def travelling(source: Side, kind: KindPolicy = GOALS) -> KindPolicy:
+    """The kind with a policy that has its CRD travel."""
+    found = policy_object(api={"source": source.value}).policy
+    return replace(kind, sync_policy=found)
 
 
 def printed(**changes) -> list[Json]:
@@ -290,3 +299,23 @@ def test_a_kind_that_cannot_be_confined_is_refused_in_a_line(made, said):
 def test_what_can_be_confined_is_taken():
     assert confinable(crd(CLOUD), Profile.NAMESPACE, place="-").resource == "goals.lab.example.com"
     assert not confinable(crd(CLOUD, scope="Cluster"), Profile.SHARED, place="-").namespaced
+
+
+def test_C8_robots_that_crds_come_to_may_read_these_crds_and_no_others():
+    kinds = (travelling(Side.CLOUD), FINDINGS)
+    for profile, bound in ((Profile.NAMESPACE, ["crsyncer:crds:r1"]), (Profile.SHARED, ["crsyncer:crds"])):
+        found = printed(kinds=kinds, profile=profile)
+        [rule] = one(found, "ClusterRole", "crsyncer:crds")["rules"]
+        assert (rule["verbs"], rule["resourceNames"]) == (["list", "watch"], [GOALS.resource])
+        assert names(found, "ClusterRoleBinding") == bound
+        assert "crsyncer:crds" not in names(printed(profile=profile), "ClusterRole")
+    wanted = [act for need in api_needs(Api(Side.CLOUD), Side.CLOUD, resource="g", robot="r1") for act in need.acts]
+    assert [(act.verb, act.resource) for act in wanted] == [(verb, rule["resources"][0]) for verb in rule["verbs"]]
+
+
+def test_C8_that_robots_publish_crds_is_a_note_for_their_rights_reach_far():
+    for profile in Profile:
+        found = unconfined(Plan(robots=("r1",), kinds=(travelling(Side.ROBOT),), profile=profile))
+        assert "cloud/apis.yaml" in found[0]
+        plan = Plan(robots=("r1",), kinds=(travelling(Side.ROBOT),), profile=profile)
+        assert "crsyncer:crds" not in names([each.content for each in manifests(plan)], "ClusterRole")

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.revise import Breaking, Change, breaking, follow, read_crd, revise
+from crsyncer.core.model import Json
+from crsyncer.core.revise import Breaking, Change, breaking, follow, read_crd, read_revision, revise, shown_crd
 from crsyncer.errors import ConfigError
 from tests.core.builders import many
 from tests.core.crds import crd, version
@@ -280,3 +281,29 @@ def test_what_is_no_crd_is_refused_in_one_line_with_its_place(place, value, said
         read_crd(raw)
     with pytest.raises(ConfigError, match="the whole is nothing"):
         read_crd(None)
+
+
+def test_C8_1_a_revision_has_the_content_that_its_name_stands_for():
+    revision = revise(crd(version(x=TEXT)))
+    raw = {"metadata": {"name": revision.name}, "spec": revision.spec}
+    assert read_revision(raw) == revision
+    for other in (
+        {**raw, "spec": revise(crd(version(y=TEXT))).spec},
+        {**raw, "spec": None},
+        {"metadata": {"name": "x"}},
+    ):
+        with pytest.raises(ConfigError):
+            read_revision(other)
+
+
+def test_C8_a_crd_that_is_nested_too_deep_is_refused():
+    deep: Json = {"type": "object"}
+    for _ in range(200):
+        deep = {"type": "object", "properties": {"a": deep}}
+    with pytest.raises(ConfigError, match="more than 200 levels"):
+        shown_crd(crd(version(x=deep)))
+
+
+def test_C8_3_a_crd_that_keeps_all_unknown_fields_and_no_longer_does_is_breaking():
+    old = crd(version(x=TEXT), preserveUnknownFields=True)
+    assert [str(each) for each in breaking(old, revise(old))] == ["no longer keeps unknown fields"]

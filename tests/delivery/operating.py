@@ -26,6 +26,7 @@ def _stuck(**seconds: float) -> Json:
     return facts(pending_seconds={GOALS: seconds})
 
 
+_BREAKING = "v0b5ee53de1.goals.lab.example.com is breaking: v1 /spec/speed: is gone"
 _RUNNING: dict[str, tuple[Json, ...]] = {
     "IdentityChanged": (facts(cloud=side("identity-changed"), holds=[_IDENTITY]),),
     "DuplicateInstance": (facts(duplicate=_DUPLICATE),),
@@ -48,6 +49,7 @@ _RUNNING: dict[str, tuple[Json, ...]] = {
     "StatusNotAnObject": (facts(holds=[hold("StatusNotAnObject", objects=1)]),),
     "MutationFailed": (facts(holds=[hold("MutationFailed", objects=1)]),),
     "SecretUnknown": (facts(holds=[hold("SecretUnknown", resource="secrets", objects=1)]),),
+    "APIHeld": (facts(holds=[hold("APIHeld", objects=0, message=_BREAKING)]),),
     "DeadLetters": (facts(outbox=outbox(2, 900, 2)),),
     "StateDegraded": (facts(store=_store("degraded"), store_message="disk full"),),
     "ClockSuspect": (facts(cloud=side(clockOffsetSeconds=5400), robot=side(clockOffsetSeconds=0)),),

@@ -1,10 +1,11 @@
-"""`crsyncer api diff`: what one CRD breaks for the users of another, both in files."""
+"""`crsyncer api`: what one CRD breaks for the users of another, in files, and which CRDs travel."""
 
 import json
 
 import pytest
 import yaml
 
+from crsyncer.cli.api import _list
 from crsyncer.core.revise import revise
 from tests.core.crds import crd, version
 from tests.delivery.command_line import crsyncer
@@ -84,3 +85,27 @@ def test_a_file_that_cannot_be_used_is_one_line_and_exit_code_2(compared, new, s
     done = compared(OLD, new)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert said in done.stderr
+
+
+def test_C8_4_without_an_agent_there_is_nothing_to_list_and_pausing_needs_the_clusters(tmp_path):
+    done = crsyncer("api", "list", "--state-dir", tmp_path / "never")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "no CRD travels: no SyncPolicy has the field api\n", "")
+    done = crsyncer("api", "list", "--json", "--state-dir", tmp_path / "never")
+    assert json.loads(done.stdout) == {"schema": "crsyncer.apis/v1", "apis": []}
+    done = crsyncer("api", "pause", "goals", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "cloud.kubeconfig" in done.stderr
+
+
+def test_C8_4_the_list_has_what_the_agent_saved(tmp_path):
+    rows = [
+        {"resource": "goals.lab.example.com", "policy": "p", "revision": None, "state": "held", "message": "v1 breaks"},
+        {"resource": "tasks.lab.example.com", "policy": "q", "revision": "v2", "state": "current", "message": None},
+    ]
+    lines = _list(rows).splitlines()
+    assert [line.split() for line in lines[:3]] == [
+        ["RESOURCE", "POLICY", "REVISION", "STATE"],
+        ["goals.lab.example.com", "p", "-", "held"],
+        ["tasks.lab.example.com", "q", "v2", "current"],
+    ]
+    assert lines[3:] == ["goals.lab.example.com: v1 breaks"]

@@ -6,6 +6,7 @@ UNAUTHORIZED = Reply(401, {"kind": "Status", "code": 401, "reason": "Unauthorize
 FORBIDDEN = Reply(403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "it is forbidden"})
 NOT_SERVED = Reply(404, {}, "404 page not found")
 """As text/plain: nothing is served under this path."""
+CONFLICT = Reply(409, {"kind": "Status", "code": 409, "reason": "Conflict", "message": "it has been modified"})
 EXPIRED = Reply(410, {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"})
 INTERNAL_ERROR = Reply(500, {"kind": "Status", "code": 500, "reason": "InternalError", "message": "storm"})
 UNAVAILABLE = Reply(503, {}, "upstream connect error")

@@ -94,6 +94,8 @@ class ApiServer:
         self.storage = storage
         self.path = ""
         """The path in its URL."""
+        self.built_in = list(_BUILT_IN)
+        """The kinds without a CRD."""
         self.pages_last = math.inf
         """For how many seconds (event loop time) a continue token is good; etcd forgets older revisions."""
         self._pages: dict[str, _Page] = {}
@@ -113,7 +115,7 @@ class ApiServer:
 
     def kinds(self) -> list[Kind]:
         """Everything that is served."""
-        found = list(_BUILT_IN)
+        found = list(self.built_in)
         for crd in self.storage.of(CRDS).values():
             spec, dying = crd["spec"], "deletionTimestamp" in crd["metadata"]
             found += [

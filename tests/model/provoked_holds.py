@@ -5,9 +5,10 @@ import math
 from crsyncer.core.annotations import DRIFT
 from crsyncer.core.model import Side
 from tests.model.answers import INTERNAL_ERROR
+from tests.model.apis import fields_on, goals, serve_apis
 from tests.model.config_maps import data, delete_map, put_map
 from tests.model.plane import GROUP
-from tests.model.policies import put_policy, serve_policies
+from tests.model.policies import apply_policy, put_policy, serve_policies
 from tests.model.provoked import CLOUD, FILTERED, HOLDS, MINE, Steps, case, codes, holds_release
 from tests.model.scene import refuse_lists
 from tests.model.shapes import reshape
@@ -205,6 +206,33 @@ def the_copy_of_a_secret_is_gone_after_a_restart_without_the_cloud(world: World)
     world.mend("cloud")
     world.pass_time(90)
     assert data(world.robot, kind="secrets") == {"a": {"password": "eA=="}}
+
+
+def break_crd(world: World) -> None:
+    """The cloud's CRD, which the robot's follows, keeps no unknown fields any more."""
+    serve_policies(world.robot)
+    serve_apis(world.robot)
+    apply_policy(world.robot, api={"source": "cloud"})
+    world.pass_time(10)
+    world.cloud.apply(goals("x"))
+    world.pass_time(10)
+
+
+@case("APIHeld", 12, "undo the change of the CRD", metric=HOLDS)
+def a_crd_that_travels_breaks_something_and_that_is_undone(world: World) -> Steps:
+    break_crd(world)
+    yield
+    world.cloud.apply(crd(GROUP))
+    world.pass_time(10)
+
+
+@case("APIHeld", 12, "to let it pass: crsyncer holds release", metric=HOLDS)
+def a_crd_that_travels_breaks_something_on_purpose(world: World) -> Steps:
+    break_crd(world)
+    yield
+    holds_release(world)
+    world.pass_time(10)
+    assert fields_on(world, "robot") == {"x"}
 
 
 @case(

@@ -61,6 +61,10 @@ def test_C1_1_without_the_crd_nothing_that_reads_policies_is_loaded() -> None:
         "core.finalizers",
         "engine.finalizers",
         "engine.unseen_finalizers",
+        "core.lifecycle",
+        "core.revise",
+        "engine.lifecycle",
+        "engine.travelling_crd",
     ]
     script = f"import sys, crsyncer.agent; print([m for m in {modules} if 'crsyncer.' + m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)

@@ -18,6 +18,8 @@ class Watch:
     since: int
     selector: str
     epoch: int
+    name: str = ""
+    """Only the object of this name; empty: all."""
     definition: Json | None = None
     """Its CRD's spec when it was opened."""
     position: int = 0
@@ -60,7 +62,8 @@ class Watch:
 
     def _wanted(self, obj: Json) -> bool:
         where = obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
-        return within(where, self.address.namespace) and selected(obj, self.selector)
+        named = self.name in ("", where[1])
+        return named and within(where, self.address.namespace) and selected(obj, self.selector)
 
 
 def open_watch(server: ApiServer, address: Address, query: Mapping[str, str]) -> Watch | None:
@@ -69,7 +72,8 @@ def open_watch(server: ApiServer, address: Address, query: Mapping[str, str]) ->
     if since < server.oldest(address.kind):
         return None
     selector, definition = query.get("labelSelector", ""), server.definition(address.kind)
-    return Watch(server, address, since, selector, server.storage.epoch, definition)
+    name = query.get("fieldSelector", "").removeprefix("metadata.name=")
+    return Watch(server, address, since, selector, server.storage.epoch, name, definition)
 
 
 def _line(kind: str, obj: Json) -> bytes:

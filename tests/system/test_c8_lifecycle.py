@@ -1,0 +1,105 @@
+"""CRDs that travel between real API servers (C8)."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import yaml
+
+from crsyncer.cli.crds import APIS, SYNC_POLICY
+from crsyncer.core.model import Json, Side
+from tests.api import Api
+from tests.core.sync_policies import MINIMAL
+from tests.system.bed import Bed, crd, eventually
+from tests.system.conftest import MakeBed
+from tests.system.kinds import until_row
+
+
+@pytest.fixture
+async def apis(cloud_api: Api, robot_api: Api) -> AsyncIterator[dict[Side, Api]]:
+    """API servers that serve the kinds of this section, the robot's SyncPolicies too, and no longer do afterwards."""
+    kinds = [*yaml.safe_load_all(APIS.read_text())]
+    served = [(api, kind) for api in (cloud_api, robot_api) for kind in kinds]
+    served.append((robot_api, yaml.safe_load(SYNC_POLICY.read_text())))
+    try:
+        for api, kind in served:
+            await api.apply_crd(kind)
+        yield {Side.CLOUD: cloud_api, Side.ROBOT: robot_api}
+    finally:
+        for api, kind in served:
+            if await api.find(kind):
+                await api.delete(kind)
+                await api.until_gone(kind)
+
+
+def schema(*fields: str) -> Json:
+    """The schema of objects that have these text fields in spec."""
+    texts = {name: {"type": "string"} for name in fields}
+    parts = {"spec": {"type": "object", "properties": texts}, "status": {"type": "object"}}
+    return {"type": "object", "properties": parts}
+
+
+async def until_followed(bed: Bed, api: Api, *fields: str) -> None:
+    """Wait until a CRD has just these fields of spec."""
+
+    async def follows() -> bool:
+        found = await api.find(crd(bed.group, source=None))
+        if found is None:
+            return False
+        properties = found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+        return set(properties["spec"].get("properties", ())) == set(fields)
+
+    await eventually(follows, what=f"the CRD has {fields}")
+
+
+async def until_api(bed: Bed, state: str, message: str = "") -> dict[str, Any]:
+    """Wait until `status` shows the CRD in a state, with a part of the message."""
+
+    def shown(status: Json) -> bool:
+        rows = [kind["api"] for kind in status["kinds"] if kind["resource"] == bed.resource]
+        return any(row and row["state"] == state and message in (row["message"] or "") for row in rows)
+
+    status = await bed.agent.until(shown)
+    found: dict[str, Any] = next(kind["api"] for kind in status["kinds"] if kind["resource"] == bed.resource)
+    return found
+
+
+@pytest.mark.parametrize("source", list(Side))
+async def test_C8_1_C8_3_a_new_field_arrives_a_removed_one_is_held_and_undone_finds_the_old_revision(
+    apis: dict[Side, Api], make_bed: MakeBed, source: Side
+) -> None:
+    owner, target = apis[source], apis[source.other]
+    cloud_crd = False if source is Side.ROBOT else None
+    bed = await make_bed(source=None, cloud_crd=cloud_crd, schema=schema("x", "y"), start=False)
+    resource = {"group": bed.group, "resource": bed.cloud.resource.plural}
+    spec = {"resource": resource, "specSource": source.value, "api": {"source": source.value}}
+    await apis[Side.ROBOT].create({**MINIMAL, "metadata": {"name": bed.group}, "spec": spec})
+    await bed.start(state=None)
+    first = (await until_api(bed, "current"))["revision"]
+    await until_row(bed, state="syncing")
+    apis[Side.CLOUD].learn(bed.cloud.resource)
+    sides = {Side.CLOUD: bed.cloud, Side.ROBOT: bed.robot}
+    await sides[source].create("a", spec={"x": "1", "y": "2"})
+    await sides[source.other].shows("a", spec={"x": "1", "y": "2"})
+
+    await owner.apply_crd(crd(bed.group, source=None, schema=schema("x", "y", "z")))
+    await until_followed(bed, target, "x", "y", "z")
+    second = (await until_api(bed, "current"))["revision"]
+    assert second != first
+
+    await owner.apply_crd(crd(bed.group, source=None, schema=schema("x", "z")))
+    held = await until_api(bed, "held", "/spec/y: is gone")
+    assert held["revision"] == second
+    await sides[source].create("b", spec={"x": "1"})  # objects sync on
+    await sides[source.other].shows("b", spec={"x": "1"})
+    status = await bed.agent.until(lambda status: status["health"] == "attention")
+    assert [(hold["reason"], "/spec/y" in hold["message"]) for hold in status["holds"]] == [("APIHeld", True)]
+
+    await owner.apply_crd(crd(bed.group, source=None, schema=schema("x", "y", "z")))
+    assert (await until_api(bed, "current"))["revision"] == second
+    await bed.agent.until(lambda status: status["holds"] == [])
+    await until_followed(bed, target, "x", "y", "z")
+    found = await target.get({"apiVersion": MINIMAL["apiVersion"], "kind": "APIRevision", "metadata": {"name": second}})
+    assert found["metadata"]["generation"] == 1
+    if source is Side.ROBOT:
+        await target.delete(crd(bed.group, source=None))
