@@ -287,9 +287,9 @@ def _of_finalizer(facts: ObjectFacts, policy: KindPolicy) -> Iterator[Json]:
         answer = f"; last answer: {row['error']}" if row["error"] else ""
         yield _step("C6.3", None, f"this robot's finalizer is to be removed {ON[policy.upstream]}{answer}")
     elif isinstance(up, View) and up.finalized and up.terminating:
-        over = rfc3339(up.deleted_at + policy.grace_seconds) if up.deleted_at else "not known"
         text = f"the object waits {ON[policy.upstream]} until its copy has gone and the last status is up"
-        yield _step("C6.3", None, f"{text}; the grace period ends at {over}")
+        over = f"; the grace period ends at {rfc3339(up.deleted_at + policy.grace_seconds)}"
+        yield _step("C6.3", None, text + (over if policy.blocking and up.deleted_at else ""))
     elif isinstance(up, View) and up.finalized:
         yield _step("C6.1", True, f"deleted {ON[policy.upstream]}, the object will wait until its copy has gone")
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from crsyncer.core import object_calls
-from crsyncer.core.calls import Collection as Objects
 from crsyncer.core.decide_finalizer import (
     AddFinalizer,
     FinalizerAction,
@@ -20,7 +19,7 @@ from crsyncer.core.decide_finalizer import (
 from crsyncer.core.facts import Action, Fact
 from crsyncer.core.finalizers import KeptObject, add_finalizer, remove_finalizer
 from crsyncer.core.kind_policy import KindPolicy
-from crsyncer.core.model import FinalizerRow, Gap, Json, Key
+from crsyncer.core.model import FinalizerRow, Gap, Json, Key, Side
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.unseen_finalizers import ask, remember_kind, remove_unseen
@@ -129,16 +128,16 @@ class Finalizers:
         self._record(key, Action.FINALIZED, "C6.1")
 
     async def _remove(self, key: Key) -> None:
-        policy = self._policy
         row = self._cache.finalizers[key]
-        objects = object_calls.collection(policy, policy.upstream, key.namespace)
+        side = Side(row.side)
+        connection, objects = self._context.connections[side], object_calls.collection(self._policy, side, "")
         try:
-            view = self._cache.views[policy.upstream].get(key)
-            body = await self._cache.body(policy.upstream, key)
-            if view is None or body is None or body["metadata"]["uid"] != row.upstream_uid:
-                await remove_unseen(self._connection, objects, key, row)
-            else:
-                await self._remove_seen(objects, key, row, body["metadata"])
+            metadata = await self._metadata(key, row)
+            if metadata is None:
+                await remove_unseen(connection, objects, key, row)
+            else:  # the patch fails where the list has changed since
+                kept = KeptObject(key, row.upstream_uid, tuple(metadata["finalizers"]), None)
+                await ask(connection, objects, remove_finalizer(objects, kept, row.name), expected=(404,))
         except SyncError as error:
             now = self._cache.finalizers.get(key)
             if now is not None:
@@ -147,13 +146,14 @@ class Finalizers:
             raise SyncError(str(error)) if isinstance(error, Never) else error from None
         self._removed(key, row)
 
-    async def _remove_seen(self, objects: Objects, key: Key, row: FinalizerRow, metadata: Json) -> None:
-        """Remove it from where it is in the newest version that is known; the patch fails where that has changed."""
-        kept = KeptObject(key, row.upstream_uid, tuple(metadata.get("finalizers") or ()), None)
-        if row.name not in kept.finalizers:  # it was put there by us, and no event has shown it yet
-            await remove_unseen(self._connection, objects, key, row)
-            return
-        await ask(self._connection, objects, remove_finalizer(objects, kept, row.name), expected=(404,))
+    async def _metadata(self, key: Key, row: FinalizerRow) -> Json | None:
+        """The metadata of the object that a row is about; None where it is out of sight, or does not show it yet."""
+        body = await self._cache.body(self._policy.upstream, key)
+        if body is None or key not in self._cache.views[self._policy.upstream]:
+            return None
+        metadata: Json = body["metadata"]
+        shown = metadata["uid"] == row.upstream_uid and row.name in (metadata.get("finalizers") or ())
+        return metadata if shown else None
 
     def _removed(self, key: Key, row: FinalizerRow) -> None:
         self._cache.mark_finalized(key, row.upstream_uid, finalized=False)

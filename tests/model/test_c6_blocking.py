@@ -293,3 +293,17 @@ def test_C6_3_an_object_that_is_gone_or_that_somebody_else_has_released_costs_no
         world.settle()
         assert finalizer_rows(world) == []
         assert finalizers(world.cloud, "b") == []
+
+
+def test_C6_3_the_end_of_the_direction_removes_the_finalizers_from_what_was_upstream() -> None:
+    with World() as world:  # the checker knows one direction
+        serve_policies(world.robot)
+        block(world)
+        world.start()
+        world.cloud.create("a", spec={"x": 1}, finalizers=[LOCAL])
+        world.settle()
+        assert finalizers(world.cloud) == [LOCAL, MINE]
+        world.robot.annotate_kind({SPEC_SOURCE: "robot"})
+        world.pass_time(60)
+        assert (finalizers(world.cloud), finalizers(world.robot)) == ([LOCAL], [MINE])
+        assert finalizer_rows(world) == []
