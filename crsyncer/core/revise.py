@@ -136,7 +136,7 @@ def _named(spec: Json) -> Revision:
 
 def read_revision(raw: Json) -> Revision:
     """The revision in an APIRevision. Raises ConfigError where its content is not what its name stands for."""
-    name, spec = str(raw["metadata"]["name"]), raw.get("spec")
+    name, spec = str(raw["metadata"].get("name")), raw.get("spec")
     crd = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name.partition(".")[2]}, "spec": spec}
     revision = _named(shown_crd(crd)["spec"])
     if revision.name != name:

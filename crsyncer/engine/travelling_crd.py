@@ -39,7 +39,7 @@ from crsyncer.core.sync_policy import Api
 from crsyncer.engine.configuration import ConfigurationWatch
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.hold_driver import ISSUED
-from crsyncer.errors import ConfigError, Conflict, Never, NotAllowed, NotServed, SyncError, Throttled
+from crsyncer.errors import ConfigError, Conflict, Never, NotAllowed, NotServed, SyncError, Throttled, Unsure
 from crsyncer.runtime.listwatch import ListWatch, Phase
 from crsyncer.runtime.waits import first_of
 
@@ -71,7 +71,6 @@ class TravellingCrd:
         """The target may have to be changed."""
         self._source: Json | None = None
         self._source_listed = False
-        self._source_problem = ""
         self._reverts = RevertLimit()
         self._written_for = ""
         """The source's revision that something was last written for."""
@@ -82,27 +81,26 @@ class TravellingCrd:
         self._hold: tuple[str, float] | None = tuple(stored["hold"]) if stored.get("hold") else None
         """Id and time of the hold, as long as there is one."""
         self.state, self.revision, self.message = shown_before(api, self._memory)
-        watch_source = partial(
-            self._watch,
-            api.source,
-            shown=self._source_shown,
-            gone=self._source_gone,
-            listed=self._source_known,
-            phase_changed=self._source_phase_changed,
-        )
-        self._watches = [watch_source(CRD_COLLECTION, resource)]
-        for collection, name in ((CRD_COLLECTION, resource), (API_SETS, api_set_name(api.source.other, robot))):
-            self._watches.append(
+        self._watches = [
+            self._watch(
+                (api.source, CRD_COLLECTION, resource),
+                shown=self._source_shown,
+                gone=self._source_gone,
+                listed=self._source_known,
+                phase_changed=self._source_phase_changed,
+            ),
+            *(
                 self._watch(
-                    api.source.other,
-                    collection,
-                    name,
+                    (api.source.other, collection, name),
                     shown=partial(self._target_shown, collection.plural),
                     gone=partial(self._target_gone, collection.plural),
-                    listed=lambda: None,
-                    phase_changed=lambda: None,
                 )
-            )
+                for collection, name in (
+                    (CRD_COLLECTION, resource),
+                    (API_SETS, api_set_name(api.source.other, robot)),
+                )
+            ),
+        ]
         self._keep_hold()
 
     @property
@@ -150,15 +148,14 @@ class TravellingCrd:
 
     def _watch(
         self,
-        side: Side,
-        collection: Collection,
-        name: str,
+        what: tuple[Side, Collection, str],
         *,
         shown: Callable[[str, Json], None],
         gone: Callable[[str], None],
-        listed: Callable[[], None],
-        phase_changed: Callable[[], None],
+        listed: Callable[[], None] = lambda: None,
+        phase_changed: Callable[[], None] = lambda: None,
     ) -> ConfigurationWatch:
+        side, collection, name = what
         return ConfigurationWatch(
             self._context.connections[side],
             replace(collection, name=name),
@@ -171,7 +168,7 @@ class TravellingCrd:
         )
 
     def _source_shown(self, name: str, raw: Json) -> None:  # noqa: ARG002
-        if self._source is None or self._source["spec"] != raw["spec"]:
+        if self._source is None or self._source.get("spec") != raw.get("spec"):
             self._due.set()
         self._source = raw
 
@@ -212,7 +209,9 @@ class TravellingCrd:
                 self._tell(str(error))
             except Never as error:
                 failures = 0
-                self._hold_back(f"the {self._target.name} refuses what is to be written: {error}")
+                held = f"the {self._target.name} refuses what is to be written: {error}"
+                self._remember(replace(self._memory, held=held, held_revision=""))
+                self._show(ApiState.HELD, held)
                 await first_of(self._target.waits.sleep(_REFUSED_SECONDS), self._due)
                 self._due.set()
             except SyncError as error:
@@ -253,7 +252,7 @@ class TravellingCrd:
         seen = Observed(
             own,
             self._source_listed and self._source is None,
-            await self._find(CRD_COLLECTION, self._resource),
+            _crd(await self._find(CRD_COLLECTION, self._resource)),
             api_set,
             {name: _sound(raw) for name, raw in revisions.items()},
         )
@@ -340,10 +339,6 @@ class TravellingCrd:
             self.problem = problem
             self._changed()
 
-    def _hold_back(self, message: str) -> None:
-        self._remember(replace(self._memory, held=message, held_revision=""))
-        self._show(ApiState.HELD, message)
-
     def _show(self, state: ApiState, message: str, revision: str | None = None) -> None:
         revision = self.revision if revision is None else revision
         if (state, revision, message) == (self.state, self.revision, self.message):
@@ -369,8 +364,7 @@ class TravellingCrd:
             group = holds.add_kind(self._resource, hold, now=since, hold_id=hold_id)
             if self._context.store.get_meta(ISSUED) != holds.issued:
                 self._context.store.put_meta(ISSUED, holds.issued)
-            since = group.since
-            hold_id = group.id
+            hold_id, since = group.id, group.since
         found = (hold_id, since) if held else None
         if found != self._hold:
             self._hold = found
@@ -389,6 +383,14 @@ class TravellingCrd:
         self._context.store.put_meta(
             self._store_name, {"memory": asdict(self._memory), "hold": self._hold and list(self._hold)}
         )
+
+
+def _crd(raw: Json | None) -> Json | None:
+    """The CRD that a server showed; Unsure where it is none."""
+    try:
+        return None if raw is None else shown_crd(raw)
+    except ConfigError as error:
+        raise Unsure(f"what is shown is no CRD: {error}") from None
 
 
 def _sound(raw: Json) -> Revision | None:

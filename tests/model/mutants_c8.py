@@ -3,6 +3,7 @@
 from crsyncer.core import lifecycle as plan
 from crsyncer.core import revise
 from crsyncer.core.holds import Holds
+from crsyncer.engine import travelling_crd
 from crsyncer.engine.catalog import Catalog
 from crsyncer.engine.travelling_crd import TravellingCrd
 from tests.model.mutant import Mutant
@@ -11,7 +12,7 @@ MUTANTS = (
     Mutant(
         "an edit makes a revision, and nothing follows it",
         TravellingCrd._source_shown,
-        'self._source["spec"] != raw["spec"]',
+        'self._source.get("spec") != raw.get("spec")',
         "False",
         noticed_by="C8_1_fifty",
     ),
@@ -133,6 +134,13 @@ MUTANTS = (
         'by_hand=memory.entry not in ("", name)',
         "by_hand=False",
         noticed_by="C8_4_paused",
+    ),
+    Mutant(
+        "what is no CRD ends the agent",
+        travelling_crd._crd,
+        "else shown_crd(raw)",
+        "else raw",
+        noticed_by="C8_what_is_no_crd",
     ),
     Mutant(
         "nonsense in an entry is written over",

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from crsyncer.core.annotations import OBSERVED_GENERATION
+from crsyncer.ports import Reply
 from tests.model.answers import FORBIDDEN, invalid
 from tests.model.apis import (
     GOALS,
@@ -24,6 +25,7 @@ from tests.model.apis import (
 )
 from tests.model.policies import apply_policy, delete_policy, policy_rows, serve_policies
 from tests.model.scene import restart, row, state
+from tests.model.storage import copied
 from tests.model.world import World
 
 
@@ -303,3 +305,28 @@ def test_C8_a_quiet_crd_costs_no_request_but_its_watches() -> None:
         for plural in ("apisets", "apirevisions", "customresourcedefinitions"):
             asked = world.journal.asked("cloud", verb="get", kind=plural, since=begun)
             assert [each for each in asked if "PartialObject" not in each.call.accept] == []
+
+
+@pytest.mark.parametrize("side", ["cloud", "robot"])
+def test_C8_what_is_no_crd_ends_nothing_but_this(side) -> None:
+    with travelling("cloud" if side == "cloud" else "robot", spec_source=side) as world:
+        world.start()
+        world.pass_time(5)
+        raw = copied(crd_on(world, "cloud") or {})
+        raw["metadata"]["resourceVersion"] = str(world.cloud.server.storage.revision + 1)
+        world.stop()
+        for broken in ({**raw, "spec": {"versions": [7]}}, {key: raw[key] for key in ("metadata",)}):
+            page = {
+                "kind": "List",
+                "metadata": {"resourceVersion": raw["metadata"]["resourceVersion"]},
+                "items": [broken],
+            }
+            world.inject("cloud", Reply(200, page), verb="list", part="/customresourcedefinitions", times=2)
+            world.inject("cloud", Reply(200, broken), verb="get", part=f"/customresourcedefinitions/{GOALS}", times=2)
+            world.start()
+            world.pass_time(60)
+            assert world.troubles == []
+            world.stop()
+        world.start()
+        world.pass_time(60)
+        assert (api_row(world)[1], world.troubles) == ("current", [])
