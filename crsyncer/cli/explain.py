@@ -127,8 +127,8 @@ def render(content: Json, now: float) -> str:
 
 def _called(content: Json, side: Side) -> str:
     """The name of the object on a side, where that is not the one that the object is asked for by."""
-    is_copy = content["copy"] is not None and side != content["specSource"]
-    return f"{object_name(content['copy'])}: " if is_copy else ""
+    name = object_name(content["copy"]) if content["copy"] is not None and side != content["specSource"] else ""
+    return f"{name}: " if name not in ("", object_name(content)) else ""
 
 
 def _seen(seen: Json) -> str:

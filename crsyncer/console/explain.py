@@ -7,7 +7,7 @@ from typing import Any
 from crsyncer.console.differences import difference
 from crsyncer.core.actions import NOTHING, Create, Delete, Hold, HoldReason, Plan, Seed, Until, Update, Wait
 from crsyncer.core.annotations import ROBOT_LABEL, SPEC_SOURCE
-from crsyncer.core.facts import CAUSES, HOLD_RULES, KIND_RULES, kind_rule
+from crsyncer.core.facts import CAUSES, KIND_RULES, hold_rule, kind_rule
 from crsyncer.core.kind_policy import KindPolicy, Version
 from crsyncer.core.model import Found, Gap, Json, Key, Record, Side, Tombstone, View
 from crsyncer.core.namespaces import Namespaces
@@ -150,7 +150,7 @@ def _steps(facts: ObjectFacts) -> Iterator[Json]:
     yield from _of_observations(facts, policy)
     yield from _of_content(facts, policy)
     for hold in facts.holds:
-        rule = HOLD_RULES[HoldReason(hold["reason"])]
+        rule = hold_rule(HoldReason(hold["reason"]), by_policy=bool(kind.get("policy")))
         yield _step(rule, False, f"{hold['reason']} ({hold['id']}): {hold['message']}; {hold['hint']}")
     yield from _of_status(facts, policy)
     yield from _of_finalizer(facts, policy)
@@ -210,7 +210,8 @@ def _of_content(facts: ObjectFacts, policy: KindPolicy) -> Iterator[Json]:
             yield _step(_UNTIL[until], None, f"nothing is written to the {policy.downstream} until {until}")
         case Hold(message=message, hint=hint, reason=reason):
             if not facts.holds:
-                yield _step(HOLD_RULES[reason], False, f"{message}; {hint}")
+                rule = hold_rule(reason, by_policy=policy.sync_policy is not None)
+                yield _step(rule, False, f"{message}; {hint}")
         case None if isinstance(up, View) and isinstance(down, View):
             yield _agreement(facts, policy, down)
         case None if isinstance(down, View) and up is Gap.ABSENT:
@@ -312,7 +313,7 @@ def _verdict(facts: ObjectFacts, steps: list[Json]) -> tuple[str, str]:
 
 
 def _copy(facts: ObjectFacts) -> Json | None:
-    """What the copy is called, where that is not what upstream's object is called."""
+    """What the copy is called, where a SyncPolicy may name it or that is not what upstream's object is called."""
     policy = facts.policy
     if policy is None or (policy.places != ("",) and facts.key.namespace not in policy.places):
         return None
@@ -320,7 +321,8 @@ def _copy(facts: ObjectFacts) -> Json | None:
         copy = policy.copy_name(facts.key, facts.observations[policy.downstream])
     except SyncError:  # the templates make no valid name: that is a dead letter
         return None
-    return None if copy == facts.key else {"namespace": copy.namespace, "name": copy.name}
+    is_told = copy != facts.key or bool((facts.kind or {}).get("policy"))  # C1.5
+    return {"namespace": copy.namespace, "name": copy.name} if is_told else None
 
 
 def _object(facts: ObjectFacts, side: Side) -> Json:

@@ -94,6 +94,10 @@ _REASONS = {
             "undo the change of the CRD; to let it pass: crsyncer holds release {id}; what it takes away is then lost"
             " at each object's next write",
         ),
+        "Duplicate": (
+            "{resource}: an original has two copies, one of which is not touched",
+            "",
+        ),
         "DeadLetters": (
             "{writes} rejected permanently; retried hourly and at the next change",
             "crsyncer pending list shows each with the reason; correct the object or the schema, then: crsyncer pending"

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from crsyncer.core.model import Key
+
 
 class Why(StrEnum):
     """The reason of an action, for logs and counters."""
@@ -33,6 +35,7 @@ class HoldReason(StrEnum):
     MUTATION_FAILED = "MutationFailed"
     SECRET_UNKNOWN = "SecretUnknown"  # noqa: S105 - not a password
     API_HELD = "APIHeld"
+    DUPLICATE = "Duplicate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,15 @@ SECRET_UNKNOWN = Hold(
     "started since",
     "connect the robot to the cloud: it ends by itself when the Secret has been seen again",
 )
+
+
+def duplicate(name: Key) -> Hold:
+    """The hold of an object that bears the marks of an original which has another copy (C2.6)."""
+    return Hold(
+        HoldReason.DUPLICATE,
+        f"its original has two copies: {name} is the one that is not touched",
+        "delete the one that is not needed, or take the marks from it; crsyncer explain shows which one is synced",
+    )
 
 
 def mutation_failed(failure: str) -> Hold:

@@ -58,7 +58,8 @@ def decide(
      content is    in line
      not known
     seen         not ours          hold: the name is taken                                  S5.3
-    seen         an unlike Secret  hold: the name is taken, unless it is a copy             C2.5
+    seen         an unlike Secret, hold: the name is taken, unless it is a copy             C2.5
+                  or controlled
     its object:
     unseen       seen              content: nothing, or wait for a list                     S5, S5.4
                                    status: queued for the uid of the stamp                  S7.1
@@ -106,7 +107,7 @@ def decide(
         return Plan(None, status)
     if own.failure:
         return Plan(mutation_failed(own.failure), status)
-    if policy.sensitive and copy.stamp is None and copy.content != own.content:
+    if copy.controlled or (policy.sensitive and copy.stamp is None and copy.content != own.content):
         return Plan(NAME_TAKEN, status)
     content: ContentAction | None = _content(own, copy, policy, record, pending=pending)
     if isinstance(content, Update) and rejected == own.content:

@@ -51,8 +51,15 @@ HOLD_RULES = {
     HoldReason.MUTATION_FAILED: "C4.4",
     HoldReason.SECRET_UNKNOWN: "C5.6",
     HoldReason.API_HELD: "C8.3",
+    HoldReason.DUPLICATE: "C2.6",
 }
 """The rule that each hold follows."""
+
+
+def hold_rule(reason: HoldReason, *, by_policy: bool) -> str:
+    """The rule that a hold follows; `by_policy`: its kind has a SyncPolicy."""
+    return "C2.5" if by_policy and reason is HoldReason.NAME_TAKEN else HOLD_RULES[reason]
+
 
 KIND_RULES = {"misconfigured": "S1.2", "version-mismatch": "S1.5", "kind-missing": "S1.6", "forbidden": "S1.6"}
 """The rule by which a kind in each state is not synced."""

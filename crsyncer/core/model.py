@@ -85,6 +85,8 @@ class View:
     """It is a copy whose marks are missing or wrong (C2.4)."""
     propagation: str = ""
     """What the annotation of an original with a SyncPolicy says of its copy's dependents (C6.5); empty: nothing."""
+    controlled: bool = False
+    """It is no copy of ours, and a controller of its own cluster owns it: it is not adopted (C2.5)."""
     called: Key | None = None
     """The copy's own namespace and name, where the namespace map alone does not make them of the key (C2.3)."""
     finalized: bool = False

@@ -8,7 +8,7 @@ import json
 import re
 from typing import Any
 
-from crsyncer.core.annotations import OURS, PROPAGATION, ROBOT_LABEL, SYNCER
+from crsyncer.core.annotations import COPY_OF, OURS, PROPAGATION, ROBOT_LABEL, SYNCER
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Pending, Side, Stamp, View
 from crsyncer.core.shape import AS_RECEIVED, MutationFailed
@@ -178,6 +178,7 @@ def view_of(raw: Json, policy: KindPolicy, side: Side, *, key: Key | None = None
         failure=failure,
         unmarked=side is policy.downstream and _is_unmarked(raw, policy, key),
         propagation=_propagation(metadata) if side is policy.upstream and policy.sync_policy is not None else "",
+        controlled=side is policy.downstream and policy.shape.marks is not None and _is_controlled(raw),
         called=None if key == unnamed else own,
         finalized=finalized,
         deleted_at=_deleted_at(metadata) if finalized else 0.0,
@@ -195,6 +196,20 @@ def _deleted_at(metadata: Json) -> float:
         return unix(metadata.get("deletionTimestamp") or "")
     except (TypeError, ValueError):
         return 0.0
+
+
+def bears_mark(raw: Json) -> bool:
+    """Whether an object says that it is a copy, by a mark at least."""
+    found = (raw["metadata"].get(field) for field in ("annotations", "labels"))
+    return any(isinstance(texts, dict) and COPY_OF in texts for texts in found)
+
+
+def _is_controlled(raw: Json) -> bool:
+    """Whether an object that is no copy of ours belongs to a controller."""
+    owners = raw["metadata"].get("ownerReferences")
+    if not isinstance(owners, list) or stamp_of(raw) is not None or bears_mark(raw):
+        return False
+    return any(isinstance(owner, dict) and owner.get("controller") is True for owner in owners)
 
 
 def _propagation(metadata: Json) -> str:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from crsyncer.core.annotations import COPY_OF
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import (
     Cursor,
@@ -23,7 +22,7 @@ from crsyncer.core.model import (
     View,
 )
 from crsyncer.core.namespaces import meta_name
-from crsyncer.core.project import key_of, touched, view_of
+from crsyncer.core.project import bears_mark, key_of, touched, view_of
 from crsyncer.core.restore_detection import DISTRUSTED
 from crsyncer.core.watch import newer
 from crsyncer.ports import Store
@@ -115,20 +114,24 @@ class Cache:
 
     def waiting(self) -> list[Json]:
         """The objects of downstream that belong to no pair yet (C2.2, C2.6)."""
-        return [] if self._copies is None else [raw for _, raw in self._copies.waiting.values()]
+        waiting = () if self._copies is None else self._copies.waiting.values()
+        return [each.raw for each in waiting if each.raw is not None]
+
+    def duplicates(self) -> dict[Key, Key]:
+        """Originals that have another copy, which is not touched (C2.6), and what that is called."""
+        return {} if self._copies is None else self._copies.duplicates()
 
     def _copies_of(self, side: Side, raw: Json) -> "Copies | None":
         if side is self.policy.upstream:
             return None
-        annotations = raw["metadata"].get("annotations")
-        if self._copies is None and isinstance(annotations, dict) and COPY_OF in annotations:
+        if self._copies is None and bears_mark(raw):
             self._follow_marks()  # the kind had a policy once: its copies stay what they are
         return self._copies
 
     def _follow_marks(self) -> None:
         from crsyncer.engine.copies import Copies  # a robot without SyncPolicies never loads it
 
-        self._copies = Copies(self.policy, views=self.views, cursors=self.cursors)
+        self._copies = Copies(self.policy, views=self.views, cursors=self.cursors, store=self._store)
 
     # Observations
 
@@ -153,6 +156,12 @@ class Cache:
     def set_freshness(self, side: Side, namespace: str, freshness: Freshness) -> None:
         """A list, a resumed watch or a lost connection has changed how fresh the observations are."""
         self._freshness[side, namespace] = freshness
+        if self._copies is None or side is self.policy.upstream:
+            return
+        if freshness is Freshness.STORED:
+            self._copies.list_begins()
+        elif freshness is Freshness.CONFIRMED:
+            self._copies.list_ends(self.policy.key_on(side, Key(namespace, "")).namespace)
 
     def record(self, key: Key) -> Record:
         """The record of a pair."""

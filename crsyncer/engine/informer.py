@@ -27,7 +27,7 @@ class Informer:
     after a DELETED), `observed(side, key, object, live)` before that (`live`: it is an event),
     `freshness_changed(side, namespace)` when the observations there are fresher or less fresh, `rewound(side, how)`
     before a cluster is listed that may show less than is known, `phase_changed()` when the list-watch has another
-    phase.
+    phase, `unpaired()` when another object may belong to no pair.
     """
 
     def __init__(
@@ -46,6 +46,7 @@ class Informer:
         freshness_changed: Callable[[Side, str], None],
         rewound: Callable[[Side, Rewind], None],
         phase_changed: Callable[[], None],
+        unpaired: Callable[[], None],
     ) -> None:
         self.side = side
         self.namespace = namespace
@@ -57,6 +58,7 @@ class Informer:
         self._observed = observed
         self._freshness_changed = freshness_changed
         self._rewound = rewound
+        self._unpaired = unpaired
         self.state = CollectionState(
             connection,
             object_calls.collection(policy, side, namespace),
@@ -108,7 +110,9 @@ class Informer:
             text = f"an object was ignored: {reason}"
             self._recorder.record(Fact(self.side, self._policy.resource, None, Action.REFUSED, "S2", text))
             return None
-        return self._cache.identify(self.side, raw, leaving=event_type is EventType.DELETED)
+        key = self._cache.identify(self.side, raw, leaving=event_type is EventType.DELETED)
+        self._unpaired()
+        return key
 
     def decide_waiting(self) -> None:
         """Have the objects of this side delivered that belonged to no pair before, and do now (C2.2, C2.6)."""
@@ -134,6 +138,7 @@ class Informer:
     def freshness_changed(self, freshness: Freshness) -> None:
         """Note it in the cache, and have everything looked at that this may change."""
         self._cache.set_freshness(self.side, self.namespace, freshness)
+        self._unpaired()
         self._freshness_changed(self.side, self.namespace)
 
     def rewound(self, how: Rewind) -> None:

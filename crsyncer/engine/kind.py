@@ -105,6 +105,7 @@ class Kind:
                 freshness_changed=self._freshness_changed,
                 rewound=self._rewound,
                 phase_changed=self._phase_changed,
+                unpaired=self.reconciler.hold_duplicates,
             )
             for side in Side
             for namespace in policy.places

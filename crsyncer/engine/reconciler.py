@@ -18,9 +18,10 @@ from crsyncer.core.actions import (
     Until,
     Update,
     Wait,
+    duplicate,
 )
 from crsyncer.core.decide import decide
-from crsyncer.core.facts import HOLD_RULES, Action, Fact, fact_of_write
+from crsyncer.core.facts import Action, Fact, fact_of_write, hold_rule
 from crsyncer.core.holds import DELETION_HOLDS
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Gap, Json, Key
@@ -65,6 +66,8 @@ class Reconciler:
         self.cache = cache
         self.creating: set[Key] = set()
         """Copies whose create is under way: they may exist already, unseen."""
+        self._duplicates: dict[Key, Key] = {}
+        """Originals that have another copy, and what that is called."""
         self.to_audit: set[Key] = set()
         """Copies that are to be compared with upstream whatever their records are (S4.8)."""
         self._context = context
@@ -340,11 +343,24 @@ class Reconciler:
         if new:
             side = self.policy.upstream if hold.reason is HoldReason.ODD_STATUS else self.policy.downstream
             message = f"{hold.reason}: {hold.message}"
-            rule = HOLD_RULES[hold.reason]
+            rule = hold_rule(hold.reason, by_policy=self.policy.sync_policy is not None)
             self._context.recorder.record(Fact(side, self.policy.resource, key, Action.HELD, rule, message))
             self._context.report_changed()
 
     def _unhold(self, key: Key, status: StatusAction | None, content: Hold | None = None) -> None:
         """End the holds of an object that are not of its plan; a deletion may be held for several reasons."""
         kept = {each.reason for each in (status, content) if isinstance(each, Hold)}
+        kept |= {HoldReason.DUPLICATE} if key in self._duplicates else set()
         self._hold_driver.holds.unhold(key, kept=kept if content is None else kept | DELETION_HOLDS.keys())
+
+    def hold_duplicates(self) -> None:
+        """Hold the pairs whose originals have another copy, and those only (C2.6)."""
+        found = self.cache.duplicates()
+        if found == self._duplicates:
+            return
+        for key in self._duplicates.keys() - found.keys():
+            self._context.holds.clear(self.policy.resource, key, reason=HoldReason.DUPLICATE)
+        self._duplicates = found
+        for key, name in found.items():
+            self._hold(key, duplicate(name))
+        self._context.report_changed()

@@ -13,7 +13,7 @@ from crsyncer.core.answers import judge, shown, without_words
 from crsyncer.core.compose import compose_copy, last_desired, selected_labels
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Side, View
-from crsyncer.core.project import differences, labels, objection, stamp_of, status_with, view_of
+from crsyncer.core.project import bears_mark, differences, labels, objection, stamp_of, status_with, view_of
 from crsyncer.engine.cache import Cache
 from crsyncer.errors import Conflict
 from crsyncer.ports import Reply, Store
@@ -175,9 +175,9 @@ class Writer:
         if not self._policy.selector or not objection(found, self._policy, ""):
             self._shows(key, found)
             raise Conflict("an object of this name exists already")
-        if stamp is None:
+        if stamp is None and not bears_mark(found):
             return NAME_TAKEN
-        if write.upstream is None or stamp.upstream_uid != write.upstream.uid:
+        if write.upstream is None or (stamp is not None and stamp.upstream_uid != write.upstream.uid):
             # The copy of an earlier upstream object: once the selection shows it again, it is replaced (S5.4).
             found["metadata"]["labels"] = selected_labels(labels(found), labels(upstream), self._policy)
             self._shows(key, _object(await self._request(write, object_calls.update(self._policy, copy, found))))

@@ -4,7 +4,7 @@ import json
 
 from crsyncer.console.reasons import hold_hint, with_health
 from crsyncer.console.report import SCHEMA, bare_kind, stopped_document, writes_row
-from crsyncer.core.actions import NAME_TAKEN, ODD_STATUS, SECRET_UNKNOWN, mutation_failed
+from crsyncer.core.actions import NAME_TAKEN, ODD_STATUS, SECRET_UNKNOWN, duplicate, mutation_failed
 from crsyncer.core.annotations import DRIFT
 from crsyncer.core.model import Cursor, Json, Key, Loaded, Pending, Side, View
 from crsyncer.core.text import rfc3339
@@ -75,6 +75,7 @@ _HINTS = {
     "NameTaken": NAME_TAKEN.hint,
     "StatusNotAnObject": ODD_STATUS.hint,
     "MutationFailed": mutation_failed("").hint,
+    "Duplicate": duplicate(Key("default", "b")).hint,
     "SecretUnknown": SECRET_UNKNOWN.hint,
     "Contested": f"find who changes spec.x of default/a, or annotate the CRD with {DRIFT}: keep",
 }

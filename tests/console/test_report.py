@@ -69,6 +69,7 @@ REASONS = {
         facts(holds=[hold("StatusNotAnObject")]),
     ),
     "step fails": ("attention", "MutationFailed", "a step of its policy", facts(holds=[hold("MutationFailed")])),
+    "a second copy": ("attention", "Duplicate", "an original has two copies", facts(holds=[hold("Duplicate")])),
     "secret unknown": ("degraded", "SecretUnknown", "the copy of a Secret", facts(holds=[hold("SecretUnknown")])),
     "a CRD that breaks something": (
         "attention", "APIHeld", f"the CRD {GOALS} does not follow: v1 is breaking",

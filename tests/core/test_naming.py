@@ -8,11 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crsyncer.core.actions import NAME_TAKEN, HoldReason, duplicate
 from crsyncer.core.annotations import OURS
 from crsyncer.core.compose import compose_copy
+from crsyncer.core.decide import decide
+from crsyncer.core.facts import hold_rule
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.marks import UPSTREAM_CLUSTER, UPSTREAM_NAME, Marks
-from crsyncer.core.model import Gap, Json, Key, Side
+from crsyncer.core.model import Gap, Json, Key, Observation, Record, Side
 from crsyncer.core.namespaces import EVERYWHERE, Namespaces
 from crsyncer.core.naming import LONGEST_NAME, LONGEST_NAMESPACE, Naming, NoOriginal, cut, original_of
 from crsyncer.core.project import view_of
@@ -143,3 +146,32 @@ def test_C2_3_names_change_what_is_seen_of_which_objects_and_no_status():
     assert named.projection != plain.projection
     assert named.moves_the_same_status(plain.projection)
     assert named.has_the_same_upstream(plain.projection)
+
+
+OWNED = {"ownerReferences": [{"kind": "Pod", "name": "x", "controller": True}]}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "controlled"),
+    [
+        ({}, False),
+        (OWNED, True),
+        ({"ownerReferences": [{"kind": "Pod", "name": "x"}, "odd"]}, False),
+        (OWNED | {"annotations": UID}, False),
+        (OWNED | {"labels": Marks(A, "c1").labels}, False),
+    ],
+)
+def test_C2_5_what_a_controller_owns_is_not_adopted(metadata, controlled):
+    named, up = kind(name="x"), view_of(goal(), policy(), Side.CLOUD)
+    down = view_of(goal(uid="c-1", metadata=metadata), named, Side.ROBOT)
+    assert down.controlled is controlled
+    assert not view_of(goal(metadata=metadata), policy(), Side.ROBOT).controlled
+    assert (decide(Observation(up), Observation(down), named, Record()).content == NAME_TAKEN) is controlled
+    assert decide(Observation(Gap.ABSENT), Observation(down), named, Record()).content != NAME_TAKEN
+
+
+def test_C2_5_C2_6_holds_cite_their_rules():
+    rules = [hold_rule(reason, by_policy=True) for reason in (HoldReason.NAME_TAKEN, HoldReason.DUPLICATE)]
+    assert rules == ["C2.5", "C2.6"]
+    assert hold_rule(HoldReason.NAME_TAKEN, by_policy=False) == "S5.3"
+    assert duplicate(A).message == "its original has two copies: default/a is the one that is not touched"

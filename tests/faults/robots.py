@@ -76,6 +76,7 @@ class Robot:
             freshness_changed=lambda _side, _namespace: None,
             rewound=lambda _side, _how: None,
             phase_changed=lambda: None,
+            unpaired=lambda: None,
         )
 
     async def watching(self) -> bool:

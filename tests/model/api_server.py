@@ -22,7 +22,6 @@ CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 ANYTHING: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _TOKENS = 100
 _EDITABLE = ("labels", "annotations", "finalizers", "ownerReferences")
-_BORN = "2026-01-01T00:00:00Z"
 _ALL_VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 _DYING_VERBS = ["delete", "deletecollection", "get", "list", "watch"]
 
@@ -296,7 +295,8 @@ class ApiServer:
             kept["namespace"] = address.namespace
         if kind.resource == CRDS:
             kept["finalizers"] = [CLEANUP]
-        new["metadata"] = kept | {"uid": self.storage.new_uid(), "generation": 1, "creationTimestamp": _BORN}
+        born = rfc3339(self.storage.unix)
+        new["metadata"] = kept | {"uid": self.storage.new_uid(), "generation": 1, "creationTimestamp": born}
         return Reply(201, self.shown(kind, self.storage.put(kind.resource, where, new)))
 
     def _update(self, address: Address, body: Json) -> Reply:

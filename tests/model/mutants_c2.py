@@ -1,9 +1,11 @@
 """Deliberate defects in what C2 promises: the marks of copies, and their names."""
 
+from crsyncer.console import diff
 from crsyncer.core import catalog, compose, decide, naming, project
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.copies import Copies
+from crsyncer.engine.kind import Kind
 from crsyncer.engine.kinds import Kinds
 from crsyncer.engine.writer import Writer
 from tests.model.mutant import Mutant
@@ -74,7 +76,7 @@ MUTANTS = (
     ),
     Mutant(
         "the store does not know a copy by its uid",
-        Copies.original_of,
+        Copies._original_of,
         "self._keys[downstream].get(uid)",
         "None",
         noticed_by="C2_2_a_copy_with_torn",
@@ -96,20 +98,20 @@ MUTANTS = (
     Mutant(
         "a copy whose original is not known yet is taken for absent",
         Copies.are_decided,
-        "why is not NoOriginal.UNDECIDED",
+        "each.why is not NoOriginal.UNDECIDED",
         "True",
         noticed_by="C2_2_an_object_whose",
     ),
     Mutant(
         "an object that waits is never looked at again",
         Cache.waiting,
-        "for _, raw in self._copies.waiting.values()",
-        "for _, raw in ()",
+        "if self._copies is None else",
+        "if True else",
         noticed_by="C2_2_an_object_whose",
     ),
     Mutant(
         "with naming, local objects are copies of the object of their name",
-        Copies.original_of,
+        Copies._original_of,
         "and not policy.names_copies:",
         ":",
         noticed_by="C2_2_with_naming",
@@ -131,8 +133,92 @@ MUTANTS = (
     Mutant(
         "copies of a policy that is gone are orphans",
         Cache._copies_of,
-        "isinstance(annotations, dict) and COPY_OF in annotations",
+        "self._copies is None and bears_mark(raw)",
         "False",
         noticed_by="C2_3_copies_stay",
+    ),
+    Mutant(
+        "what a controller owns is adopted",
+        decide.decide,
+        "if copy.controlled or",
+        "if",
+        noticed_by="C2_5_what_is_unowned",
+    ),
+    Mutant(
+        "whatever has the name is taken over",
+        Writer._name_taken,
+        "self._cache.key_of(self._policy.downstream, found) != key",
+        "False",
+        noticed_by="C2_5_of_two",
+    ),
+    Mutant(
+        "a copy without its label is ours by its uid alone",
+        Writer._name_taken,
+        "if stamp is None and not bears_mark(found):",
+        "if stamp is None:",
+        noticed_by="C2_5_a_copy",
+    ),
+    Mutant(
+        "copies of another cluster are ours",
+        naming.original_of,
+        "if identity and annotations[UPSTREAM_CLUSTER] != identity:",
+        "if False:",
+        noticed_by="C2_6_a_copy_of_another",
+    ),
+    Mutant(
+        "every copy of an original counts",
+        Copies._original_of,
+        "if other is not None and policy.copy_name(found, other) != own:",
+        "if False:",
+        noticed_by="C2_6_of_two",
+    ),
+    Mutant(
+        "the copy that was seen first counts",
+        Copies._is_older,
+        "made < self._created",
+        "made > self._created",
+        noticed_by="C2_6_without",
+    ),
+    Mutant(
+        "second copies are forgotten when the agent stops",
+        Copies._wait,
+        "self._store.put_meta(self._meta_name, found)",
+        "pass",
+        noticed_by="C2_6_of_two",
+    ),
+    Mutant(
+        "a second copy whose original is gone is deleted",
+        Copies._original_of,
+        "if waits is not None and found",
+        "if False and found",
+        noticed_by="C2_6_of_two",
+    ),
+    Mutant(
+        "a second copy that is gone is held for good",
+        Copies.list_ends,
+        "if not each.is_listed and",
+        "if False and",
+        noticed_by="C2_6_a_second",
+    ),
+    Mutant(
+        "a second copy does not take the place of the first",
+        Kind._changed,
+        "if side is self.policy.downstream:\n            self._decide",
+        "if False:\n            self._decide",
+        noticed_by="C2_6_the_second",
+    ),
+    Mutant(
+        "diff pairs copies by their names",
+        diff._Pairs._key_of,
+        "if self.policy.shape.marks is None:",
+        "if True:",
+        noticed_by="C2_2_diff",
+    ),
+    Mutant(
+        "diff takes what bears the uid alone for local",
+        diff._Pairs.finish,
+        "for raw in self._undecided:",
+        "for raw in ():",
+        noticed_by="C2_2_diff",
     ),
 )

@@ -53,8 +53,8 @@ MUTANTS = (
     Mutant(
         "a Secret of the robot's own is overwritten",
         decide.decide,
-        "if policy.sensitive and copy.stamp is None",
-        "if False and copy.stamp is None",
+        "or (policy.sensitive and",
+        "or (False and",
         noticed_by="C2_5_a_secret",
     ),
 )

@@ -235,6 +235,19 @@ def a_crd_that_travels_breaks_something_on_purpose(world: World) -> Steps:
     assert fields_on(world, "robot") == {"x"}
 
 
+@case("Duplicate", 12, "delete the one that is not needed", metric=HOLDS)
+def somebody_makes_a_second_copy(world: World) -> Steps:
+    serve_policies(world.robot)
+    apply_policy(world.robot)
+    world.settle()
+    metadata = world.robot.objects()["a"]["metadata"]
+    world.robot.create("b", spec={"x": 2}, labels=metadata["labels"], annotations=metadata["annotations"])
+    world.settle()
+    yield
+    world.robot.delete("b")
+    world.settle()
+
+
 @case(
     "StatusNotAnObject", 12, "correct the controller that writes it", metric=HOLDS, kinds={"goals": {"status": False}}
 )

@@ -1,61 +1,16 @@
-"""C2 on virtual time: copies with names of their own."""
+"""C2.3 on virtual time: copies with names of their own."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
-from crsyncer.core.annotations import OURS, ROBOT_LABEL
-from crsyncer.core.calls import Call
-from crsyncer.core.model import Json, Side
+from crsyncer.core.annotations import ROBOT_LABEL
+from crsyncer.core.model import Side
 from crsyncer.core.namespaces import Namespaces
-from crsyncer.core.pages import FIRST
-from crsyncer.ports import Reply
-from tests.model.life import ROBOT, AgentSettings
-from tests.model.plane import Plane
-from tests.model.policies import apply_policy, delete_policy, serve_policies
-from tests.model.scene import SOURCES, full_lists, holds, restart, roles, row, state
-from tests.model.weather import Rule
-from tests.model.world import World
-
-BOTH = pytest.mark.parametrize("source", SOURCES)
-PREFIXED: Json = {"name": "{robot}-{name}"}
-ELSEWHERE: Json = {"namespace": "copies", "name": "{namespace}-{name}"}
-UID = f"{OURS}upstream-uid"
-
-
-@contextmanager
-def named(
-    naming: Mapping[str, str] = PREFIXED, *, namespaces: Namespaces | None = None, **kind: Any
-) -> Iterator[World]:
-    """A world with one kind, goals, whose copies have names of their own; `kind` are keywords of `bed.crd`."""
-    settings = AgentSettings() if namespaces is None else AgentSettings(namespaces=namespaces)
-    with World(kinds={"goals": kind}, settings=settings) as world:
-        serve_policies(world.robot)
-        rename(world, naming)
-        yield world
-        assert world.troubles == []
-
-
-def rename(world: World, naming: Mapping[str, str] | None) -> None:
-    """Copies that are made from now on are called so."""
-    spec: dict[str, Any] = {} if naming is None else {"naming": dict(naming)}
-    apply_policy(world.robot, **spec)
-
-
-def written(world: World) -> list[str]:
-    """What the agent has written of goals so far: verb and name."""
-    return [f"{write.verb} {write.name}" for write in world.writes if write.resource.startswith("goals.")]
-
-
-def uid(plane: Plane, name: str, namespace: str = "") -> str:
-    """An object's uid."""
-    return str(plane.objects(namespace=namespace)[name]["metadata"]["uid"])
-
-
-# --- the name of a copy
+from tests.model.life import ROBOT
+from tests.model.named import BOTH, ELSEWHERE, named, rename, written
+from tests.model.policies import delete_policy
+from tests.model.scene import full_lists, holds, restart, roles, row, state
 
 
 @BOTH
@@ -261,130 +216,8 @@ def test_C2_3_a_name_that_is_none_is_a_dead_letter_until_the_template_is_right()
         assert world.status()["outbox"]["deadLetters"] == 0
 
 
-# --- local objects, and whose copy it is
-
-
 @BOTH
-def test_C2_2_with_naming_local_objects_are_never_touched(source: str) -> None:
-    with named(source=source) as world:
-        up, down = roles(world, source)
-        down.create("local", spec={"x": 5})
-        down.create("a", spec={"x": 6})
-        up.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
-        up.set("a", spec={"x": 2})
-        up.create("local", spec={"x": 3})
-        world.order("resync")
-        world.settle()
-        up.delete("a")
-        world.settle()
-        found = {name: each["spec"]["x"] for name, each in down.objects().items()}
-        assert found == {"local": 5, "a": 6, f"{ROBOT}-local": 3}
-        assert holds(world) == []
-
-
-def test_C2_2_a_robot_without_its_store_keeps_its_copies_while_the_cloud_is_away() -> None:
-    with named() as world:
-        world.cloud.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
-        world.stop()
-        world.lose_database()
-        world.start()
-        world.settle()
-        copy = f"{ROBOT}-a"
-        world.cut("cloud")
-        world.pass_time(10)
-        world.robot.set_status(copy, {"n": 1})
-        world.robot.set(copy, spec={"x": 9})
-        world.pass_time(10)
-        assert world.robot.objects()[copy]["spec"] == {"x": 1}
-        world.mend("cloud")
-        world.settle()
-        assert world.cloud.objects()["a"]["status"] == {"n": 1}
-
-
-TORN: dict[str, Any] = {
-    "everything": (None, None),
-    "its annotations": (None, {}),
-    "its labels": ({}, None),
-    "its marks in annotations": ([UID], {}),
-    "all marks": ([UID], None),
-}
-
-
-HELD_IN_THE_CLOUD = ("everything", "its annotations")
-"""What takes this robot's name from a copy: in the cloud it is not changed any more (S5.3)."""
-CASES = [
-    (source, what, lost)
-    for source in SOURCES
-    for what in TORN
-    for lost in (False, True)
-    if not (source == "robot" and what in HELD_IN_THE_CLOUD) and not (what == "everything" and lost)
-]
-
-
-@pytest.mark.parametrize(("source", "what", "lost"), CASES)
-def test_C2_2_a_copy_with_torn_marks_is_found_again(source: str, what: str, lost: bool) -> None:
-    with named(source=source) as world:
-        up, down = roles(world, source)
-        up.create("a", spec={"x": 1})
-        world.start()
-        world.settle()
-        copy = f"{ROBOT}-a"
-        kept_annotations, kept_labels = TORN[what]
-        metadata = down.objects()[copy]["metadata"]
-        world.stop()
-        if kept_annotations != {}:
-            kept = [*(kept_annotations or []), *([f"{OURS}robot"] if source == "robot" else [])]
-            down.annotate(copy, {key: None for key in metadata["annotations"] if key not in kept})
-        if kept_labels is None:
-            no_labels: dict[str, Any] = dict.fromkeys(metadata["labels"])
-            down.label(copy, **no_labels)
-        if lost:
-            world.lose_database()
-        rename(world, {"name": "other-{name}"})
-        world.start()
-        world.settle()
-        assert {name: each["metadata"]["uid"] for name, each in down.objects().items()} == {copy: metadata["uid"]}
-        healed = down.objects()[copy]["metadata"]
-        assert (healed["annotations"], healed["labels"]) == (metadata["annotations"], metadata["labels"])
-
-
-def test_C2_2_an_object_whose_original_is_not_known_yet_waits_for_the_list() -> None:
-    with named() as world:
-        for number in range(FIRST + 1):
-            world.cloud.create(f"n{number:04}", spec={"x": 1})
-        world.start()
-        world.settle()
-        copy = f"{ROBOT}-n0000"
-        world.stop()
-        world.lose_database()
-        marks = world.robot.objects()[copy]["metadata"]["annotations"]
-        world.robot.annotate(copy, dict.fromkeys(marks, None))
-        rename(world, {"name": "other-{name}"})
-        before = world.robot.objects()[copy]["metadata"]
-
-        def is_second_page(call: Call) -> bool:
-            return call.verb == "list" and "continue" in dict(call.query) and "/goals" in call.path
-
-        rule = Rule(is_second_page, Reply(503, {}, retry_after=5.0), 99)
-        world.weather[Side.CLOUD].rules.append(rule)
-        made = len(written(world))
-        world.start()
-        world.pass_time(3)
-        assert world.robot.objects()[copy]["metadata"] == before
-        assert written(world)[made:] == []
-        world.weather[Side.CLOUD].rules.remove(rule)
-        world.settle()
-        assert len(world.robot.objects()) == FIRST + 1
-        assert world.robot.objects()[copy]["metadata"]["annotations"] == marks
-        assert written(world)[made:] == [f"update {copy}"]
-
-
-@BOTH
-def test_C2_3_explain_and_diff_know_the_copy(source: str) -> None:
+def test_C2_3_explain_knows_the_copy(source: str) -> None:
     with named(source=source, filtered="true") as world:
         up, down = roles(world, source)
         up.create("a", spec={"x": 1}, labels={ROBOT_LABEL: ROBOT})
@@ -397,3 +230,31 @@ def test_C2_3_explain_and_diff_know_the_copy(source: str) -> None:
             [],
         )
         assert told["objects"][str(down.side)]["object"]["metadata"]["name"] == f"{ROBOT}-a"
+        rename(world, None)
+        world.settle()
+        up.create("b", spec={"x": 1}, labels={ROBOT_LABEL: ROBOT})
+        world.settle()
+        assert world.order("explain", resource="goals", name="b")["copy"] == {"namespace": "default", "name": "b"}
+
+
+@BOTH
+@pytest.mark.parametrize("steps", range(1, 40, 4))
+def test_C2_3_a_kill_anywhere_is_followed_by_agreement_under_the_names_of_before(source: str, steps: int) -> None:
+    with named(source=source) as world:
+        up, down = roles(world, source)
+        for name in "abc":
+            up.create(name, spec={"x": 1})
+        world.start()
+        world.settle()
+        world.crash_after(steps)
+        up.set("a", spec={"x": 2})
+        up.delete("b")
+        up.create("d", spec={"x": 1})
+        down.set_status(f"{ROBOT}-c", {"n": 1})
+        world.pass_time(5)
+        world.crash()
+        world.start()
+        world.settle()
+        found = {name: each["spec"]["x"] for name, each in down.objects().items()}
+        assert found == {f"{ROBOT}-a": 2, f"{ROBOT}-c": 1, f"{ROBOT}-d": 1}
+        assert (up.objects()["c"]["status"], holds(world)) == ({"n": 1}, [])

@@ -152,6 +152,34 @@ async def test_C5_6_a_secret_travels_and_the_agent_keeps_its_value_nowhere(api: 
         await each.delete(secret)
 
 
+async def test_C2_3_C2_5_copies_have_names_of_their_own_on_real_api_servers(api: Api, make_bed: MakeBed) -> None:
+    bed = await make_bed()
+    resource = {"group": bed.group, "resource": bed.cloud.resource.plural}
+    spec = {"resource": resource, "naming": {"name": "copy-{name}"}}
+    policy = {**MINIMAL, "metadata": {"name": bed.group}, "spec": spec}
+    await api.create(policy)
+    await until_row(bed, state="syncing", policy=bed.group)
+    await bed.robot.create("copy-b", spec={"x": 7})
+    await bed.cloud.create("a", spec={"x": 1})
+    await bed.robot.shows("copy-a", spec={"x": 1})
+    await bed.robot.set_status("copy-a", {"n": 1})
+    await bed.cloud.shows("a", status={"n": 1})
+    await bed.cloud.create("b", spec={"x": 2})
+    await bed.agent.until(lambda status: [hold["reason"] for hold in status["holds"]] == ["NameTaken"])
+    await api.patch(policy, {"spec": {"naming": {"name": "other-{name}"}}})
+    await bed.robot.shows("other-b", spec={"x": 2})
+    await bed.cloud.patch("a", {"spec": {"x": 5}})
+    await bed.robot.shows("copy-a", spec={"x": 5})
+    await bed.cloud.delete("a")
+
+    async def gone() -> bool:
+        return await bed.robot.names() == {"copy-b", "other-b"}
+
+    await eventually(gone, what="the copy has gone with its original")
+    await bed.agent.until(lambda status: status["holds"] == [])
+    await api.delete(policy)
+
+
 async def _until_ready(api: Api, policy: dict, *wanted: str) -> None:
     """Wait until the condition Ready of a policy has this status, reason and message."""
 
