@@ -98,6 +98,10 @@ _REASONS = {
             "{resource}: an original has two copies, one of which is not touched",
             "",
         ),
+        "RelatedFailed": (
+            "{resource}: it cannot be told which objects go with an object; the object itself is synced",
+            "correct the object, or spec.related of its SyncPolicy; crsyncer holds list names the object and the place",
+        ),
         "DeadLetters": (
             "{writes} rejected permanently; retried hourly and at the next change",
             "crsyncer pending list shows each with the reason; correct the object or the schema, then: crsyncer pending"

@@ -36,6 +36,7 @@ class HoldReason(StrEnum):
     SECRET_UNKNOWN = "SecretUnknown"  # noqa: S105 - not a password
     API_HELD = "APIHeld"
     DUPLICATE = "Duplicate"
+    RELATED_FAILED = "RelatedFailed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,6 +138,13 @@ def policy_of_kind(
     )
     if found.blocking:
         problems += _name_problems(own.name, robot)
+    for field, used in {"naming": own.naming is not None, "deletion.mode: blocking": found.blocking}.items():
+        if own.related and used:
+            problems.append(f"spec.{field} {place} together with spec.related is not supported by this version")
+    if found.namespaced and any(each.namespace is not None for each in own.related):
+        problems.append(
+            f"spec.related[].object.namespace {place} is not supported by this version for namespaced kinds"
+        )
     problems += label_problems(own, Filter(found.filtered, own.filter.selector))
     shape = replace(objects[0].shape, marks=Marks)
     return replace(
@@ -204,10 +211,18 @@ def _named_resource(raw: Json) -> str:
 
 def _unsupported(policy: SyncPolicy) -> Iterator[str]:
     """The fields that are not followed yet."""
-    fields = {
+    fields: dict[str, object] = {
         "spec.projection": policy.projection,
-        "spec.related": policy.related,
     }
+    for number, related in enumerate(policy.related):
+        fields |= {
+            f"spec.related[{number}].{field}": used
+            for field, used in {
+                "naming": related.naming,
+                "projection": related.projection,
+                "status": related.status,
+            }.items()
+        }
     return (field for field, used in fields.items() if used)
 
 

@@ -222,6 +222,8 @@ def _delete(
 
 def may_delete(downstream: View, policy: KindPolicy) -> bool:
     """Whether an object that upstream does not have is ours to delete (S5.3)."""
+    if policy.keep_copies:
+        return False
     if policy.downstream is Side.CLOUD:
         return _signed(downstream, policy)
     return downstream.stamp is not None or not policy.keep_orphans
@@ -248,7 +250,12 @@ def _status(
 ) -> StatusAction | None:
     """The status to queue for upstream (S4). `own` is the object that the copy is stamped with; it may be unseen."""
     stamp = downstream.stamp
-    if own is Gap.ABSENT or stamp is None or (policy.downstream is Side.CLOUD and not _signed(downstream, policy)):
+    if (
+        own is Gap.ABSENT
+        or stamp is None
+        or policy.related
+        or (policy.downstream is Side.CLOUD and not _signed(downstream, policy))
+    ):
         return None
     upstream = own if isinstance(own, View) else None
     if downstream.odd_status:

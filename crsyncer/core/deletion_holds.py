@@ -112,8 +112,11 @@ class DeletionHolds:
         return new
 
     def unhold(self, key: Key, *, kept: Set[HoldReason]) -> None:
-        """End the holds of an object, except for the reasons `kept`, and while the kind is missing."""
-        for reason in HoldReason:
+        """End the holds of an object, except for the reasons `kept`, and while the kind is missing.
+
+        That its related objects cannot be told is no matter of the object itself, and stays.
+        """
+        for reason in set(HoldReason) - {HoldReason.RELATED_FAILED}:
             if reason not in kept and not (reason is HoldReason.KIND_MISSING and self.kind_missing):
                 self._holds.clear(self._resource, key, reason=reason)
 

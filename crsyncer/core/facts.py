@@ -52,6 +52,7 @@ HOLD_RULES = {
     HoldReason.SECRET_UNKNOWN: "C5.6",
     HoldReason.API_HELD: "C8.3",
     HoldReason.DUPLICATE: "C2.6",
+    HoldReason.RELATED_FAILED: "C5.1",
 }
 """The rule that each hold follows."""
 

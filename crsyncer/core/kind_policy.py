@@ -22,6 +22,7 @@ from crsyncer.core.shape import AS_RECEIVED, Shape
 from crsyncer.errors import Conflict
 
 if TYPE_CHECKING:  # a robot without SyncPolicies does not load what reads them (C1.1)
+    from crsyncer.core.relate import RelatedEntry
     from crsyncer.core.selector import Selector
     from crsyncer.core.sync_policy import SyncPolicy
 
@@ -29,6 +30,7 @@ SECRETS = ("", "secrets")
 """Group and plural of what is sensitive."""
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+_NO_KEY = Key("", "")
 NO_PLACES: Mapping[str, str] = {}
 _CRD_METADATA = ("name", "uid", "generation", "deletionTimestamp")
 _CRD_VERSION = ("name", "served", "storage", "subresources")
@@ -80,6 +82,14 @@ class KindPolicy:
     sync_policy: "SyncPolicy | None" = field(default=None, hash=False)
     """The SyncPolicy of the kind; None: it has none. Where another field has the same setting, that field counts."""
 
+    related: "tuple[RelatedEntry, ...]" = ()
+    """The entries of SyncPolicies whose related objects the kind's objects are; none: it is synced by itself (C5)."""
+
+    @property
+    def keep_copies(self) -> bool:
+        """Whether no copy is ever deleted: they are related objects, and are kept (C5.4)."""
+        return any(each.related.keep for each in self.related)
+
     @property
     def resource(self) -> str:
         """The CRD's name, such as goals.lab.example.com; without a CRD its full name, such as configmaps."""
@@ -106,6 +116,11 @@ class KindPolicy:
         own = f"{ROBOT_LABEL}={self.robot}" if self.filtered else ""
         more = self._policy_selector
         return ",".join(filter(None, (own, more.text))) if more is not None else own
+
+    def selector_on(self, side: Side) -> str:
+        """The label selector on a side: copies of related objects are found by their marks (C5.3)."""
+        marks = self.shape.marks_of(_NO_KEY) if self.related and side is self.downstream else None
+        return self.selector if marks is None else marks.selector
 
     @property
     def names_copies(self) -> bool:
@@ -155,11 +170,14 @@ class KindPolicy:
     def projection(self) -> str:
         """Everything that decides what is seen of which objects: under another one, what is stored means nothing."""
         named = "named " if self.names_copies else ""
-        return f"{named}{self.selector};{self._moving}"
+        marks = self.selector_on(self.downstream) if self.related else ""
+        return f"{named}{self.selector};{self._moving}{marks}"
 
     @property
     def _moving(self) -> str:
         """Which status moves, and in which direction."""
+        if self.related:
+            return f"spec={self.upstream};status=;"
         return f"spec={self.upstream};status={'*' if self.subtree is None else self.subtree}"
 
     # The key of a pair is upstream's. Only a request needs to know what the object is called on its side.
@@ -217,7 +235,12 @@ def read_flag(text: str) -> bool | None:
 def read_policy(crd: Json, robot: str, *, namespaces: Namespaces = EVERYWHERE) -> KindPolicy | None:
     """The policy that a robot's CRD asks for; None when it is not ours (S1.2)."""
     annotations = crd.get("metadata", {}).get("annotations") or {}
-    return policy_by(annotations, crd, robot, namespaces=namespaces) if annotations.get(SPEC_SOURCE) else None
+    return policy_by(annotations, crd, robot, namespaces=namespaces) if is_annotated(crd) else None
+
+
+def is_annotated(crd: Json) -> bool:
+    """Whether a CRD's annotations say that its kind is synced (S1.2)."""
+    return bool((crd.get("metadata", {}).get("annotations") or {}).get(SPEC_SOURCE))
 
 
 def policy_by(

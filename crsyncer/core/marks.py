@@ -32,6 +32,11 @@ class Marks:
         """The labels of the copy. A label holds 63 characters of few sorts, so it has digests."""
         return {key: _sha256(value)[:_LABEL_DIGITS] for key, value in self.annotations.items()}
 
+    @property
+    def selector(self) -> str:
+        """The label selector of all copies of upstream's cluster."""
+        return f"{UPSTREAM_CLUSTER}={self.labels[UPSTREAM_CLUSTER]}"
+
     def wrong_on(self, copy: Json) -> list[str]:
         """The paths at which a copy has none of them, or a wrong one."""
         wanted = {"annotations": self.annotations, "labels": self.labels}
@@ -41,6 +46,12 @@ class Marks:
             for key, value in marks.items()
             if (copy["metadata"].get(field) or {}).get(key) != value
         ]
+
+    def are_foreign_to(self, found: Json) -> bool:
+        """Whether an object is somebody else's, so that no copy may take its place (C2.5, C2.6)."""
+        metadata = found["metadata"]
+        cluster = (metadata.get("annotations") or {}).get(UPSTREAM_CLUSTER, self.cluster)
+        return cluster != self.cluster or any(each.get("controller") for each in metadata.get("ownerReferences") or ())
 
     def put_on(self, copy: Json) -> Json:
         """The copy with them, and with all else as it is."""

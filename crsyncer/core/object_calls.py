@@ -16,12 +16,13 @@ from crsyncer.core.text import pointer_segment
 
 def collection(policy: KindPolicy, side: Side, namespace: str) -> Collection:
     """A kind's objects on a side that are synced, in one of upstream's namespaces or ("") in all."""
-    return _objects(policy, policy.key_on(side, Key(namespace, "")).namespace)
+    theirs = policy.key_on(side, Key(namespace, "")).namespace
+    return Collection(policy.group, policy.version, policy.plural, theirs, policy.selector_on(side))
 
 
 def _objects(policy: KindPolicy, namespace: str) -> Collection:
-    """A kind's objects in a namespace, as the side that is asked calls it, or ("") in all."""
-    return Collection(policy.group, policy.version, policy.plural, namespace, policy.selector)
+    """A kind's objects in a namespace, as the side that is asked calls it."""
+    return Collection(policy.group, policy.version, policy.plural, namespace)
 
 
 def _item(policy: KindPolicy, name: Key) -> str:

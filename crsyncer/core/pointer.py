@@ -3,7 +3,7 @@
 Null and absent are one and the same, `None`, as for an API server.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 Pointer = tuple[str, ...]
@@ -30,6 +30,17 @@ def get(value: Any, pointer: Pointer) -> Any:
         else:
             value = value.get(segment) if isinstance(value, dict) else None
     return value
+
+
+def find(value: Any, pointer: Pointer) -> Iterator[Any]:
+    """Everything at a pointer."""
+    if value is None or not pointer:
+        yield from () if value is None else (value,)
+    elif pointer[0] == EACH and isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from find(item, pointer[1:])
+    else:
+        yield from find(get(value, pointer[:1]), pointer[1:])
 
 
 def changed(value: Any, pointer: Pointer, change: Callable[[Any], Any], *, create: bool) -> Any:

@@ -53,6 +53,11 @@ def whole_numbers(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+def is_name(text: str) -> bool:
+    """Whether an object may have this name."""
+    return NAME.fullmatch(text) is not None
+
+
 def key_of(raw: Json) -> Key:
     """The key of an object that an API server sent."""
     metadata = raw["metadata"]
@@ -73,7 +78,7 @@ def objection(raw: Json, policy: KindPolicy, namespace: str, *, leaving: bool = 
     if raw.get("apiVersion") != policy.api_version or raw.get("kind") != policy.kind:
         return f"it is a {raw.get('apiVersion')} {raw.get('kind')}, not a {policy.api_version} {policy.kind}"
     name, own_namespace = metadata.get("name"), metadata.get("namespace", "")
-    if not isinstance(name, str) or not NAME.fullmatch(name):
+    if not isinstance(name, str) or not is_name(name):
         return "its name is not valid"
     if own_namespace != "" and not (_is_text(own_namespace) and NAMESPACE.fullmatch(own_namespace)):
         return "its namespace is not valid"

@@ -29,6 +29,7 @@ from crsyncer.ports import Store
 
 if TYPE_CHECKING:  # a robot without SyncPolicies does not load it (C1.1)
     from crsyncer.engine.copies import Copies
+    from crsyncer.engine.demand import Demand
 
 _GENERATIONS = 16
 
@@ -56,6 +57,12 @@ class Cache:
         """The version of each copy that was known when downstream was restored, until the copy is seen again."""
         self._shown: set[Key] = set()
         """Upstream's sensitive objects that were seen since the agent's start: others are known by digests only."""
+        self.demand: Demand | None = None
+        """Which of upstream's objects are wanted; None: all of them."""
+        self.on_seen: Callable[[Side, Key, Json | None], None] | None = None
+        """Called when an object is new, has changed or (None) is gone, where others are related to it (C5)."""
+        self.on_freshness: Callable[[], None] = lambda: None
+        """Called when the observations of a side are fresher or less fresh, where others are related to its objects."""
         self._seq = max((row.seq for row in self.pending.values()), default=0)
         self._copies: Copies | None = None
         """Whose copies downstream's objects are; None: of the object of their name."""
@@ -83,8 +90,7 @@ class Cache:
                 self.set_finalizer(key, replace(row, since=self._clock()))  # nobody is to wait for us there
         for side in Side if "" not in namespaces else ():
             for key in [key for key in self.views[side] if key.namespace not in namespaces and key not in self.pending]:
-                del self.views[side][key]
-                self._store.drop_copy(side, self._resource, key)
+                self.forget(side, key)
 
     # Names
 
@@ -146,6 +152,8 @@ class Cache:
             found: Found = Gap.ABSENT
         else:
             found = Gap.UNSEEN
+        if upstream and self.demand is not None and self.demand.is_unsure(key):
+            found = Gap.UNSEEN
         found = self.views[side].get(key, found)
         return Observation(found, freshness, None if tombstone is None else tombstone.upstream_uid)
 
@@ -156,6 +164,7 @@ class Cache:
     def set_freshness(self, side: Side, namespace: str, freshness: Freshness) -> None:
         """A list, a resumed watch or a lost connection has changed how fresh the observations are."""
         self._freshness[side, namespace] = freshness
+        self.on_freshness()
         if self._copies is None or side is self.policy.upstream:
             return
         if freshness is Freshness.STORED:
@@ -209,6 +218,8 @@ class Cache:
             if known is not None and (known.uid != view.uid or newer(former, view.resource_version)):
                 self._another_copy(key)
             self.note_generation(key, view)
+        if self.on_seen is not None:
+            self.on_seen(side, key, raw)
         return True
 
     def lost(self, side: Side, key: Key) -> None:
@@ -226,6 +237,13 @@ class Cache:
         else:
             self.departed.add(key)
             self._another_copy(key)
+        if self.on_seen is not None:
+            self.on_seen(side, key, None)
+
+    def forget(self, side: Side, key: Key) -> None:
+        """Know nothing of an object any more; that it is gone is not known."""
+        if self.views[side].pop(key, None) is not None:
+            self._store.drop_copy(side, self._resource, key)
 
     def _original_gone(self, key: Key, view: View) -> None:
         """Upstream's object is gone or replaced: how its copy is to be deleted is remembered (C6.5)."""

@@ -7,7 +7,7 @@ import asyncio
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,14 +15,23 @@ from crsyncer.core.answers import Answer, read
 from crsyncer.core.backoff import RETRY
 from crsyncer.core.built_in import unknown
 from crsyncer.core.calls import SYNC_POLICIES
-from crsyncer.core.catalog import PolicyObject, policy_of_kind, problem_of, read_object, travelling_api
-from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.core.catalog import (
+    PolicyObject,
+    not_trusted,
+    policy_of_kind,
+    problem_of,
+    read_object,
+    travelling_api,
+)
+from crsyncer.core.kind_policy import KindPolicy, is_annotated
 from crsyncer.core.model import Json, Side
 from crsyncer.core.namespaces import Namespaces
 from crsyncer.core.policy_condition import ShownStatus, shown_status, write_ready
+from crsyncer.core.relate import related_entries, related_policy
 from crsyncer.engine.built_in import BuiltInKinds
 from crsyncer.engine.configuration import ConfigurationWatch
 from crsyncer.engine.context import EngineContext
+from crsyncer.engine.kin import Kin
 from crsyncer.errors import SyncError
 from crsyncer.runtime.listwatch import ListWatch, Phase
 from crsyncer.runtime.waits import chance
@@ -41,7 +50,7 @@ class Catalog:
     `listed()` when all are known at last, `phase_changed()` when the watch has another phase.
 
     `problem_of_kind(resource)` is why a kind cannot be synced, empty: it can, None: it is not known.
-    `has_crd(resource)`: the robot has a CRD of it.
+    `crds` are the robot's CRDs by name, as JSON, `kinds()` all kinds that are configured.
     """
 
     def __init__(
@@ -53,7 +62,8 @@ class Catalog:
         listed: Callable[[], None],
         phase_changed: Callable[[], None],
         problem_of_kind: Callable[[str], str | None],
-        has_crd: Callable[[str], bool],
+        crds: Mapping[str, str],
+        kinds: Callable[[], Iterable[KindPolicy]],
     ) -> None:
         self.is_listed = False
         """Whether the policies have been listed, so that those of a kind are known."""
@@ -62,6 +72,8 @@ class Catalog:
         self._context = context
         self._robot = robot
         self._tasks = asyncio.TaskGroup()
+        self.kin = Kin(context)
+        """Which objects are related to which."""
         self._connection = context.connections[Side.ROBOT]
         self._clock = context.clock
         self._expressions = context.expressions
@@ -69,7 +81,8 @@ class Catalog:
         self._changed = changed
         self._all_listed = listed
         self._problem_of_kind = problem_of_kind
-        self._has_crd = has_crd
+        self._crds = crds
+        self._kinds = kinds
         self._objects: dict[str, PolicyObject] = {}
         self._named: defaultdict[str, set[str]] = defaultdict(set)
         """By kind, the policies that name it."""
@@ -117,15 +130,36 @@ class Catalog:
 
     def kind_policy(self, crd: Json, robot: str, namespaces: Namespaces) -> KindPolicy | None:
         """What a robot's CRD and the policies for its kind ask for; None when the kind is not ours."""
-        resource = crd["metadata"]["name"]
-        found = policy_of_kind(crd, robot, namespaces=namespaces, objects=self._for_kind(resource))
-        problem = self.api_problem(resource)
-        return replace(found, problem=problem) if found is not None and problem and not found.problem else found
+        name = crd["metadata"]["name"]
+        objects = self._for_kind(name)
+        found = policy_of_kind(crd, robot, namespaces=namespaces, objects=objects)
+        if found is None:
+            entries = [each for kind in self._kinds() for each in related_entries(kind) if each.resource == name]
+            return related_policy(crd, entries, robot, namespaces=namespaces) if entries else None
+        if found.sync_policy is not None and found.sync_policy.related:
+            related = self._related_problems(objects[0])
+            found = replace(found, problem="; ".join(filter(None, (found.problem, *related))))
+        problem = self.api_problem(name)
+        return replace(found, problem=problem) if problem and not found.problem else found
 
     def api_problem(self, resource: str) -> str | None:
         """Why the field `api` of a kind's policy cannot be followed; empty: it can, None: there is none."""
         crd = self.lifecycle.crds.get(resource) if self.lifecycle is not None else None
         return None if crd is None else crd.problem
+
+    def _related_problems(self, found: PolicyObject) -> Iterator[str]:
+        """Why the kinds of related objects cannot be that (C1.6, C5.3)."""
+        for name in {each.resource.full_name for each in found.policy.related} if found.policy is not None else ():
+            if name not in self._crds and (distrusted := not_trusted(found, name)):
+                yield f"SyncPolicy {found.name}: {distrusted}"
+            if self._for_kind(name) or (name in self._crds and is_annotated(json.loads(self._crds[name]))):
+                yield f"spec.related of SyncPolicy {found.name}: {name} is synced by itself; allowed: other kinds"
+
+    def relatives(self, policies: Iterable[KindPolicy]) -> list[str]:
+        """The kinds that have to be looked at again after a change of these: what they name, and who names them."""
+        own = {each.resource for each in policies}
+        named = {name for each in policies for name in _named_by(each)}
+        return sorted(named | {each.resource for each in self._kinds() if own.intersection(_named_by(each))})
 
     def kind_without_crd(self, resource: str) -> tuple[str | None, tuple[str, str] | None]:
         """A kind that policies name and that has no CRD, as its CRD would describe it (JSON), and its obstacle, if any.
@@ -139,12 +173,14 @@ class Catalog:
 
     def crds_changed(self) -> None:
         """The robot has other CRDs: other kinds have none now."""
-        named = {name: self._for_kind(name) for name in self._named if self.is_listed and not self._has_crd(name)}
-        readable = {name: [each.policy for each in found if each.policy is not None] for name, found in named.items()}
-        wanted = {name: found[0] for name, found in readable.items() if found}
-        self._built_in.want({name: policy.resource for name, policy in wanted.items() if policy.api is None})
-        for name, policy in wanted.items():
-            if policy.api is not None and self._problem_of_kind(name) is None:
+        policies = [each.policy for each in self._objects.values() if self.is_listed and each.policy is not None]
+        named = [resource for each in policies for resource in (r.resource for r in each.related)]
+        named += [each.resource for each in policies if each.api is None]
+        to_come = {each.resource.full_name for each in policies if each.api is not None} - self._crds.keys()
+        missing = {each.full_name: each for each in named if each.full_name not in self._crds}
+        self._built_in.want({name: each for name, each in missing.items() if name not in to_come})
+        for name in sorted(to_come):
+            if self._problem_of_kind(name) is None:
                 self._changed(name)  # its CRD is to come: it is not built-in, and has a row until then
 
     def names(self, resource: str) -> tuple[str, ...]:
@@ -261,3 +297,9 @@ class Catalog:
             log.warning("the condition of SyncPolicy %s is not written: %s", name, reply.body.get("message"))
         self._told[name] = (shown.uid, problem)
         return True
+
+
+def _named_by(policy: KindPolicy) -> set[str]:
+    """The kinds of related objects that a kind's SyncPolicy names."""
+    own = policy.sync_policy
+    return set() if own is None else {each.resource.full_name for each in own.related}

@@ -14,6 +14,7 @@ from crsyncer.core.namespaces import Namespaces
 from crsyncer.engine.account_check import AccountCheck
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.hold_driver import ISSUED
+from crsyncer.engine.kind_entry import probe_calls
 from crsyncer.engine.kinds import Kinds
 from crsyncer.engine.recorder import Recorder
 from crsyncer.ports import Cluster, Observer, Store
@@ -114,7 +115,7 @@ class Engine:
             connection.retry_now()
 
     def _probe_calls(self, side: Side) -> Sequence[Call]:
-        return self.kinds.probe_calls(side)
+        return probe_calls(self.kinds.entries.values(), side)
 
     def _policies(self) -> Iterable[KindPolicy]:
         return (row.policy for row in self.kinds.entries.values() if not row.policy.problem)

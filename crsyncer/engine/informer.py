@@ -6,6 +6,8 @@ Namespaces and keys are upstream's, as everywhere; only the collection that is a
 from collections.abc import Callable, Iterator, Mapping
 
 from crsyncer.core import object_calls
+from crsyncer.core.answers import judge
+from crsyncer.core.calls import Call
 from crsyncer.core.facts import Action, Fact
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Cursor, Freshness, Json, Key, Side, View
@@ -65,6 +67,7 @@ class Informer:
             handler=self,
             projection=policy.projection,
             observer=observer,
+            selective=bool(policy.related) and side is policy.upstream,
         )
         self.listwatch = ListWatch(
             self.state,
@@ -126,13 +129,41 @@ class Informer:
         gone = event_type is EventType.DELETED
         self._observed(self.side, key, raw, event_type is not None and not gone)
         known = self.objects.get(key)
+        if not self._is_wanted(key, raw, gone=gone):
+            return
         if gone and known is not None and known.uid != raw["metadata"]["uid"]:
             return
         if self._cache.saw(self.side, key, raw) or gone:
             self._changed(self.side, key, event_type or EventType.ADDED, raw)
 
+    def _is_wanted(self, key: Key, raw: Json, *, gone: bool) -> bool:
+        """Whether the cache is to know an object; one that it must not know any more is gone from it (C5)."""
+        demand = self._cache.demand if self.side is self._policy.upstream else None
+        if demand is None:
+            return True
+        known = key in self.objects
+        if gone:
+            demand.gone(key)
+            return known
+        if demand.takes(key, raw, known=known):
+            demand.arrived(key)
+            return True
+        if known:
+            self.absent(key)
+        return False
+
+    async def list_items(self, call: Call) -> list[Json]:
+        """The objects of a short list. Raises the SyncError that the answer means."""
+        reply = await self.listwatch.connection.request(call)
+        error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
+        if error is not None:
+            raise error
+        return reply.body.get("items") or []
+
     def absent(self, key: Key) -> None:
         """Handle it as deleted; its last state is not known."""
+        if self._cache.demand is not None and self.side is self._policy.upstream:
+            self._cache.demand.gone(key)
         self._changed(self.side, key, EventType.DELETED, None)
 
     def freshness_changed(self, freshness: Freshness) -> None:

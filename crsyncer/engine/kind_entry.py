@@ -1,10 +1,16 @@
 """One kind as it is configured: what `status` has a row for."""
 
 import asyncio
+from collections.abc import Iterable
 
+from crsyncer.core import calls, object_calls
 from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.core.model import Side
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.negotiation import Disagreement
+from crsyncer.runtime.listwatch import Phase
+
+_NOT_SERVED = (Phase.MISSING, Phase.FORBIDDEN)
 
 
 class KindEntry:
@@ -34,3 +40,15 @@ class KindEntry:
         self.confirmed = False
         """Whether the cloud still serves the negotiated version, by its latest answer."""
         self.wake = asyncio.Event()
+
+
+def probe_calls(entries: Iterable[KindEntry], side: Side) -> list[calls.Call]:
+    """The requests of a probe: the lists of kinds with a cursor, then one that every client may send.
+
+    Kinds that were missing or forbidden are asked for only where there are no others: one may be back by now.
+    """
+    running = [entry.kind for entry in entries if entry.kind is not None]
+    known = [kind for kind in running if all(each.state.cursor() is not None for each in kind.on(side))]
+    well = [kind for kind in known if all(each.listwatch.phase not in _NOT_SERVED for each in kind.on(side))]
+    lists = [object_calls.revision(kind.policy, side) for kind in well or known]
+    return [*lists, calls.VERSION if side is Side.CLOUD else calls.CRD_REVISION]

@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from crsyncer.core import calls, object_calls
+from crsyncer.core import calls
 from crsyncer.core.annotations import SPEC_SOURCE
 from crsyncer.core.calls import SYNC_POLICIES
 from crsyncer.core.facts import Action, Fact, kind_rule
@@ -33,7 +33,6 @@ log = logging.getLogger(__name__)
 
 _SCHEMA_SECONDS = 3.0
 _NO_CRD = '{"metadata": {}}'
-_NOT_SERVED = (Phase.MISSING, Phase.FORBIDDEN)
 
 
 class Kinds:
@@ -85,17 +84,6 @@ class Kinds:
         entry = self.entries.get(job.resource)
         return entry.kind.start(job) if entry is not None and entry.kind is not None else None
 
-    def probe_calls(self, side: Side) -> list[calls.Call]:
-        """The requests of a probe: the lists of kinds with a cursor, then one that every client may send.
-
-        Kinds that were missing or forbidden are asked for only where there are no others: one may be back by now.
-        """
-        running = [entry.kind for entry in self.entries.values() if entry.kind is not None]
-        known = [kind for kind in running if all(each.state.cursor() is not None for each in kind.on(side))]
-        well = [kind for kind in known if all(each.listwatch.phase not in _NOT_SERVED for each in kind.on(side))]
-        lists = [object_calls.revision(kind.policy, side) for kind in well or known]
-        return [*lists, calls.VERSION if side is Side.CLOUD else calls.CRD_REVISION]
-
     # What configures the kinds
 
     def _crd_shown(self, name: str, raw: Json) -> None:
@@ -140,7 +128,8 @@ class Kinds:
                 listed=self._show_all,
                 phase_changed=self._catalog_phase_changed,
                 problem_of_kind=self._problem_of_kind,
-                has_crd=self._crds.__contains__,
+                crds=self._crds,
+                kinds=lambda: [entry.policy for entry in self.entries.values()],
             )
             self._catalog_task = self._tasks.create_task(self.catalog.run())
 
@@ -156,8 +145,7 @@ class Kinds:
         self._report()
 
     def _problem_of_kind(self, resource: str) -> str | None:
-        entry = self.entries.get(resource)
-        return None if entry is None else entry.policy.problem
+        return self.entries[resource].policy.problem if resource in self.entries else None
 
     def _policies_concerned(self) -> None:
         if self.catalog is not None:
@@ -192,13 +180,14 @@ class Kinds:
                 entry.kind.spawn(entry.kind.revive_after(_SCHEMA_SECONDS))
             entry.generation = generation
             return
+        before = None if entry is None else entry.policy
         if entry is not None and entry.task is not None:
             entry.task.cancel()
         source = crd["metadata"]["annotations"].get(SPEC_SOURCE) or ("" if policy.problem else policy.upstream.value)
         entry = self.entries[name] = KindEntry(policy, generation, source=source, uid=uid)
         entry.waits, entry.obstacle = waits, obstacle
         if self.catalog is not None:
-            entry.policy_names = self.catalog.names(name)
+            entry.policy_names = self.catalog.names(name) or tuple(each.policy for each in policy.related)
         if entry.error is not None:
             self._refuse(entry, entry.error)
             self._context.holds.clear(name)
@@ -208,8 +197,15 @@ class Kinds:
             entry.error = Disagreement(*obstacle)
         else:
             entry.task = self._tasks.create_task(self._run_kind(entry))
+        self._show_relatives(policy, before)
         self._policies_concerned()
         self._report()
+
+    def _show_relatives(self, *policies: KindPolicy | None) -> None:
+        """Show the kinds that are related to these, and those that these are related to (C5)."""
+        if self.catalog is not None:
+            for name in self.catalog.relatives([each for each in policies if each is not None]):
+                self._show(name)
 
     def _configured(self, crd: Json) -> KindPolicy | None:
         if self.catalog is not None:
@@ -224,6 +220,7 @@ class Kinds:
             self._context.holds.clear(name)
             if entry.task is not None:
                 entry.task.cancel()
+            self._show_relatives(entry.policy)
             self._policies_concerned()
             self._report()
 
@@ -267,6 +264,8 @@ class Kinds:
                     running.cancel()
             return result
         finally:
+            if self.catalog is not None and entry.kind is not None:
+                self.catalog.kin.detach(entry.kind)
             entry.kind = None
             for dispatcher in self._context.dispatchers.values():
                 dispatcher.forget(entry.policy.resource)
@@ -274,9 +273,8 @@ class Kinds:
     def _refuse(self, entry: KindEntry, error: Disagreement) -> None:
         """Report that a kind is not synced, and why."""
         rule = kind_rule(error.state, by_policy=bool(entry.policy_names))
-        self._context.recorder.record(
-            Fact(Side.ROBOT, entry.policy.resource, None, Action.REFUSED, rule, error.message)
-        )
+        fact = Fact(Side.ROBOT, entry.policy.resource, None, Action.REFUSED, rule, error.message)
+        self._context.recorder.record(fact)
 
     async def _load(self, entry: KindEntry, policy: KindPolicy) -> Kind:
         loaded = await self._context.store.load(policy.resource)
@@ -286,6 +284,8 @@ class Kinds:
             context = replace(context, store=context.vault(context.store))
         kind = Kind(policy, context=context, loaded=loaded)
         kind.crd_shown(entry.uid)
+        if self.catalog is not None:
+            await self.catalog.kin.attach(kind)
         log.info("%s %s is synced, spec from the %s", policy.resource, policy.version, policy.upstream)
         return kind
 

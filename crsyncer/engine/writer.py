@@ -165,14 +165,15 @@ class Writer:
         """
         key = write.key
         if self._policy.downstream is Side.CLOUD:
-            if self._policy.selector or self._policy.shape.marks is not None:
+            if self._policy.selector_on(Side.CLOUD) or self._policy.shape.marks is not None:
                 return NAME_TAKEN
             raise Conflict("the watch has not shown the object of this name yet")
         found = _object(await self._request(write, object_calls.get(self._policy, copy)))
-        if self._cache.key_of(self._policy.downstream, found) != key:
+        stamp, marks = stamp_of(found), self._policy.shape.marks_of(key)
+        taken = self._policy.related and marks is not None and marks.are_foreign_to(found)
+        if taken or self._cache.key_of(self._policy.downstream, found) != key:
             return NAME_TAKEN
-        stamp = stamp_of(found)
-        if not self._policy.selector or not objection(found, self._policy, ""):
+        if not self._policy.selector_on(Side.ROBOT) or not objection(found, self._policy, ""):
             self._shows(key, found)
             raise Conflict("an object of this name exists already")
         if stamp is None and not bears_mark(found):
@@ -229,7 +230,12 @@ class Writer:
         return reply
 
     def _effective_status(self, key: Key, view: View, upstream: Json) -> Json | None:
-        """Upstream's status as it will be once the outbox is empty; None when there is none, or an empty one."""
+        """Upstream's status as it will be once the outbox is empty; None when there is none, or an empty one.
+
+        That of a related object stays where it is (C5.5).
+        """
+        if self._policy.related:
+            return None
         status = upstream.get("status")
         row = self._cache.pending.get(key)
         if row is not None and row.upstream_uid == view.uid:

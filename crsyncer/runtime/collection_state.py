@@ -89,7 +89,11 @@ class Handler(Protocol):
 
 
 class CollectionState:
-    """The bookkeeping of one list-watch. `projection`: everything else that decides what is kept of an object."""
+    """The bookkeeping of one list-watch. `projection`: everything else that decides what is kept of an object.
+
+    `selective`: the handler keeps only some of the objects that it is shown, so that it does not know one proves
+    nothing.
+    """
 
     def __init__(
         self,
@@ -99,6 +103,7 @@ class CollectionState:
         handler: Handler,
         projection: str = "",
         observer: Observer | None = None,
+        selective: bool = False,
     ) -> None:
         self.connection = connection
         self.collection = collection
@@ -109,6 +114,7 @@ class CollectionState:
         self.resumes = 0
         self._projection = projection
         self._observer = observer
+        self._selective = selective
         cursor = handler.cursor
         self._seen = ("", "") if cursor is None else (cursor.seen_uid, cursor.seen_version)
         """uid and resourceVersion of the last event's object; empty: none in this history."""
@@ -289,6 +295,8 @@ class CollectionState:
     def _compare(self, shown: ObjectVersion, listed_at: str) -> None:
         """Notice a restored cluster by a version that a list shows (S8.3)."""
         known = self.handler.objects.get(shown.key)
+        if known is None and self._selective:
+            return
         if is_foreign(
             shown.resource_version,
             known=None if known is None else known.resource_version,

@@ -7,6 +7,7 @@ from crsyncer.console.report import SCHEMA, bare_kind, stopped_document, writes_
 from crsyncer.core.actions import NAME_TAKEN, ODD_STATUS, SECRET_UNKNOWN, duplicate, mutation_failed
 from crsyncer.core.annotations import DRIFT
 from crsyncer.core.model import Cursor, Json, Key, Loaded, Pending, Side, View
+from crsyncer.core.relate import related_failed
 from crsyncer.core.text import rfc3339
 
 NOW = 1_795_248_000.0  # 2026-11-21T08:00:00Z
@@ -77,6 +78,7 @@ _HINTS = {
     "MutationFailed": mutation_failed("").hint,
     "Duplicate": duplicate(Key("default", "b")).hint,
     "SecretUnknown": SECRET_UNKNOWN.hint,
+    "RelatedFailed": related_failed("").hint,
     "Contested": f"find who changes spec.x of default/a, or annotate the CRD with {DRIFT}: keep",
 }
 """What the hold itself says."""

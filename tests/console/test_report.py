@@ -79,6 +79,7 @@ REASONS = {
         "degraded", "KindMissing", f"the CRD {GOALS} does not travel: no CRD",
         facts(kinds=[kind(api={"revision": None, "state": "unreadable", "message": "no CRD"})]),
     ),
+    "related objects": ("attention", "RelatedFailed", "cannot be told", facts(holds=[hold("RelatedFailed")])),
     "dead letters": ("attention", "DeadLetters", "2 writes", facts(outbox=outbox(2, 900, 2))),
     "config rejected": ("attention", "ConfigRejected", "c.yaml:3", facts(config_error="c.yaml:3: nope")),
     "a server that is not verified": (

@@ -138,3 +138,17 @@ def test_C2_4_the_store_is_looked_through_again_when_other_marks_are_wanted():
     signatures = [each.signature for each in shapes]
     assert len(set(signatures)) == len(shapes)
     assert [changes_content(each) for each in signatures] == [False, False, False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "foreign"),
+    [
+        ({}, False),
+        ({"annotations": None, "ownerReferences": None}, False),
+        ({"annotations": {KEYS[0]: "c1"}, "ownerReferences": [{"uid": "u"}]}, False),
+        ({"annotations": {KEYS[0]: "c2"}}, True),
+        ({"ownerReferences": [{"uid": "u"}, {"uid": "v", "controller": True}]}, True),
+    ],
+)
+def test_C2_5_what_has_a_controller_or_the_marks_of_another_cluster_is_somebody_elses(metadata, foreign):
+    assert Marks(Key("default", "a"), "c1").are_foreign_to({"metadata": metadata}) is foreign

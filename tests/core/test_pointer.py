@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.pointer import changed, get, parse
+from crsyncer.core.pointer import changed, find, get, parse
 from tests.core.builders import many
 
 WHOLE = {"a": {"b": [1, {"c": "x"}, None]}, "x/y": {"~": 1}, "none": None, "-": "dash"}
@@ -147,3 +147,20 @@ def test_a_change_to_the_same_changes_nothing(value, pointer):
 def test_every_key_can_be_written_as_a_path(keys):
     path = "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in keys)
     assert parse(path) == tuple(keys)
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("/a/b/0", [1]),
+        ("/a/b/*", [1, {"c": "x"}]),
+        ("/a/b/*/c", ["x"]),
+        ("/a/*/0", [1]),
+        ("/none/*", []),
+        ("/-/*", []),
+        ("/nowhere", []),
+        ("/x~1y/*", [1]),
+    ],
+)
+def test_C5_1_all_that_is_at_a_path_is_found(path, found):
+    assert [*find(WHOLE, parse(path))] == found

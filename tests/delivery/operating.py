@@ -51,6 +51,7 @@ _RUNNING: dict[str, tuple[Json, ...]] = {
     "SecretUnknown": (facts(holds=[hold("SecretUnknown", resource="secrets", objects=1)]),),
     "APIHeld": (facts(holds=[hold("APIHeld", objects=0, message=_BREAKING)]),),
     "Duplicate": (facts(holds=[hold("Duplicate", objects=1)]),),
+    "RelatedFailed": (facts(holds=[hold("RelatedFailed", objects=1)]),),
     "DeadLetters": (facts(outbox=outbox(2, 900, 2)),),
     "StateDegraded": (facts(store=_store("degraded"), store_message="disk full"),),
     "ClockSuspect": (facts(cloud=side(clockOffsetSeconds=5400), robot=side(clockOffsetSeconds=0)),),

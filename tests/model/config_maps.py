@@ -23,6 +23,14 @@ def put_map(
     _ask(plane, call)
 
 
+def annotate_map(plane: Plane, name: str, annotations: Json, **metadata: Any) -> None:
+    """Set annotations of a ConfigMap, and other metadata."""
+    found = maps(plane)[name]
+    known = found["metadata"].get("annotations") or {}
+    body = {**found, "metadata": {**found["metadata"], **metadata, "annotations": known | annotations}}
+    _ask(plane, Call("update", "PUT", f"{_PATH.format('default', 'configmaps')}/{name}", body=body))
+
+
 def delete_map(plane: Plane, name: str, *, namespace: str = "default", kind: str = "configmaps") -> None:
     """Delete one."""
     _ask(plane, Call("delete", "DELETE", f"{_PATH.format(namespace, kind)}/{name}"))

@@ -248,6 +248,19 @@ def somebody_makes_a_second_copy(world: World) -> Steps:
     world.settle()
 
 
+@case("RelatedFailed", 12, "correct the object, or spec.related", metric=HOLDS)
+def an_object_names_no_related_object(world: World) -> Steps:
+    serve_policies(world.robot)
+    maps = {"group": "", "resource": "configmaps"}
+    named = {"id": "maps", "origin": "cloud", "resource": maps, "object": {"reference": "/spec/map"}}
+    apply_policy(world.robot, related=[named])
+    world.cloud.set("a", spec={"map": 1})
+    world.settle()
+    yield
+    world.cloud.set("a", spec={"map": "m"})
+    world.settle()
+
+
 @case(
     "StatusNotAnObject", 12, "correct the controller that writes it", metric=HOLDS, kinds={"goals": {"status": False}}
 )

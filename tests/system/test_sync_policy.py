@@ -75,7 +75,7 @@ async def test_C1_3_S2_1_a_policy_has_a_kind_synced_while_the_agent_runs(api: Ap
     assert await bed.robot.names() == {"in"}
     await _until_ready(api, policy, "True", "Active", "")
     await api.patch(policy, {"spec": {"related": FULL["spec"]["related"][:1]}})
-    said = "spec.related is not supported by this version"
+    said = "spec.related[0].naming is not supported by this version"
     await until_row(bed, state="misconfigured", message=f"SyncPolicy {bed.group}: {said}")
     await _until_ready(api, policy, "False", "Misconfigured", said)
     await api.patch(policy, {"spec": {"related": None, "filter": None}})
@@ -198,3 +198,72 @@ async def _refusal(api: Api, policy: dict) -> int:
         return error.status
     await api.delete(policy)
     return 0
+
+
+async def test_C5_C1_4_a_config_map_that_an_object_names_travels_with_it(api: Api, make_bed: MakeBed) -> None:
+    bed = await make_bed()
+    resource = {"group": bed.group, "resource": bed.cloud.resource.plural}
+    named = {
+        "id": "maps",
+        "origin": "cloud",
+        "resource": {"group": "", "resource": "configmaps"},
+        "object": {"reference": "/spec/maps/*"},
+    }
+    policy = {**MINIMAL, "metadata": {"name": bed.group}, "spec": {"resource": resource, "related": [named]}}
+    await api.create(policy)
+    await until_row(bed, state="syncing", policy=bed.group)
+    goal = bed.cloud.goal("a", spec={"maps": ["first", "second"]})
+    namespace = goal["metadata"]["namespace"]
+
+    def config_map(name: str, value: str) -> dict:
+        metadata = {"name": f"{name}", "namespace": namespace}
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"x": value}}
+
+    async def shows(name: str, value: str | None) -> None:
+        async def check() -> bool:
+            found = await bed.robot.api.find(config_map(name, ""))
+            return (None if found is None else found["data"]["x"]) == value
+
+        await eventually(check, what=f"the robot's ConfigMap {name} has {value}")
+
+    first, second, other = (config_map(name, "1") for name in ("first", "second", "other"))
+    for each in (first, second, other):
+        await bed.cloud.api.create(each)
+    await bed.cloud.api.create(goal)
+    await shows("first", "1")
+    await shows("second", "1")
+    await bed.cloud.api.patch(first, {"data": {"x": "2"}})
+    await shows("first", "2")
+    await bed.cloud.patch("a", {"spec": {"maps": ["second"]}})
+    await shows("first", None)
+    await bed.cloud.delete("a")
+    await shows("second", None)
+    assert await bed.robot.api.find(other) is None
+    for each in (first, second, other):
+        assert await bed.cloud.api.find(each) is not None
+        await bed.cloud.api.delete(each)
+    await api.delete(policy)
+
+
+async def test_C1_4_config_maps_are_synced_like_any_kind(api: Api, make_bed: MakeBed) -> None:
+    bed = await make_bed()
+    filter_ = {"selector": {"matchLabels": {"bed": bed.group}}}
+    spec = {"resource": {"group": "", "resource": "configmaps"}, "specSource": "robot", "filter": filter_}
+    policy = {**MINIMAL, "metadata": {"name": f"{bed.group}-maps"}, "spec": spec}
+    await api.create(policy)
+    metadata = {"name": bed.group.replace(".", "-"), "namespace": "default", "labels": {"bed": bed.group}}
+    found = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+    await bed.robot.api.create({**found, "data": {"x": "1"}, "binaryData": {"y": "AAEC"}})
+
+    async def copied() -> bool:
+        copy = await bed.cloud.api.find(found)
+        return copy is not None and (copy["data"], copy["binaryData"]) == ({"x": "1"}, {"y": "AAEC"})
+
+    await eventually(copied, what="the ConfigMap is in the cloud")
+    await bed.robot.api.delete(found)
+
+    async def gone() -> bool:
+        return await bed.cloud.api.find(found) is None
+
+    await eventually(gone, what="the copy is gone")
+    await api.delete(policy)

@@ -1,0 +1,327 @@
+"""Which originals of one kind primaries refer to, and what follows for that kind (C5).
+
+Imported and made only where the robot has the CRD of SyncPolicies.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from crsyncer.core import calls
+from crsyncer.core.marks import UPSTREAM_CLUSTER
+from crsyncer.core.model import Json, Key, Side
+from crsyncer.core.object_calls import collection
+from crsyncer.core.relate import (
+    MOST,
+    RelatedEntry,
+    Selection,
+    too_many,
+)
+from crsyncer.core.selector import Selector
+from crsyncer.core.watch import ListReason
+from crsyncer.engine.context import EngineContext
+from crsyncer.engine.kind import Kind
+from crsyncer.errors import SyncError
+
+log = logging.getLogger(__name__)
+
+_SINGLES = 16
+"""Originals that are fetched one by one; for more, the collection is listed."""
+
+Source = tuple[tuple[str, str], Key]
+"""An entry's id, and a primary."""
+
+
+class Demand:
+    """Which originals of one kind are wanted, and which of them are still to be fetched (`engine/cache.Demand`)."""
+
+    def __init__(
+        self,
+        context: EngineContext,
+        *,
+        is_known: Callable[[RelatedEntry], bool],
+        report: Callable[[Source, str], None],
+    ) -> None:
+        self.kind: Kind | None = None
+        self._is_known = is_known
+        self._report = report
+        self._context = context
+        self._wanted: dict[Source, frozenset[Key]] = {}
+        self._counts: Counter[Key] = Counter()
+        self._selections: dict[Source, Selection] = {}
+        self._matching: dict[Selection, set[Key]] = {}
+        """By selection, the originals that it matches."""
+        self._labels: dict[Key, Mapping[str, str]] = {}
+        """Those of the originals that the cache has, where there are selections."""
+        self._too_large: set[Selection] = set()
+        self._listed: set[Selection] = set()
+        """The selections whose originals have all been shown."""
+        self._to_fetch: dict[Key, None] = {}
+        self._kept: set[Key] = set()
+        """Those whose entry is gone: their copies stay (C5.4)."""
+        self._runs = False
+        """Whether the kind of the originals has begun to run: what it has to do before cannot be queued."""
+        self.unclear: set[Source] = set()
+        """The primaries of which it is not known, since the start, what they refer to."""
+        self._entries_gone = False
+        """Whether whatever is not wanted any more is so because an entry is gone."""
+        self._wake = asyncio.Event()
+
+    # What the cache and the informers ask
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all primaries are known: then what none of them refers to is not wanted."""
+        if self.kind is None or not self._runs or self.unclear:
+            return False
+        return all(map(self._is_known, self.kind.policy.related))
+
+    def is_unsure(self, key: Key) -> bool:
+        """Whether it is not known if an original that the cache lacks is there, and wanted."""
+        if key in self._to_fetch or self.wants(key):
+            return key in self._to_fetch
+        return key in self._kept or not self.is_complete or self._is_unlisted(key)
+
+    def takes(self, key: Key, raw: Json, *, known: bool) -> bool:
+        """Whether an original is shown to the cache; `known`: the cache has it."""
+        if self._is_copy(raw):
+            return False
+        labels = raw["metadata"].get("labels") or {}
+        for selection, keys in self._matching.items():
+            if selection.matches(key, labels):
+                keys.add(key)
+            else:
+                keys.discard(key)
+            self._count(selection)
+        if not (self.wants(key) or (known and (not self.is_complete or self._is_unlisted(key)))):
+            return False
+        if self._selects:
+            self._labels[key] = labels
+        return True
+
+    def wants(self, key: Key) -> bool:
+        """Whether a primary refers to an original; of those that one selects, none beyond the limit is taken."""
+        return bool(self._counts[key]) or any(
+            key in keys and (len(keys) <= MOST or key in self._labels) for keys in self._matching.values()
+        )
+
+    def arrived(self, key: Key) -> None:
+        """A watch or a list has shown an original, or its deletion: an answer that is still to come is older."""
+        self._to_fetch.pop(key, None)
+
+    def gone(self, key: Key) -> None:
+        """An original is gone, or is none any more."""
+        self.arrived(key)
+        self._labels.pop(key, None)
+        for selection, keys in self._matching.items():
+            if key in keys:
+                keys.discard(key)
+                self._count(selection)
+
+    @property
+    def _selects(self) -> bool:
+        related = self.kind.policy.related if self.kind is not None else ()
+        return any(isinstance(entry.related.objects, Selector) for entry in related)
+
+    def _is_unlisted(self, key: Key) -> bool:
+        """Whether a selection may match an original that has not been shown yet."""
+        return any(each.namespace == key.namespace for each in self._matching.keys() - self._listed)
+
+    def _count(self, selection: Selection) -> None:
+        """Report primaries that have too many related objects by a selection, or no longer have."""
+        keys = self._matching[selection]
+        failure = too_many(len(keys))
+        if bool(failure) is (selection in self._too_large):
+            return
+        self._too_large ^= {selection}
+        for source, own in self._selections.items():
+            if own == selection:
+                self._report(source, failure)
+        for key in () if failure else keys - self._labels.keys():
+            self._want(key)
+
+    def _is_copy(self, raw: Json) -> bool:
+        """Whether an object is a copy of the other side's: it is no original (C5.4)."""
+        if self.kind is None:
+            return False
+        cluster = (raw["metadata"].get("annotations") or {}).get(UPSTREAM_CLUSTER)
+        return bool(cluster) and cluster == self._context.connections[self.kind.policy.downstream].cluster_identity
+
+    # What primaries say
+
+    def refer(self, source: Source, keys: frozenset[Key], selection: Selection | None = None) -> None:
+        """A primary refers to these originals now, and selects others."""
+        before = self._wanted.pop(source, frozenset())
+        if source in self.unclear:
+            self.unclear.discard(source)
+            self.sweep()
+        if keys:
+            self._wanted[source] = keys
+        self._counts.update(keys)
+        self._counts.subtract(before)
+        for key in keys - before:
+            self._kept.discard(key)
+            self._want(key)
+        for key in before - keys:
+            self._unwant(key)
+        self._select(source, selection)
+
+    def _select(self, source: Source, selection: Selection | None) -> None:
+        former = self._selections.pop(source, None)
+        if selection is not None:
+            self._selections[source] = selection
+            if selection not in self._matching:
+                self._matching[selection] = {key for key, each in self._labels.items() if selection.matches(key, each)}
+                self._kept -= self._matching[selection]
+                self._wake.set()
+            self._count(selection)
+            if selection in self._too_large:
+                self._report(source, too_many(len(self._matching[selection])))
+        if former is not None and former != selection and former not in self._selections.values():
+            self._listed.discard(former)
+            self._too_large.discard(former)
+            for key in self._matching.pop(former):
+                self._unwant(key)
+
+    def sources(self, entry_id: tuple[str, str]) -> list[Source]:
+        """The primaries that refer to something by an entry."""
+        return [source for source in (*self._wanted, *self._selections, *self.unclear) if source[0] == entry_id]
+
+    def sweep(self) -> None:
+        """All primaries may be known now: act on what none of them refers to."""
+        if self.kind is None or not self.is_complete:
+            return
+        cache, policy = self.kind.cache, self.kind.policy
+        for key in [*{**cache.views[policy.upstream], **cache.views[policy.downstream]}]:
+            if not self.wants(key) and not self._is_unlisted(key):
+                if self._entries_gone and key not in cache.tombstones:
+                    self._kept.add(key)
+                    cache.forget(policy.upstream, key)
+                else:
+                    self._unwant(key)
+        if self._matching.keys() <= self._listed:
+            self._entries_gone = False
+            self._remember()
+
+    # The kind of the originals
+
+    def attach(self, kind: Kind) -> None:
+        """The kind of the originals is about to run."""
+        policy = kind.policy
+        self.kind, self._runs = kind, False
+        kind.cache.demand = self
+        ids = {entry.id for entry in policy.related}
+        stored = self._context.store.get_meta(_meta_name(policy.resource)) or {}
+        self._entries_gone = bool({tuple(each) for each in stored.get("entries", [])} - ids)
+        self._kept = {Key(*each) for each in stored.get("kept", [])}
+        for source in [source for source in self._wanted if source[0] not in ids]:
+            self._counts.subtract(self._wanted.pop(source))
+        self._selections = {source: each for source, each in self._selections.items() if source[0] in ids}
+        self._matching = {selection: set() for selection in self._selections.values()}
+        self._labels.clear()
+        self._listed.clear()
+        self._too_large.clear()
+        self.unclear = {source for source in self.unclear if source[0] in ids}
+        for key in [key for key, count in self._counts.items() if count]:
+            self._kept.discard(key)
+            self._want(key)
+
+    def detach(self, kind: Kind) -> None:
+        """That kind does not run any more."""
+        if self.kind is kind:
+            self.kind, self._runs = None, False
+
+    def _want(self, key: Key) -> None:
+        if self.kind is not None and key not in self.kind.cache.views[self.kind.policy.upstream]:
+            self._to_fetch[key] = None
+            self._wake.set()
+
+    def _unwant(self, key: Key) -> None:
+        if self.wants(key) or self.kind is None:
+            return
+        del self._counts[key]
+        self._to_fetch.pop(key, None)
+        if not self.is_complete or self._is_unlisted(key):
+            return  # `sweep` follows when all primaries are known
+        if key in self.kind.cache.views[self.kind.policy.upstream]:
+            self.kind.on(self.kind.policy.upstream)[0].absent(key)
+        else:
+            self.kind.reconciler.enqueue(key)
+
+    def _remember(self) -> None:
+        if self.kind is not None:
+            content = {
+                "entries": sorted(list(entry.id) for entry in self.kind.policy.related),
+                "kept": sorted([key.namespace, key.name] for key in self._kept),
+            }
+            name = _meta_name(self.kind.policy.resource)
+            if self._context.store.get_meta(name) != content:
+                self._context.store.put_meta(name, content)
+
+    async def fetch(self, kind: "Kind") -> None:
+        """Fetch what is newly wanted, forever."""
+        await self._read_labels(kind)
+        self._runs = True
+        self.sweep()
+        policy = kind.policy
+        connection = self._context.connections[policy.upstream]
+        failures = 0
+        while True:
+            selections = self._matching.keys() - self._listed
+            if not self._to_fetch and not selections:
+                self._wake.clear()
+                await self._wake.wait()
+                continue
+            await connection.up.wait()
+            batch = list(self._to_fetch)
+            gateway = policy.filtered and policy.upstream is Side.CLOUD  # it accepts no request for one object
+            by_name = len(batch) <= _SINGLES and not selections and not gateway
+            try:
+                if by_name:
+                    await self._fetch_one(kind, batch[0])
+                else:
+                    await kind.relist(ListReason.RELATED, policy.upstream)
+                    for key in batch:
+                        self._found_out(kind, key)
+                    self._listed |= selections & self._matching.keys()
+                    self.sweep()
+            except SyncError as error:
+                log.info("%s: related objects cannot be fetched yet: %s", policy.resource, error)
+                await connection.waits.back_off(failures)
+                failures += 1
+            else:
+                failures = 0
+
+    async def _read_labels(self, kind: Kind) -> None:
+        """Learn the labels of the originals that the cache has; whichever it has no body of is to be shown again."""
+        for key in list(kind.cache.views[kind.policy.upstream]) if self._selects else ():
+            body = await kind.cache.body(kind.policy.upstream, key)
+            if body is None:
+                kind.cache.forget(kind.policy.upstream, key)
+            else:
+                self.takes(key, body, known=True)
+
+    async def _fetch_one(self, kind: Kind, key: Key) -> None:
+        """Fetch one original. Raises SyncError."""
+        policy = kind.policy
+        informer = next((each for each in kind.on(policy.upstream) if each.namespace in ("", key.namespace)), None)
+        items = []
+        if informer is not None:
+            call = calls.list_one(collection(policy, policy.upstream, informer.namespace), key)
+            items = await informer.list_items(call)
+        if key not in self._to_fetch:
+            return  # the watch has shown it meanwhile, or nothing refers to it any more
+        for raw in items:
+            if informer is not None and informer.identify(raw, None) == key:
+                informer.shown(key, raw, None)
+        self._found_out(kind, key)
+
+    def _found_out(self, kind: Kind, key: Key) -> None:
+        if key in self._to_fetch:
+            del self._to_fetch[key]
+            kind.reconciler.enqueue(key)
+
+
+def _meta_name(resource: str) -> str:
+    return f"related:{resource}"

@@ -1,0 +1,445 @@
+"""C5 on virtual time: objects that go with a primary."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from crsyncer.core.model import Json, Side
+from tests.model.config_maps import annotate_map, data, delete_map, maps, put_map
+from tests.model.plane import Plane
+from tests.model.policies import apply_policy, put_policy, serve_policies
+from tests.model.scene import refuse_lists, restart, scene
+from tests.model.world import World
+
+BOTH = pytest.mark.parametrize("origin", ["cloud", "robot"])
+MAPS = {"group": "", "resource": "configmaps"}
+
+
+def entry(origin: str = "cloud", **more: Any) -> Json:
+    """An entry of spec.related: ConfigMaps that primaries name."""
+    return {"id": "maps", "origin": origin, "resource": MAPS, "object": {"reference": "/spec/maps/*"}, **more}
+
+
+@contextmanager
+def related(origin: str = "cloud", *, source: str = "cloud", start: bool = True, **more: Any) -> Iterator[World]:
+    """A world with goals that refer to ConfigMaps."""
+    with scene(goals={"source": source}) as world:
+        serve_policies(world.robot)
+        apply_policy(world.robot, related=[entry(origin, **more)])
+        if start:
+            world.start()
+            world.settle()
+        yield world
+
+
+def ends(world: World, origin: str) -> tuple[Plane, Plane]:
+    """The side of the originals, and that of the copies."""
+    return (world.cloud, world.robot) if origin == "cloud" else (world.robot, world.cloud)
+
+
+@BOTH
+@pytest.mark.parametrize("source", ["cloud", "robot"])
+def test_C5_1_what_a_primary_refers_to_arrives_with_it(origin: str, source: str) -> None:
+    with related(origin, source=source) as world:
+        here, there = ends(world, origin)
+        up = world.cloud if source == "cloud" else world.robot
+        for name in ("a", "b", "c"):
+            put_map(here, name, x=name)
+        up.create("g", spec={"maps": ["a", "b"]})
+        world.pass_time(3)
+        assert data(there) == {"a": {"x": "a"}, "b": {"x": "b"}}
+        up.set("g", spec={"maps": ["c", "b", "none"]})
+        world.settle()
+        assert data(there) == {"b": {"x": "b"}, "c": {"x": "c"}}
+        put_map(here, "none", x="late")
+        world.pass_time(2)
+        assert data(there)["none"] == {"x": "late"}
+        assert set(data(here)) == {"a", "b", "c", "none"}
+
+
+@BOTH
+def test_C5_3_a_change_arrives_within_2_s_without_a_change_of_the_primary(origin: str) -> None:
+    with related(origin) as world:
+        here, there = ends(world, origin)
+        put_map(here, "a", x="1")
+        world.cloud.create("g", spec={"maps": ["a"]})
+        world.settle()
+        put_map(here, "a", x="2")
+        world.pass_time(2)
+        assert data(there) == {"a": {"x": "2"}}
+        put_map(there, "a", x="drift")
+        world.pass_time(2)
+        assert data(there) == {"a": {"x": "2"}}
+        delete_map(there, "a")
+        world.pass_time(2)
+        assert data(there) == {"a": {"x": "2"}}
+        restart(world, kill=True)
+        put_map(here, "a", x="3")
+        world.pass_time(2)
+        assert data(there) == {"a": {"x": "3"}}
+
+
+@BOTH
+def test_C5_3_primaries_share_copies(origin: str) -> None:
+    with related(origin) as world:
+        here, there = ends(world, origin)
+        put_map(here, "a", x="1")
+        world.cloud.create("g", spec={"maps": ["a"]})
+        world.cloud.create("h", spec={"maps": ["a", "a"]})
+        world.settle()
+        world.cloud.delete("g")
+        world.settle()
+        world.pass_time(60)
+        assert data(there) == {"a": {"x": "1"}}
+        world.cloud.delete("h")
+        world.settle()
+        assert (data(there), data(here)) == ({}, {"a": {"x": "1"}})
+
+
+@BOTH
+@pytest.mark.parametrize("how", ["running", "stopped"])
+def test_C5_4_a_copy_goes_with_its_original_or_when_nothing_refers_to_it(origin: str, how: str) -> None:
+    with related(origin) as world:
+        here, there = ends(world, origin)
+        for name in ("a", "b", "c"):
+            put_map(here, name, x="1")
+        world.cloud.create("g", spec={"maps": ["a", "b", "c"]})
+        world.settle()
+        if how == "stopped":
+            world.crash()
+        delete_map(here, "a")
+        world.cloud.set("g", spec={"maps": ["a", "c"]})
+        if how == "stopped":
+            world.start()
+        world.settle()
+        assert (data(there), set(data(here))) == ({"c": {"x": "1"}}, {"b", "c"})
+
+
+@BOTH
+def test_C5_4_with_cleanup_keep_no_copy_is_ever_deleted(origin: str) -> None:
+    with related(origin, cleanup="keep") as world:
+        here, there = ends(world, origin)
+        for name in ("a", "b"):
+            put_map(here, name, x="1")
+        world.cloud.create("g", spec={"maps": ["a", "b"]})
+        world.settle()
+        delete_map(here, "a")
+        world.cloud.delete("g")
+        world.settle()
+        restart(world)
+        world.pass_time(3600)
+        assert set(data(there)) == {"a", "b"}
+
+
+@BOTH
+def test_C5_4_when_the_entry_is_gone_the_copy_stays(origin: str) -> None:
+    with related(origin) as world:
+        here, there = ends(world, origin)
+        for name in ("a", "b"):
+            put_map(here, name, x="1")
+        world.cloud.create("g", spec={"maps": ["a"], "other": "b"})
+        world.settle()
+        both = [entry(origin), entry(origin, id="other", object={"reference": "/spec/other"})]
+        apply_policy(world.robot, related=both)
+        world.settle()
+        assert set(data(there)) == {"a", "b"}
+        apply_policy(world.robot, related=both[:1])
+        world.settle()
+        restart(world)
+        world.pass_time(3600)
+        assert set(data(there)) == {"a", "b"}
+        apply_policy(world.robot, related=[])
+        world.cloud.set("g", spec={"maps": []})
+        world.settle()
+        world.pass_time(3600)
+        assert set(data(there)) == {"a", "b"}
+        apply_policy(world.robot, related=both[:1])
+        world.settle()
+        assert set(data(there)) <= {"b"}
+
+
+@BOTH
+def test_C5_4_losing_the_database_deletes_no_copy_that_is_referred_to(origin: str) -> None:
+    with related(origin) as world:
+        here, there = ends(world, origin)
+        for name in ("a", "b"):
+            put_map(here, name, x="1")
+        world.cloud.create("g", spec={"maps": ["a", "b"]})
+        world.settle()
+        world.crash()
+        world.lose_database()
+        delete_map(here, "b")
+        made = len(world.writes)
+        world.start()
+        world.settle()
+        assert (data(there), [write.verb for write in world.writes[made:]]) == ({"a": {"x": "1"}}, ["delete"])
+
+
+def test_C5_4_an_object_whose_marks_name_the_other_side_is_no_original() -> None:
+    with related("cloud") as world:
+        put_map(world.cloud, "a", x="1")
+        world.cloud.create("g", spec={"maps": ["a"]})
+        world.settle()
+        world.stop()
+        world.lose_database()
+        apply_policy(world.robot, related=[entry("robot")])
+        world.start()
+        made = len(world.writes)
+        world.settle()
+        world.pass_time(60)
+        assert [str(write) for write in world.writes[made:] if write.resource == "configmaps"] == []
+        assert (data(world.cloud), data(world.robot)) == ({"a": {"x": "1"}}, {"a": {"x": "1"}})
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ([1], "/spec/maps/* is not a text"),
+        (["A b"], '"A b" is not the name'),
+        ([f"m{n}" for n in range(101)], "101 of them"),
+    ],
+)
+def test_C5_1_what_cannot_be_told_is_reported_and_the_primary_is_synced(value: Any, said: str) -> None:
+    with related() as world:
+        put_map(world.cloud, "a", x="1")
+        world.cloud.create("g", spec={"maps": ["a"]})
+        world.settle()
+        world.cloud.set("g", spec={"maps": value})
+        world.settle()
+        [hold] = world.status()["holds"]
+        assert (hold["reason"], said in hold["message"]) == ("RelatedFailed", True)
+        assert world.status()["health"] == "attention"
+        assert "RelatedFailed" in [reason["code"] for reason in world.status()["reasons"]]
+        assert world.robot.objects()["g"]["spec"] == {"maps": value}
+        assert data(world.robot) == {"a": {"x": "1"}}
+        restart(world)
+        assert data(world.robot) == {"a": {"x": "1"}}
+        world.cloud.set("g", spec={"maps": []})
+        world.settle()
+        assert (world.status()["holds"], data(world.robot)) == ([], {})
+
+
+def test_C5_1_C5_2_a_name_may_be_made_of_the_primary() -> None:
+    with related(object={"name": "{name}-{/spec/n}"}) as world:
+        put_map(world.cloud, "g-1", x="1")
+        world.cloud.create("g", spec={"n": 1})
+        world.cloud.create("h", spec={})
+        world.settle()
+        assert data(world.robot) == {"g-1": {"x": "1"}}
+        assert world.status()["holds"] == []
+
+
+def test_C5_2_the_copy_has_the_name_and_the_namespace_of_the_original() -> None:
+    with related() as world:
+        for plane in (world.cloud, world.robot):
+            plane.make_namespace("other")
+        put_map(world.cloud, "a", namespace="other", x="other")
+        put_map(world.cloud, "a", x="default")
+        world.cloud.create("g", namespace="other", spec={"maps": ["a"]})
+        world.settle()
+        assert (data(world.robot), data(world.robot, "other")) == ({}, {"a": {"x": "other"}})
+
+
+def test_C5_3_with_the_filter_originals_in_the_cloud_need_the_label_of_the_robot() -> None:
+    with related(filterByRobotName=True) as world:
+        put_map(world.cloud, "a", labels={"cloudrobotics.com/robot-name": "robot-1"}, x="1")
+        put_map(world.cloud, "b", x="1")
+        world.cloud.create("g", spec={"maps": ["a", "b"]})
+        world.settle()
+        assert set(data(world.robot)) == {"a"}
+
+
+def test_C5_3_with_the_filter_copies_in_the_cloud_get_the_label_of_the_robot() -> None:
+    with related("robot", filterByRobotName=True) as world:
+        put_map(world.robot, "a", labels={"own": "1"}, x="1")
+        world.cloud.create("g", spec={"maps": ["a"]})
+        world.settle()
+        labels = maps(world.cloud)["a"]["metadata"]["labels"]
+        assert (labels["cloudrobotics.com/robot-name"], labels["own"]) == ("robot-1", "1")
+
+
+def test_C5_3_a_kind_that_is_synced_by_itself_cannot_be_related() -> None:
+    with related() as world:
+        put_map(world.cloud, "a", x="1", labels={"tier": "edge"})
+        world.cloud.create("g", spec={"maps": ["a"]})
+        world.settle()
+        filter_ = {"selector": {"matchLabels": {"tier": "edge"}}}
+        put_policy(world.robot, "maps", {"resource": MAPS, "specSource": "cloud", "filter": filter_})
+        world.settle()
+        [goals] = [row for row in world.status()["kinds"] if row["resource"].startswith("goals")]
+        assert goals["state"] == "misconfigured"
+        assert "configmaps is synced by itself" in goals["message"]
+        assert data(world.robot) == {"a": {"x": "1"}}
+
+
+def test_C5_4_many_references_that_vanish_at_once_are_verified_and_go() -> None:
+    with related() as world:
+        names = [f"m{number}" for number in range(30)]
+        for name in names:
+            put_map(world.cloud, name, x="1")
+        world.cloud.create("g", spec={"maps": names})
+        world.settle()
+        assert set(data(world.robot)) == set(names)
+        world.cloud.delete("g")
+        world.settle()
+        assert (data(world.robot), set(data(world.cloud))) == ({}, set(names))
+
+
+def test_C5_4_an_original_that_becomes_a_copy_of_the_other_side_is_none_any_more() -> None:
+    with related("robot") as world:
+        put_map(world.robot, "a", x="1")
+        world.cloud.create("g", spec={"maps": ["a"]})
+        world.settle()
+        assert set(data(world.cloud)) == {"a"}
+        cluster = world.status()["sides"]["cloud"]["identity"]
+        annotate_map(world.robot, "a", {"crsyncer.cloudrobotics.com/upstream-cluster": cluster})
+        world.settle()
+        assert (data(world.cloud), set(data(world.robot))) == ({}, {"a"})
+
+
+def test_C5_3_a_taken_name_on_the_robot_is_adopted_unless_it_is_somebody_elses() -> None:
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u", "controller": True}
+    with related() as world:
+        for name in ("free", "owned", "foreign"):
+            put_map(world.cloud, name, x="cloud")
+            put_map(world.robot, name, x="robot")
+        annotate_map(world.robot, "foreign", {"crsyncer.cloudrobotics.com/upstream-cluster": "another"})
+        annotate_map(world.robot, "owned", {}, ownerReferences=[owner])
+        world.cloud.create("g", spec={"maps": ["free", "owned", "foreign"]})
+        world.settle()
+        found = {name: each["x"] for name, each in data(world.robot).items()}
+        assert found == {"free": "cloud", "owned": "robot", "foreign": "robot"}
+        assert [(hold["reason"], hold["objects"]) for hold in world.status()["holds"]] == [("NameTaken", 2)]
+
+
+def test_C5_4_losing_the_database_no_copy_goes_while_the_primaries_cannot_be_listed() -> None:
+    with related() as world:
+        put_map(world.cloud, "a", x="1")
+        world.cloud.create("g", spec={"maps": ["a"]})
+        world.settle()
+        world.crash()
+        world.lose_database()
+        rule = refuse_lists(world)
+        made = len(world.writes)
+        world.start()
+        world.pass_time(600)
+        assert (data(world.robot), world.writes[made:]) == ({"a": {"x": "1"}}, [])
+        assert world.status()["holds"] == []
+        put_map(world.cloud, "a", x="2")
+        world.weather[Side.CLOUD].rules.remove(rule)
+        world.pass_time(120)
+        world.settle()
+        assert data(world.robot) == {"a": {"x": "2"}}
+
+
+def test_C5_3_a_list_that_shows_other_objects_is_no_sign_of_a_restore() -> None:
+    with related() as world:
+        for number in range(30):
+            put_map(world.cloud, f"m{number}", x="1")
+        world.cloud.create("g", spec={"maps": ["m1"]})
+        world.settle()
+        world.cloud.set("g", spec={"maps": [f"m{number}" for number in range(20)]})
+        world.settle()
+        world.order("resync", resource="configmaps")
+        world.settle()
+        assert len(data(world.robot)) == 20
+        reports = world.order("events")["events"]
+        assert [each for each in reports if "Restored" in str(each)] == []
+
+
+@BOTH
+def test_C5_6_secrets_that_are_related_are_synced_and_never_on_the_disk(origin: str) -> None:
+    with related(origin, resource={"group": "", "resource": "secrets"}) as world:
+        here, there = ends(world, origin)
+        first, second = "aHVudGVyMg==", "c3dvcmRmaXNo"
+        put_map(here, "a", kind="secrets", password=first)
+        world.cloud.create("g", spec={"maps": ["a"]})
+        world.settle()
+        assert data(there, kind="secrets") == {"a": {"password": first}}
+        restart(world)
+        put_map(here, "a", kind="secrets", password=second)
+        world.pass_time(2)
+        assert data(there, kind="secrets") == {"a": {"password": second}}
+        said = str(world.disk.rows) + str(world.status())
+        assert [value in said for value in (first, second)] == [False, False]
+        world.cloud.delete("g")
+        world.settle()
+        assert (data(there, kind="secrets"), set(data(here, kind="secrets"))) == ({}, {"a"})
+
+
+EDGE = {"selector": {"matchLabels": {"tier": "edge"}}}
+
+
+@BOTH
+def test_C5_1_a_selector_selects_all_that_it_matches_in_the_namespace(origin: str) -> None:
+    with related(origin, object=EDGE) as world:
+        here, there = ends(world, origin)
+        for plane in (here, there):
+            plane.make_namespace("other")
+        for name in ("a", "b"):
+            put_map(here, name, labels={"tier": "edge"}, x=name)
+        put_map(here, "c", labels={"tier": "cloud"}, x="c")
+        put_map(here, "a", namespace="other", labels={"tier": "edge"}, x="a")
+        world.cloud.create("g", spec={})
+        world.settle()
+        assert (data(there), data(there, "other")) == ({"a": {"x": "a"}, "b": {"x": "b"}}, {})
+        put_map(here, "a", labels={"tier": "cloud"}, x="a")
+        put_map(here, "c", labels={"tier": "edge"}, x="c")
+        put_map(here, "d", labels={"tier": "edge"}, x="d")
+        world.pass_time(3)
+        assert data(there) == {"b": {"x": "b"}, "c": {"x": "c"}, "d": {"x": "d"}}
+        made = len(world.writes)
+        restart(world)
+        world.pass_time(60)
+        assert len(world.writes) == made
+        world.crash()
+        delete_map(here, "b")
+        world.start()
+        world.settle()
+        assert set(data(there)) == {"c", "d"}
+        world.cloud.create("h", spec={})
+        world.settle()
+        world.cloud.delete("g")
+        world.settle()
+        assert set(data(there)) == {"c", "d"}
+        world.cloud.delete("h")
+        world.settle()
+        assert (data(there), set(data(here))) == ({}, {"a", "c", "d"})
+
+
+def test_C5_1_more_than_100_selected_objects_are_reported() -> None:
+    with related(object=EDGE) as world:
+        for number in range(100):
+            put_map(world.cloud, f"m{number}", labels={"tier": "edge"}, x="1")
+        world.cloud.create("g", spec={})
+        world.settle()
+        assert (len(data(world.robot)), world.status()["holds"]) == (100, [])
+        put_map(world.cloud, "more", labels={"tier": "edge"}, x="1")
+        world.settle()
+        [hold] = world.status()["holds"]
+        assert (hold["reason"], "there are 101 of them; allowed: 100" in hold["message"]) == ("RelatedFailed", True)
+        assert len(data(world.robot)) == 100
+        world.cloud.create("h", spec={})
+        world.settle()
+        assert world.status()["holds"][0]["objects"] == 2
+        delete_map(world.cloud, "m1")
+        world.settle()
+        assert (world.status()["holds"], set(data(world.robot))) == ([], set(data(world.cloud)))
+
+
+@pytest.mark.parametrize("kind", ["secrets", "configmaps"])
+def test_C5_1_C5_6_what_is_selected_stays_after_a_restart(kind: str) -> None:
+    with related(object=EDGE, resource={"group": "", "resource": kind}) as world:
+        for name in "abcdefg":
+            put_map(world.cloud, name, kind=kind, labels={"tier": "edge"}, x="eA==")
+        world.cloud.create("g", spec={})
+        world.settle()
+        made = len(world.writes)
+        restart(world)
+        world.pass_time(60)
+        assert (set(data(world.robot, kind=kind)), len(world.writes)) == (set("abcdefg"), made)
+        put_map(world.cloud, "a", kind=kind, labels={"tier": "x"}, x="eA==")
+        world.settle()
+        assert set(data(world.robot, kind=kind)) == set("bcdefg")
