@@ -9,6 +9,7 @@ import click
 from crsyncer.adapters.config import a_directory, a_path
 from crsyncer.adapters.config import state_dir as resolve_state_dir
 from crsyncer.adapters.store.statedir import DATABASE
+from crsyncer.cli.crds import SYNC_POLICY
 from crsyncer.errors import ConfigError
 
 
@@ -22,6 +23,11 @@ from crsyncer.errors import ConfigError
     " generated from the schema.",
 )
 @click.option(
+    "--policy",
+    is_flag=True,
+    help="Show what a SyncPolicy does instead: names, a changed URL, a Secret that travels, a deletion that waits.",
+)
+@click.option(
     "--state-dir",
     metavar="DIR",
     type=a_directory,
@@ -31,7 +37,7 @@ from crsyncer.errors import ConfigError
 @click.option(
     "--config", metavar="FILE", type=a_path, help="Configuration file for the demo's agent, beneath its own flags."
 )
-def demo(keep: bool, crds: Path | None, state_dir: Path | None, config: Path | None) -> int:
+def demo(keep: bool, crds: Path | None, policy: bool, state_dir: Path | None, config: Path | None) -> int:
     """See it work on two throw-away control planes on this machine, step by step.
 
     Real API servers, the real agent, a link that is cut, an agent that is killed. Each step says what is expected
@@ -42,12 +48,15 @@ def demo(keep: bool, crds: Path | None, state_dir: Path | None, config: Path | N
     from crsyncer.sandbox.story import Story
     from crsyncer.sandbox.story_demo import AgentOptions, play
 
+    if policy and (keep or crds is not None):
+        raise ConfigError("--policy: not together with --keep or --crds; allowed: one of them")
     _check(state_dir, config)
     options = AgentOptions(state_dir, config)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a script may have started us with it ignored
     for number in (signal.SIGTERM, signal.SIGHUP):  # clean up as with Ctrl-C
         signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
-    return play(Story(_write, colour=sys.stdout.isatty()), crds=crds, keep=keep, options=options)
+    story = Story(_write, colour=sys.stdout.isatty())
+    return play(story, crds=crds, policy_crd=SYNC_POLICY if policy else None, keep=keep, options=options)
 
 
 def _check(state_dir: Path | None, config: Path | None) -> None:

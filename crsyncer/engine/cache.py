@@ -25,13 +25,12 @@ from crsyncer.core.namespaces import meta_name
 from crsyncer.core.project import bears_mark, key_of, touched, view_of
 from crsyncer.core.restore_detection import DISTRUSTED
 from crsyncer.core.watch import newer
+from crsyncer.engine.generations import with_generation
 from crsyncer.ports import Store
 
 if TYPE_CHECKING:  # a robot without SyncPolicies does not load it (C1.1)
     from crsyncer.engine.copies import Copies
     from crsyncer.engine.demand import Demand
-
-_GENERATIONS = 16
 
 
 class Cache:
@@ -387,23 +386,11 @@ class Cache:
     def note_generation(self, key: Key, view: View) -> None:
         """Remember which upstream generation this downstream generation has the content of (S4.7)."""
         upstream = self.views[self.policy.upstream].get(key)
-        if not self.policy.map_generation or upstream is None or view.stamp is None:
-            return
-        record = self.record_of(key, upstream.uid)
-        admitted = record.admitted if record.applied == upstream.content else upstream.content
-        local = self.policy.shape.keep_local  # other fields of the copy may differ (C3.2)
-        if view.stamp.digest != upstream.content or (not local and view.content not in (upstream.content, admitted)):
-            return
-        known = tuple(pair for pair in record.generations if pair[0] != view.generation)
-        missed = (view.generation, 0) in record.generations  # a status went up without it: it has to go again
-        self.remember(
-            key,
-            replace(
-                record,
-                generations=(*known, (view.generation, upstream.generation))[-_GENERATIONS:],
-                acknowledged="" if missed else record.acknowledged,
-            ),
-        )
+        if self.policy.map_generation and upstream is not None:
+            record = self.record_of(key, upstream.uid)
+            new = with_generation(record, upstream, view, self.policy)
+            if new is not record:
+                self.remember(key, new)
 
 
 _EMPTY = Record()

@@ -37,13 +37,7 @@ _HELD = tuple(DELETION_HOLDS.values())
 class Kind:
     """Keeps the objects of one kind in agreement. `run` owns every task of the kind; the dispatchers call `start`."""
 
-    def __init__(
-        self,
-        policy: KindPolicy,
-        *,
-        context: EngineContext,
-        loaded: Loaded,
-    ) -> None:
+    def __init__(self, policy: KindPolicy, *, context: EngineContext, loaded: Loaded) -> None:
         self.policy = policy
         projections = {cursor.projection for cursor in loaded.cursors.values()} - {policy.projection}
         if projections:

@@ -17,6 +17,7 @@ from crsyncer.errors import SyncError
 from crsyncer.sandbox.agent import AgentProcess
 from crsyncer.sandbox.binaries import cache_directory
 from crsyncer.sandbox.cluster import connected
+from crsyncer.sandbox.policy_steps import PolicySteps
 from crsyncer.sandbox.relay import Relay
 from crsyncer.sandbox.sandbox import Sandbox
 from crsyncer.sandbox.story import Story, tell
@@ -39,11 +40,19 @@ class AgentOptions:
         return ("--config", str(self.config)) if self.config else ()
 
 
-def play(story: Story, *, crds: Path | None = None, keep: bool = False, options: AgentOptions = AgentOptions()) -> int:
+def play(
+    story: Story,
+    *,
+    crds: Path | None = None,
+    policy_crd: Path | None = None,
+    keep: bool = False,
+    options: AgentOptions = AgentOptions(),
+) -> int:
     """Play the demo, and return its exit code: 1 when a step fails.
 
-    With `keep` everything is left running, also after a failed step. Raises SyncError where the demo cannot begin, and
-    passes KeyboardInterrupt on; nothing is left running then.
+    With `policy_crd`, the file with the CRD of SyncPolicies, it is the story of a SyncPolicy. With `keep` everything is
+    left running, also after a failed step. Raises SyncError where the demo cannot begin, and passes KeyboardInterrupt
+    on; nothing is left running then.
     """
     kinds = load(crds or OWN, ROBOT)
     directory = _kept_directory() if keep else None
@@ -51,7 +60,7 @@ def play(story: Story, *, crds: Path | None = None, keep: bool = False, options:
     sandbox = Sandbox.up(directory, detached=keep, progress=partial(story.says, "sandbox"))
     kept = False
     try:
-        code = tell(story, lambda: asyncio.run(_perform(story, sandbox, kinds, options)))
+        code = tell(story, lambda: asyncio.run(_perform(story, sandbox, kinds, options, policy_crd)))
         if keep:
             asyncio.run(_leave(story, sandbox, kinds, options))
             kept = True
@@ -61,7 +70,9 @@ def play(story: Story, *, crds: Path | None = None, keep: bool = False, options:
     return code
 
 
-async def _perform(story: Story, sandbox: Sandbox, kinds: list[Kind], options: AgentOptions) -> None:
+async def _perform(
+    story: Story, sandbox: Sandbox, kinds: list[Kind], options: AgentOptions, policy_crd: Path | None
+) -> None:
     """Run every step with an agent behind a link; the agent has ended when this returns."""
     async with AsyncExitStack() as stack:
         clusters = {
@@ -73,7 +84,10 @@ async def _perform(story: Story, sandbox: Sandbox, kinds: list[Kind], options: A
         agent = _agent(sandbox, options, cloud_kubeconfig=link_kubeconfig)
         stack.push_async_callback(_end, agent)
         try:
-            await Steps(story, kinds, clusters, link=link, agent=agent).run()
+            if policy_crd is not None:
+                await PolicySteps(story, clusters, link=link, agent=agent, crd=policy_crd).run()
+            else:
+                await Steps(story, kinds, clusters, link=link, agent=agent).run()
         except Exception as error:
             if (log := agent.tail()) and log not in str(error):
                 story.says("agent", "the end of its log:")

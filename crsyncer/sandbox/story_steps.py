@@ -211,15 +211,7 @@ class Steps:
         return Seen("agent", f"{depth} in the outbox", depth == self._waiting)
 
     async def _agent_says(self, what: str, good: Callable[[Json], bool]) -> None:
-        async def look() -> Seen:
-            status = await self._agent.ask()
-            if status is None:
-                return Seen("agent", "does not answer", holds=False)
-            states = Counter(kind["state"] for kind in status["kinds"])
-            kinds = ", ".join(f"{number} of {states.total()} kinds {state}" for state, number in states.items())
-            return Seen("agent", f"{status['health']}; {kinds or 'no kinds'}", good(status))
-
-        await self._story.expect(what, look)
+        await agent_says(self._story, self._agent, what, good)
 
     async def _status(self, code: int) -> None:
         """Show the output of `crsyncer status`, and check its exit code."""
@@ -232,6 +224,20 @@ class Steps:
 
         await self._story.expect(f"exit code {code} ({_MEANING[code]})", look)
         self._story.quotes(f"\n{screen.rstrip()}")
+
+
+async def agent_says(story: Story, agent: AgentProcess, what: str, good: Callable[[Json], bool]) -> None:
+    """Expect that the agent's status document becomes good. Raises Untrue."""
+
+    async def look() -> Seen:
+        status = await agent.ask()
+        if status is None:
+            return Seen("agent", "does not answer", holds=False)
+        states = Counter(kind["state"] for kind in status["kinds"])
+        kinds = ", ".join(f"{number} of {states.total()} kinds {state}" for state, number in states.items())
+        return Seen("agent", f"{status['health']}; {kinds or 'no kinds'}", good(status))
+
+    await story.expect(what, look)
 
 
 def _in_sync(status: Json, kinds: int) -> bool:

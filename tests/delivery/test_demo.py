@@ -1,6 +1,7 @@
 """The demo: with its own kinds and with the real CRDs; it notices a step that fails."""
 
 import asyncio
+import base64
 import json
 import os
 import re
@@ -55,6 +56,17 @@ def test_the_story_holds_with_the_real_crds():
     done = run("--crds", SHARED)
     holds(done, kinds=5)
     assert "robottypes have no status" in done.stdout
+
+
+def test_the_story_of_a_policy_holds():
+    done = run("--policy")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[-1].startswith(f"PASSED: all {STEPS} steps")
+    assert max(map(len, lines)) <= WIDTH
+    assert "url http://localhost:8080/plan-8.pdf, note use the back door" in done.stdout
+    secrets = [base64.b64encode(password).decode() for password in (b"first", b"second")]
+    assert [secret in done.stdout for secret in secrets] == [False, False]
 
 
 def test_a_kept_demo_runs_on_until_it_is_stopped(tmp_path):

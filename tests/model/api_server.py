@@ -13,7 +13,7 @@ from crsyncer.ports import Reply
 from tests.model.answers import GO_ON
 from tests.model.json_patch import Conflict, patched
 from tests.model.schema import admitted, violations
-from tests.model.selectors import matches
+from tests.model.selectors import selected
 from tests.model.storage import Storage, Where, copied
 
 CRDS = "customresourcedefinitions.apiextensions.k8s.io"
@@ -372,11 +372,6 @@ class ApiServer:
 def within(where: Where, namespace: str) -> bool:
     """Whether an object is in a namespace, or in any ("")."""
     return not namespace or where[0] == namespace
-
-
-def selected(obj: Json, selector: str) -> bool:
-    """Whether a label selector, or an empty one, selects an object."""
-    return matches(selector, obj["metadata"].get("labels") or {})
 
 
 def _invalid(kind: Kind, name: str, causes: list[Json]) -> Reply:

@@ -2,8 +2,7 @@
 
 from crsyncer.core import compose, decide, project
 from crsyncer.core.shape import Shape
-from crsyncer.engine import reshape
-from crsyncer.engine.cache import Cache
+from crsyncer.engine import generations, reshape
 from crsyncer.engine.kinds import Kinds
 from crsyncer.engine.outbox import Outbox
 from crsyncer.engine.writer import Writer
@@ -33,7 +32,7 @@ MUTANTS = (
     ),
     Mutant(
         "local fields hide an observed generation",
-        Cache.note_generation,
+        generations.with_generation,
         "not local and",
         "",
         noticed_by="C3_2_observed",

@@ -1,6 +1,7 @@
 """Deliberate defects in what S4 promises: statuses; noticed by tests named after the rules."""
 
 from crsyncer.core import decide, decide_delivery, object_calls, project
+from crsyncer.engine import generations
 from crsyncer.engine.audit import Auditor
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.outbox import Outbox
@@ -95,14 +96,14 @@ MUTANTS = (
     ),
     Mutant(
         "what downstream completed is not known as ours",
-        Cache.note_generation,
-        "view.content not in (upstream.content, admitted)",
-        "view.content != upstream.content",
+        generations.with_generation,
+        "copy.content not in (upstream.content, admitted)",
+        "copy.content != upstream.content",
         noticed_by="S4_7_map_knows",
     ),
     Mutant(
         "a generation that becomes known later corrects nothing",
-        Cache.note_generation,
+        generations.with_generation,
         'acknowledged="" if missed else record.acknowledged',
         "acknowledged=record.acknowledged",
         noticed_by="S4_7_map_corrects",

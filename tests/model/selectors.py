@@ -3,8 +3,15 @@
 import re
 from collections.abc import Mapping
 
+from crsyncer.core.model import Json
+
 _TERMS = re.compile(r",(?![^(]*\))")
 _SET = re.compile(r"(\S+) (in|notin) \((.*)\)")
+
+
+def selected(obj: Json, selector: str) -> bool:
+    """Whether a label selector, or an empty one, selects an object."""
+    return matches(selector, obj["metadata"].get("labels") or {})
 
 
 def matches(selector: str, labels: Mapping[str, str]) -> bool:

@@ -1,42 +1,14 @@
 """C5 on virtual time: objects that go with a primary."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from crsyncer.core.model import Json, Side
+from crsyncer.core.model import Side
 from tests.model.config_maps import annotate_map, data, delete_map, maps, put_map
-from tests.model.plane import Plane
-from tests.model.policies import apply_policy, put_policy, serve_policies
-from tests.model.scene import refuse_lists, restart, scene
-from tests.model.world import World
-
-BOTH = pytest.mark.parametrize("origin", ["cloud", "robot"])
-MAPS = {"group": "", "resource": "configmaps"}
-
-
-def entry(origin: str = "cloud", **more: Any) -> Json:
-    """An entry of spec.related: ConfigMaps that primaries name."""
-    return {"id": "maps", "origin": origin, "resource": MAPS, "object": {"reference": "/spec/maps/*"}, **more}
-
-
-@contextmanager
-def related(origin: str = "cloud", *, source: str = "cloud", start: bool = True, **more: Any) -> Iterator[World]:
-    """A world with goals that refer to ConfigMaps."""
-    with scene(goals={"source": source}) as world:
-        serve_policies(world.robot)
-        apply_policy(world.robot, related=[entry(origin, **more)])
-        if start:
-            world.start()
-            world.settle()
-        yield world
-
-
-def ends(world: World, origin: str) -> tuple[Plane, Plane]:
-    """The side of the originals, and that of the copies."""
-    return (world.cloud, world.robot) if origin == "cloud" else (world.robot, world.cloud)
+from tests.model.policies import apply_policy, put_policy
+from tests.model.related import BOTH, MAPS, ends, entry, related
+from tests.model.scene import refuse_lists, restart
 
 
 @BOTH
@@ -367,79 +339,3 @@ def test_C5_6_secrets_that_are_related_are_synced_and_never_on_the_disk(origin: 
         world.cloud.delete("g")
         world.settle()
         assert (data(there, kind="secrets"), set(data(here, kind="secrets"))) == ({}, {"a"})
-
-
-EDGE = {"selector": {"matchLabels": {"tier": "edge"}}}
-
-
-@BOTH
-def test_C5_1_a_selector_selects_all_that_it_matches_in_the_namespace(origin: str) -> None:
-    with related(origin, object=EDGE) as world:
-        here, there = ends(world, origin)
-        for plane in (here, there):
-            plane.make_namespace("other")
-        for name in ("a", "b"):
-            put_map(here, name, labels={"tier": "edge"}, x=name)
-        put_map(here, "c", labels={"tier": "cloud"}, x="c")
-        put_map(here, "a", namespace="other", labels={"tier": "edge"}, x="a")
-        world.cloud.create("g", spec={})
-        world.settle()
-        assert (data(there), data(there, "other")) == ({"a": {"x": "a"}, "b": {"x": "b"}}, {})
-        put_map(here, "a", labels={"tier": "cloud"}, x="a")
-        put_map(here, "c", labels={"tier": "edge"}, x="c")
-        put_map(here, "d", labels={"tier": "edge"}, x="d")
-        world.pass_time(3)
-        assert data(there) == {"b": {"x": "b"}, "c": {"x": "c"}, "d": {"x": "d"}}
-        made = len(world.writes)
-        restart(world)
-        world.pass_time(60)
-        assert len(world.writes) == made
-        world.crash()
-        delete_map(here, "b")
-        world.start()
-        world.settle()
-        assert set(data(there)) == {"c", "d"}
-        world.cloud.create("h", spec={})
-        world.settle()
-        world.cloud.delete("g")
-        world.settle()
-        assert set(data(there)) == {"c", "d"}
-        world.cloud.delete("h")
-        world.settle()
-        assert (data(there), set(data(here))) == ({}, {"a", "c", "d"})
-
-
-def test_C5_1_more_than_100_selected_objects_are_reported() -> None:
-    with related(object=EDGE) as world:
-        for number in range(100):
-            put_map(world.cloud, f"m{number}", labels={"tier": "edge"}, x="1")
-        world.cloud.create("g", spec={})
-        world.settle()
-        assert (len(data(world.robot)), world.status()["holds"]) == (100, [])
-        put_map(world.cloud, "more", labels={"tier": "edge"}, x="1")
-        world.settle()
-        [hold] = world.status()["holds"]
-        assert (hold["reason"], "there are 101 of them; allowed: 100" in hold["message"]) == ("RelatedFailed", True)
-        assert len(data(world.robot)) == 100
-        world.cloud.create("h", spec={})
-        world.settle()
-        assert world.status()["holds"][0]["objects"] == 2
-        delete_map(world.cloud, "m1")
-        world.settle()
-        assert (world.status()["holds"], set(data(world.robot))) == ([], set(data(world.cloud)))
-
-
-@pytest.mark.parametrize("kind", ["secrets", "configmaps"])
-def test_C5_1_C5_6_what_is_selected_stays_after_a_restart(kind: str) -> None:
-    with related(object=EDGE, resource={"group": "", "resource": kind}) as world:
-        for name in "abcdefg":
-            put_map(world.cloud, name, kind=kind, labels={"tier": "edge"}, x="eA==")
-        world.cloud.create("g", spec={})
-        world.settle()
-        made = len(world.writes)
-        restart(world)
-        world.pass_time(60)
-        assert (set(data(world.robot, kind=kind)), len(world.writes)) == (set("abcdefg"), made)
-        put_map(world.cloud, "a", kind=kind, labels={"tier": "x"}, x="eA==")
-        world.settle()
-        assert set(data(world.robot, kind=kind)) == set("bcdefg")

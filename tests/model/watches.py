@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from crsyncer.core.model import Json
-from tests.model.api_server import Address, ApiServer, selected, within
+from tests.model.api_server import Address, ApiServer, within
+from tests.model.selectors import selected
 from tests.model.storage import Change
 
 

@@ -11,6 +11,7 @@ from crsyncer.cli.crds import SYNC_POLICY
 from crsyncer.sandbox.resource import Resource
 from tests.api import Api, ApiError
 from tests.core.sync_policies import FULL, MINIMAL, WRONG, edited
+from tests.delivery.policy_reference import policies
 from tests.system.bed import eventually
 from tests.system.commands import ask
 from tests.system.conftest import MakeBed
@@ -44,6 +45,13 @@ async def test_the_api_server_takes_whole_policies_and_sets_no_defaults_but_thos
 async def test_the_api_server_refuses_what_the_reader_refuses_without_a_cluster(api: Api) -> None:
     answers = {str(wrong): await _refusal(api, wrong.policy) for wrong in WRONG if wrong.server}
     assert [said for said, answer in answers.items() if answer != 422] == []
+
+
+async def test_the_api_server_takes_each_policy_of_the_page_as_it_stands(api: Api) -> None:
+    path, strict = api.path(MINIMAL, name=False), {"fieldValidation": "Strict", "dryRun": "All"}
+    for title, text in policies().items():
+        status, body = await api.request("POST", path, params=strict, json=yaml.safe_load(text))
+        assert status == 201, (title, body)
 
 
 async def test_the_kind_of_a_policy_cannot_be_changed(api: Api) -> None:
