@@ -122,7 +122,7 @@ async def test_pages_are_put_together(make_bed: MakeBed):
     [kind] = content["kinds"]
     assert kind["objects"] == {"cloud": 520, "robot": 0}
     assert [each["name"] for each in kind["differences"]] == names
-    assert len([r for r in bed.cloud.link.requests if full_list(r)]) == 2
+    assert len([r for r in bed.cloud.link.requests if full_list(r)]) >= 2  # a slow answer makes the pages smaller
 
 
 async def test_without_the_cloud_it_says_so_in_one_line_with_a_hint(make_bed: MakeBed):
