@@ -31,11 +31,11 @@ async def test_the_commands_of_the_quick_start_sync_an_object(sandbox, cloud_api
 
         async def shows_the_copy() -> bool:
             with contextlib.suppress(AssertionError):  # until the agent is in sync, status does not exit with 0
-                return "dock" in await asyncio.to_thread(clusters.shell, first_object)
-            return False
+                shown = await asyncio.to_thread(clusters.shell, first_object)
+                return "dock" in shown and await robot_api.find(GOAL.object("dock", namespace=HOME)) is not None
+            return False  # or healthy right before it hears of the object
 
         await eventually(shows_the_copy, seconds=90, what="the copy of the first object")
-        assert await robot_api.find(GOAL.object("dock", namespace=HOME))
     finally:
         if agent is not None:
             agent.terminate()
