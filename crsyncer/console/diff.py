@@ -133,7 +133,8 @@ class _Pairs:
         try:
             shown = difference(pair.get(self.policy.upstream), pair.get(self.policy.downstream), self.policy, key=key)
         except MutationFailed as error:
-            self._row |= {"error": f"{key} cannot be compared: {error}", "hint": hold_hint("MutationFailed", "")}
+            why = error.where if self.policy.sensitive else error  # the rest may quote a Secret (C5.6)
+            self._row |= {"error": f"{key} cannot be compared: {why}", "hint": hold_hint("MutationFailed", "")}
             return
         if shown is not None:
             sides = {side.value: shown[side] for side in Side}

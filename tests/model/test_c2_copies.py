@@ -73,7 +73,7 @@ def test_C2_5_what_is_unowned_is_adopted_in_one_write_and_keeps_its_uid(filtered
         assert written(world) == ["update a"]
         [hold] = world.status()["holds"]
         assert (hold["reason"], hold["names"]) == ("NameTaken", ["default/b"])
-        disown(world.robot, "b")
+        remove_owners(world.robot, "b")
         world.pass_time(60)
         assert (world.robot.objects()["b"]["spec"], holds(world)) == ({"x": 1}, [])
 
@@ -84,7 +84,7 @@ def own(plane: Plane, name: str) -> None:
     _change(plane, name, ownerReferences=[owner])
 
 
-def disown(plane: Plane, name: str) -> None:
+def remove_owners(plane: Plane, name: str) -> None:
     """No controller owns an object any more."""
     _change(plane, name, ownerReferences=[])
 

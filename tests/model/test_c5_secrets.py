@@ -1,5 +1,6 @@
 """C5.6 on virtual time: Secrets, which are in memory only."""
 
+import asyncio
 import json
 import logging
 from collections.abc import Iterator
@@ -10,7 +11,10 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.model import Json
+from crsyncer.console.diff import compare
+from crsyncer.core.calls import Call
+from crsyncer.core.model import Json, Side
+from crsyncer.ports import Reply, Send
 from tests.model.answers import invalid
 from tests.model.config_maps import data, delete_map, maps, put_map
 from tests.model.policies import put_policy, serve_policies
@@ -178,6 +182,24 @@ def test_C5_6_a_server_that_quotes_what_it_refuses_is_not_quoted() -> None:
         assert world.status()["outbox"]["deadLetters"] == 1
         text = told(world)
         assert SECOND not in text
+
+
+def test_C5_6_diff_names_the_step_that_fails_on_a_secret_and_does_not_quote_it() -> None:
+    step = {"path": "/data/password", "cel": "int(value)"}
+    with with_secrets(mutations={"down": [step]}) as world:
+        assert holds(world) == ["MutationFailed"]
+        policy = world.life.engine.kinds.entries["secrets"].policy if world.life else None
+        assert policy is not None
+
+        def sender(side: Side) -> Send:
+            async def send(call: Call) -> Reply:
+                return world.servers[side].answer(call)
+
+            return send
+
+        found = asyncio.run(compare(policy, {side: sender(side) for side in Side}))
+        assert found["error"] == "default/a cannot be compared: spec.mutations.down[0], /data/password"
+        assert FIRST not in told(world)
 
 
 def test_C2_5_a_secret_of_the_robots_own_is_adopted_only_if_it_is_equal() -> None:
