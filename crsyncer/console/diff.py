@@ -88,9 +88,10 @@ class _Pairs:
 
     def take(self, side: Side, raw: Json, namespace: str) -> None:
         """Take one object of a list. An object that the agent would not sync is ignored."""
-        raw.setdefault("apiVersion", self.policy.api_version)
-        raw.setdefault("kind", self.policy.kind)
-        if objection(raw, self.policy, namespace):
+        endpoint = self.policy.endpoint(side)
+        raw.setdefault("apiVersion", endpoint.api_version)
+        raw.setdefault("kind", endpoint.kind)
+        if objection(raw, self.policy, side, namespace=namespace):
             return
         raw["metadata"].pop("managedFields", None)
         key = self._key_of(side, raw, listed=False)

@@ -107,7 +107,8 @@ def _document(raw: Json, policy: KindPolicy, key: Key, labels: dict[str, str], a
     content = content_of(raw)
     if policy.sensitive:
         content = concealed(content, policy.digest_key)
-    return {"apiVersion": policy.api_version, "kind": policy.kind, "metadata": metadata, **content}
+    robots = policy.on_robot
+    return {"apiVersion": robots.api_version, "kind": robots.kind, "metadata": metadata, **content}
 
 
 def _statuses(upstream: Json, downstream: Json, policy: KindPolicy, generations: Generations | None) -> tuple[Any, Any]:

@@ -141,13 +141,14 @@ def _asked(policy: KindPolicy) -> str:
 def judge_kind(policy: KindPolicy, side: Side, *, status: int, message: str) -> Check:
     """Whether a side lists a kind: the HTTP status and the message of a list of at most one object."""
     check = partial(Check, "kind", side=side, resource=policy.resource)
+    endpoint = policy.endpoint(side)
     if status == 200:
-        scope = "namespaced" if policy.namespaced else "cluster-scoped"
-        endpoint = "with" if policy.status_endpoint[side] else "without"
-        return check(Mark.OK, f"served in {policy.version}, {scope}, {endpoint} the status subresource")
+        scope = "namespaced" if endpoint.namespaced else "cluster-scoped"
+        has = "with" if endpoint.status else "without"
+        return check(Mark.OK, f"served in {endpoint.version}, {scope}, {has} the status subresource")
     if status == 404:
         # The agent recovers by itself when the kind is served again, and deletes nothing.
-        return check(Mark.FAIL, f"{policy.version} is not served", kind_hint("kind-missing"), health="degraded")
+        return check(Mark.FAIL, f"{endpoint.version} is not served", kind_hint("kind-missing"), health="degraded")
     if status == 403:
         return check(Mark.FAIL, f"may not be listed ({message})", kind_hint("forbidden"))
     return check(Mark.UNKNOWN, f"the list answered {status} ({message})", "try again")

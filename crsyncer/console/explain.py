@@ -7,6 +7,7 @@ from typing import Any
 from crsyncer.console.differences import difference
 from crsyncer.core.actions import NOTHING, Create, Delete, Hold, HoldReason, Plan, Seed, Until, Update, Wait
 from crsyncer.core.annotations import ROBOT_LABEL, SPEC_SOURCE
+from crsyncer.core.endpoint import Endpoint
 from crsyncer.core.facts import CAUSES, KIND_RULES, hold_rule, kind_rule
 from crsyncer.core.kind_policy import KindPolicy, Version
 from crsyncer.core.model import Found, Gap, Json, Key, Record, Side, Tombstone, View
@@ -103,17 +104,15 @@ def stored_policy(kind: Json, robot: str, namespaces: Namespaces) -> KindPolicy 
     if kind["version"] is None or kind["state"] in ("misconfigured", "version-mismatch"):
         return None
     plural, _, group = kind["resource"].partition(".")
+    endpoint = Endpoint(group, plural, "", namespaced=kind["scope"] == "Namespaced", version=kind["version"])
     return KindPolicy(
-        group=group,
-        plural=plural,
-        kind="",
-        namespaced=kind["scope"] == "Namespaced",
+        on_robot=endpoint,
+        in_cloud=endpoint,
         versions=(Version(kind["version"], True, True, True),),
         upstream=Side(kind["specSource"]),
         filtered=kind["filterByRobotName"],
         robot=robot,
         subtree=kind["statusSubtree"],
-        version=kind["version"],
         namespaces=namespaces,
     )
 

@@ -138,7 +138,7 @@ def kind_row(row: KindEntry, context: EngineContext, *, catalog: "Catalog | None
         message = groups[0].message
     return {
         **bare_kind(policy.resource),
-        "scope": "Namespaced" if policy.namespaced else "Cluster",
+        "scope": policy.on_robot.scope,
         "specSource": row.source,
         "filterByRobotName": policy.filtered,
         "selector": policy.selector or None,

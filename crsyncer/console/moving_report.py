@@ -214,13 +214,13 @@ def judge_pairs(pairs: Pairs, found: Forecast, *, namespaces: Sequence[str]) -> 
         message += " generation, or 0; crsyncer sends it unchanged"
         hint = f"to have it as before: kubectl annotate crd {resource} {OBSERVED_GENERATION}=map"
         yield Check("status", Mark.WARN, message, hint, downstream, resource)
-    if not all(policy.status_endpoint.values()):
-        without = " and the ".join(side for side in Side if not policy.status_endpoint[side])
+    without = " and the ".join(side for side in Side if not policy.endpoint(side).status)
+    if without:
         message = (
             f"no status subresource on the {without}: the status is written with the object, guarded by its version"
         )
         note = f"; {count(pairs.noted, 'object')} with the Go cr-syncer's note" if pairs.noted else ""
-        hint = f"the account needs update on {policy.plural}; {NOTE} does nothing any more"
+        hint = f"the account needs update on {policy.endpoint(upstream).plural}; {NOTE} does nothing any more"
         yield Check("status", Mark.WARN, f"{message}{note}", hint, upstream, resource)
     for side, key in pairs.finalizers[:1]:
         message = f"{count(len(pairs.finalizers), 'object')} with a finalizer *{FINALIZER}, such as {key}: crsyncer"

@@ -72,10 +72,11 @@ POLICY_NEEDS = (
 
 def needs(policy: KindPolicy, side: Side) -> tuple[Need, ...]:
     """What a kind needs on a side."""
-    status = f"{policy.plural}/status" if policy.status_endpoint[side] else policy.plural
+    endpoint = policy.endpoint(side)
+    status = f"{endpoint.plural}/status" if endpoint.status else endpoint.plural
 
-    def one(verb: str, resource: str = policy.plural, *, unless: str = "") -> Need:
-        return Need((Act(verb, policy.group, resource, cluster=not policy.namespaced),), unless=unless)
+    def one(verb: str, resource: str = endpoint.plural, *, unless: str = "") -> Need:
+        return Need((Act(verb, endpoint.group, resource, cluster=not endpoint.namespaced),), unless=unless)
 
     found = [one("list"), one("watch")]
     if side is policy.upstream:
@@ -86,7 +87,7 @@ def needs(policy: KindPolicy, side: Side) -> tuple[Need, ...]:
         # In the cloud nothing is ever read by name.
         found.append(one("get", unless="a copy that lost its label is not found again"))
     found += [one(verb) for verb in ("create", "update", "delete")]
-    if policy.status_endpoint[side]:
+    if endpoint.status:
         found.append(one("update", status, unless="a copy that is made again does not get its last status back"))
     return tuple(found)
 

@@ -187,16 +187,16 @@ def _admission(plan: Plan) -> Iterator[Manifest]:
 
     yield from both("a robot makes tokens for nobody else", token_policy())
     for kind in plan.kinds:
-        yield from both(f"what a robot may write of {kind.plural}", kind_policy(kind))
+        yield from both(f"what a robot may write of {kind.in_cloud.plural}", kind_policy(kind))
         if plan.profile is Profile.NAMESPACE and kind.filtered:
-            yield from both(f"{kind.plural} in a robot's namespace are labelled for it", label_policy(kind))
+            yield from both(f"{kind.in_cloud.plural} in a robot's namespace are labelled for it", label_policy(kind))
 
 
 def _role_name(plan: Plan, kind: KindPolicy) -> str:
     """The role that gathers what the kinds add to it. Cluster-scoped kinds need one of their own."""
     if plan.profile is Profile.NAMESPACE:
         return "crsyncer:robot"
-    return "crsyncer:shared-robot" if kind.namespaced else "crsyncer:shared-robot-cluster"
+    return "crsyncer:shared-robot" if kind.in_cloud.namespaced else "crsyncer:shared-robot-cluster"
 
 
 def _roles(plan: Plan) -> Iterator[Manifest]:
@@ -209,7 +209,7 @@ def _roles(plan: Plan) -> Iterator[Manifest]:
         name = _role_name(plan, kind)
         labels = {_aggregate(name): "true"}
         role = _rbac("ClusterRole", f"{name}:{kind.resource}", labels=labels) | {"rules": rules(kind, plan.profile)}
-        yield Manifest(f"once per cluster: what a robot may do with {kind.plural}", role)
+        yield Manifest(f"once per cluster: what a robot may do with {kind.in_cloud.plural}", role)
     if crds := _travelling(plan, Side.CLOUD):
         role = _rbac("ClusterRole", _CRDS)
         role["rules"] = [_rule("apiextensions.k8s.io", "customresourcedefinitions", ["list", "watch"], names=crds)]
@@ -253,8 +253,8 @@ def rules(kind: KindPolicy, profile: Profile) -> list[Json]:
         status = reports if has_status else []
         if kind.blocking and "patch" not in verbs:
             verbs.append("patch")  # for the finalizer, to which an admission policy confines it (C6.5)
-    found = [_rule(kind.group, kind.plural, verbs)]
-    return [*found, _rule(kind.group, f"{kind.plural}/status", status)] if status else found
+    found = [_rule(kind.in_cloud.group, kind.in_cloud.plural, verbs)]
+    return [*found, _rule(kind.in_cloud.group, f"{kind.in_cloud.plural}/status", status)] if status else found
 
 
 def _rule(group: str, resource: str, verbs: Sequence[str], *, names: Sequence[str] = ()) -> Json:
@@ -284,7 +284,7 @@ def _shared_bindings(plan: Plan) -> Iterator[Manifest]:
     robots: Json = {"kind": "Group", "apiGroup": _RBAC, "name": f"system:serviceaccounts:{ROBOTS}"}
     if _travelling(plan, Side.CLOUD):
         yield Manifest("the CRDs that come to all robots", _binding(_CRDS, "", "ClusterRole", robots))
-    roles = {_role_name(plan, kind): kind.namespaced for kind in plan.kinds}
+    roles = {_role_name(plan, kind): kind.in_cloud.namespaced for kind in plan.kinds}
     for role, namespaced in roles.items():
         for namespace in plan.namespaces if namespaced else ("",):
             where = f"in namespace {namespace}" if namespaced else "with cluster-scoped kinds"

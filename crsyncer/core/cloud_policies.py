@@ -79,10 +79,10 @@ def kind_policy(policy: KindPolicy) -> Json:
     else:
         _confine_copies(policy, variables, validations)
     validations.append(_validation(_AT_HOME, "object is not in this robot's namespace"))
-    every = [policy.plural, f"{policy.plural}/*"]
+    every = [policy.in_cloud.plural, f"{policy.in_cloud.plural}/*"]
     return _admission_policy(
-        f"crsyncer-robot-writes.{policy.resource}",
-        rules=[{"apiGroups": [policy.group], "apiVersions": ["*"], "operations": ["*"], "resources": every}],
+        f"crsyncer-robot-writes.{policy.in_cloud.resource}",
+        rules=[{"apiGroups": [policy.in_cloud.group], "apiVersions": ["*"], "operations": ["*"], "resources": every}],
         variables=variables,
         validations=validations,
     )
@@ -181,15 +181,15 @@ def label_policy(policy: KindPolicy) -> Json:
         f"== namespaceObject.metadata.labels[{_text(NAMESPACE_LABEL)}]"
     )
     writes = {
-        "apiGroups": [policy.group],
+        "apiGroups": [policy.in_cloud.group],
         "apiVersions": ["*"],
         "operations": ["CREATE", "UPDATE"],
-        "resources": [policy.plural],
+        "resources": [policy.in_cloud.plural],
     }
     selector = {"matchExpressions": [{"key": NAMESPACE_LABEL, "operator": "Exists"}]}
     return _object(
         "ValidatingAdmissionPolicy",
-        f"crsyncer-label-matches-namespace.{policy.resource}",
+        f"crsyncer-label-matches-namespace.{policy.in_cloud.resource}",
         {
             "failurePolicy": "Fail",
             "matchConstraints": {"namespaceSelector": selector, "resourceRules": [writes]},

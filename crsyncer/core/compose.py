@@ -34,12 +34,13 @@ def compose_copy(desired: Json, view: View, policy: KindPolicy, *, downstream: J
     references, status and the keys that only downstream actors added are preserved, with keepLocal other fields, too.
     """
     up_labels, up_annotations = synced_labels(desired), synced_annotations(desired)
-    body: Json = {"apiVersion": policy.api_version, "kind": policy.kind}
+    endpoint = policy.endpoint(policy.downstream)
+    body: Json = {"apiVersion": endpoint.api_version, "kind": endpoint.kind}
     content = content_of(desired)
     if downstream is None:
         copy = policy.new_name(key_of(desired))
         copy_metadata: Json = {"name": copy.name}
-        if policy.namespaced:
+        if endpoint.namespaced:
             copy_metadata["namespace"] = copy.namespace
         new_labels, new_annotations = dict(up_labels), dict(up_annotations)
         keep = desired
@@ -69,9 +70,7 @@ def compose_copy(desired: Json, view: View, policy: KindPolicy, *, downstream: J
     if policy.downstream is Side.CLOUD:
         new_annotations[ROBOT] = policy.robot
     status = keep.get("status")
-    if not policy.status_endpoint[policy.downstream] and (
-        isinstance(status, dict) or (keep is downstream and status is not None)
-    ):
+    if not endpoint.status and (isinstance(status, dict) or (keep is downstream and status is not None)):
         body["status"] = status  # part of the main resource there (S4.6); the copy's own even if it is odd
     copy_metadata["labels"] = new_labels
     copy_metadata["annotations"] = new_annotations

@@ -183,7 +183,7 @@ def _lacks_status(
 
     A status that waits for upstream counts as upstream's: a copy made again without the cloud goes on where it was.
     """
-    if not known.seed or downstream.has_status or not policy.status_endpoint[policy.downstream]:
+    if not known.seed or downstream.has_status or not policy.endpoint(policy.downstream).status:
         return False
     if upstream.odd_status:
         return False

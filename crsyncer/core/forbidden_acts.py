@@ -58,7 +58,7 @@ def forbidden_acts(
 def confined_by_admission(policies: Iterable[KindPolicy], *, robot: str, namespaces: Sequence[str]) -> list[str]:
     """The kinds of which only admission policies keep other robots' objects from this robot's writes."""
     shared = tuple(namespaces) != (f"robot-{robot}",)
-    return sorted(policy.resource for policy in policies if shared or not policy.namespaced)
+    return sorted(policy.resource for policy in policies if shared or not policy.in_cloud.namespaced)
 
 
 def _of_the_cluster() -> Iterator[ForbiddenAct]:
@@ -103,7 +103,8 @@ def _of_kind(policy: KindPolicy, places: Sequence[str], *, home: str) -> Iterato
 
     Where a version lacks the status subresource, only an admission policy keeps the rest of an object from the robot.
     """
-    group, plural, cluster = policy.group, policy.plural, not policy.namespaced
+    endpoint = policy.in_cloud
+    group, plural, cluster = endpoint.group, endpoint.plural, not endpoint.namespaced
     if not cluster:
         danger = "it reads the objects of all robots"
         remedy = f"{_UNBIND}; run the agent with --namespace-map {home}=NAMESPACE, or --namespace {home}"

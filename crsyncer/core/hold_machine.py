@@ -57,6 +57,7 @@ class HoldMachine:
         self.missing = False
         """Whether upstream answers that there is no such collection."""
         self._policy = policy
+        self._endpoint = policy.endpoint(policy.upstream)
         self._freshness: dict[Side, Set[Freshness]] = {side: {Freshness.STORED} for side in Side}
         self._now = self._unix = self._chance = 0.0
         self._cluster, self._up = "", False
@@ -118,7 +119,7 @@ class HoldMachine:
 
     def discovery_shown(self, body: Json) -> None:
         """A negotiation has received this discovery. That the kind is not in it proves nothing."""
-        if is_terminating(self._policy, body):
+        if is_terminating(self._endpoint, body):
             self._kind_gone(certain=True)
 
     def crd_shown(self, uid: str) -> None:
@@ -240,9 +241,9 @@ class HoldMachine:
 
     def _find_served(self) -> Generator[HoldStep, Any, Served]:
         """Whether upstream serves the kind; a no holds every deletion. Raises Unsure when upstream did not answer."""
-        discovery, crd = self._discovery(), calls.crd(self._policy.resource)
+        discovery, crd = self._discovery(), calls.crd(self._endpoint.resource)
         replies = yield from self._get(Ask((discovery, crd) if self._crd_readable else (discovery,)))
-        served = served_in_discovery(self._policy, *replies[0])
+        served = served_in_discovery(self._endpoint, *replies[0])
         if replies[1:]:
             served = served_by_both(served, (yield from self._read_crd(replies[1], served)))
         if served is Served.NO:
@@ -257,7 +258,7 @@ class HoldMachine:
         """
         self._crd_due = False
         try:
-            replies: list[_Reply] = yield from self._get(Ask((calls.crd(self._policy.resource),)))
+            replies: list[_Reply] = yield from self._get(Ask((calls.crd(self._endpoint.resource),)))
             if (yield from self._read_crd(replies[0], None)) is Served.NO:
                 self._kind_gone(certain=True)  # now: it may be re-created before a deletion asks, its uid not known
         except SyncError as error:
@@ -291,7 +292,7 @@ class HoldMachine:
         elif found is Served.YES and not uid:
             if served is None:  # only discovery shows the scope, which never changes in a CRD
                 replies: list[_Reply] = yield from self._get(Ask((self._discovery(),)))
-                served = served_in_discovery(self._policy, *replies[0])
+                served = served_in_discovery(self._endpoint, *replies[0])
             found = served
             if found in (Served.YES, Served.UNKNOWN):
                 self.crd = self._cluster, str(reply[1]["metadata"]["uid"])
@@ -363,7 +364,7 @@ class HoldMachine:
         return {*self.holds.unverified(), *self.wanted}
 
     def _discovery(self) -> Call:
-        return calls.discovery(self._policy.group, self._policy.version)
+        return calls.discovery(self._endpoint.group, self._endpoint.version)
 
     def _crd_uid(self) -> str:
         return self.crd[1] if self.crd[0] == self._cluster else ""

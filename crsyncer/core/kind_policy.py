@@ -16,6 +16,7 @@ from crsyncer.core.annotations import (
     SUBTREE,
     SYNCER,
 )
+from crsyncer.core.endpoint import Endpoint
 from crsyncer.core.model import Found, Json, Key, Side, View
 from crsyncer.core.namespaces import EVERYWHERE, Namespaces
 from crsyncer.core.shape import AS_RECEIVED, Shape
@@ -26,8 +27,8 @@ if TYPE_CHECKING:  # a robot without SyncPolicies does not load what reads them 
     from crsyncer.core.selector import Selector
     from crsyncer.core.sync_policy import SyncPolicy
 
-SECRETS = ("", "secrets")
-"""Group and plural of what is sensitive."""
+SECRETS = "secrets"
+"""The full name of what is sensitive."""
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 _NO_KEY = Key("", "")
@@ -51,11 +52,10 @@ class Version:
 class KindPolicy:
     """Everything that decides how one kind is synced. Equal policies need no restart (S1.1)."""
 
-    group: str
-    plural: str
-    kind: str
-    namespaced: bool
+    on_robot: Endpoint
+    in_cloud: Endpoint
     versions: tuple[Version, ...]
+    """Those of the robot's CRD."""
     upstream: Side
     filtered: bool = False
     robot: str = ""
@@ -63,16 +63,12 @@ class KindPolicy:
     map_generation: bool = False
     keep_drift: bool = False
     keep_orphans: bool = False
-    version: str = ""
-    """The version spoken with both sides, once it is agreed on."""
     version_is_guess: bool = field(default=False, compare=False)
     """Whether the cloud has not shown which versions it serves: it may serve others only."""
-    status_endpoint: dict[Side, bool] = field(default_factory=lambda: {Side.CLOUD: True, Side.ROBOT: True}, hash=False)
-    """Whether `/status` exists on a side; where not, status is part of the main resource (S4.6)."""
     problem: str = ""
     """Why the kind cannot be synced as annotated; empty when it can."""
     namespaces: Namespaces = EVERYWHERE
-    """Where its objects are, if it is namespaced."""
+    """Where its objects are, on a side on which it is namespaced."""
     shape: Shape = AS_RECEIVED
     """What becomes of objects on their way."""
     aliases: tuple[str, ...] = field(default=(), compare=False)
@@ -92,23 +88,32 @@ class KindPolicy:
 
     @property
     def resource(self) -> str:
-        """The CRD's name, such as goals.lab.example.com; without a CRD its full name, such as configmaps."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
+        """What the robot calls the kind: such as goals.lab.example.com, or without a CRD configmaps."""
+        return self.on_robot.resource
+
+    @property
+    def version(self) -> str:
+        """The version spoken with the robot; empty: none is agreed on yet."""
+        return self.on_robot.version
+
+    @property
+    def namespaced(self) -> bool:
+        """Whether upstream's objects are in namespaces, and so are the keys of pairs."""
+        return self.endpoint(self.upstream).namespaced
+
+    def endpoint(self, side: Side) -> Endpoint:
+        """How a side serves the kind."""
+        return self.in_cloud if side is Side.CLOUD else self.on_robot
 
     @property
     def sensitive(self) -> bool:
-        """Whether its objects are Secrets: they are kept in memory only, and nobody is shown their values (C5.6)."""
-        return (self.group, self.plural) == SECRETS
+        """Whether its objects are Secrets on a side: they are kept in memory only, and nobody sees a value (C5.6)."""
+        return SECRETS in (self.on_robot.resource, self.in_cloud.resource)
 
     @property
     def downstream(self) -> Side:
         """The side that owns status."""
         return self.upstream.other
-
-    @property
-    def api_version(self) -> str:
-        """The apiVersion of objects."""
-        return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def selector(self) -> str:
@@ -278,11 +283,15 @@ def policy_by(
             problems.append(f'{key} is "{text}"; allowed: {default}, {other}')
         return bool(text == other)
 
-    return KindPolicy(
+    endpoint = Endpoint(
         group=spec["group"],
         plural=spec["names"]["plural"],
         kind=spec["names"]["kind"],
         namespaced=spec["scope"] == "Namespaced",
+    )
+    return KindPolicy(
+        on_robot=endpoint,
+        in_cloud=endpoint,
         versions=tuple(
             Version(v["name"], v["served"], v["storage"], "status" in (v.get("subresources") or {}))
             for v in spec["versions"]

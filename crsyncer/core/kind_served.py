@@ -2,7 +2,7 @@
 
 from enum import Enum
 
-from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.core.endpoint import Endpoint
 from crsyncer.core.model import Json
 
 
@@ -19,7 +19,7 @@ class Served(Enum):
     """The CRD was re-created (new uid); its former objects went with the old one."""
 
 
-def served_in_discovery(policy: KindPolicy, status: int, body: Json) -> Served:
+def served_in_discovery(endpoint: Endpoint, status: int, body: Json) -> Served:
     """Read the answer of `/apis/GROUP/VERSION`.
 
     A CRD that is being deleted loses the verb `create` in discovery at once (measured on API server 1.36).
@@ -29,19 +29,19 @@ def served_in_discovery(policy: KindPolicy, status: int, body: Json) -> Served:
         return Served.NOT_FOUND
     if status != 200:
         return Served.UNKNOWN
-    resource = _resource(policy, body)
-    same = resource is not None and bool(resource.get("namespaced")) == policy.namespaced
-    return Served.YES if same and not is_terminating(policy, body) else Served.NO
+    resource = _resource(endpoint, body)
+    same = resource is not None and bool(resource.get("namespaced")) == endpoint.namespaced
+    return Served.YES if same and not is_terminating(endpoint, body) else Served.NO
 
 
-def is_terminating(policy: KindPolicy, body: Json) -> bool:
+def is_terminating(endpoint: Endpoint, body: Json) -> bool:
     """Whether discovery shows the kind as one that is being deleted."""
-    resource = _resource(policy, body)
+    resource = _resource(endpoint, body)
     return resource is not None and "create" not in (resource.get("verbs") or [])
 
 
-def _resource(policy: KindPolicy, body: Json) -> Json | None:
-    return next((r for r in body.get("resources") or [] if r.get("name") == policy.plural), None)
+def _resource(endpoint: Endpoint, body: Json) -> Json | None:
+    return next((r for r in body.get("resources") or [] if r.get("name") == endpoint.plural), None)
 
 
 def served_by_crd(status: int, body: Json, uid: str) -> Served | None:

@@ -8,6 +8,7 @@ from typing import Any
 from crsyncer.core.access import Act
 from crsyncer.core.annotations import OURS
 from crsyncer.core.calls import JSON_PATCH, PARTIAL, PARTIAL_LIST, Call, Collection
+from crsyncer.core.endpoint import Endpoint
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Side, View
 from crsyncer.core.project import status_with
@@ -17,20 +18,24 @@ from crsyncer.core.text import pointer_segment
 def collection(policy: KindPolicy, side: Side, namespace: str) -> Collection:
     """A kind's objects on a side that are synced, in one of upstream's namespaces or ("") in all."""
     theirs = policy.key_on(side, Key(namespace, "")).namespace
-    return Collection(policy.group, policy.version, policy.plural, theirs, policy.selector_on(side))
+    return _objects(policy.endpoint(side), theirs, policy.selector_on(side))
 
 
-def _objects(policy: KindPolicy, namespace: str) -> Collection:
+def _objects(endpoint: Endpoint, namespace: str, selector: str = "") -> Collection:
     """A kind's objects in a namespace, as the side that is asked calls it."""
-    return Collection(policy.group, policy.version, policy.plural, namespace)
+    return Collection(endpoint.group, endpoint.version, endpoint.plural, namespace, selector)
 
 
-def _item(policy: KindPolicy, name: Key) -> str:
-    return f"{_objects(policy, name.namespace).path}/{name.name}"
+def _item(endpoint: Endpoint, name: Key) -> str:
+    return f"{_objects(endpoint, name.namespace).path}/{name.name}"
 
 
-def _status_path(policy: KindPolicy, side: Side, name: Key) -> str:
-    return _item(policy, name) + ("/status" if policy.status_endpoint[side] else "")
+def _status_path(endpoint: Endpoint, name: Key) -> str:
+    return _item(endpoint, name) + ("/status" if endpoint.status else "")
+
+
+def _copy(policy: KindPolicy, copy: Key) -> str:
+    return _item(policy.endpoint(policy.downstream), copy)
 
 
 def access_review(act: Act, namespace: str) -> Call:
@@ -57,17 +62,17 @@ def revision(policy: KindPolicy, side: Side) -> Call:
 
 def get(policy: KindPolicy, copy: Key) -> Call:
     """One copy by name. Never asked of the cloud."""
-    return Call("get", "GET", _item(policy, copy))
+    return Call("get", "GET", _copy(policy, copy))
 
 
 def create(policy: KindPolicy, copy: Key, body: Json) -> Call:
     """Create a copy."""
-    return Call("create", "POST", _objects(policy, copy.namespace).path, body=body)
+    return Call("create", "POST", _objects(policy.endpoint(policy.downstream), copy.namespace).path, body=body)
 
 
 def update(policy: KindPolicy, copy: Key, body: Json) -> Call:
     """Put a copy; uid and resourceVersion in the body are its guards."""
-    return Call("update", "PUT", _item(policy, copy), body=body)
+    return Call("update", "PUT", _copy(policy, copy), body=body)
 
 
 def delete(
@@ -81,7 +86,7 @@ def delete(
         "preconditions": {name: value for name, value in conditions.items() if value},
         "propagationPolicy": propagation.capitalize(),
     }
-    return Call("delete", "DELETE", _item(policy, copy), body=options)
+    return Call("delete", "DELETE", _copy(policy, copy), body=options)
 
 
 def patch_status(
@@ -103,7 +108,7 @@ def patch_status(
         operations.append(_write("/status", {policy.subtree: value}))
     else:
         operations.append(_write(f"/status/{pointer_segment(policy.subtree)}", value))
-    path = _status_path(policy, policy.upstream, key)
+    path = _status_path(policy.endpoint(policy.upstream), key)
     return Call("patch", "PATCH", path, body=operations, content_type=JSON_PATCH, accept=PARTIAL)
 
 
@@ -116,25 +121,26 @@ def put_status(policy: KindPolicy, key: Key, uid: str, value: Any, *, upstream: 
 
     With the subresource, only what identifies the object travels along; without, the whole object has to (S4.6).
     """
-    metadata = upstream["metadata"]
-    if policy.status_endpoint[policy.upstream]:
+    metadata, endpoint = upstream["metadata"], policy.endpoint(policy.upstream)
+    if endpoint.status:
         guards = {"name": metadata["name"], "uid": uid, "resourceVersion": metadata["resourceVersion"]}
-        if policy.namespaced:
+        if endpoint.namespaced:
             guards["namespace"] = metadata["namespace"]
-        body: Json = {"apiVersion": policy.api_version, "kind": policy.kind, "metadata": guards}
+        body: Json = {"apiVersion": endpoint.api_version, "kind": endpoint.kind, "metadata": guards}
     else:
         body = {k: v for k, v in upstream.items() if k != "status"}
         body["metadata"] = metadata | {"uid": uid}
     status = status_with(upstream, policy, value)
     if status is not None:
         body["status"] = status
-    return Call("update", "PUT", _status_path(policy, policy.upstream, key), body=body, accept=PARTIAL)
+    return Call("update", "PUT", _status_path(endpoint, key), body=body, accept=PARTIAL)
 
 
 def seed_status(policy: KindPolicy, copy: Key, *, uid: str, resource_version: str, status: Json) -> Call:
     """Give a fresh copy upstream's status (S4.4). It conflicts with any write to the copy since."""
+    endpoint = policy.endpoint(policy.downstream)
     guards = {"name": copy.name, "uid": uid, "resourceVersion": resource_version}
-    if policy.namespaced:
+    if endpoint.namespaced:
         guards["namespace"] = copy.namespace
-    body = {"apiVersion": policy.api_version, "kind": policy.kind, "metadata": guards, "status": status}
-    return Call("update", "PUT", _status_path(policy, policy.downstream, copy), body=body)
+    body = {"apiVersion": endpoint.api_version, "kind": endpoint.kind, "metadata": guards, "status": status}
+    return Call("update", "PUT", _status_path(endpoint, copy), body=body)

@@ -64,8 +64,8 @@ def key_of(raw: Json) -> Key:
     return Key(metadata.get("namespace", ""), metadata["name"])
 
 
-def objection(raw: Json, policy: KindPolicy, namespace: str, *, leaving: bool = False) -> str:
-    """Why an object must not be touched, whatever server sent it (security, threat 28); empty: it may.
+def objection(raw: Json, policy: KindPolicy, side: Side, *, namespace: str = "", leaving: bool = False) -> str:
+    """Why an object of a side must not be touched, whatever server sent it (security, threat 28); empty: it may.
 
     It never raises, and `view_of` does not raise on an object without an objection.
     `namespace` is the one that was requested, "" for all. A `leaving` object may have lost its label.
@@ -75,14 +75,15 @@ def objection(raw: Json, policy: KindPolicy, namespace: str, *, leaving: bool = 
     metadata = raw.get("metadata")
     if not isinstance(metadata, dict) or not all(_is_text(metadata.get(k)) for k in ("uid", "resourceVersion")):
         return "it has no uid or resourceVersion"
-    if raw.get("apiVersion") != policy.api_version or raw.get("kind") != policy.kind:
-        return f"it is a {raw.get('apiVersion')} {raw.get('kind')}, not a {policy.api_version} {policy.kind}"
+    endpoint = policy.endpoint(side)
+    if raw.get("apiVersion") != endpoint.api_version or raw.get("kind") != endpoint.kind:
+        return f"it is a {raw.get('apiVersion')} {raw.get('kind')}, not a {endpoint.api_version} {endpoint.kind}"
     name, own_namespace = metadata.get("name"), metadata.get("namespace", "")
     if not isinstance(name, str) or not is_name(name):
         return "its name is not valid"
     if own_namespace != "" and not (_is_text(own_namespace) and NAMESPACE.fullmatch(own_namespace)):
         return "its namespace is not valid"
-    if policy.namespaced != bool(own_namespace):
+    if endpoint.namespaced != bool(own_namespace):
         return "its namespace does not fit the kind's scope"
     if not has_sound_texts(raw):
         return "its labels or annotations are not texts"

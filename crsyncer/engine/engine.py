@@ -67,7 +67,7 @@ class Engine:
                 store=store,
                 observer=observer,
                 probe_calls=partial(self._probe_calls, side),
-                crds=self._crds,
+                crds=partial(self._crds, side),
                 clock=clock,
                 boot=boot if side is Side.ROBOT else "",
                 admit=self.confinement.check if require_confinement and side is Side.CLOUD else None,
@@ -120,8 +120,8 @@ class Engine:
     def _policies(self) -> Iterable[KindPolicy]:
         return (row.policy for row in self.kinds.entries.values() if not row.policy.problem)
 
-    def _crds(self) -> Collection[str]:
-        return [name for name, entry in self.kinds.entries.items() if entry.uid]
+    def _crds(self, side: Side) -> Collection[str]:
+        return [entry.policy.endpoint(side).resource for entry in self.kinds.entries.values() if entry.uid]
 
     def _start(self, job: Job) -> asyncio.Task[None] | None:
         return self.kinds.start(job)

@@ -77,6 +77,6 @@ class EventPublisher:
         if entry.kind is None:
             return None
         view = entry.kind.cache.views[Side.ROBOT].get(key)
-        policy = entry.kind.policy
-        there = entry.kind.cache.name_on(Side.ROBOT, key)
-        return Regarding(policy.api_version, policy.kind, there.namespace, there.name, "" if view is None else view.uid)
+        endpoint = entry.kind.policy.on_robot
+        there, uid = entry.kind.cache.name_on(Side.ROBOT, key), "" if view is None else view.uid
+        return Regarding(endpoint.api_version, endpoint.kind, there.namespace, there.name, uid)

@@ -105,15 +105,16 @@ class Informer:
     def identify(self, raw: Json, event_type: EventType | None) -> Key | None:
         """The key of an object that may be touched; None, and it is reported, for one that we did not ask for."""
         if event_type is None:  # items of a list name their kind only on the list itself
-            raw.setdefault("apiVersion", self._policy.api_version)
-            raw.setdefault("kind", self._policy.kind)
-        asked = self.state.collection.namespace
-        reason = objection(raw, self._policy, asked, leaving=event_type is EventType.DELETED)
+            endpoint = self._policy.endpoint(self.side)
+            raw.setdefault("apiVersion", endpoint.api_version)
+            raw.setdefault("kind", endpoint.kind)
+        asked, gone = self.state.collection.namespace, event_type is EventType.DELETED
+        reason = objection(raw, self._policy, self.side, namespace=asked, leaving=gone)
         if reason:
             text = f"an object was ignored: {reason}"
             self._recorder.record(Fact(self.side, self._policy.resource, None, Action.REFUSED, "S2", text))
             return None
-        key = self._cache.identify(self.side, raw, leaving=event_type is EventType.DELETED)
+        key = self._cache.identify(self.side, raw, leaving=gone)
         self._unpaired()
         return key
 

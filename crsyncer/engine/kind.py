@@ -60,6 +60,8 @@ class Kind:
         remapped = self.cache.is_remapped()
         self.cache.confine()
         self._context = context
+        endpoint = policy.endpoint(policy.upstream)
+        self._discovery = discovery(endpoint.group, endpoint.version)
         self._upstream = context.connections[policy.upstream]
         self._downstream = context.connections[policy.downstream]
         self._tasks = asyncio.TaskGroup()
@@ -197,7 +199,7 @@ class Kind:
 
     def cloud_answers(self, call: Call, reply: Reply) -> None:
         """A negotiation has asked the cloud this: discovery also shows whether the kind is being deleted (S5.5a)."""
-        if self.policy.upstream is Side.CLOUD and call == discovery(self.policy.group, self.policy.version):
+        if self.policy.upstream is Side.CLOUD and call == self._discovery:
             with self._hold_driver.event() as machine:
                 machine.discovery_shown(reply.body)
 

@@ -393,8 +393,8 @@ class Kinds:
         for entry in self.entries.values():
             entry.wake.set()
             for informer in entry.kind.informers if entry.kind is not None else ():
-                upstream = informer.side is entry.policy.upstream
-                missing = entry.kind is not None and entry.kind.kind_missing and upstream
+                side = informer.side
+                missing = entry.kind is not None and entry.kind.kind_missing and side is entry.policy.upstream
                 if missing or informer.listwatch.phase is Phase.MISSING:
-                    self._context.connections[informer.side].identity.forget_crd(entry.policy.resource)
+                    self._context.connections[side].identity.forget_crd(entry.policy.endpoint(side).resource)
         self._report()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from crsyncer.core import calls
 from crsyncer.core.answers import is_inconclusive
 from crsyncer.core.kind_policy import KindPolicy, choose_version
-from crsyncer.core.model import Json, Side
+from crsyncer.core.model import Json
 from crsyncer.errors import Unsure
 from crsyncer.ports import Reply, Send, Store
 
@@ -20,7 +20,7 @@ class Disagreement:
 
 def to_store(policy: KindPolicy) -> Json:
     """What the store remembers of a negotiation."""
-    return {"version": policy.version, "cloudStatus": policy.status_endpoint[Side.CLOUD], "offer": offer(policy)}
+    return {"version": policy.version, "cloudStatus": policy.in_cloud.status, "offer": offer(policy)}
 
 
 def offer(policy: KindPolicy) -> Json:
@@ -31,8 +31,9 @@ def offer(policy: KindPolicy) -> Json:
 def in_version(policy: KindPolicy, version: str, *, cloud_status: bool | None) -> KindPolicy:
     """The policy in a version; `cloud_status` says whether the cloud has `/status` (None: as the robot has)."""
     robot_status = next(v.status for v in policy.versions if v.name == version)
-    endpoints = {Side.ROBOT: robot_status, Side.CLOUD: robot_status if cloud_status is None else cloud_status}
-    return replace(policy, version=version, status_endpoint=endpoints)
+    on_robot = replace(policy.on_robot, version=version, status=robot_status)
+    in_cloud = replace(policy.in_cloud, version=version, status=robot_status if cloud_status is None else cloud_status)
+    return replace(policy, on_robot=on_robot, in_cloud=in_cloud)
 
 
 def robots_version(policy: KindPolicy) -> KindPolicy:
@@ -62,7 +63,8 @@ async def negotiate(policy: KindPolicy, send: Send) -> KindPolicy | Disagreement
     shown = await _versions(policy, send)
     if isinstance(shown, int):
         return robots_version(policy) if shown == 404 else guessed_version(policy)
-    found = {version: entries for version, entries in shown.items() if policy.plural in entries}
+    plural = policy.in_cloud.plural
+    found = {version: entries for version, entries in shown.items() if plural in entries}
     if not found:
         return robots_version(policy)
     version_name = choose_version(policy, frozenset(found))
@@ -72,25 +74,24 @@ async def negotiate(policy: KindPolicy, send: Send) -> KindPolicy | Disagreement
             "version-mismatch", f"the robot serves {robot}; the cloud serves {', '.join(sorted(found))}"
         )
     entries = found[version_name]
-    namespaced = bool(entries[policy.plural].get("namespaced"))
-    if namespaced != policy.namespaced:
-        scopes = {True: "Namespaced", False: "Cluster"}
-        return Disagreement(
-            "misconfigured", f"scope is {scopes[policy.namespaced]} on the robot, but {scopes[namespaced]} in the cloud"
-        )
-    return in_version(policy, version_name, cloud_status=f"{policy.plural}/status" in entries)
+    in_cloud = replace(policy.in_cloud, namespaced=bool(entries[plural].get("namespaced")))
+    if in_cloud != policy.in_cloud:
+        text = f"scope is {policy.on_robot.scope} on the robot, but {in_cloud.scope} in the cloud"
+        return Disagreement("misconfigured", text)
+    return in_version(policy, version_name, cloud_status=f"{plural}/status" in entries)
 
 
 async def _versions(policy: KindPolicy, send: Send) -> dict[str, dict[str, Json]] | int:
     """What the cloud serves of the kind's group, by version and name; the status code where it does not say."""
-    if not policy.group:  # the core group has one version, and no list of them like that of other groups
+    group = policy.in_cloud.group
+    if not group:  # the core group has one version, and no list of them like that of other groups
         reply = await ask(calls.discovery("", "v1"), send)
         return {"v1": _by_name(reply)} if reply.status == 200 else reply.status
-    reply = await ask(calls.group_versions(policy.group), send)
+    reply = await ask(calls.group_versions(group), send)
     if reply.status != 200:
         return reply.status
     versions = [str(each.get("version", "")) for each in reply.body.get("versions") or []]
-    return {name: _by_name(await ask(calls.discovery(policy.group, name), send)) for name in versions}
+    return {name: _by_name(await ask(calls.discovery(group, name), send)) for name in versions}
 
 
 def _by_name(reply: Reply) -> dict[str, Json]:

@@ -44,7 +44,7 @@ async def ask(connection: Connection, objects: Collection, call: Call, *, expect
     """Patch an object. Raises the error that an answer means, unless it is `expected` and not about the whole kind."""
     reply = await connection.request(call)
     causes = (reply.body.get("details") or {}).get("causes")
-    if reply.status >= 400 and (objects.group, objects.plural) == SECRETS:
+    if reply.status >= 400 and objects.resource == SECRETS:
         reply = replace(reply, body=without_words(reply.body), text="")
     error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after, patch=not causes)
     if error is not None and (reply.status not in expected or isinstance(error, NotServed) or causes):
@@ -55,7 +55,8 @@ async def ask(connection: Connection, objects: Collection, call: Call, *, expect
 def remember_kind(policy: KindPolicy, store: Store) -> None:
     """Objects of a kind have finalizers of ours, or soon will: also once it is not synced any more (C6.3)."""
     known = store.get_meta(KINDS) or {}
-    place = [policy.group, policy.version]
+    endpoint = policy.endpoint(policy.upstream)
+    place = [endpoint.group, endpoint.version]
     if known.get(policy.resource) != place:
         store.put_meta(KINDS, {**known, policy.resource: place})
 

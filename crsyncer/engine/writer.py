@@ -46,6 +46,7 @@ class Writer:
     ) -> None:
         self._connection = connection
         self._policy = policy
+        self._endpoint = policy.endpoint(policy.downstream)
         self._cache = cache
         self._store = store
         self._confirm = confirm
@@ -97,7 +98,7 @@ class Writer:
         write = _Intent(key, action, view)
         status = self._effective_status(key, view, upstream)
         body = compose_copy({**upstream, "status": status}, view, self._policy, downstream=None)
-        seed = status is not None and self._policy.status_endpoint[self._policy.downstream]
+        seed = status is not None and self._endpoint.status
         if seed:
             # Recorded before the copy exists, so that after a crash a copy without a status still gets one.
             self._cache.remember(key, replace(self._cache.record_of(key, view.uid), seed=True))
@@ -105,7 +106,7 @@ class Writer:
         copy = self._policy.new_name(key)
         create = object_calls.create(self._policy, copy, body)
         reply = await self._request(write, create)
-        if reply.status == 404 and self._policy.namespaced and reply.body:
+        if reply.status == 404 and self._endpoint.namespaced and reply.body:
             # The namespace is missing (S1.7); a kind that is not served answers in plain text.
             _happened(await self._request(write, calls.create_namespace(copy.namespace)), unless=409)
             reply = await self._request(write, create)
@@ -173,7 +174,7 @@ class Writer:
         taken = self._policy.related and marks is not None and marks.are_foreign_to(found)
         if taken or self._cache.key_of(self._policy.downstream, found) != key:
             return NAME_TAKEN
-        if not self._policy.selector_on(Side.ROBOT) or not objection(found, self._policy, ""):
+        if not self._policy.selector_on(Side.ROBOT) or not objection(found, self._policy, Side.ROBOT):
             self._shows(key, found)
             raise Conflict("an object of this name exists already")
         if stamp is None and not bears_mark(found):
@@ -246,7 +247,7 @@ class Writer:
         """Record the content of the server's answer. What admission or defaulting made of our write is no drift, but
         every later change is (S3.5).
         """
-        answer.setdefault("apiVersion", self._policy.api_version)
+        answer.setdefault("apiVersion", self._endpoint.api_version)
         copy = view_of(answer, self._policy, self._policy.downstream, key=key)
         record = self._cache.record_of(key, upstream.uid)
         record = replace(record, applied=upstream.content, admitted=copy.content)

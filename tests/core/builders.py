@@ -9,29 +9,39 @@ from hypothesis import strategies as st
 
 from crsyncer.core.annotations import OURS, ROBOT_LABEL, SYNCER
 from crsyncer.core.compose import compose_copy
+from crsyncer.core.endpoint import Endpoint
 from crsyncer.core.kind_policy import KindPolicy, Version
 from crsyncer.core.model import Json, Side
 from crsyncer.core.project import LAST_APPLIED, view_of
 
 ROBOT_NAME = "robot-1"
+_OF_ENDPOINTS = {"group", "plural", "kind", "namespaced", "version"}
 some = settings(deadline=None, max_examples=50)
 many = settings(deadline=None, max_examples=150)
 
 
-def policy(upstream: Side = Side.CLOUD, *, status: bool = True, **changes) -> KindPolicy:
-    """The policy of a kind; `status`: it has the status subresource on both sides."""
+def endpoint(**changes) -> Endpoint:
+    """How a side serves a kind."""
+    return replace(Endpoint("lab.example.com", "goals", "Goal", namespaced=True, version="v1"), **changes)
+
+
+def policy(upstream: Side = Side.CLOUD, *, status: bool = True, cloud: Json | None = None, **changes) -> KindPolicy:
+    """The policy of a kind; `status`: it has the status subresource. `cloud`: how the cloud's endpoint differs."""
+    on_robot = endpoint(status=status, **{name: changes.pop(name) for name in _OF_ENDPOINTS & changes.keys()})
     whole = KindPolicy(
-        group="lab.example.com",
-        plural="goals",
-        kind="Goal",
-        namespaced=True,
+        on_robot=on_robot,
+        in_cloud=replace(on_robot, **(cloud or {})),
         versions=(Version("v1", True, True, status),),
         upstream=upstream,
         robot=ROBOT_NAME,
-        version="v1",
-        status_endpoint={Side.CLOUD: status, Side.ROBOT: status},
     )
     return replace(whole, **changes)
+
+
+def spoken(kind: KindPolicy, version: str = "v1") -> KindPolicy:
+    """The policy once a version is agreed on."""
+    on_robot, in_cloud = (replace(each, version=version) for each in (kind.on_robot, kind.in_cloud))
+    return replace(kind, on_robot=on_robot, in_cloud=in_cloud)
 
 
 def crd(annotations=None, **spec) -> Json:

@@ -58,7 +58,7 @@ class Bench:
         self.now, self.up = 100.0, True
         self.program: Inquiry = self.machine.program()
         self.begun = False
-        self.discovery = calls.discovery(self.policy.group, "v1")
+        self.discovery = calls.discovery(self.policy.on_robot.group, "v1")
         self.ask = Ask((self.discovery, calls.crd(GOALS)))
         self.ask_crd = Ask((calls.crd(GOALS),))
         self.tick()

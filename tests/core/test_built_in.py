@@ -30,7 +30,12 @@ def test_C1_4_discovery_says_what_a_crd_would_say():
     policy = merged_of(
         found, policy_object(specSource="cloud", resource={"group": "", "resource": "configmaps"}, filter=EDGE)
     )
-    assert (policy.problem, policy.resource, policy.kind, policy.namespaced) == ("", "configmaps", "ConfigMap", True)
+    assert (policy.problem, policy.resource, policy.on_robot.kind, policy.namespaced) == (
+        "",
+        "configmaps",
+        "ConfigMap",
+        True,
+    )
     assert policy.versions == (Version("v1", served=True, storage=True, status=False),)
     assert policy.aliases == ("configmap", "ConfigMap", "cm")
 

@@ -117,7 +117,7 @@ def test_S4_6_without_the_endpoint_a_status_goes_to_the_main_resource():
     kind = policy(status=False)
     assert object_calls.patch_status(kind, KEY, "u-1", {"x": 1}, upstream=None).path == IN_DEFAULT + "/a"
     assert object_calls.put_status(kind, KEY, "u-1", {"x": 1}, upstream=goal()).path == IN_DEFAULT + "/a"
-    one_sided = policy(status_endpoint={Side.CLOUD: False, Side.ROBOT: True})
+    one_sided = policy(cloud={"status": False})
     assert object_calls.patch_status(one_sided, KEY, "u-1", {}, upstream=None).path == IN_DEFAULT + "/a"
     seed = object_calls.seed_status(one_sided, KEY, uid="c-1", resource_version="10", status={"x": 1})
     assert seed.path == IN_DEFAULT + "/a/status"

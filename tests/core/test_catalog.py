@@ -21,7 +21,7 @@ from crsyncer.core.namespaces import same_names
 from crsyncer.core.project import key_of, objection
 from crsyncer.core.shape import AS_RECEIVED, Shape
 from crsyncer.errors import ConfigError
-from tests.core.builders import crd, goal
+from tests.core.builders import crd, goal, spoken
 from tests.core.policy_objects import merged_of, policy_object, read
 from tests.core.sync_policies import FULL, MINIMAL, WRONG, Wrong, edited
 
@@ -354,16 +354,16 @@ def test_S2_1_a_selector_alone_selects_and_another_one_shows_other_objects():
 
 def test_threat_28_an_object_that_the_selector_does_not_match_is_ignored_whatever_server_sent_it():
     kind = merged(CLOUD, policy_object(filter={"selector": {"matchLabels": {"tier": "edge"}}}))
-    kind = replace(kind, version="v1")
+    kind = spoken(kind)
     for labels, said in (
         ({"tier": "edge"}, ""),
         ({"tier": "x"}, "the selector of SyncPolicy a"),
         (None, "the selector"),
     ):
         raw = goal(metadata={"labels": labels})
-        assert objection(raw, kind, "").startswith(said)
-        assert bool(objection(raw, kind, "")) is bool(said)
-        assert objection(raw, kind, "", leaving=True) == ""
+        assert objection(raw, kind, Side.CLOUD).startswith(said)
+        assert bool(objection(raw, kind, Side.CLOUD)) is bool(said)
+        assert objection(raw, kind, Side.CLOUD, leaving=True) == ""
 
 
 def test_C1_1_policies_are_equal_where_they_ask_for_the_same():

@@ -48,9 +48,10 @@ def test_S1_2_any_other_spec_source_is_misconfigured(text):
 def test_S1_1_a_policy_holds_what_matters_and_nothing_else():
     kind = read_policy(crd(CLOUD), "robot-1")
     assert kind is not None
-    assert (kind.resource, kind.kind, kind.namespaced) == ("goals.lab.example.com", "Goal", True)
+    assert (kind.resource, kind.on_robot.kind, kind.namespaced) == ("goals.lab.example.com", "Goal", True)
+    assert kind.on_robot == kind.in_cloud
     assert kind.versions == (Version("v1", True, True, True),)
-    assert replace(kind, version="v1").api_version == "lab.example.com/v1"
+    assert replace(kind.on_robot, version="v1").api_version == "lab.example.com/v1"
     relabelled = crd(CLOUD | {"note": "new"})
     relabelled["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": {}}
     assert read_policy(relabelled, "robot-1") == kind

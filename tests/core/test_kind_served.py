@@ -3,7 +3,7 @@
 import pytest
 
 from crsyncer.core.kind_served import Served, served_by_both, served_by_crd, served_in_discovery
-from tests.core.builders import policy
+from tests.core.builders import endpoint
 
 GOALS = "goals.lab.example.com"
 GOAL = {"name": "goals", "namespaced": True}
@@ -26,7 +26,7 @@ GOAL = {"name": "goals", "namespaced": True}
     ],
 )
 def test_S5_5_a_kind_is_alive_as_long_as_it_can_be_created(status, body, alive):
-    assert served_in_discovery(policy(), status, body) is alive
+    assert served_in_discovery(endpoint(), status, body) is alive
 
 
 CRD = {"name": GOALS, "uid": "u1"}
@@ -79,5 +79,5 @@ def test_S5_5_whoever_says_that_a_kind_is_not_alive_is_believed(served, crd, ali
 
 def test_S1_7_a_cluster_scoped_kind_is_alive_under_its_own_scope():
     answer = {"resources": [GOAL | {"namespaced": False, "verbs": ["create"]}]}
-    assert served_in_discovery(policy(namespaced=False), 200, answer) is Served.YES
-    assert served_in_discovery(policy(), 200, answer) is Served.NO
+    assert served_in_discovery(endpoint(namespaced=False), 200, answer) is Served.YES
+    assert served_in_discovery(endpoint(), 200, answer) is Served.NO

@@ -195,7 +195,7 @@ def test_S3_5_what_was_just_composed_differs_in_nothing(upstream, downstream, ki
 @given(upstream_goals(), statuses, policies)
 def test_S4_6_status_travels_with_the_copy_only_where_it_is_part_of_the_main_resource(upstream, status, kind):
     new, put = compose(upstream, kind), compose(upstream, kind, stored(goal(status=status)))
-    whole = not kind.status_endpoint[kind.downstream]
+    whole = not kind.endpoint(kind.downstream).status
     assert new.get("status") == (upstream.get("status") if whole else None)
     assert put.get("status") == (status if whole else None)
 
@@ -290,28 +290,30 @@ def deep(levels: int):
     ],
 )
 def test_threat_28_an_object_that_we_did_not_ask_for_is_refused(raw, words):
-    assert words in objection(raw, policy(filtered=True), "default")
+    assert words in objection(raw, policy(filtered=True), Side.CLOUD, namespace="default")
 
 
 def test_threat_28_an_object_that_we_asked_for_is_let_through():
-    assert objection(GOOD, policy(filtered=True), "default") == ""
-    assert objection(GOOD, policy(), "") == ""
-    assert objection(deep(9_999), policy(), "") == ""
-    assert objection(changed(labels=None, annotations=None), policy(), "") == ""
+    assert objection(GOOD, policy(filtered=True), Side.CLOUD, namespace="default") == ""
+    assert objection(GOOD, policy(), Side.CLOUD) == ""
+    assert objection(deep(9_999), policy(), Side.CLOUD) == ""
+    assert objection(changed(labels=None, annotations=None), policy(), Side.CLOUD) == ""
 
 
 def test_S1_7_a_cluster_scoped_kind_takes_no_namespace():
     kind = policy(namespaced=False)
-    assert "scope" in objection(GOOD, kind, "")
+    assert "scope" in objection(GOOD, kind, Side.CLOUD)
     raw = changed()
     del raw["metadata"]["namespace"]
-    assert objection(raw, kind, "") == ""
+    assert objection(raw, kind, Side.CLOUD) == ""
 
 
 def test_S2_2_an_object_that_leaves_may_have_lost_its_label():
     kind = policy(filtered=True)
-    assert objection(changed(labels={}), kind, "default", leaving=True) == ""
-    assert "kube" in objection(changed(labels={}, namespace="kube"), kind, "default", leaving=True)
+    assert objection(changed(labels={}), kind, Side.CLOUD, namespace="default", leaving=True) == ""
+    assert "kube" in objection(
+        changed(labels={}, namespace="kube"), kind, Side.CLOUD, namespace="default", leaving=True
+    )
 
 
 FIELDS = ["uid", "name", "namespace", "resourceVersion", "generation", "labels", "annotations", "deletionTimestamp"]
@@ -327,7 +329,7 @@ FIELDS += ["finalizers", "ownerReferences", "managedFields"]
 )
 def test_threat_28_whatever_is_let_through_can_be_read_and_composed(metadata, top, kind, leaving):
     raw = changed(**metadata) | top
-    if objection(raw, kind, "default", leaving=leaving):
+    if objection(raw, kind, Side.CLOUD, namespace="default", leaving=leaving):
         return
     key_of(raw)
     for side in Side:
@@ -339,7 +341,7 @@ def test_threat_28_whatever_is_let_through_can_be_read_and_composed(metadata, to
 @some
 @given(json_objects, policies)
 def test_threat_28_no_object_makes_the_objection_itself_fail(raw, kind):
-    assert objection(raw, kind, "")
+    assert objection(raw, kind, Side.CLOUD)
 
 
 def test_S9_4_a_digest_names_the_version_of_each_object():

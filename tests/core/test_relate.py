@@ -23,7 +23,7 @@ from crsyncer.core.relate import (
 from crsyncer.core.selector import Selector
 from crsyncer.core.sync_policy import Related, Resource
 from crsyncer.core.template import Names
-from tests.core.builders import crd, goal
+from tests.core.builders import crd, goal, spoken
 from tests.core.policy_objects import merged_of, policy_object
 
 MAPS = {"group": "", "resource": "configmaps"}
@@ -225,5 +225,5 @@ def test_C5_5_the_status_of_a_related_object_stays_where_it_is():
     own = replace(COPY, uid="u", stamp=None, status="")
     found = (Observation(own), Observation(COPY))
     record = Record(upstream_uid="u", applied=COPY.content)
-    assert decide(*found, replace(primaries(entry()), version="v1"), record).status is not None
-    assert decide(*found, replace(maps(*entries(entry())), version="v1"), record).status is None
+    assert decide(*found, spoken(primaries(entry())), record).status is not None
+    assert decide(*found, spoken(maps(*entries(entry()))), record).status is None

@@ -33,8 +33,8 @@ def copied(value: str = VALUE, kind: KindPolicy = SECRETS) -> dict:
 
 def test_C5_6_secrets_of_the_core_group_are_sensitive_and_nothing_else():
     assert SECRETS.sensitive
-    assert not replace(SECRETS, group="lab.example.com").sensitive
-    assert not replace(SECRETS, plural="configmaps").sensitive
+    assert not policy(group="lab.example.com", plural="secrets").sensitive
+    assert not policy(group="", plural="configmaps").sensitive
 
 
 def test_C5_6_without_the_key_a_digest_shows_nothing():
@@ -119,5 +119,5 @@ def test_C5_6_a_step_that_fails_is_named_and_quotes_nothing():
 
     shaped = replace(SECRETS, shape=Shape(steps="x", down=fails))
     assert view_of(secret(), shaped, Side.CLOUD).failure == "spec.mutations.down[0], /data/password"
-    plain = replace(shaped, plural="configmaps")
+    plain = replace(shaped, on_robot=policy().on_robot, in_cloud=policy().in_cloud)
     assert VALUE in view_of(secret(), plain, Side.CLOUD).failure

@@ -9,7 +9,6 @@ import json
 import random
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from crsyncer.core.model import Json, Key, Loaded, Side
 from crsyncer.core.watch import EventType
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.informer import Informer
+from crsyncer.engine.negotiation import robots_version
 from crsyncer.engine.recorder import Recorder
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.listwatch import Phase
@@ -125,7 +125,7 @@ async def main(kubeconfig: Path, crd: Json, *, first: int, count: int) -> None:
             policy = read_policy(crd, f"r{number}")
             assert policy is not None
             cluster = KubeCluster(kubeconfig, observe=crowd.observe)
-            robot = Robot(replace(policy, version=policy.versions[0].name), cluster)
+            robot = Robot(robots_version(policy), cluster)
             crowd.robots.append(robot)
             running.extend(tasks.create_task(run) for run in (robot.link.run(), robot.reflector.listwatch.run()))
             await eventually(robot.watching, seconds=_START_SECONDS, what=f"r{number} watches")

@@ -110,7 +110,7 @@ MUTANTS = (
     Mutant(
         "the core group is asked for like any other",
         negotiation._versions,
-        "if not policy.group:",
+        "if not group:",
         "if False:",
         noticed_by="C1_4_config_maps",
     ),

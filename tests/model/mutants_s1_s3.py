@@ -97,7 +97,7 @@ MUTANTS = (
     Mutant(
         "the cloud has a status endpoint where the robot has one",
         negotiation.negotiate,
-        'cloud_status=f"{policy.plural}/status" in entries',
+        'cloud_status=f"{plural}/status" in entries',
         "cloud_status=None",
         noticed_by="S1_5_a_status",
     ),
@@ -125,7 +125,7 @@ MUTANTS = (
     Mutant(
         "a namespace that is missing is not made",
         Writer._create,
-        "reply.status == 404 and self._policy.namespaced and reply.body",
+        "reply.status == 404 and self._endpoint.namespaced and reply.body",
         "False",
         noticed_by="S1_7_all",
     ),
@@ -146,7 +146,7 @@ MUTANTS = (
     Mutant(
         "scopes may differ",
         negotiation.negotiate,
-        "if namespaced != policy.namespaced:",
+        "if in_cloud != policy.in_cloud:",
         "if False:",
         noticed_by="S1_7_a_scope",
     ),

@@ -213,7 +213,7 @@ class Confined:
 def policy_of(raw: dict[str, Any], profile: Profile) -> KindPolicy:
     """What a robot can be confined to of a kind, with its SyncPolicy."""
     policy = confinable(raw, profile, place="-")
-    own = BLOCKING.get(policy.plural)
+    own = BLOCKING.get(policy.in_cloud.plural)
     return policy if own is None else replace(policy, sync_policy=read_sync_policy(own))
 
 
