@@ -317,7 +317,7 @@ class ControlCommands:
             return [self._running_kind(resource)]
         return [entry.kind for entry in self._kinds.entries.values() if entry.kind is not None]
 
-    def _next_try(self, kind: Kind, half: str, key: Key) -> float | None:
-        side = kind.policy.downstream if half == CONTENT else kind.policy.upstream
-        seconds = self._context.dispatchers[side].next_try(Job(kind.policy.resource, half, key))
+    def _next_try(self, kind: Kind, work: str, key: Key) -> float | None:
+        side = kind.policy.downstream if work == CONTENT else kind.policy.upstream
+        seconds = self._context.dispatchers[side].next_try(Job(kind.policy.resource, work, key))
         return None if seconds is None else self._context.clock() + seconds

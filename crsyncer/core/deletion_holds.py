@@ -116,8 +116,9 @@ class DeletionHolds:
 
         That its related objects cannot be told is no matter of the object itself, and stays.
         """
-        for reason in set(HoldReason) - {HoldReason.RELATED_FAILED}:
-            if reason not in kept and not (reason is HoldReason.KIND_MISSING and self.kind_missing):
+        staying = {HoldReason.RELATED_FAILED, *kept, *({HoldReason.KIND_MISSING} if self.kind_missing else ())}
+        for reason in self._holds.reasons(self._resource, key):
+            if reason not in staying:
                 self._holds.clear(self._resource, key, reason=reason)
 
     def hold_every(self, hold: Hold, now: float) -> None:

@@ -325,7 +325,7 @@ class HoldMachine:
         if self.missing or (yield from self._find_served()) is Served.NO:
             return None
         if self._stale:
-            yield from self._get(List(self._policy.upstream, ListReason.VANISHED))
+            yield from self._get(List(self._policy.upstream, ListReason.KIND_BACK))
             self._stale = False
         elif self._resumed_at is not None:
             yield Pause(max(0.0, self._resumed_at + _STEADY_SECONDS - self._now))
@@ -333,7 +333,7 @@ class HoldMachine:
                 return False
         for side in (self._policy.upstream, self._policy.downstream):
             if not self._is_complete(side):
-                yield from self._get(List(side, ListReason.VANISHED))
+                yield from self._get(List(side, ListReason.KIND_BACK))
         return True if not self.missing and all(map(self._is_complete, Side)) else None
 
     def _get(self, step: Ask | List | ProveCluster) -> Generator[HoldStep, Any, Any]:

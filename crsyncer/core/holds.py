@@ -133,6 +133,10 @@ class Holds:
             if key is None or not (group.keys or group.kind_wide):
                 del self._groups[where]
 
+    def reasons(self, resource: str, key: Key) -> list[HoldReason]:
+        """What an object is held for."""
+        return [reason for (name, reason), group in self._groups.items() if name == resource and key in group.keys]
+
     def groups(self, resource: str | None = None) -> list[HeldGroup]:
         """All groups, or one kind's, oldest first."""
         return [g for g in self._groups.values() if resource is None or g.resource == resource]

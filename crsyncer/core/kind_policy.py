@@ -80,6 +80,12 @@ class KindPolicy:
 
     related: "tuple[RelatedEntry, ...]" = ()
     """The entries of SyncPolicies whose related objects the kind's objects are; none: it is synced by itself (C5)."""
+    downstream: Side = field(init=False, repr=False, compare=False)
+    """The side that owns status."""
+
+    def __post_init__(self) -> None:
+        """Follow from the other fields what is asked for with every object."""
+        object.__setattr__(self, "downstream", self.upstream.other)
 
     @property
     def keep_copies(self) -> bool:
@@ -109,11 +115,6 @@ class KindPolicy:
     def sensitive(self) -> bool:
         """Whether its objects are Secrets on a side: they are kept in memory only, and nobody sees a value (C5.6)."""
         return SECRETS in (self.on_robot.resource, self.in_cloud.resource)
-
-    @property
-    def downstream(self) -> Side:
-        """The side that owns status."""
-        return self.upstream.other
 
     @property
     def selector(self) -> str:

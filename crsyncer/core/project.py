@@ -115,8 +115,12 @@ def is_deeper_than(raw: Any, levels: int) -> bool:
     """Whether a value is nested more deeply. Without recursion: a deep object would overflow the stack."""
     layer: list[Any] = [raw]
     for _ in range(levels):
-        items = (item for value in layer for item in (value.values() if isinstance(value, dict) else value))
-        layer = [item for item in items if isinstance(item, (dict, list))]
+        layer = [
+            item
+            for value in layer
+            for item in (value.values() if isinstance(value, dict) else value)
+            if isinstance(item, (dict, list))
+        ]
         if not layer:
             return False
     return True

@@ -47,7 +47,7 @@ class ListReason(StrEnum):
     """The last list was of two moments, and so proves no absence (S9.4)."""
     VERIFY = "verify"
     """Deletions have to be verified (S5.5)."""
-    VANISHED = "vanished"
+    KIND_BACK = "kind-back"
     """The kind is back, and a list has to show with which objects (S5.5a)."""
     RELEASED = "released"
     """A human has released the copies of a kind that was missing (S5.5a)."""

@@ -78,7 +78,7 @@ class Kind:
             context=context,
             hold_driver=self._hold_driver,
             settled=self._settled,
-            unconfirmed=self._unconfirmed,
+            unlisted=self._unlisted,
         )
         self._rewound_sides: set[Side] = set()
         """Sides that were restored or rebuilt, or have booted, and have not been listed since."""
@@ -140,7 +140,7 @@ class Kind:
         return self._tasks.create_task(work)
 
     def start(self, job: Job) -> asyncio.Task[None]:
-        """Begin to reconcile one half of one object; the task ends with the kind."""
+        """Begin work on one object; the task ends with the kind."""
         return self.spawn(self.reconciler.reconcile(job))
 
     async def revive_after(self, seconds: float) -> None:
@@ -273,7 +273,7 @@ class Kind:
         self.reconciler.consider_finalizer(key)
         if gone and side is self.policy.upstream and not self._downstream.up.is_set():
             # Downstream is offline: verify the deletion now, upstream may be offline when downstream is back.
-            self._context.dispatchers[self.policy.upstream].add(job._replace(half=VERIFY), Priority.DELETION)
+            self._context.dispatchers[self.policy.upstream].add(job._replace(work=VERIFY), Priority.DELETION)
 
     def _observed(self, side: Side, key: Key, raw: Json, live: bool) -> None:
         """Notice an agent with the same identity: it writes objects that only this robot writes.
@@ -295,7 +295,7 @@ class Kind:
         if side is self.policy.upstream:
             self._decide_waiting()
         if side is self.policy.downstream:
-            self._confirm_outbox()
+            self._check_outbox()
             if self._informer_set.is_complete(side):
                 # A change of the CRD causes a list, and may change what the server accepts.
                 self.reconciler.outcomes.rejected.clear()
@@ -329,7 +329,7 @@ class Kind:
             if namespace in ("", key.namespace) and not as_before:
                 yield key
 
-    def _confirm_outbox(self) -> None:
+    def _check_outbox(self) -> None:
         """Statuses from the store are sent once every copy has been seen: the store may be an older one."""
         downstream = self.policy.downstream
         if self._informer_set.is_complete(downstream):
@@ -390,7 +390,7 @@ class Kind:
     def _settled(self, key: Key) -> None:
         self._end_restore(settled=key)
 
-    def _unconfirmed(self, key: Key) -> None:
+    def _unlisted(self, key: Key) -> None:
         """The copy's object may be gone or newer, and a resumed watch does not tell: list once for all such copies."""
         self._end_restore(settled=key)
         if self.cache.freshness(self.policy.upstream, key.namespace) is Freshness.RESUMED:

@@ -37,7 +37,7 @@ class KindEntry:
         self.error: Disagreement | None = Disagreement("misconfigured", policy.problem) if policy.problem else None
         """Why the kind is not synced."""
         self.task: asyncio.Task[None] | None = None
-        self.confirmed = False
+        self.version_served = False
         """Whether the cloud still serves the negotiated version, by its latest answer."""
         self.wake = asyncio.Event()
 

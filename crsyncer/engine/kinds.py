@@ -80,7 +80,7 @@ class Kinds:
             self._tasks.create_task(self._crd_watch.listwatch.run())
 
     def start(self, job: Job) -> asyncio.Task[None] | None:
-        """Have a kind reconcile one half of one object; None where it does not run."""
+        """Have a kind work on one object; None where it does not run."""
         entry = self.entries.get(job.resource)
         return entry.kind.start(job) if entry is not None and entry.kind is not None else None
 
@@ -230,7 +230,7 @@ class Kinds:
         async with self._locks[name]:  # until the task before has ended
             await self._upstream_identified(entry)
             negotiated: KindPolicy | Disagreement
-            negotiated, entry.confirmed = stored_negotiation(entry.policy, self._context.store)
+            negotiated, entry.version_served = stored_negotiation(entry.policy, self._context.store)
             negotiated = self._identified(negotiated)
             try:
                 negotiated = await self._sync(entry, negotiated)
@@ -294,7 +294,7 @@ class Kinds:
         reasons, failures = 0, int(entry.error is not None)
         cloud = self._context.connections[Side.CLOUD]
         while True:
-            await self._until_due(entry, known=reasons if entry.confirmed else -1)
+            await self._until_due(entry, known=reasons if entry.version_served else -1)
             if failures:
                 await cloud.waits.back_off(failures)
             reasons = self._reasons(entry)
@@ -302,10 +302,10 @@ class Kinds:
                 result = await negotiate(self._identified(entry.policy), self._ask_cloud)
             except Unsure:
                 failures += 1
-                entry.confirmed = False
+                entry.version_served = False
                 continue
-            entry.confirmed = not isinstance(result, Disagreement)
-            failures = 0 if entry.confirmed and not self._missing(entry) else failures + 1
+            entry.version_served = not isinstance(result, Disagreement)
+            failures = 0 if entry.version_served and not self._missing(entry) else failures + 1
             if not isinstance(result, Disagreement):
                 self._context.store.put_meta(f"negotiated:{result.resource}", to_store(result))
             if result != negotiated:

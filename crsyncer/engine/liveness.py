@@ -29,7 +29,7 @@ def progress(engine: Engine) -> Iterator[Progress]:
         for job, since in engine.dispatchers[side].under_way.items():
             kind = kinds.get(job.resource)
             if kind is None or all(each.listwatch.phase is not Phase.LISTING for each in kind.informers):
-                name = f"the {side}'s worker at the {job.half} of {job.resource} {job.key}"
+                name = f"the {side}'s worker at the {job.work} of {job.resource} {job.key}"
                 yield Progress(name, max(since, up_since), _SECONDS)
     listwatches = [*engine.kinds.listwatches, *(each.listwatch for kind in kinds.values() for each in kind.informers)]
     for listwatch in listwatches:

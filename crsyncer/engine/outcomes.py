@@ -51,7 +51,7 @@ class Outcomes:
 
     def dispatcher(self, job: Job) -> Dispatcher:
         """The dispatcher of the side that a job writes to."""
-        return self._context.dispatchers[self._policy.downstream if job.half == CONTENT else self._policy.upstream]
+        return self._context.dispatchers[self._policy.downstream if job.work == CONTENT else self._policy.upstream]
 
     def event_arrived(self, job: Job) -> None:
         """An event has arrived: the latency of its write counts from now, or from the event before it."""
@@ -70,7 +70,7 @@ class Outcomes:
         self._count(job, verb, "done")
         if arrived is not None:
             seconds = asyncio.get_running_loop().time() - arrived
-            self._context.observer.latency("spec" if job.half == CONTENT else "status", seconds)
+            self._context.observer.latency("spec" if job.work == CONTENT else "status", seconds)
 
     def failed(self, job: Job, error: SyncError) -> None:
         """It did not happen, or may not have (S10): report it once, and decide when to try again."""
@@ -78,7 +78,7 @@ class Outcomes:
         error = lasting(error, tries=dispatcher.failures(job) + 1)
         # "refused" is the label of a conflict in the metric.
         result = "refused" if isinstance(error, Conflict) else type(error).__name__.lower()
-        side = self._count(job, job.half if job.half in (STATUS, FINALIZER) else "content", result)
+        side = self._count(job, job.work if job.work in (STATUS, FINALIZER) else "content", result)
         action = Action.FAILED
         self.errors[job] = str(error)
         match error:
@@ -98,9 +98,9 @@ class Outcomes:
                 dispatcher.back_off(job, conflict=True)
             case _:
                 dispatcher.back_off(job)
-        rule = _DEAD_RULES.get(job.half, "S3.6") if isinstance(error, Never) else "S10"
+        rule = _DEAD_RULES.get(job.work, "S3.6") if isinstance(error, Never) else "S10"
         self._context.recorder.record(Fact(side, self._policy.resource, job.key, action, rule, str(error)))
-        if job.half == STATUS and not isinstance(error, Never):
+        if job.work == STATUS and not isinstance(error, Never):
             self._outbox.tried(job.key, error)
 
     def rejected_content(self, key: Key) -> str:
@@ -130,17 +130,17 @@ class Outcomes:
         return self.rejected[key].until - asyncio.get_running_loop().time()
 
     def _count(self, job: Job, verb: str, result: str) -> Side:
-        side = self._policy.downstream if job.half == CONTENT else self._policy.upstream
+        side = self._policy.downstream if job.work == CONTENT else self._policy.upstream
         self._context.observer.write(side, self._policy.resource, verb, result)
         return side
 
     def _dead(self, job: Job, error: SyncError) -> None:
-        if job.half == STATUS:
+        if job.work == STATUS:
             self._outbox.mark_dead(job.key, error)
             return
         upstream = self._cache.views[self._policy.upstream].get(job.key)
         until = asyncio.get_running_loop().time() + _DEAD_RETRY_SECONDS
-        rejections = self.unfinalized if job.half == FINALIZER else self.rejected
+        rejections = self.unfinalized if job.work == FINALIZER else self.rejected
         rejections[job.key] = Rejection(upstream.content if upstream else "", str(error), until)
         self._context.report_changed()
 

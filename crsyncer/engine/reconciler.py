@@ -1,4 +1,4 @@
-"""Reconciles one half of one object at a time: observes, decides, and has the decision written."""
+"""Works on one object at a time: observes, decides, and has the decision written."""
 
 import asyncio
 import logging
@@ -49,7 +49,7 @@ class Reconciler:
     """Works on the objects of one kind; its jobs are handed out by the dispatchers.
 
     `hold_driver` keeps deletions back; `settled(key)` is called for every pair that agrees or
-    cannot be judged, `unconfirmed(key)` for every pair that cannot be judged without a list of upstream.
+    cannot be judged, `unlisted(key)` for every pair that cannot be judged without a list of upstream.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Reconciler:
         context: EngineContext,
         hold_driver: HoldDriver,
         settled: Callable[[Key], None],
-        unconfirmed: Callable[[Key], None],
+        unlisted: Callable[[Key], None],
     ) -> None:
         self.policy = policy
         self.cache = cache
@@ -86,14 +86,14 @@ class Reconciler:
             policy=policy,
             cache=cache,
             store=context.store,
-            confirm=self._confirm,
+            still_planned=self._still_planned,
         )
         self._revert_limit = RevertLimit()
         self._hold_driver = hold_driver
         self._settled = settled
-        self._unconfirmed = unconfirmed
+        self._unlisted = unlisted
         self._finalizers: Finalizers | None = None
-        self._halves = {
+        self._work = {
             CONTENT: self._content,
             STATUS: self._status,
             VERIFY: self._verify_ahead,
@@ -103,7 +103,7 @@ class Reconciler:
     # The queue
 
     def enqueue(self, key: Key, priority: Priority | None = None) -> None:
-        """Have both halves of a pair reconciled."""
+        """Have content and status of a pair reconciled."""
         job = Job(self.policy.resource, CONTENT, key)
         content = priority if priority is not None else self.priority(key)
         self._context.dispatchers[self.policy.downstream].add(job, content)
@@ -124,34 +124,34 @@ class Reconciler:
     # Reconciling
 
     async def reconcile(self, job: Job) -> None:
-        """Reconcile one half of one pair."""
+        """Work on one pair."""
         try:
-            verb = await self._halves[job.half](job)
+            verb = await self._work[job.work](job)
         except SyncError as error:
             self.outcomes.failed(job, error)
         except MemoryError:
             raise  # it is the process that has none left
         except Exception:
             # A bug that one object triggers must not stop the others: log its traceback, and retry later.
-            log.exception("%s %s: the %s could not be reconciled", self.policy.resource, job.key, job.half)
+            log.exception("%s %s: the %s could not be reconciled", self.policy.resource, job.key, job.work)
             self.outcomes.dispatcher(job).back_off(job)
             return
         else:
             self.outcomes.done(job, verb)
-            if verb is not None and (job.half == STATUS or verb != "delete"):
+            if verb is not None and (job.work == STATUS or verb != "delete"):
                 self._queue_again(job)
-            if job.half != FINALIZER:
+            if job.work != FINALIZER:
                 self.consider_finalizer(job.key)
         finally:
             self._hold_driver.holds.orphans.discard(job.key)
-        if job.half == STATUS and self.cache.observe(self.policy.downstream, job.key).found is Gap.ABSENT:
+        if job.work == STATUS and self.cache.observe(self.policy.downstream, job.key).found is Gap.ABSENT:
             # A vanished copy may have been waiting for its last status to go first (S5.2).
-            self._context.dispatchers[self.policy.downstream].add(job._replace(half=CONTENT), Priority.SPEC)
+            self._context.dispatchers[self.policy.downstream].add(job._replace(work=CONTENT), Priority.SPEC)
 
     def _queue_again(self, job: Job) -> None:
         """A write may be followed by another: a create by its status, a status by a newer one."""
-        if job.half in (CONTENT, FINALIZER):  # the copy may be made now (C6.1)
-            content = job._replace(half=CONTENT)
+        if job.work in (CONTENT, FINALIZER):  # the copy may be made now (C6.1)
+            content = job._replace(work=CONTENT)
             self.outcomes.dispatcher(content).add(content, Priority.SPEC)
         elif job.key in self.cache.pending:
             self.queue_status(job.key, self.outbox.priority(job.key))
@@ -221,7 +221,7 @@ class Reconciler:
         self._unhold(key, status)
         return _VERBS.get(type(action), "status")
 
-    def _confirm(self, key: Key, write: Write) -> None:
+    def _still_planned(self, key: Key, write: Write) -> None:
         """Raise Conflict when a write is not to be made any more (`Writer`); it is decided, or held, anew then."""
         if self.plan(key).content != write:
             raise Conflict("the plan has changed meanwhile")
@@ -244,7 +244,7 @@ class Reconciler:
         """Start whatever the content waits for."""
         match until:
             case Until.UPSTREAM_LISTED:
-                self._unconfirmed(job.key)
+                self._unlisted(job.key)
             case Until.STATUS_SENT:
                 self.queue_status(job.key, Priority.FINAL_STATUS)
             case Until.STATUS_SHOWN:

@@ -31,8 +31,8 @@ Write = Create | Update | Seed | Delete
 class Writer:
     """Writes copies of one kind. Every method raises the SyncError that says whether it happened.
 
-    `confirm(key, write)` is called right before each request of a write: it raises Conflict when the write is not to be
-    made any more, because the plan has changed, a hold was placed or the kind was stopped (S5, S1.8).
+    `still_planned(key, write)` is called right before each request of a write: it raises Conflict when the write is not
+    to be made any more, because the plan has changed, a hold was placed or the kind was stopped (S5, S1.8).
     """
 
     def __init__(
@@ -42,14 +42,14 @@ class Writer:
         policy: KindPolicy,
         cache: Cache,
         store: Store,
-        confirm: Callable[[Key, Write], None],
+        still_planned: Callable[[Key, Write], None],
     ) -> None:
         self._connection = connection
         self._policy = policy
         self._endpoint = policy.endpoint(policy.downstream)
         self._cache = cache
         self._store = store
-        self._confirm = confirm
+        self._still_planned = still_planned
         self._unmerged: set[Key] = set()
         """Copies of which it was reported that what was last applied to them is not known."""
         self._deleting = 0
@@ -224,7 +224,7 @@ class Writer:
         """
         if self._cache.views[self._policy.upstream].get(write.key) is not write.upstream:
             raise Conflict("upstream has changed since")
-        self._confirm(write.key, write.action)
+        self._still_planned(write.key, write.action)
         reply = await self._connection.request(call)
         if self._policy.sensitive and reply.status >= 400:
             return replace(reply, body=without_words(reply.body), text="")

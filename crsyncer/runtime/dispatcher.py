@@ -20,10 +20,10 @@ _CROWDED_SECONDS = 0.25
 
 
 class Job(NamedTuple):
-    """One half of one object to reconcile: its content (written downstream) or its status (written upstream)."""
+    """Work on one object: on its content (written downstream), or on its status (written upstream), for example."""
 
     resource: str
-    half: str
+    work: str
     key: Key
 
 
@@ -100,9 +100,9 @@ class Dispatcher:
         known = self._since.items()
         return min((since for job, since in known if job.resource == resource and job.key not in but), default=None)
 
-    def waiting(self, resource: str, half: str, *, but: Collection[Key] = ()) -> int:
+    def waiting(self, resource: str, work: str, *, but: Collection[Key] = ()) -> int:
         """How many objects of a kind still wait to be reconciled, some aside."""
-        return self._queue.count(lambda job: job.resource == resource and job.half == half and job.key not in but)
+        return self._queue.count(lambda job: job.resource == resource and job.work == work and job.key not in but)
 
     def active(self, resource: str) -> int:
         """How many objects of a kind are being reconciled, or are next."""

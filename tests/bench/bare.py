@@ -31,25 +31,27 @@ class Side:
         return aiohttp.ClientSession(self.server, connector=connector, headers=self._headers)
 
     async def events(self, path: str) -> Any:
-        """Every object that changes from now on."""
+        """Every object that changes from now on. A server ends the watches of a kind that has just been defined."""
         timeout = aiohttp.ClientTimeout(total=None)
         async with self.open(0) as session:
             async with session.get(path, params={"limit": "1"}) as reply:
                 version = (await reply.json())["metadata"]["resourceVersion"]
             print("watching", flush=True)
-            params = {"watch": "true", "resourceVersion": version}
-            async with session.get(path, params=params, timeout=timeout, read_bufsize=1 << 22) as reply:
-                async for line in reply.content:
-                    yield json.loads(line)
+            while True:
+                params = {"watch": "true", "resourceVersion": version}
+                async with session.get(path, params=params, timeout=timeout, read_bufsize=1 << 22) as reply:
+                    async for line in reply.content:
+                        event = json.loads(line)
+                        version = event["object"]["metadata"]["resourceVersion"]
+                        yield event
 
 
 async def answered(session: aiohttp.ClientSession, method: str, url: str, **request: Any) -> tuple[int, Any]:
     """Status and body of the first answer that is not a refusal for now: a lost write would be waited for forever."""
     while True:
         async with session.request(method, url, **request) as reply:
-            body = await reply.json()
-        if reply.status < 500 and reply.status != 429:
-            return reply.status, body
+            if reply.status < 500 and reply.status not in (404, 429):  # 404: the kind has just been defined
+                return reply.status, await reply.json()
         await asyncio.sleep(_RETRY_SECONDS)
 
 

@@ -194,10 +194,12 @@ class Counting:
         return max(self.times.values())
 
     async def _follow(self, since: str) -> None:
-        async for kind, obj in self._api.watch(self._resource, since=since):
-            if kind != "DELETED" and obj["metadata"]["name"] not in self.times and self._wanted(obj):
-                self.times[obj["metadata"]["name"]] = time.monotonic()
-                self._more.set()
+        while True:  # a server ends the watches of a kind that has just been defined
+            async for kind, obj in self._api.watch(self._resource, since=since):
+                since = obj["metadata"]["resourceVersion"]
+                if kind != "DELETED" and obj["metadata"]["name"] not in self.times and self._wanted(obj):
+                    self.times[obj["metadata"]["name"]] = time.monotonic()
+                    self._more.set()
 
 
 def rss_mib(pid: int) -> float:

@@ -58,7 +58,7 @@ def test_S5_5_a_watch_that_breaks_within_a_second_proves_nothing():
     bench.freshness(Side.CLOUD, RESUMED, resumes=2)
     assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, Pause(1.0)]
     bench.freshness(Side.CLOUD, STORED, resumes=2)
-    assert bench.next(after=1.0) == List(Side.CLOUD, ListReason.VANISHED)
+    assert bench.next(after=1.0) == List(Side.CLOUD, ListReason.KIND_BACK)
     assert isinstance(bench.next(Unsure("cut")), Idle)
     assert bench.holds.kind_missing
 
@@ -75,7 +75,7 @@ def test_S5_5_a_watch_that_resumes_behind_the_gap_proves_nothing(how):
         bench.machine._crd_due = False
         bench.freshness(Side.CLOUD, STORED, resumes=1)
     bench.freshness(Side.CLOUD, RESUMED, resumes=1 if how == "listed between" else 2)
-    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, List(Side.CLOUD, ListReason.VANISHED)]
+    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, List(Side.CLOUD, ListReason.KIND_BACK)]
 
 
 def test_S5_5_copies_that_a_list_lacks_stay_held_each_for_itself():
@@ -84,11 +84,11 @@ def test_S5_5_copies_that_a_list_lacks_stay_held_each_for_itself():
     assert [bench.next(), bench.next([DYING, crd("u")])] == [bench.ask, Conclude(None)]
     bench.machine.wanted.clear()
     assert bench.next() == bench.ask
-    assert bench.next([SERVED, crd("u")]) == List(Side.CLOUD, ListReason.VANISHED)
+    assert bench.next([SERVED, crd("u")]) == List(Side.CLOUD, ListReason.KIND_BACK)
     bench.upstream[B] = view()
     bench.freshness(Side.CLOUD, CONFIRMED)
     bench.machine._crd_due = False
-    assert bench.next() == List(Side.ROBOT, ListReason.VANISHED)
+    assert bench.next() == List(Side.ROBOT, ListReason.KIND_BACK)
     bench.freshness(Side.ROBOT, CONFIRMED)
     assert isinstance(bench.next(), Idle)
     assert bench.held() == [("KindMissing", {A, C})]
@@ -102,10 +102,10 @@ def test_S5_5_the_hold_goes_on_when_a_side_is_lost_again_before_both_are_listed(
     bench = Bench()
     bench.machine.phase_changed(missing=True)
     bench.machine.phase_changed(missing=False)
-    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, List(Side.CLOUD, ListReason.VANISHED)]
+    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, List(Side.CLOUD, ListReason.KIND_BACK)]
     bench.freshness(Side.CLOUD, CONFIRMED)
     bench.machine._crd_due = False
-    assert bench.next() == List(Side.ROBOT, ListReason.VANISHED)
+    assert bench.next() == List(Side.ROBOT, ListReason.KIND_BACK)
     bench.freshness(Side.ROBOT, CONFIRMED)
     if how == "lost again":
         bench.freshness(Side.CLOUD, STORED)
@@ -131,7 +131,7 @@ def test_S5_5_of_several_namespaces_all_have_to_be_listed_or_to_go_on():
     bench.machine.phase_changed(missing=True)
     bench.machine.phase_changed(missing=False)
     bench.freshness(Side.CLOUD, CONFIRMED | RESUMED)
-    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, List(Side.CLOUD, ListReason.VANISHED)]
+    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, List(Side.CLOUD, ListReason.KIND_BACK)]
 
 
 # The end of a restore

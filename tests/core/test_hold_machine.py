@@ -287,7 +287,7 @@ def test_S5_5_another_crd_is_another_kind():
     assert (bench.machine.crd, bench.machine.cursors_expired) == (("cluster", ""), True)
     assert bench.holds.kind_missing
     assert bench.held() == []
-    assert bench.next([SERVED, crd("new")]) == List(Side.CLOUD, ListReason.VANISHED)
+    assert bench.next([SERVED, crd("new")]) == List(Side.CLOUD, ListReason.KIND_BACK)
     assert bench.machine.crd == ("cluster", "new")
 
 

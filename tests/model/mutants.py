@@ -108,7 +108,7 @@ MUTANTS = (
     Mutant(
         "a write is made although something has changed since it was decided",
         Writer._request,
-        "self._confirm(write.key, write.action)",
+        "self._still_planned(write.key, write.action)",
         "pass",
         noticed_by="S5_5_after_a_hold",
     ),

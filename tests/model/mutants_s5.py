@@ -89,8 +89,8 @@ MUTANTS = (
     Mutant(
         "what comes back stays held",
         DeletionHolds.unhold,
-        "reason not in kept and not",
-        "False and not",
+        "reason not in staying",
+        "False",
         noticed_by="S5_5b_objects_that",
     ),
     Mutant(

@@ -32,8 +32,8 @@ MUTANTS = (
     Mutant(
         "a live change waits for the disk",
         Writer._request,
-        "self._confirm(write.key, write.action)",
-        "await self._store.durable(); self._confirm(write.key, write.action)",
+        "self._still_planned(write.key, write.action)",
+        "await self._store.durable(); self._still_planned(write.key, write.action)",
         noticed_by="S6_1_a_live",
     ),
     Mutant(

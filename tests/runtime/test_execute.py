@@ -39,7 +39,7 @@ async def test_S3_2_a_body_is_never_written_under_the_digest_of_another_one(reac
             crds=tuple,
             clock=time.time,
         )
-        writer = Writer(connection, policy=kind, cache=cache, store=store, confirm=lambda *_: None)
+        writer = Writer(connection, policy=kind, cache=cache, store=store, still_planned=lambda *_: None)
         writing = asyncio.ensure_future(writer.write(key, Update(copy.uid, copy.resource_version, Why.CHANGED)))
         await asyncio.sleep(0)  # it has begun to read upstream's body
         cache.saw(Side.CLOUD, key, goal(version="2", spec={"x": 2}))
