@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable
 
 from crsyncer.core.annotations import OURS
+from crsyncer.core.identity import KCP_PATH, logical_cluster
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.merge import keep_local
 from crsyncer.core.model import Json, Side, Stamp, View
@@ -21,6 +22,8 @@ from crsyncer.core.project import (
     synced_labels,
 )
 
+UPSTREAM_PATH = OURS + "upstream-path"
+"""The path of the logical cluster of kcp that the original is in (C9.1)."""
 LAST_DESIRED = OURS + "last-applied"
 """The synced fields that upstream's object called for when the copy was written last, with keepLocal only (C3.3)."""
 _LAST_DESIRED_BYTES = 128 << 10
@@ -69,6 +72,8 @@ def compose_copy(desired: Json, view: View, policy: KindPolicy, *, downstream: J
             new_annotations[LAST_DESIRED] = text
     if policy.downstream is Side.CLOUD:
         new_annotations[ROBOT] = policy.robot
+    if policy.shape.path is not None and (path := policy.shape.path() or _own_path(desired)):
+        new_annotations[UPSTREAM_PATH] = path
     status = keep.get("status")
     if not endpoint.status and (isinstance(status, dict) or (keep is downstream and status is not None)):
         body["status"] = status  # part of the main resource there (S4.6); the copy's own even if it is odd
@@ -78,6 +83,11 @@ def compose_copy(desired: Json, view: View, policy: KindPolicy, *, downstream: J
     body.update(content)
     marks = policy.shape.marks_of(key_of(desired))
     return body if marks is None else marks.put_on(body)
+
+
+def _own_path(desired: Json) -> str:
+    """The path of its logical cluster that an object of kcp itself has; empty: it has none."""
+    return logical_cluster(desired["metadata"]).get(KCP_PATH, "")
 
 
 def merged_fields(desired: Json, copy: Json, policy: KindPolicy) -> Json:

@@ -7,17 +7,18 @@ from crsyncer.core.model import Json
 
 Evidence = Mapping[str, str]
 """Evidence of an identity, by sort: the ID of a logical cluster of kcp, the uid of kube-system, the uids of CRDs, and
-(always) a digest of CA and server URL.
+(always) a digest of CA and server URL. The path of the logical cluster comes with it, and proves nothing.
 """
 
 KCP = "kcp"
+KCP_PATH = "kcp-path"
 KUBE_SYSTEM = "kube-system"
 SERVER = "server"
 _CRD = "crd:"
 _UNIQUE = (KCP, KUBE_SYSTEM)
 """The sorts that identify a cluster by themselves, strongest first."""
 _LOGICAL_CLUSTER = re.compile(r"https://[^/]+(/services/.+)?/clusters/[^/]+")
-_KCP_CLUSTER = "kcp.io/cluster"
+_ANNOTATIONS = {KCP: "kcp.io/cluster", KCP_PATH: "kcp.io/path"}
 
 
 def is_logical_cluster(server: str) -> bool:
@@ -26,10 +27,10 @@ def is_logical_cluster(server: str) -> bool:
 
 
 def logical_cluster(metadata: Json) -> Evidence:
-    """The ID of the logical cluster that an object is in: kcp annotates every object that it serves."""
+    """The ID of the logical cluster that an object is in, with which kcp annotates every object; of some, its path."""
     annotations = metadata.get("annotations")
-    found = annotations.get(_KCP_CLUSTER) if isinstance(annotations, dict) else None
-    return {KCP: found} if found and isinstance(found, str) else {}
+    found = annotations if isinstance(annotations, dict) else {}
+    return {sort: text for sort, key in _ANNOTATIONS.items() if (text := found.get(key)) and isinstance(text, str)}
 
 
 def crd(resource: str) -> str:

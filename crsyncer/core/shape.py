@@ -47,6 +47,8 @@ class Shape:
     """The robot's name, where there are steps."""
     marks: "Callable[[Key, str], Marks] | None" = None
     """The marks of the copy of an original, from its key (upstream's) and the identity; None: copies have none."""
+    path: Callable[[], str] | None = field(default=None, compare=False)
+    """The path of upstream's logical cluster, "" where it cannot be read (C9.1); None: upstream is none of kcp's."""
     down: Change | None = field(default=None, compare=False)
     """The steps for content; None: there are none."""
     up: Change | None = field(default=None, compare=False)

@@ -1,11 +1,12 @@
 """The parts of the engine that all kinds share."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from crsyncer.core.duplicates import DuplicateAgents
 from crsyncer.core.holds import Holds
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Side
 from crsyncer.engine.recorder import Recorder
 from crsyncer.ports import Observer, Store
@@ -40,3 +41,16 @@ class EngineContext:
     trust: tuple[str, ...]
     vault: Callable[[Store], Store]
     digest_key: Callable[[], bytes]
+
+    def identified(self, policy: KindPolicy) -> KindPolicy:
+        """The policy with what copies say of upstream's cluster: its identity where they have marks, and its path.
+
+        The steps of the policy may use the identity, too.
+        """
+        upstream = self.connections[policy.upstream]
+        if upstream.identity.is_logical:
+            policy = replace(policy, shape=replace(policy.shape, path=lambda: upstream.identity.path))
+        if policy.shape.marks is None:
+            return policy
+        shape = replace(policy.shape, identity=upstream.cluster_identity or "")
+        return replace(policy, shape=shape, digest_key=self.digest_key() if policy.sensitive else b"")

@@ -231,7 +231,7 @@ class Kinds:
             await self._upstream_identified(entry)
             negotiated: KindPolicy | Disagreement
             negotiated, entry.version_served = stored_negotiation(entry.policy, self._context.store)
-            negotiated = self._identified(negotiated)
+            negotiated = self._context.identified(negotiated)
             try:
                 negotiated = await self._sync(entry, negotiated)
                 while True:
@@ -299,7 +299,7 @@ class Kinds:
                 await cloud.waits.back_off(failures)
             reasons = self._reasons(entry)
             try:
-                result = await negotiate(self._identified(entry.policy), self._ask_cloud)
+                result = await negotiate(self._context.identified(entry.policy), self._ask_cloud)
             except Unsure:
                 failures += 1
                 entry.version_served = False
@@ -322,14 +322,6 @@ class Kinds:
             entry.error = Disagreement("waiting", f"the {upstream} has never been connected")
             self._report()
             await connection.up.wait()
-
-    def _identified(self, policy: KindPolicy) -> KindPolicy:
-        """The policy with the identity of upstream's cluster, where copies have marks; its steps may use it, too."""
-        if policy.shape.marks is None:
-            return policy
-        identity = self._context.connections[policy.upstream].cluster_identity or ""
-        key = self._context.digest_key() if policy.sensitive else b""
-        return replace(policy, shape=replace(policy.shape, identity=identity), digest_key=key)
 
     async def _ask_cloud(self, call: calls.Call) -> Reply:
         """Send a request of a negotiation. Discovery of a group and version shows all of its kinds."""
@@ -361,7 +353,7 @@ class Kinds:
 
     def _is_renamed(self, entry: KindEntry) -> bool:
         """Whether upstream's cluster has another identity than the kind's steps use."""
-        return entry.kind is not None and self._identified(entry.kind.policy) != entry.kind.policy
+        return entry.kind is not None and self._context.identified(entry.kind.policy) != entry.kind.policy
 
     def _report(self) -> None:
         if self._listed and all(entry.kind is not None or entry.error is not None for entry in self.entries.values()):

@@ -10,6 +10,7 @@ from crsyncer.core.answers import is_inconclusive, shown
 from crsyncer.core.calls import PARTIAL, Call
 from crsyncer.core.identity import (
     KCP,
+    KCP_PATH,
     KUBE_SYSTEM,
     SERVER,
     Evidence,
@@ -30,6 +31,9 @@ from crsyncer.ports import Cluster, MetaStore, Reply, Send
 from crsyncer.runtime.probe import no_answer
 
 _DEFAULT = Call("get", "GET", "/api/v1/namespaces/default", accept=PARTIAL, timeout=20.0)
+_LOGICAL_CLUSTER = Call(
+    "get", "GET", "/apis/core.kcp.io/v1alpha1/logicalclusters/cluster", accept=PARTIAL, timeout=20.0
+)
 _KUBE_SYSTEM = Call("get", "GET", "/api/v1/namespaces/kube-system", accept=PARTIAL, timeout=20.0)
 
 
@@ -55,7 +59,8 @@ class ClusterIdentity:
         self._store = store
         self._send = send
         self._own_crds = own_crds
-        self._is_logical = is_logical_cluster(cluster.server)
+        self.is_logical = is_logical_cluster(cluster.server)
+        """Whether the server is a logical cluster of kcp (C9.1)."""
         self._known: Evidence = store.get_meta(f"evidence:{name}") or evidence_in(self.recorded)
         self._found: Evidence = {}
         self._asked: set[str] = set()
@@ -65,6 +70,11 @@ class ClusterIdentity:
     def strongest(self) -> str | None:
         """The strongest known evidence; None before the first connection."""
         return name_of(self._known) if self._known else None
+
+    @property
+    def path(self) -> str:
+        """The path of the logical cluster of kcp; empty: it is none, or its path cannot be read (C9.1)."""
+        return self._known.get(KCP_PATH, "")
 
     @property
     def found(self) -> str:
@@ -102,12 +112,14 @@ class ClusterIdentity:
         """
         found = {SERVER: self._cluster.fallback_identity}
         is_young = False
-        if self._is_logical:
+        if self.is_logical:
             reply = await self._get(_DEFAULT)
             if reply.status == 200:
                 found |= logical_cluster(shown(reply.body))
-                if is_enough(self._known, found):
-                    return found
+            if KCP_PATH not in found and KCP_PATH not in self._known:
+                found |= await self._read_path()
+            if reply.status == 200 and is_enough(self._known, found):
+                return found
             is_young = reply.status == 404 and bool(reply.body) and KCP in self._known
         reply = await self._get(_KUBE_SYSTEM)
         if reply.status == 200:
@@ -121,6 +133,12 @@ class ClusterIdentity:
         if is_young and KCP not in found:
             raise _no_namespace("default")
         return found
+
+    async def _read_path(self) -> Evidence:
+        """What the object of the logical cluster says; nothing where it cannot be read, for nothing depends on it."""
+        reply = await self._send(_LOGICAL_CLUSTER)
+        metadata = reply.body.get("metadata") if reply.status == 200 else None
+        return logical_cluster(metadata) if isinstance(metadata, dict) else {}
 
     async def _read_crds(self, found: dict[str, str]) -> None:
         """Add the uids of CRDs to what was found."""
@@ -139,7 +157,7 @@ class ClusterIdentity:
 
     def _evidence(self, sort: str, metadata: Json) -> Evidence:
         """The evidence in an object of a sort."""
-        return {sort: str(metadata["uid"]), **(logical_cluster(metadata) if self._is_logical else {})}
+        return {sort: str(metadata["uid"]), **(logical_cluster(metadata) if self.is_logical else {})}
 
     async def _get(self, call: Call) -> Reply:
         reply = await self._send(call)

@@ -122,3 +122,11 @@ def test_C9_1_the_path_of_a_server_tells_whether_it_is_a_logical_cluster(server,
 )
 def test_C9_1_an_objects_annotation_names_its_logical_cluster(metadata, evidence):
     assert logical_cluster(metadata) == evidence
+
+
+def test_C9_1_the_path_of_a_logical_cluster_is_told_with_it_and_proves_nothing():
+    metadata = {"annotations": {"kcp.io/cluster": "c1", "kcp.io/path": "root:a"}}
+    assert logical_cluster(metadata) == {"kcp": "c1", "kcp-path": "root:a"}
+    assert name_of({**SERVER, **logical_cluster(metadata)}) == "kcp:c1"
+    assert same_cluster(KCP | SERVER | {"kcp-path": "a"}, KCP | SERVER | {"kcp-path": "b"})
+    assert logical_cluster({"annotations": {"kcp.io/path": 7}}) == {}

@@ -152,3 +152,16 @@ def test_C2_4_the_store_is_looked_through_again_when_other_marks_are_wanted():
 )
 def test_C2_5_what_has_a_controller_or_the_marks_of_another_cluster_is_somebody_elses(metadata, foreign):
     assert Marks(Key("default", "a"), "c1").are_foreign_to({"metadata": metadata}) is foreign
+
+
+def test_C9_1_a_copy_names_the_path_of_its_originals_workspace_where_that_is_known():
+    key, kcps = f"{OURS}upstream-path", {"annotations": {"kcp.io/path": "root:own"}}
+
+    def path(made, raw):
+        return copy_of(raw, kind(shape=replace(MARKED, path=made)))["metadata"]["annotations"].get(key)
+
+    assert path(lambda: "root:a", goal(metadata=kcps)) == "root:a"
+    assert path(lambda: "", goal(metadata=kcps)) == "root:own"
+    assert path(lambda: "", goal()) is None
+    assert path(None, goal(metadata=kcps)) is None
+    assert replace(MARKED, path=lambda: "x") == MARKED

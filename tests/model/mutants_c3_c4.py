@@ -3,6 +3,7 @@
 from crsyncer.core import compose, decide, project
 from crsyncer.core.shape import Shape
 from crsyncer.engine import generations, reshape
+from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kinds import Kinds
 from crsyncer.engine.outbox import Outbox
 from crsyncer.engine.writer import Writer
@@ -130,7 +131,7 @@ MUTANTS = (
     ),
     Mutant(
         "a kind never learns of upstream's identity",
-        Kinds._identified,
+        EngineContext.identified,
         "if policy.shape.marks is None:",
         "if True:",
         noticed_by="C4_1_the_clusters",
@@ -138,7 +139,7 @@ MUTANTS = (
     Mutant(
         "another cluster has the name of the former",
         Kinds._is_renamed,
-        "self._identified(entry.kind.policy) != entry.kind.policy",
+        "self._context.identified(entry.kind.policy) != entry.kind.policy",
         "False",
         noticed_by="C4_1_the_clusters",
     ),

@@ -1,6 +1,6 @@
 """Deliberate defects against the rules of section S8: restores, rebuilds, the wrong cluster."""
 
-from crsyncer.core import identity, restore_detection
+from crsyncer.core import compose, identity, restore_detection
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.kind import Kind
 from crsyncer.runtime.cluster_identity import ClusterIdentity
@@ -98,8 +98,8 @@ MUTANTS = (
     Mutant(
         "a logical cluster is known by its path alone",
         identity.logical_cluster,
-        "return {KCP: found} if",
-        "return {} if",
+        "for sort, key in _ANNOTATIONS.items() if",
+        "for sort, key in () if",
         noticed_by="C9_1_another",
     ),
     Mutant(
@@ -108,6 +108,27 @@ MUTANTS = (
         "if is_young and KCP not in found:",
         "if False:",
         noticed_by="C9_1_a_workspace",
+    ),
+    Mutant(
+        "the path of a workspace is asked for at each connection",
+        ClusterIdentity._read,
+        "and KCP_PATH not in self._known",
+        "",
+        noticed_by="C9_1_copies",
+    ),
+    Mutant(
+        "the path of a workspace is asked for only once",
+        ClusterIdentity._read,
+        "if KCP_PATH not in found and",
+        "if not self._known and",
+        noticed_by="C9_1_a_path",
+    ),
+    Mutant(
+        "any object names the path of a workspace",
+        compose.compose_copy,
+        "policy.shape.path is not None and (path := policy.shape.path() or _own_path(desired))",
+        "(path := policy.shape.path and policy.shape.path() or _own_path(desired))",
+        noticed_by="C9_1_objects",
     ),
     Mutant(
         "every server is asked for a logical cluster",

@@ -123,6 +123,58 @@ def test_C9_1_a_workspace_without_its_namespace_is_none_yet() -> None:
         assert (copy(world)["spec"], holds(world)) == ({"x": 2}, [])
 
 
+PATH = "root:robots:r1"
+SHOWS_PATH = Reply(200, {"metadata": {"name": "cluster", "annotations": {"kcp.io/path": PATH}}})
+
+
+def upstream_path(world: World, name: str = "a") -> str | None:
+    """What the copy of an object says of its original's workspace."""
+    found = copy(world, name)["metadata"]["annotations"].get("crsyncer.cloudrobotics.com/upstream-path")
+    return None if found is None else str(found)
+
+
+def test_C9_1_copies_name_the_path_of_the_workspace_which_is_asked_for_once() -> None:
+    with scene() as world:
+        world.cloud.become_workspace("2hnrv0u1m7d8h2ar")
+        world.inject("cloud", SHOWS_PATH, part="/logicalclusters/cluster", times=math.inf)
+        world.start()
+        world.cloud.create("a", spec={"x": 1})
+        world.settle()
+        assert upstream_path(world) == PATH
+        world.mend("cloud")
+        restart(world)
+        world.cloud.create("b", spec={"x": 1})
+        world.settle()
+        assert upstream_path(world, "b") == PATH
+        assert len([r for r in world.journal.asked("cloud") if "logicalclusters" in r.call.path]) == 1
+        assert identity(world) == "kcp:2hnrv0u1m7d8h2ar"
+
+
+def test_C9_1_a_path_that_cannot_be_read_is_left_out_and_looked_for_at_the_next_connection() -> None:
+    with workspace() as world:
+        assert upstream_path(world) is None
+        world.inject("cloud", SHOWS_PATH, part="/logicalclusters/cluster", times=math.inf)
+        restart(world)
+        world.cloud.set("a", spec={"x": 2})
+        world.settle()
+        assert upstream_path(world) == PATH
+        world.cloud.create("b", spec={"x": 1}, annotations={"kcp.io/path": "another"})
+        world.settle()
+        assert upstream_path(world, "b") == PATH
+
+
+def test_C9_1_objects_may_name_the_path_themselves_and_only_those_of_a_workspace() -> None:
+    with workspace() as world:
+        world.cloud.create("b", spec={"x": 1}, annotations={"kcp.io/path": PATH})
+        world.settle()
+        assert upstream_path(world, "b") == PATH
+    with scene() as world:
+        world.start()
+        world.cloud.create("b", spec={"x": 1}, annotations={"kcp.io/path": PATH})
+        world.settle()
+        assert upstream_path(world, "b") is None
+
+
 def test_C2_1_what_kcp_writes_on_every_object_is_not_copied() -> None:
     with workspace() as world:
         kcps = {"kcp.io/cluster": "2hnrv0u1m7d8h2ar", "internal.apis.kcp.io/seen": "1"}
