@@ -1,26 +1,31 @@
 """`crsyncer api`: CRDs that travel to the other side."""
 
+import difflib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
 from crsyncer.adapters.config import Settings, load, state_dir
-from crsyncer.cli.clusters import CLUSTER_SETTINGS, logins
+from crsyncer.adapters.expressions import Expressions
+from crsyncer.cli.clusters import CLUSTER_SETTINGS, both_clusters, logins, robot_name
 from crsyncer.cli.crd_files import LARGEST
 from crsyncer.cli.documents import read_document
-from crsyncer.cli.output import output_options, show
-from crsyncer.cli.shared import settings_options
+from crsyncer.cli.output import TEXTS, output_options, show
+from crsyncer.cli.shared import report_error, settings_options
 from crsyncer.cli.status import read_status
+from crsyncer.cli.yaml_text import sorted_lines
 from crsyncer.console.screen import table
 from crsyncer.core.model import Json, Side
 from crsyncer.core.revise import breaking, follow, read_crd, revise
 from crsyncer.core.text import plain
-from crsyncer.errors import ConfigError
+from crsyncer.errors import ConfigError, SyncError
 
 SCHEMA = "crsyncer.api-diff/v1"
-_FILE = click.Path(path_type=Path)
+_NONE = "no CRD travels: no SyncPolicy has the field api"
+_TROUBLE = 2
 
 
 @click.group()
@@ -45,7 +50,7 @@ def list_(output: str, **flags: Any) -> int:
 
 def _list(rows: list[Json]) -> str:
     if not rows:
-        return "no CRD travels: no SyncPolicy has the field api"
+        return _NONE
     cells = [(row["resource"], row["policy"] or "-", row["revision"] or "-", row["state"]) for row in rows]
     lines = [table(("RESOURCE", "POLICY", "REVISION", "STATE"), cells)]
     lines += [plain(f"{row['resource']}: {row['message']}") for row in rows if row["message"]]
@@ -82,9 +87,8 @@ async def _pause(settings: Settings, resource: str, *, paused: bool) -> Json:
         return await pause_api(visit.request, resource, paused=paused)
 
 
-@api.command(params=settings_options("state_dir"))
-@click.argument("current", type=_FILE)
-@click.argument("new", type=_FILE)
+@api.command(params=settings_options(*CLUSTER_SETTINGS))
+@click.argument("what", metavar="[RESOURCE | CURRENT NEW]", nargs=-1)
 @click.option(
     "--pick",
     "picked",
@@ -93,18 +97,87 @@ async def _pause(settings: Settings, resource: str, *, paused: bool) -> Json:
     help="Take this version of NEW, and of the others only those picked as well; repeatable. Default: all it serves.",
 )
 @output_options
-def diff(current: Path, new: Path, picked: tuple[str, ...], output: str, **flags: Any) -> int:  # noqa: ARG001  (as all)
-    """What breaks for the users of the CRD in the file CURRENT, if it follows that in the file NEW.
+def diff(what: tuple[str, ...], picked: tuple[str, ...], output: str, **flags: Any) -> int:
+    """What would change on the other side if the CRDs that travel followed their source now, and what that breaks.
+
+    Of all of them, or of RESOURCE: reads both clusters itself, needs no agent and changes nothing. --- is the CRD as it
+    is, +++ as it would be. Or of two files, without any cluster: what breaks for the users of the CRD in the file
+    CURRENT, if it follows that in the file NEW.
 
     Breaking are: a version that is no longer served, a field that is gone or of another type, unknown fields that are
     no longer kept, and another scope. In a path, * is each item of a list or each value of an object. The server
-    removes a field that is gone at the next write of each object. Asks no cluster and changes nothing.
+    removes a field that is gone at the next write of each object. What is held does not come, until it is undone, let
+    pass by `crsyncer holds release`, or allowed by the policy (allowBreaking).
 
-    -o json also has the revision of NEW, as `revision`, and the CRD that CURRENT becomes, as `crd`: its versions that
-    objects may be stored in stay, unserved; its metadata and conversion stay.
+    -o json has the revision, as `revision`, and the CRD as it would be: its versions that objects may be stored in
+    stay, unserved; its metadata and conversion stay.
 
-    Exit codes: 0 nothing breaks, 1 something does, 2 usage, or a file that cannot be used.
+    Exit codes: 0 no difference, 1 differences, 2 usage, or not everything could be compared. Of files: 0 nothing
+    breaks, 1 something does, 2 usage, or a file that cannot be used.
     """
+    if len(what) == 2:
+        return _diff_files(Path(what[0]), Path(what[1]), picked, output)
+    if len(what) > 2 or picked:
+        raise click.UsageError("--pick takes two files" if picked else "one RESOURCE, or two files")
+    settings = load(flags, os.environ)
+
+    import asyncio  # slow; `--help` and usage errors must stay fast
+
+    try:
+        rows = asyncio.run(_compare(settings, what[0] if what else ""))
+    except SyncError as error:
+        report_error(error)  # not 1, which means that everything was compared
+        return _TROUBLE
+    differs = [row for row in rows if row["current"] != row["new"]]
+    names = [row["resource"] for row in differs]
+    lines = (line for row in differs for line in _told(row))
+    show({"schema": "crsyncer.apis-diff/v1", "apis": rows}, output, names=names, text=lambda: "\n".join(lines))
+    if not rows and output in TEXTS:
+        click.echo(_NONE, err=True)
+    failed = [row for row in rows if row["error"] is not None]
+    for row in failed:
+        report_error(SyncError(f"{row['resource']}: {row['error']}", hint=row["hint"] or ""))
+    return _TROUBLE if failed else int(bool(differs))
+
+
+async def _compare(settings: Settings, resource: str) -> list[Json]:
+    from crsyncer.console import lister
+    from crsyncer.console.api_diff import compare_api
+    from crsyncer.console.target import find_resource
+
+    async with both_clusters(settings) as clusters:
+        senders = {side: cluster.request for side, cluster in clusters.items()}
+        configuration = await lister.configuration(senders[Side.ROBOT], Expressions, settings.trust)
+        apis = configuration.apis()
+        if resource:
+            kinds = configuration.kinds(settings.robot_name, settings.synced_namespaces)
+            names = {name: kinds[name].aliases if name in kinds else () for name in apis}
+            chosen = find_resource(resource, names)
+            if chosen not in apis:
+                raise SyncError(
+                    f"no SyncPolicy has api for {resource}", hint=f"{', '.join(sorted(apis)) or 'none'} has"
+                )
+            apis = {chosen: apis[chosen]}
+        robot = robot_name(settings)
+        return [await compare_api(name, apis[name], robot, senders) for name in sorted(apis)]
+
+
+def _told(row: Json) -> Iterator[str]:
+    name, target = f"customresourcedefinitions/{row['resource']}", Side(row["source"]).other
+    state = "paused" if row["paused"] else f"held, {row['held']}" if row["held"] else ""
+    yield plain(f"# {row['resource']}: {row['revision']}{f' ({state})' if state else ''}")
+    for each in row["breaking"]:
+        place = " ".join(filter(None, (each["version"], each["path"])))
+        yield plain(f"# breaking: {': '.join(filter(None, (place, each['message'])))}")
+    before = f"{target}/{name}" if row["current"] else "/dev/null"
+    for line in difflib.unified_diff(
+        sorted_lines(row["current"]), sorted_lines(row["new"]), before, f"{target}/{name}", lineterm=""
+    ):
+        yield plain(line)
+
+
+def _diff_files(current: Path, new: Path, picked: tuple[str, ...], output: str) -> int:
+    """What breaks for the users of a CRD in a file, if it follows that in another file."""
     before, source = _read(current), _read(new)
     name = before["metadata"]["name"]
     if source["metadata"]["name"] != name:
@@ -118,10 +191,7 @@ def diff(current: Path, new: Path, picked: tuple[str, ...], output: str, **flags
         "schema": SCHEMA,
         "resource": name,
         "revision": revision.name,
-        "breaking": [
-            {"change": each.change, "version": each.version, "path": each.path, "message": each.message}
-            for each in found
-        ],
+        "breaking": [each.row for each in found],
         "crd": follow(before, revision),
     }
     lines = [plain(str(each)) for each in found] or ["nothing breaks"]

@@ -64,7 +64,7 @@ async def _review(settings: Settings, kinds: Sequence[KindPolicy] | None, robot:
         async with aclosing(await enter[Side.ROBOT](insecure=insecure)) as visit:
             configuration = await lister.configuration(visit.request, Expressions, settings.trust)
             configured = configuration.kinds(robot, settings.synced_namespaces)
-            kinds = [each for each in configured if not each.problem]
+            kinds = [each for each in configured.values() if not each.problem]
     silence, namespaces = "", settings.synced_namespaces.on(Side.CLOUD)
     async with aclosing(await enter[Side.CLOUD](insecure=insecure)) as visit:
         asked = forbidden_acts(kinds, robot=robot, namespaces=namespaces)

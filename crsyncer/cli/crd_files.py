@@ -1,6 +1,7 @@
 """Reads CRDs and SyncPolicies from files, for commands that a platform engineer runs at a desk."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,14 @@ from crsyncer.adapters.expressions import Expressions
 from crsyncer.adapters.files import read_documents
 from crsyncer.cli.documents import DEEPEST
 from crsyncer.cli.shared import Command
-from crsyncer.core.catalog import PolicyObject, policy_of_kind, read_object
-from crsyncer.core.cloud_manifests import Profile, confinable
-from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.core.built_in import unknown
+from crsyncer.core.catalog import PolicyObject, read_object
+from crsyncer.core.cloud_manifests import BUILT_IN, Profile, confinable
+from crsyncer.core.configured import configured_kind, without_crd
+from crsyncer.core.kind_policy import KindPolicy, is_annotated
 from crsyncer.core.model import Json
+from crsyncer.core.namespaces import EVERYWHERE
+from crsyncer.core.relate import RelatedEntry, related_entries
 from crsyncer.core.revise import KIND as CRD
 from crsyncer.core.sync_policy import KIND as SYNC_POLICY
 from crsyncer.errors import ConfigError
@@ -33,21 +38,74 @@ def crds_option(help_text: str, *, required: bool = False) -> Callable[[Command]
 def read_kinds(paths: Sequence[Path], profile: Profile) -> tuple[KindPolicy, ...]:
     """The kinds of the CRDs in files, and in the YAML and JSON files of directories; each kind once.
 
-    SyncPolicies in the files configure them, too; other objects are passed over. Raises ConfigError, one line, also
-    where there is no CRD at all.
+    SyncPolicies in the files configure them, too, and name kinds that have no CRD; other objects are passed over.
+    Raises ConfigError, one line, also where there is no kind at all.
     """
-    documents = {path: list(_documents(path)) for path in paths}
-    policies = [_policy(each, file) for found in documents.values() for file, each in found if _is(each, SYNC_POLICY)]
-    found: dict[str, KindPolicy] = {}
+    found: list[tuple[Path, Json]] = []
     for path in paths:
-        if not any(_is(each, CRD, SYNC_POLICY) for _, each in documents[path]):
+        documents = list(_documents(path))
+        if not any(_is(each, CRD, SYNC_POLICY) for _, each in documents):
             raise ConfigError(f"--crds: {path} has no {CRD}", hint="a file or directory with annotated CRDs")
-        for kind in _kinds(documents[path], policies, profile):
-            if found.setdefault(kind.resource, kind) != kind:
-                raise ConfigError(f"--crds: {kind.resource} is given twice, and not alike", hint="each CRD once")
+        found += documents
+    policies = [_policy(each, file) for file, each in found if _is(each, SYNC_POLICY)]
+    crds = [(file, each) for file, each in found if _is(each, CRD)]
+    crds += [(Path(SYNC_POLICY), each) for each in _built_in(policies, {_name(each) for _, each in crds})]
+    return _confinable(crds, policies, profile)
+
+
+def _confinable(
+    crds: Sequence[tuple[Path, Json]], policies: Sequence[PolicyObject], profile: Profile
+) -> tuple[KindPolicy, ...]:
+    """The kinds of the CRDs, as the SyncPolicies configure them; each with the file that it is from."""
+    annotated: dict[str, bool] = {}
+    entries: list[RelatedEntry] = []
+
+    def read(crd: Json, robot: str) -> KindPolicy | None:
+        return configured_kind(
+            crd,
+            robot,
+            namespaces=EVERYWHERE,
+            objects=lambda name: [each for each in policies if each.is_for(name)],
+            annotated=annotated.get,
+            entries=entries,
+        )
+
+    incomplete = suppress(KeyError, TypeError, AttributeError)  # as is said below
+    for _, crd in crds:
+        with incomplete:
+            annotated[crd["metadata"]["name"]] = is_annotated(crd)
+    for _, crd in crds:
+        with incomplete:
+            primary = read(crd, "robot")
+            entries += [] if primary is None else related_entries(primary)
+    found: dict[str, KindPolicy] = {}
+    for file, crd in crds:
+        try:
+            kind = confinable(crd, profile, place=str(file), read=read)
+        except ConfigError as error:
+            raise ConfigError(f"--crds: {error}", hint=error.hint) from None
+        if found.setdefault(kind.resource, kind) != kind:
+            raise ConfigError(f"--crds: {kind.resource} is given twice, and not alike", hint="each CRD once")
     if not found:
         raise ConfigError(f"--crds has no {CRD}", hint="a file or directory with annotated CRDs")
     return tuple(found.values())
+
+
+def _built_in(policies: Sequence[PolicyObject], crds: Container[str]) -> Iterator[Json]:
+    """The kinds that SyncPolicies name and that have no CRD there, as a CRD would describe them."""
+    missing = without_crd(policies, crds)
+    for name in sorted({*missing.built_in, *missing.to_come} - BUILT_IN.keys()):
+        raise ConfigError(f"--crds: a {SYNC_POLICY} names {name}, whose CRD is not there", hint="give it, too")
+    for name, resource in sorted(missing.built_in.items()):
+        described = unknown(resource)
+        described["spec"]["names"]["kind"] = BUILT_IN[name]
+        described["spec"]["versions"] = [{"name": "v1", "served": True, "storage": True, "subresources": {}}]
+        yield described
+
+
+def _name(crd: Json) -> str:
+    metadata = crd.get("metadata")
+    return str(metadata.get("name")) if isinstance(metadata, dict) else ""
 
 
 def _documents(path: Path) -> Iterator[tuple[Path, Json]]:
@@ -70,21 +128,6 @@ def _policy(document: Json, file: Path) -> PolicyObject:
         return read_object(document, Expressions)
     except (KeyError, TypeError):
         raise ConfigError(f"--crds: {file}: a {SYNC_POLICY} has no metadata.name") from None
-
-
-def _kinds(
-    documents: Sequence[tuple[Path, Json]], policies: Sequence[PolicyObject], profile: Profile
-) -> Iterator[KindPolicy]:
-    def read(crd: Json, robot: str) -> KindPolicy | None:
-        name = crd["metadata"]["name"]
-        return policy_of_kind(crd, robot, objects=[each for each in policies if each.is_for(name)])
-
-    for file, document in documents:
-        if _is(document, CRD):
-            try:
-                yield confinable(document, profile, place=str(file), read=read)
-            except ConfigError as error:
-                raise ConfigError(f"--crds: {error}", hint=error.hint) from None
 
 
 def _objects(documents: Sequence[Any]) -> Iterator[Json]:

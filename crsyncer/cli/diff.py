@@ -13,6 +13,7 @@ from crsyncer.adapters.expressions import Expressions
 from crsyncer.cli.clusters import CLUSTER_SETTINGS, both_clusters, robot_name
 from crsyncer.cli.output import TEXTS, object_name, output_options, show
 from crsyncer.cli.shared import first_cause, report_error, settings_options
+from crsyncer.cli.yaml_text import sorted_lines
 from crsyncer.console.target import synced_resource
 from crsyncer.core.model import Json, Side
 from crsyncer.core.text import plain
@@ -30,9 +31,9 @@ def diff(resource: str, output: str, **flags: Any) -> int:
 
     Reads both clusters itself, needs no agent and changes nothing. --- is the cloud, +++ the robot; /dev/null means
     that this side lacks the object. Compares only what crsyncer syncs: content, the labels and annotations that
-    upstream owns, and the status once the copy has one. A change that is being synced shows as a difference, and so
-    does a field that the downstream server changed at admission. The robot's name is that of the settings, else that
-    of the agent of --state-dir.
+    upstream owns, and the status once the copy has one; of related objects, those that an object refers to. A change
+    that is being synced shows as a difference, and so does a field that the downstream server changed at admission.
+    The robot's name is that of the settings, else that of the agent of --state-dir.
 
     Exit codes, as of kubectl diff: 0 no difference, 1 differences, 2 usage, or not everything could be compared.
     """
@@ -65,7 +66,8 @@ async def _compare(settings: Settings, robot: str, resource: str) -> list[Json]:
     import asyncio
 
     from crsyncer.console import lister
-    from crsyncer.console.diff import compare
+    from crsyncer.console.diff import bare_row, compare
+    from crsyncer.console.reasons import kind_hint
 
     async with both_clusters(settings) as clusters:
 
@@ -85,27 +87,21 @@ async def _compare(settings: Settings, robot: str, resource: str) -> list[Json]:
             configuration = await lister.configuration(senders[Side.ROBOT], Expressions, settings.trust)
         except SyncError as error:
             raise SyncError(f"the robot's CRDs or SyncPolicies cannot be listed: {error}", hint=error.hint) from None
-        policies = {policy.resource: policy for policy in configuration.kinds(robot, settings.synced_namespaces)}
-        if resource:
-            chosen = synced_resource(resource, {name: policy.aliases for name, policy in policies.items()})
-            policies = {chosen: policies[chosen]}
+        kinds = configuration.kinds(robot, settings.synced_namespaces)
+        names = {**{name: kind.aliases for name, kind in kinds.items()}, **dict.fromkeys(configuration.unserved, ())}
+        chosen = [synced_resource(resource, names)] if resource else names
         # One kind after the other, so that memory holds the lists of one only.
-        return [await compare(policy, senders) for policy in policies.values()]
+        return [
+            await compare(kinds[name], senders, kinds=kinds)
+            if name in kinds
+            else bare_row(name, configuration.unserved[name], kind_hint("kind-missing"))
+            for name in chosen
+        ]
 
 
 def _unified(kind: Json) -> Iterator[str]:
     for each in kind["differences"]:
         name = f"{kind['resource']}/{object_name(each)}"
-        cloud, robot = ((_yaml(each[side]), f"{side}/{name}" if each[side] else "/dev/null") for side in Side)
+        cloud, robot = ((sorted_lines(each[side]), f"{side}/{name}" if each[side] else "/dev/null") for side in Side)
         for line in difflib.unified_diff(cloud[0], robot[0], cloud[1], robot[1], lineterm=""):
             yield plain(line)
-
-
-def _yaml(content: Json | None) -> list[str]:
-    import yaml
-
-    if content is None:
-        return []
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    text: str = yaml.dump(content, Dumper=dumper, sort_keys=True, allow_unicode=True, width=1000)
-    return text.splitlines()

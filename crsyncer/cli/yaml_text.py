@@ -39,3 +39,14 @@ def yaml_text(content: Any) -> str:
     Dumper.add_representer(list, items)
     written: str = yaml.dump(content, Dumper=Dumper, sort_keys=False, allow_unicode=False, width=1000)
     return written
+
+
+def sorted_lines(content: Any) -> list[str]:
+    """A document for a diff: its lines, with sorted keys; of None no line."""
+    import yaml
+
+    if content is None:
+        return []
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    text: str = yaml.dump(content, Dumper=dumper, sort_keys=True, allow_unicode=True, width=1000)
+    return text.splitlines()

@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 from collections.abc import Iterator
 
-from crsyncer.console.explain import ON, ObjectFacts, explain
+from crsyncer.console.explain import ObjectFacts, explain
+from crsyncer.console.explain_policy import ON
 from crsyncer.console.gather import kind_row, policy_rows
 from crsyncer.console.report import (
     event_row,
@@ -297,6 +298,10 @@ class ControlCommands:
             tombstone=cache.tombstones.get(key),
             holds=tuple(hold_row(group) for group in self._context.holds.groups(resource) if key in group.keys),
         )
+        if self._kinds.catalog is not None:
+            from crsyncer.console.relatives import with_relatives  # a robot without SyncPolicies never loads it
+
+            facts = with_relatives(facts, kind, self._kinds, self._kinds.catalog.kin)
         return explain(facts)
 
     # The kinds that a command names

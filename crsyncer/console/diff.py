@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from crsyncer.console.differences import difference
 from crsyncer.console.lister import objects
+from crsyncer.console.originals import Originals, read_originals
 from crsyncer.console.reasons import hold_hint, kind_hint
 from crsyncer.core import object_calls
 from crsyncer.core.kind_policy import KindPolicy
@@ -18,22 +19,21 @@ from crsyncer.engine.negotiation import Disagreement, negotiate
 from crsyncer.errors import Conflict, NotAllowed, SyncError
 from crsyncer.ports import Send
 
+NO_KINDS: Mapping[str, KindPolicy] = {}
 
-async def compare(policy: KindPolicy, senders: Mapping[Side, Send]) -> Json:
+
+async def compare(
+    policy: KindPolicy, senders: Mapping[Side, Send], *, kinds: Mapping[str, KindPolicy] = NO_KINDS
+) -> Json:
     """Compare one kind: its row in the document of `crsyncer diff`. `senders` send requests to a side.
+
+    `kinds` are all that are synced, by name: related objects are those that objects of others refer to.
 
     The row's `error` is the reason why the kind could not be compared completely; None: it was.
     """
-    row: Json = {
-        "resource": policy.resource,
-        "version": None,
-        "objects": {side.value: 0 for side in Side},
-        "error": None,
-        "hint": None,
-        "differences": [],
-    }
+    row = bare_row(policy.resource)
     try:
-        await _fill(row, policy, senders)
+        await _fill(row, policy, senders, kinds)
     except* SyncError as group:
         error = next(error for error in group.exceptions if isinstance(error, SyncError))
         row |= {"error": str(error), "hint": error.hint}
@@ -41,7 +41,19 @@ async def compare(policy: KindPolicy, senders: Mapping[Side, Send]) -> Json:
     return row
 
 
-async def _fill(row: Json, policy: KindPolicy, senders: Mapping[Side, Send]) -> None:
+def bare_row(resource: str, error: str | None = None, hint: str | None = None) -> Json:
+    """The row of a kind of which nothing has been compared; `error`: why not."""
+    return {
+        "resource": resource,
+        "version": None,
+        "objects": {side.value: 0 for side in Side},
+        "error": error,
+        "hint": hint,
+        "differences": [],
+    }
+
+
+async def _fill(row: Json, policy: KindPolicy, senders: Mapping[Side, Send], kinds: Mapping[str, KindPolicy]) -> None:
     if policy.problem:
         raise SyncError(policy.problem, hint=kind_hint("misconfigured"))
     agreed = await negotiate(policy, senders[Side.CLOUD])
@@ -50,12 +62,15 @@ async def _fill(row: Json, policy: KindPolicy, senders: Mapping[Side, Send]) -> 
     if agreed.sensitive:
         agreed = replace(agreed, digest_key=secrets.token_bytes(16))  # of this comparison alone: the agent's is its own
     row["version"] = agreed.version
-    pairs = _Pairs(agreed, row)
+    originals = await read_originals(agreed, senders, kinds=kinds) if agreed.related else None
+    pairs = _Pairs(agreed, row, originals)
     async with asyncio.TaskGroup() as tasks:
         for side in Side:
             for namespace in agreed.places:
                 tasks.create_task(_read(pairs, side, senders[side], namespace=namespace))
     pairs.finish()
+    if originals is not None and (objection := originals.objection()):
+        raise SyncError(objection, hint=hold_hint("RelatedFailed", ""))
 
 
 async def _read(pairs: "_Pairs", side: Side, send: Send, *, namespace: str) -> None:
@@ -78,9 +93,11 @@ class _Pairs:
     Both servers list in the order of the keys, so few objects wait for their counterpart.
     """
 
-    def __init__(self, policy: KindPolicy, row: Json) -> None:
+    def __init__(self, policy: KindPolicy, row: Json, originals: Originals | None) -> None:
         self.policy = policy
         self._row = row
+        self._originals = originals
+        """Of a kind of related objects: those that primaries refer to; the others are not synced (C5.1)."""
         self._alone: dict[Side, dict[Key, Json]] = {side: {} for side in Side}
         self._seen: dict[str, Key] = {}
         """Upstream's objects by uid, where marks say whose copy an object is."""
@@ -92,6 +109,8 @@ class _Pairs:
         raw.setdefault("apiVersion", endpoint.api_version)
         raw.setdefault("kind", endpoint.kind)
         if objection(raw, self.policy, side, namespace=namespace):
+            return
+        if side is self.policy.upstream and self._originals is not None and not self._originals.wants(raw):
             return
         raw["metadata"].pop("managedFields", None)
         key = self._key_of(side, raw, listed=False)

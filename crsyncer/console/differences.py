@@ -72,7 +72,7 @@ def difference(
     wanted, found = _document(upstream, policy, key, *own), _document(downstream, policy, key, *copied)
     uid = upstream["metadata"]["uid"]
     if stamp.upstream_uid == uid:
-        if downstream.get("status"):
+        if downstream.get("status") and not policy.related:  # of related objects no status goes to the original (C5.5)
             statuses = _statuses(upstream, downstream, policy, generations)
             wanted, found = (_with_status(*each, policy) for each in zip((wanted, found), statuses, strict=True))
     elif stamp.upstream_uid:
@@ -95,7 +95,8 @@ def _lone(raw: Json | None, policy: KindPolicy, side: Side, *, key: Key) -> Diff
     else:
         differs = may_delete(view_of(raw, policy, side, key=key), policy)
     whole = _document(raw, policy, key, synced_labels(raw), synced_annotations(raw))
-    return {side: _with_status(whole, status_value(raw, policy), policy), side.other: None} if differs else None
+    status = None if policy.related else status_value(raw, policy)
+    return {side: _with_status(whole, status, policy), side.other: None} if differs else None
 
 
 def _document(raw: Json, policy: KindPolicy, key: Key, labels: dict[str, str], annotations: dict[str, str]) -> Json:

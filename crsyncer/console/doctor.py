@@ -195,7 +195,7 @@ class _SideChecks:
             )
             return
         robot, namespaces = self._set_up.robot, self._set_up.namespaces
-        work = [self._kind(kind) for kind in configuration.kinds(robot, namespaces) if not kind.problem]
+        work = [self._kind(kind) for kind in configuration.kinds(robot, namespaces).values() if not kind.problem]
         if self._side is Side.ROBOT:
             self._checks += [*judge_annotations(configuration, robot), *judge_policies(configuration, robot)]
             work.insert(0, self._access((*OWN_NEEDS, *(POLICY_NEEDS if configuration.has_policies else ()))))

@@ -14,7 +14,6 @@ from crsyncer.core.catalog import problem_of
 from crsyncer.core.findings import DiskFacts, StoreFindings, Validity
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Side
-from crsyncer.core.namespaces import EVERYWHERE
 from crsyncer.core.text import duration, rfc3339
 
 SCHEMA = "crsyncer.doctor/v1"
@@ -94,32 +93,45 @@ def judge_clock(ahead: float | None, side: Side) -> Check:
 
 def judge_annotations(configuration: Configuration, robot: str) -> list[Check]:
     """Whether the annotations of each CRD on the robot are valid (S1), together with its SyncPolicy (C1)."""
-    found = [check for crd in configuration.crds for check in _judge_crd(crd, configuration, robot)]
-    if found:
+    kinds = configuration.kinds(robot)
+    found = [check for crd in configuration.crds for check in _judge_crd(crd, kinds, configuration)]
+    if found or kinds:
         return found
     hint = f"annotate one: kubectl annotate crd NAME {SPEC_SOURCE}=cloud"
     return [Check("annotations", Mark.WARN, "no CRD is annotated, so nothing is synced", hint, Side.ROBOT)]
 
 
 def judge_policies(configuration: Configuration, robot: str) -> Iterator[Check]:
-    """Whether each SyncPolicy on the robot can be followed (C1)."""
-    kinds = {kind.resource: kind.problem for kind in configuration.kinds(robot, EVERYWHERE)}
+    """Whether each SyncPolicy on the robot can be followed, and each kind that has no CRD and is named by one (C1)."""
+    kinds = configuration.kinds(robot)
+    problems = {name: kind.problem for name, kind in kinds.items()}
+    stopped = set()
     for each in configuration.policies:
         check = partial(Check, "policy", side=Side.ROBOT, resource=each.resource)
-        problem = problem_of(each, configuration.policies_for(each.resource), kinds.get(each.resource))
+        problem = problem_of(each, configuration.policies_for(each.resource), problems.get(each.resource))
         if problem:
+            stopped.add(each.resource)
             yield check(Mark.FAIL, f"SyncPolicy {each.name}: {problem}", "correct or delete the SyncPolicy")
         else:
             yield check(Mark.OK, f"SyncPolicy {each.name} is valid")
+    for crd in configuration.built_in:
+        kind = kinds.get(crd["metadata"]["name"])
+        if kind is not None and kind.problem and kind.related:
+            hint = kind_hint("misconfigured", kind.related[0].policy)
+            yield Check("policy", Mark.FAIL, kind.problem, hint, Side.ROBOT, kind.resource)
+    for name in sorted(configuration.unserved.keys() - stopped):
+        # The agent begins by itself when the kind is served.
+        sentence, hint = configuration.unserved[name], kind_hint("kind-missing")
+        yield Check("kind", Mark.FAIL, sentence, hint, Side.ROBOT, name, health="degraded")
 
 
-def _judge_crd(crd: Json, configuration: Configuration, robot: str) -> Iterator[Check]:
-    annotations = crd["metadata"].get("annotations") or {}
-    check = partial(Check, "annotations", side=Side.ROBOT, resource=crd["metadata"]["name"])
+def _judge_crd(crd: Json, kinds: Mapping[str, KindPolicy], configuration: Configuration) -> Iterator[Check]:
+    annotations, name = crd["metadata"].get("annotations") or {}, crd["metadata"]["name"]
+    check = partial(Check, "annotations", side=Side.ROBOT, resource=name)
     unknown = sorted(key for key in annotations if key.startswith((SYNCER, OURS)) and key not in _ANNOTATIONS)
-    policy = configuration.kind(crd, robot)
-    names = [each.name for each in configuration.policies_for(crd["metadata"]["name"])]
+    policy = kinds.get(name)
     if policy is not None and policy.problem:
+        names = [each.name for each in configuration.policies_for(name)] or [each.policy for each in policy.related]
         yield check(Mark.FAIL, policy.problem, kind_hint("misconfigured", next(iter(names), None)))
     elif policy is not None:
         yield check(Mark.OK, _asked(policy))
@@ -132,6 +144,9 @@ def _judge_crd(crd: Json, configuration: Configuration, robot: str) -> Iterator[
 
 def _asked(policy: KindPolicy) -> str:
     filtered = f", only objects of robot {policy.robot}" if policy.filtered else ""
+    if policy.related:
+        primaries = " and ".join(sorted({each.primary for each in policy.related}))
+        return f"from the {policy.upstream} to the {policy.downstream}, only what {primaries} refer to{filtered}"
     if policy.sync_policy is not None and policy.sync_policy.filter.selector is not None:
         filtered = f", only objects selected by {policy.selector}"
     subtree = f", only status.{policy.subtree}" if policy.subtree is not None else ""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crsyncer.console.differences import difference
+from crsyncer.console.explain_policy import ON, api_step, primary_steps, related_steps
 from crsyncer.core.actions import NOTHING, Create, Delete, Hold, HoldReason, Plan, Seed, Until, Update, Wait
 from crsyncer.core.annotations import ROBOT_LABEL, SPEC_SOURCE
 from crsyncer.core.endpoint import Endpoint
@@ -27,8 +28,6 @@ _UNTIL = {
     Until.REVERTIBLE: "S3.5",
     Until.FINALIZED: "C6.1",
 }
-ON = {Side.CLOUD: "in the cloud", Side.ROBOT: "on the robot"}
-"""A side, as a sentence has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +63,10 @@ class ObjectFacts:
     tombstone: Tombstone | None = None
     holds: tuple[Json, ...] = ()
     """Its holds, rows of the status document."""
+    related: tuple[Json, ...] = ()
+    """The objects that go with it, a row for each entry of its kind's SyncPolicy (C5)."""
+    primaries: tuple[Json, ...] | None = ()
+    """The objects that it goes with; None: they are not all known."""
 
 
 def _step(rule: str, ok: bool | None, text: str) -> Json:
@@ -95,6 +98,8 @@ def explain(facts: ObjectFacts) -> Json:
         else [],
         "steps": steps,
         "pending": list(facts.pending),
+        "related": list(facts.related),
+        "primaries": list(facts.primaries or ()),
         "holds": [{name: hold[name] for name in ("id", "reason", "since", "message", "hint")} for hold in facts.holds],
     }
 
@@ -128,15 +133,20 @@ def _steps(facts: ObjectFacts) -> Iterator[Json]:
     if policy is None:
         rule = _kind_rule(kind)
         yield _step(rule or "S1", False if rule else None, f"the kind is {kind['state']}: {kind['message']}")
+        if kind.get("api"):
+            yield _step(*api_step(kind["api"]))
         return
     owners = f"the {policy.upstream} owns spec and lifecycle, the {policy.downstream} owns the status"
     yield _step("S1.2", True, owners)
     if kind.get("policy"):
-        yield _step("C1.3", True, f"SyncPolicy {kind['policy']} is for the kind")
+        what = "names the kind, for objects that go with others" if policy.related else "is for the kind"
+        yield _step("C1.3", True, f"SyncPolicy {kind['policy']} {what}")
     if rule := _kind_rule(kind):
         yield _step(rule, False, f"the kind is {kind['state']}: {kind['message']}")
     else:
         yield _step("S1.5", True, f"both sides serve version {policy.version}")
+    if kind.get("api"):
+        yield _step(*api_step(kind["api"]))
     if not facts.running:
         yield _step("S7.1", None, "the agent is not running: nothing is written; this is the last state in its store")
     for side in Side:
@@ -153,6 +163,7 @@ def _steps(facts: ObjectFacts) -> Iterator[Json]:
         yield _step(rule, False, f"{hold['reason']} ({hold['id']}): {hold['message']}; {hold['hint']}")
     yield from _of_status(facts, policy)
     yield from _of_finalizer(facts, policy)
+    yield from (_step(*step) for step in related_steps(facts.related))
 
 
 def _kind_rule(kind: Json) -> str | None:
@@ -163,6 +174,10 @@ def _kind_rule(kind: Json) -> str | None:
 
 def _of_filter(facts: ObjectFacts, kind: Json, policy: KindPolicy) -> Iterator[Json]:
     selector = kind.get("selector") or policy.selector
+    if policy.related:
+        yield from (_step(*step) for step in primary_steps(policy, facts.primaries))
+    if not selector and policy.related:
+        return
     if not selector:
         yield _step("S2.1", True, f"every object of the kind {ON[policy.upstream]} is synced")
         return
@@ -182,6 +197,8 @@ def _of_filter(facts: ObjectFacts, kind: Json, policy: KindPolicy) -> Iterator[J
 def _of_observations(facts: ObjectFacts, policy: KindPolicy) -> Iterator[Json]:
     for side in (policy.upstream, policy.downstream):
         observation = facts.observations[side]
+        if policy.related and not facts.primaries and side is policy.upstream:
+            continue  # originals that nothing refers to are not looked at
         if isinstance(observation, View):
             terminating = ", and is being deleted there" if observation.terminating else ""
             yield _step("S2", True, f"it exists {ON[side]}{terminating}")
@@ -263,7 +280,7 @@ def _of_status(facts: ObjectFacts, policy: KindPolicy) -> Iterator[Json]:
     elif isinstance(facts.plan.status, Hold):
         if not facts.holds:
             yield _step("S4.5", False, f"{facts.plan.status.message}; {facts.plan.status.hint}")
-    elif isinstance(down, View) and isinstance(up, View):
+    elif isinstance(down, View) and isinstance(up, View) and not policy.related:
         if down.stamp is None or down.stamp.upstream_uid != up.uid:
             yield _step("S5.4", None, "no status is sent until the copy belongs to this upstream object")
         elif not down.status:

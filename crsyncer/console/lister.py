@@ -1,17 +1,20 @@
 """Lists the objects of a cluster once, for commands that read the clusters without the agent."""
 
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from crsyncer.core import calls
 from crsyncer.core.answers import judge
+from crsyncer.core.built_in import CRD_TO_COME, not_served
 from crsyncer.core.calls import SYNC_POLICIES, Collection
-from crsyncer.core.catalog import PolicyObject, policy_of_kind, read_object, travelling_api
-from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.core.catalog import PolicyObject, read_object, travelling_api
+from crsyncer.core.configured import configured_kind, without_crd
+from crsyncer.core.kind_policy import KindPolicy, is_annotated
 from crsyncer.core.model import Json
 from crsyncer.core.mutate import Expressions
 from crsyncer.core.namespaces import EVERYWHERE, Namespaces
 from crsyncer.core.pages import FIRST, PageLimit
+from crsyncer.core.relate import RelatedEntry, related_entries
 from crsyncer.core.sync_policy import Api
 from crsyncer.core.watch import listed_at
 from crsyncer.engine.discovery import discover
@@ -67,6 +70,8 @@ class Configuration:
     policies: tuple[PolicyObject, ...] = ()
     built_in: tuple[Json, ...] = ()
     """The kinds that SyncPolicies name and that have no CRD, as a CRD would describe them (C1.4)."""
+    unserved: Mapping[str, str] = field(default_factory=dict)
+    """The kinds that SyncPolicies name and that the robot does not serve, each with the sentence for it."""
 
     @property
     def has_policies(self) -> bool:
@@ -77,20 +82,32 @@ class Configuration:
         """The SyncPolicies for a kind."""
         return tuple(each for each in self.policies if each.is_for(resource))
 
-    def kind(self, crd: Json, robot: str, namespaces: Namespaces = EVERYWHERE) -> KindPolicy | None:
-        """What a CRD and the policies for its kind ask for; None when the kind is not ours."""
-        objects = self.policies_for(crd["metadata"]["name"])
-        return policy_of_kind(crd, robot, namespaces=namespaces, objects=objects)
-
     def apis(self) -> dict[str, Api]:
         """By the name of each CRD that travels, how it does (C8)."""
         found = {each.resource: travelling_api(self.policies_for(each.resource)) for each in self.policies}
         return {resource: api for resource, api in found.items() if api is not None}
 
-    def kinds(self, robot: str, namespaces: Namespaces) -> list[KindPolicy]:
-        """The kinds that are to be synced, also misconfigured ones."""
-        found = [self.kind(crd, robot, namespaces) for crd in (*self.crds, *self.built_in)]
-        return [policy for policy in found if policy is not None]
+    def kinds(self, robot: str, namespaces: Namespaces = EVERYWHERE) -> dict[str, KindPolicy]:
+        """By name the kinds that are to be synced, also misconfigured ones, and those of related objects (C5)."""
+        alone = self._configured(robot, namespaces, ())
+        entries = [entry for kind in alone.values() for entry in related_entries(kind)]
+        return self._configured(robot, namespaces, entries) if entries else alone
+
+    def _configured(self, robot: str, namespaces: Namespaces, entries: Sequence[RelatedEntry]) -> dict[str, KindPolicy]:
+        annotated = {crd["metadata"]["name"]: is_annotated(crd) for crd in self.crds}
+        found = {}
+        for crd in (*self.crds, *self.built_in):
+            kind = configured_kind(
+                crd,
+                robot,
+                namespaces=namespaces,
+                objects=self.policies_for,
+                annotated=annotated.get,
+                entries=entries,
+            )
+            if kind is not None:
+                found[kind.resource] = kind
+        return found
 
 
 async def configuration(
@@ -101,14 +118,14 @@ async def configuration(
     if not found.has_policies:
         return found
     policies = [read_object(raw, expressions, trust) async for raw in objects(send, SYNC_POLICIES)]
-    named = {each.resource: each.policy.resource for each in policies if each.policy is not None}
-    for crd in found.crds:
-        named.pop(crd["metadata"]["name"], None)
-    described = [await discover(resource, send) for _, resource in sorted(named.items())]
+    missing = without_crd(policies, {crd["metadata"]["name"] for crd in found.crds})
+    described = {name: await discover(resource, send) for name, resource in sorted(missing.built_in.items())}
+    unserved = {name: not_served(missing.built_in[name]) for name, each in described.items() if each is None}
     return replace(
         found,
         policies=tuple(sorted(policies, key=lambda each: each.name)),
-        built_in=tuple(each for each in described if each is not None),
+        built_in=tuple(each for each in described.values() if each is not None),
+        unserved=unserved | dict.fromkeys(missing.to_come, CRD_TO_COME),
     )
 
 

@@ -169,7 +169,7 @@ _KINDS = {
     "kind-missing": ("degraded", "KindMissing"),
 }
 """The reason for each state in which a kind is not synced."""
-_API_HINT = (
+API_HINT = (
     "where a side lacks the kinds of APIs: crsyncer crds --api | kubectl apply -f - there; the agent retries, and what"
     " is there stays"
 )
@@ -330,7 +330,7 @@ def _api_reasons(content: Json) -> Iterator[_Reason]:
         api = kind.get("api") or {}
         if api.get("state") == "unreadable" and api["message"] and kind["state"] not in _KINDS:
             message = f"the CRD {kind['resource']} does not travel: {api['message']}"
-            yield _reason("degraded", "KindMissing", message=message, hint=_API_HINT)
+            yield _reason("degraded", "KindMissing", message=message, hint=API_HINT)
 
 
 def _policy_reasons(content: Json) -> Iterator[_Reason]:

@@ -80,14 +80,16 @@ def needs(policy: KindPolicy, side: Side) -> tuple[Need, ...]:
 
     found = [one("list"), one("watch")]
     if side is policy.upstream:
+        if policy.related:  # originals are never written (C5.4)
+            return tuple(found)
         either = [one(verb, status).acts[0] for verb in ("patch", "update")]
         finalizer = [one("patch")] if policy.blocking else []
         return (*found, Need(tuple(either)), *finalizer)
     if side is Side.ROBOT:
         # In the cloud nothing is ever read by name.
         found.append(one("get", unless="a copy that lost its label is not found again"))
-    found += [one(verb) for verb in ("create", "update", "delete")]
-    if endpoint.status:
+    found += [one(verb) for verb in ("create", "update", "delete") if verb != "delete" or not policy.keep_copies]
+    if endpoint.status and not policy.related:
         found.append(one("update", status, unless="a copy that is made again does not get its last status back"))
     return tuple(found)
 

@@ -11,6 +11,8 @@ from crsyncer.core.sync_policy import Resource
 
 CORE: Json = {"versions": [{"version": "v1"}]}
 """What the core group serves; it has no list of versions like that of other groups."""
+CRD_TO_COME = "the robot has no CRD of this kind yet"
+"""The sentence for a kind whose CRD a SyncPolicy brings to the robot (C8)."""
 _VERBS = frozenset({"create", "list", "watch"})
 """Without them a kind cannot be synced; one that is being deleted lacks the first."""
 

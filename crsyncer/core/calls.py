@@ -57,6 +57,8 @@ class Collection:
 CRD_COLLECTION = Collection("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 CRDS = CRD_COLLECTION.path
 SYNC_POLICIES = Collection("crsyncer.cloudrobotics.com", "v1alpha1", "syncpolicies")
+API_REVISIONS = Collection(SYNC_POLICIES.group, SYNC_POLICIES.version, "apirevisions")
+API_SETS = Collection(SYNC_POLICIES.group, SYNC_POLICIES.version, "apisets")
 
 
 @dataclass(frozen=True, slots=True)

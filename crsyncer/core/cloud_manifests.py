@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from crsyncer.core.annotations import OURS, SPEC_SOURCE
+from crsyncer.core.calls import API_REVISIONS, API_SETS
+from crsyncer.core.calls import CRD_COLLECTION as _CRD
 from crsyncer.core.cloud_policies import (
     NAME,
     NAMESPACE_LABEL,
@@ -18,6 +20,7 @@ from crsyncer.core.cloud_policies import (
     kind_policy,
     label_policy,
     lacks_status,
+    publishing_policies,
     token_policy,
 )
 from crsyncer.core.kind_policy import KindPolicy, read_policy
@@ -31,12 +34,16 @@ ENROLL = "crsyncer-enroll"
 """The account that may only make tokens for the other account; in profile `shared` the namespace of these."""
 _CRDS = "crsyncer:crds"
 """The role of robots that CRDs come to."""
+_APIS = "crsyncer:apis"
+"""The role of robots that publish CRDs."""
 _RBAC = "rbac.authorization.k8s.io"
 _CLOSED = frozenset({
     "", _RBAC, "apiextensions.k8s.io", "admissionregistration.k8s.io", "apiregistration.k8s.io",
     "authentication.k8s.io", "authorization.k8s.io", "certificates.k8s.io",
 })  # fmt: skip
-"""Groups whose objects decide who may do what: Secrets and accounts, RBAC, CRDs, webhooks, certificates."""
+"""Groups whose objects decide who may do what: accounts and pods, RBAC, CRDs, webhooks, certificates."""
+BUILT_IN = {"configmaps": "ConfigMap", "secrets": "Secret"}
+"""The kinds without a CRD whose objects robots may sync all the same."""
 
 
 class Profile(StrEnum):
@@ -105,7 +112,7 @@ def confinable(crd: Json, profile: Profile, *, place: str, read: ReadPolicy = re
             f"{place}: a CustomResourceDefinition is incomplete", hint="one that an API server accepts"
         ) from None
     resource = f"{place}: {name}"
-    if group in _CLOSED:
+    if group in _CLOSED and name not in BUILT_IN:
         raise ConfigError(f"{resource} is never synced: objects of {group or 'the core group'} decide who may do what")
     if policy is None:
         raise ConfigError(
@@ -121,16 +128,19 @@ def confinable(crd: Json, profile: Profile, *, place: str, read: ReadPolicy = re
 
 
 def unconfined(plan: Plan) -> list[str]:
-    """What the manifests cannot keep apart, or do not grant, one sentence each."""
-    published = [
-        f"the CRD {each} comes from the robots, which need cloud/apis.yaml for that: they may then create any CRD"
-        for each in _travelling(plan, Side.ROBOT)
-    ]
+    """What the manifests cannot keep apart, one sentence each."""
+    told = []
+    if any(kind.sensitive for kind in plan.kinds):
+        token = ", and with them the token of crsyncer-enroll" if plan.two_accounts else ""
+        own = plan.profile is Profile.NAMESPACE
+        told.append(f"a robot reads all Secrets of the namespaces that it syncs{token if own else ''}")
     if plan.profile is Profile.NAMESPACE:
-        return published
-    open_to_all = [kind.resource for kind in plan.kinds if kind.upstream is Side.CLOUD and not kind.filtered]
+        return told
+    open_to_all = [
+        kind.resource for kind in plan.kinds if kind.upstream is Side.CLOUD and not kind.filtered and not kind.related
+    ]
     return [
-        *published,
+        *told,
         "profile shared: every robot can read the objects of all others",
         *(f"{each} is not filtered by robot name: every robot may write the status of all" for each in open_to_all),
         *(
@@ -188,8 +198,12 @@ def _admission(plan: Plan) -> Iterator[Manifest]:
     yield from both("a robot makes tokens for nobody else", token_policy())
     for kind in plan.kinds:
         yield from both(f"what a robot may write of {kind.in_cloud.plural}", kind_policy(kind))
-        if plan.profile is Profile.NAMESPACE and kind.filtered:
+        # Not of built-in kinds: in every namespace the control plane itself makes some objects of those.
+        if plan.profile is Profile.NAMESPACE and kind.filtered and kind.in_cloud.resource not in BUILT_IN:
             yield from both(f"{kind.in_cloud.plural} in a robot's namespace are labelled for it", label_policy(kind))
+    if _travelling(plan, Side.ROBOT):
+        for policy in publishing_policies():
+            yield from both("a robot publishes its own CRDs and changes no others", policy)
 
 
 def _role_name(plan: Plan, kind: KindPolicy) -> str:
@@ -211,9 +225,21 @@ def _roles(plan: Plan) -> Iterator[Manifest]:
         role = _rbac("ClusterRole", f"{name}:{kind.resource}", labels=labels) | {"rules": rules(kind, plan.profile)}
         yield Manifest(f"once per cluster: what a robot may do with {kind.in_cloud.plural}", role)
     if crds := _travelling(plan, Side.CLOUD):
-        role = _rbac("ClusterRole", _CRDS)
-        role["rules"] = [_rule("apiextensions.k8s.io", "customresourcedefinitions", ["list", "watch"], names=crds)]
-        yield Manifest("once per cluster: the CRDs that come to the robots, to read", role)
+        reads = [_rule(_CRD.group, _CRD.plural, ["list", "watch"], names=crds)]
+        yield Manifest(
+            "once per cluster: the CRDs that come to the robots, to read",
+            _rbac("ClusterRole", _CRDS) | {"rules": reads},
+        )
+    if crds := _travelling(plan, Side.ROBOT):
+        publishes = [
+            _rule(_CRD.group, _CRD.plural, ["get", "list", "watch", "update"], names=crds),
+            _rule(_CRD.group, _CRD.plural, ["create"]),
+            _rule(API_SETS.group, API_SETS.plural, ["get", "list", "watch", "create", "update"]),
+            _rule(API_REVISIONS.group, API_REVISIONS.plural, ["get", "create"]),
+        ]
+        yield Manifest(
+            "once per cluster: the CRDs that robots publish", _rbac("ClusterRole", _APIS) | {"rules": publishes}
+        )
     for robot in plan.robots:
         namespace, account, _, _ = _accounts(plan.profile, robot)
         role = _rbac("Role", _renew(plan.profile, robot), namespace=namespace)
@@ -225,6 +251,14 @@ def _travelling(plan: Plan, source: Side) -> list[str]:
     """The CRDs that come from a side, by the field `api` of a SyncPolicy (C8)."""
     apis = {kind.resource: kind.sync_policy.api for kind in plan.kinds if kind.sync_policy is not None}
     return sorted(resource for resource, api in apis.items() if api is not None and api.source is source)
+
+
+def _crd_roles(plan: Plan) -> Iterator[tuple[str, str]]:
+    """The roles about CRDs that travel, and what each is for."""
+    if _travelling(plan, Side.CLOUD):
+        yield _CRDS, "the CRDs that come from the cloud"
+    if _travelling(plan, Side.ROBOT):
+        yield _APIS, "the CRDs that it publishes"
 
 
 def _renew(profile: Profile, robot: str) -> str:
@@ -248,7 +282,7 @@ def rules(kind: KindPolicy, profile: Profile) -> list[Json]:
     if kind.upstream is Side.ROBOT:
         verbs += ["create", "update", "delete"]
         status = ["update"] if has_status else []
-    else:
+    elif not kind.related:  # originals are never written (C5.4)
         verbs += reports if lacks_status(kind) else []
         status = reports if has_status else []
         if kind.blocking and "patch" not in verbs:
@@ -271,10 +305,10 @@ def _bindings(plan: Plan) -> Iterator[Manifest]:
         if plan.profile is Profile.NAMESPACE:
             content = _binding("crsyncer:robot", namespace, "ClusterRole", _subject(account, namespace))
             yield Manifest(f"robot {robot}: what its account may do, in its namespace alone", content)
-            if _travelling(plan, Side.CLOUD):
-                content = _binding(_CRDS, "", "ClusterRole", _subject(account, namespace))
-                content["metadata"]["name"] = f"{_CRDS}:{robot}"
-                yield Manifest(f"robot {robot}: the CRDs that come to it", content)
+            for role, purpose in _crd_roles(plan):
+                content = _binding(role, "", "ClusterRole", _subject(account, namespace))
+                content["metadata"]["name"] = f"{role}:{robot}"
+                yield Manifest(f"robot {robot}: {purpose}", content)
         renew = _renew(plan.profile, robot)
         who = _subject(enroll, enroll_namespace) if plan.two_accounts else _subject(account, namespace)
         yield Manifest(f"robot {robot}: who makes them", _binding(renew, namespace, "Role", who))
@@ -282,8 +316,8 @@ def _bindings(plan: Plan) -> Iterator[Manifest]:
 
 def _shared_bindings(plan: Plan) -> Iterator[Manifest]:
     robots: Json = {"kind": "Group", "apiGroup": _RBAC, "name": f"system:serviceaccounts:{ROBOTS}"}
-    if _travelling(plan, Side.CLOUD):
-        yield Manifest("the CRDs that come to all robots", _binding(_CRDS, "", "ClusterRole", robots))
+    for role, purpose in _crd_roles(plan):
+        yield Manifest(f"all robots: {purpose}", _binding(role, "", "ClusterRole", robots))
     roles = {_role_name(plan, kind): kind.in_cloud.namespaced for kind in plan.kinds}
     for role, namespaced in roles.items():
         for namespace in plan.namespaces if namespaced else ("",):

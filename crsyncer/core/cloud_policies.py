@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 
 from crsyncer.core.annotations import OURS, ROBOT_LABEL
+from crsyncer.core.calls import API_REVISIONS, API_SETS, CRD_COLLECTION, Collection
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Side
 from crsyncer.core.project import ROBOT
@@ -51,6 +52,10 @@ request.operation == 'UPDATE' && request.?subResource.orValue('') == '' && varia
 && object.metadata.?ownerReferences.orValue([]) == oldObject.metadata.?ownerReferences.orValue([])
 && object.all(k, k == 'metadata' || (k in oldObject && object[k] == oldObject[k]))
 && oldObject.all(k, k in object)"""
+_IS_WRITE = "request.operation in ['CREATE', 'UPDATE'] && request.?subResource.orValue('') == ''"
+_NO_NEW_CONVERSION = """\
+object == null || object.spec.?conversion.?strategy.orValue('None') == 'None'
+|| (oldObject != null && object.spec.?conversion == oldObject.spec.?conversion)"""
 _AT_HOME = """\
 !request.userInfo.username.startsWith('system:serviceaccount:robot-')
 || request.?namespace.orValue('') == 'robot-' + variables.robot"""
@@ -74,7 +79,9 @@ def kind_policy(policy: KindPolicy) -> Json:
         "newLabels": _metadata("object", "labels", "{}"),
     }
     validations = [_validation("variables.robot != ''", "malformed robot identity")]
-    if policy.upstream is Side.CLOUD:
+    if policy.upstream is Side.CLOUD and policy.related:  # originals are never written (C5.4)
+        validations.append(_validation("false", "a robot may only read it"))
+    elif policy.upstream is Side.CLOUD:
         _confine_reports(policy, variables, validations)
     else:
         _confine_copies(policy, variables, validations)
@@ -132,6 +139,9 @@ def _confine_copies(policy: KindPolicy, variables: dict[str, str], validations: 
     validations.append(_validation(_both("Annotations", ROBOT), "the copy is not this robot's"))
     if policy.filtered:
         validations.append(_validation(_both("Labels", ROBOT_LABEL), "object is not labelled for this robot"))
+    if policy.sensitive:
+        text = "object == null || object.?type.orValue('') != 'kubernetes.io/service-account-token'"
+        validations.append(_validation(text, "a robot may not make tokens"))
     for field in ("finalizers", "ownerReferences"):
         before = _metadata("oldObject", field, "[]")
         kept = f"object == null\n|| object.metadata.?{field}.orValue([]) == ({before})"
@@ -168,6 +178,61 @@ request.operation == 'CREATE' && request.?subResource.orValue('') == 'token'
             _validation(own, "a robot may only renew its own token"),
         ],
     )
+
+
+def publishing_policies() -> tuple[Json, Json]:
+    """What robots may write of the CRDs that they publish, and of their revisions and APISets (C8).
+
+    RBAC cannot say which CRDs an account creates. So it may create what its role lets it update, which RBAC does say.
+    """
+    signature = {
+        "oldAnnotations": _metadata("oldObject", "annotations", "{}"),
+        "newAnnotations": _metadata("object", "annotations", "{}"),
+    }
+    crds = _admission_policy(
+        "crsyncer-robot-crds",
+        rules=[_every(CRD_COLLECTION)],
+        variables={"robot": _ROBOT, **signature},
+        validations=[
+            _validation("variables.robot != ''", "malformed robot identity"),
+            _validation(_IS_WRITE, "a robot may only create and update CRDs"),
+            _validation(_both("Annotations", ROBOT), "the CRD was not made by this robot"),
+            _validation(_NO_NEW_CONVERSION, "a robot may not have objects sent to a conversion webhook"),
+            _validation(_may_update("object == null ? '' : object.metadata.name"), "a robot may not publish this CRD"),
+        ],
+    )
+    is_revision = f"request.resource.resource == '{API_REVISIONS.plural}'"
+    name = "(object == null ? '' : object.metadata.name)"
+    of_revision = f"{name}.substring({name}.indexOf('.') + 1)"
+    apis = _admission_policy(
+        "crsyncer-robot-apis",
+        rules=[_every(API_REVISIONS), _every(API_SETS)],
+        variables={"robot": _ROBOT},
+        validations=[
+            _validation("variables.robot != ''", "malformed robot identity"),
+            _validation(_IS_WRITE, "a robot may only create and update these objects"),
+            _validation(f"{is_revision}\n|| {name} == 'crsyncer-' + variables.robot", "a robot has one APISet"),
+            _validation(f"!({is_revision}) || request.operation == 'CREATE'", "a robot changes no APIRevision"),
+            _validation(
+                f"!({is_revision})\n|| {_may_update(of_revision)}",
+                "a robot may not publish this CRD",
+            ),
+        ],
+    )
+    return crds, apis
+
+
+def _every(collection: Collection) -> Json:
+    """All requests that write objects of a collection."""
+    plural = collection.plural
+    resources = [plural, f"{plural}/*"]
+    return {"apiGroups": [collection.group], "apiVersions": ["*"], "operations": ["*"], "resources": resources}
+
+
+def _may_update(name: str) -> str:
+    """Whether the caller's role lets it update the CRD of a name, an expression."""
+    review = f"authorizer.group('{CRD_COLLECTION.group}').resource('{CRD_COLLECTION.plural}')"
+    return f"{review}.name({name}).check('update').allowed()"
 
 
 def label_policy(policy: KindPolicy) -> Json:

@@ -49,8 +49,9 @@ def forbidden_acts(
 ) -> tuple[ForbiddenAct, ...]:
     """Every forbidden act of a robot that syncs these kinds in these namespaces (none: in all), EVERYTHING aside."""
     places = tuple(namespaces) or ("",)
-    found = [*_of_the_cluster(), *_of_places(places)]
-    for policy in sorted(policies, key=lambda each: each.resource):
+    kinds = sorted(policies, key=lambda each: each.resource)
+    found = [*_of_the_cluster(), *_of_places(places, secrets=any(each.sensitive for each in kinds))]
+    for policy in kinds:
         found += _of_kind(policy, places, home=f"robot-{robot}")
     return tuple(dict.fromkeys(found))
 
@@ -84,10 +85,13 @@ def _of_the_cluster() -> Iterator[ForbiddenAct]:
     yield forbidden("patch", "", "namespaces", "it can make another robot's namespace its own")
 
 
-def _of_places(places: Sequence[str]) -> Iterator[ForbiddenAct]:
-    """Rights in the namespaces that the robot syncs: its objects are its own there, the accounts are not."""
+def _of_places(places: Sequence[str], *, secrets: bool) -> Iterator[ForbiddenAct]:
+    """Rights in the namespaces that the robot syncs: its objects are its own there, the accounts are not.
+
+    `secrets`: a SyncPolicy has Secrets synced, so they are listed there.
+    """
     for place in places:
-        for verb in ("get", "list"):
+        for verb in ("get",) if secrets else ("get", "list"):
             yield ForbiddenAct(Act(verb, "", "secrets"), "credentials are kept there", _UNBIND, place)
         yield ForbiddenAct(
             Act("create", "", "serviceaccounts/token"), "it can become any account there", _UNBIND, place
@@ -113,7 +117,7 @@ def _of_kind(policy: KindPolicy, places: Sequence[str], *, home: str) -> Iterato
     verbs = ["deletecollection"]
     if policy.upstream is Side.CLOUD:
         verbs += ["create", "delete"]
-        verbs += [] if lacks_status(policy) else ["update", "patch"]
+        verbs += ["update", "patch"] if policy.related or not lacks_status(policy) else []
         if policy.blocking:
             verbs = [verb for verb in verbs if verb != "patch"]  # the finalizer takes it (C6.5)
     for place in places if not cluster else ("",):

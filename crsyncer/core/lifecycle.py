@@ -11,14 +11,12 @@ from enum import StrEnum
 from typing import Any
 
 from crsyncer.core.access import Act, Need
-from crsyncer.core.calls import CRD_COLLECTION, Call, Collection
+from crsyncer.core.calls import API_REVISIONS, API_SETS, CRD_COLLECTION, Call, Collection
 from crsyncer.core.model import Json, Side
 from crsyncer.core.project import ROBOT, digest
 from crsyncer.core.revise import Change, Revision, breaking, follow
-from crsyncer.core.sync_policy import API_VERSION, GROUP, Api
+from crsyncer.core.sync_policy import API_VERSION, Api
 
-API_REVISIONS = Collection(GROUP, "v1alpha1", "apirevisions")
-API_SETS = Collection(GROUP, "v1alpha1", "apisets")
 _ROBOT_NAME = re.compile("[a-z0-9]([-a-z0-9.]{0,200}[a-z0-9])?")
 
 
@@ -99,6 +97,11 @@ def name_problem(api: Api, robot: str) -> str:
         return ""
     name = f'the robot name is "{robot}"' if robot else "the robot has no name"
     return f'spec.api.source is robot, but {name}; allowed: lower-case letters, digits, "-" and "."'
+
+
+def is_foreign(crd: Json, robot: str) -> bool:
+    """Whether a CRD in the cloud was not made by this robot, which then leaves it as it is (C8.2)."""
+    return (crd["metadata"].get("annotations") or {}).get(ROBOT) != robot
 
 
 def revision_object(revision: Revision) -> Json:
@@ -243,7 +246,7 @@ class _Obstacles:
         crd = self.target
         if crd is None or _follows(crd, revision, self.memory):
             return "", ""
-        if self.api.source is Side.ROBOT and (crd["metadata"].get("annotations") or {}).get(ROBOT) != self.robot:
+        if self.api.source is Side.ROBOT and is_foreign(crd, self.robot):
             return f"the cloud's CRD was not made by {self.robot}, so it does not follow {revision.name}", ""
         found = breaking(crd, revision)
         never = [each for each in found if each.change is Change.SCOPE]

@@ -13,7 +13,7 @@ from crsyncer.core.marks import Marks
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.namespaces import EVERYWHERE, Namespaces
 from crsyncer.core.pointer import find, get, parse
-from crsyncer.core.project import is_name
+from crsyncer.core.project import is_name, stamp_of
 from crsyncer.core.selector import Selector
 from crsyncer.core.shape import Shape
 from crsyncer.core.sync_policy import Reference, Related
@@ -98,6 +98,13 @@ def related_selection(primary: Json, related: Related, names: Names, *, namespac
     if not isinstance(related.objects, Selector):
         return None
     return Selection(_namespace(primary, related, names) if namespaced else "", related.objects)
+
+
+def is_primary(raw: Json, policy: KindPolicy, side: Side) -> bool:
+    """Whether an object of a kind with related ones refers to others: it is synced, and not about to go."""
+    if raw["metadata"].get("deletionTimestamp") is not None:
+        return False
+    return side is policy.upstream or stamp_of(raw) is not None
 
 
 def too_many(count: int) -> str:

@@ -63,6 +63,11 @@ class Breaking:
     path: str = ""
     """The field that it is about, as a pointer with `*` for each item or value; empty: the whole object."""
 
+    @property
+    def row(self) -> Json:
+        """It, as documents have it."""
+        return {"change": self.change.value, "version": self.version, "path": self.path, "message": self.message}
+
     def __str__(self) -> str:
         place = " ".join(filter(None, (self.version, self.path)))
         return f"{place}: {self.message}" if place else self.message

@@ -13,21 +13,20 @@ from typing import TYPE_CHECKING
 
 from crsyncer.core.answers import Answer, read
 from crsyncer.core.backoff import RETRY
-from crsyncer.core.built_in import unknown
+from crsyncer.core.built_in import CRD_TO_COME, unknown
 from crsyncer.core.calls import SYNC_POLICIES
 from crsyncer.core.catalog import (
     PolicyObject,
-    not_trusted,
-    policy_of_kind,
     problem_of,
     read_object,
     travelling_api,
 )
+from crsyncer.core.configured import configured_kind, without_crd
 from crsyncer.core.kind_policy import KindPolicy, is_annotated
 from crsyncer.core.model import Json, Side
 from crsyncer.core.namespaces import Namespaces
 from crsyncer.core.policy_condition import ShownStatus, shown_status, write_ready
-from crsyncer.core.relate import related_entries, related_policy
+from crsyncer.core.relate import related_entries
 from crsyncer.engine.built_in import BuiltInKinds
 from crsyncer.engine.configuration import ConfigurationWatch
 from crsyncer.engine.context import EngineContext
@@ -42,7 +41,6 @@ if TYPE_CHECKING:  # loaded only where a policy has the field `api` (C8)
 log = logging.getLogger(__name__)
 
 _PAGE = 100
-_CRD_TO_COME = ("kind-missing", "the robot has no CRD of this kind yet")
 
 
 class Catalog:
@@ -131,29 +129,24 @@ class Catalog:
     def kind_policy(self, crd: Json, robot: str, namespaces: Namespaces) -> KindPolicy | None:
         """What a robot's CRD and the policies for its kind ask for; None when the kind is not ours."""
         name = crd["metadata"]["name"]
-        objects = self._for_kind(name)
-        found = policy_of_kind(crd, robot, namespaces=namespaces, objects=objects)
-        if found is None:
-            entries = [each for kind in self._kinds() for each in related_entries(kind) if each.resource == name]
-            return related_policy(crd, entries, robot, namespaces=namespaces) if entries else None
-        if found.sync_policy is not None and found.sync_policy.related:
-            related = self._related_problems(objects[0])
-            found = replace(found, problem="; ".join(filter(None, (found.problem, *related))))
+        found = configured_kind(
+            crd,
+            robot,
+            namespaces=namespaces,
+            objects=self._for_kind,
+            annotated=self._annotated,
+            entries=(each for kind in self._kinds() for each in related_entries(kind)),
+        )
         problem = self.api_problem(name)
-        return replace(found, problem=problem) if problem and not found.problem else found
+        return replace(found, problem=problem) if found is not None and problem and not found.problem else found
+
+    def _annotated(self, name: str) -> bool | None:
+        return is_annotated(json.loads(self._crds[name])) if name in self._crds else None
 
     def api_problem(self, resource: str) -> str | None:
         """Why the field `api` of a kind's policy cannot be followed; empty: it can, None: there is none."""
         crd = self.lifecycle.crds.get(resource) if self.lifecycle is not None else None
         return None if crd is None else crd.problem
-
-    def _related_problems(self, found: PolicyObject) -> Iterator[str]:
-        """Why the kinds of related objects cannot be that (C1.6, C5.3)."""
-        for name in {each.resource.full_name for each in found.policy.related} if found.policy is not None else ():
-            if name not in self._crds and (distrusted := not_trusted(found, name)):
-                yield f"SyncPolicy {found.name}: {distrusted}"
-            if self._for_kind(name) or (name in self._crds and is_annotated(json.loads(self._crds[name]))):
-                yield f"spec.related of SyncPolicy {found.name}: {name} is synced by itself; allowed: other kinds"
 
     def relatives(self, policies: Iterable[KindPolicy]) -> list[str]:
         """The kinds that have to be looked at again after a change of these: what they name, and who names them."""
@@ -168,18 +161,14 @@ class Catalog:
         """
         found = self._for_kind(resource)
         if found and found[0].policy is not None and travelling_api(found) is not None:
-            return json.dumps(unknown(found[0].policy.resource)), _CRD_TO_COME
+            return json.dumps(unknown(found[0].policy.resource)), ("kind-missing", CRD_TO_COME)
         return self._built_in.description(resource), self._built_in.obstacle(resource)
 
     def crds_changed(self) -> None:
         """The robot has other CRDs: other kinds have none now."""
-        policies = [each.policy for each in self._objects.values() if self.is_listed and each.policy is not None]
-        named = [resource for each in policies for resource in (r.resource for r in each.related)]
-        named += [each.resource for each in policies if each.api is None]
-        to_come = {each.resource.full_name for each in policies if each.api is not None} - self._crds.keys()
-        missing = {each.full_name: each for each in named if each.full_name not in self._crds}
-        self._built_in.want({name: each for name, each in missing.items() if name not in to_come})
-        for name in sorted(to_come):
+        found = without_crd(self._objects.values() if self.is_listed else (), self._crds)
+        self._built_in.want(found.built_in)
+        for name in sorted(found.to_come):
             if self._problem_of_kind(name) is None:
                 self._changed(name)  # its CRD is to come: it is not built-in, and has a row until then
 

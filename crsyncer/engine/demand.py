@@ -148,6 +148,17 @@ class Demand:
         cluster = (raw["metadata"].get("annotations") or {}).get(UPSTREAM_CLUSTER)
         return bool(cluster) and cluster == self._context.connections[self.kind.policy.downstream].cluster_identity
 
+    # What operators ask
+
+    def originals(self, source: Source) -> set[Key]:
+        """The originals that a primary refers to by an entry."""
+        selection = self._selections.get(source)
+        return {*self._wanted.get(source, ()), *(self._matching[selection] if selection is not None else ())}
+
+    def primaries(self, key: Key) -> list[Source]:
+        """The entries and primaries that refer to an original."""
+        return sorted(source for source in {*self._wanted, *self._selections} if key in self.originals(source))
+
     # What primaries say
 
     def refer(self, source: Source, keys: frozenset[Key], selection: Selection | None = None) -> None:

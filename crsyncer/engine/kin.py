@@ -9,11 +9,12 @@ from functools import partial
 from crsyncer.core.actions import HoldReason
 from crsyncer.core.facts import HOLD_RULES, Action, Fact
 from crsyncer.core.model import Json, Key, Side
-from crsyncer.core.project import key_of, stamp_of
+from crsyncer.core.project import key_of
 from crsyncer.core.relate import (
     RelatedEntry,
     RelatedFailed,
     Selection,
+    is_primary,
     related_entries,
     related_failed,
     related_keys,
@@ -64,6 +65,10 @@ class Kin:
                     self._forget_others(entry, known)
         self._sweep()
 
+    def demand(self, resource: str) -> Demand | None:
+        """What is wanted of a kind of related objects; None: nothing ever was."""
+        return self._demands.get(resource)
+
     def detach(self, kind: Kind) -> None:
         """A kind does not run any more."""
         for demand in self._demands.values():
@@ -104,7 +109,7 @@ class Kin:
         found: frozenset[Key] = frozenset()
         selection: Selection | None = None
         failure = ""
-        if raw is not None and self._is_primary(kind, entry.related.origin, raw):
+        if raw is not None and is_primary(raw, kind.policy, entry.related.origin):
             own, shape = key_of(raw), kind.policy.shape
             try:
                 names = Names(own.namespace, own.name, kind.policy.robot, shape.identity)
@@ -117,12 +122,6 @@ class Kin:
             demand.refer((entry.id, key), found, selection)
         elif at_start:  # else what it referred to before stays
             demand.unclear.add((entry.id, key))
-
-    def _is_primary(self, kind: Kind, side: Side, raw: Json) -> bool:
-        """Whether an object refers to others: it is synced, and not about to go."""
-        if raw["metadata"].get("deletionTimestamp") is not None:
-            return False
-        return side is kind.policy.upstream or stamp_of(raw) is not None
 
     def _failed(self, source: Source, failure: str) -> None:
         """A primary has too many related objects by a selection; empty: it has not."""

@@ -13,11 +13,9 @@ from typing import Any
 from crsyncer.core.actions import Hold, HoldReason
 from crsyncer.core.answers import judge, shown
 from crsyncer.core.backoff import CONFLICT, RETRY, UNSERVED, Backoff
-from crsyncer.core.calls import CRD_COLLECTION, Call, Collection
+from crsyncer.core.calls import API_REVISIONS, API_SETS, CRD_COLLECTION, Call, Collection
 from crsyncer.core.facts import HOLD_RULES, Action, Fact
 from crsyncer.core.lifecycle import (
-    API_REVISIONS,
-    API_SETS,
     ApiPlan,
     ApiState,
     Memory,

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from crsyncer.core.access import needs
+from crsyncer.core.access import Act, needs
 from crsyncer.core.annotations import FILTER, SPEC_SOURCE, SUBTREE
+from crsyncer.core.calls import CRD_COLLECTION
 from crsyncer.core.cloud_manifests import (
     Plan,
     Profile,
@@ -313,9 +314,29 @@ def test_C8_robots_that_crds_come_to_may_read_these_crds_and_no_others():
     assert [(act.verb, act.resource) for act in wanted] == [(verb, rule["resources"][0]) for verb in rule["verbs"]]
 
 
-def test_C8_that_robots_publish_crds_is_a_note_for_their_rights_reach_far():
-    for profile in Profile:
-        found = unconfined(Plan(robots=("r1",), kinds=(travelling(Side.ROBOT),), profile=profile))
-        assert "cloud/apis.yaml" in found[0]
-        plan = Plan(robots=("r1",), kinds=(travelling(Side.ROBOT),), profile=profile)
-        assert "crsyncer:crds" not in names([each.content for each in manifests(plan)], "ClusterRole")
+@pytest.mark.parametrize(
+    ("profile", "bound"), [(Profile.NAMESPACE, "crsyncer:apis:r1"), (Profile.SHARED, "crsyncer:apis")]
+)
+def test_C8_2_robots_that_publish_crds_may_do_that_and_no_more(profile, bound):
+    found = printed(kinds=(travelling(Side.ROBOT),), profile=profile)
+    granted = one(found, "ClusterRole", "crsyncer:apis")["rules"]
+    assert names(found, "ClusterRoleBinding") == [bound]
+
+    def allowed(act: Act) -> bool:
+        return any(
+            (act.group in rule["apiGroups"] and act.resource in rule["resources"] and act.verb in rule["verbs"])
+            and ("resourceNames" not in rule or act.name in rule["resourceNames"])
+            for rule in granted
+        )
+
+    wanted = api_needs(Api(Side.ROBOT), Side.CLOUD, resource=GOALS.resource, robot="r1")
+    assert [need for need in wanted if not all(map(allowed, need.acts))] == []
+    crds = CRD_COLLECTION.group, CRD_COLLECTION.plural
+    assert not any(allowed(Act(verb, *crds, name)) for verb in ("update", "delete") for name in ("", "x.y"))
+    policies = ["crsyncer-robot-crds", "crsyncer-robot-apis"]
+    for name in policies:
+        spec = one(found, "ValidatingAdmissionPolicy", name)["spec"]
+        assert spec["validations"][0]["message"] == "crsyncer: malformed robot identity"
+        assert "authorizer" in str(spec)
+    assert not [name for name in names(printed(profile=profile), "ValidatingAdmissionPolicy") if name in policies]
+    assert "crsyncer:crds" not in names(found, "ClusterRole")

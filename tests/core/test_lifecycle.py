@@ -4,8 +4,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from crsyncer.core.calls import API_SETS
 from crsyncer.core.lifecycle import (
-    API_SETS,
     ApiPlan,
     ApiState,
     Memory,

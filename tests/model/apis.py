@@ -6,8 +6,7 @@ from typing import Any
 import yaml
 
 from crsyncer.cli.crds import APIS
-from crsyncer.core.calls import CRDS, Call
-from crsyncer.core.lifecycle import API_REVISIONS, API_SETS
+from crsyncer.core.calls import API_REVISIONS, API_SETS, CRDS, Call
 from crsyncer.core.model import Json, Side
 from tests.model.api_server import ANYTHING
 from tests.model.life import ROBOT, AgentSettings

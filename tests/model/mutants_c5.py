@@ -1,8 +1,7 @@
 """Deliberate defects in what C5 promises: related objects."""
 
-from crsyncer.core import decide, relate
+from crsyncer.core import configured, decide, relate
 from crsyncer.engine.cache import Cache
-from crsyncer.engine.catalog import Catalog
 from crsyncer.engine.demand import Demand
 from crsyncer.engine.informer import Informer
 from crsyncer.engine.kin import Kin
@@ -110,8 +109,8 @@ MUTANTS = (
     ),
     Mutant(
         "a kind may be synced by itself and related",
-        Catalog._related_problems,
-        "if self._for_kind(name) or",
+        configured._related_problems,
+        "if objects(name) or",
         "if False and",
         noticed_by="C5_3_a_kind",
     ),

@@ -74,8 +74,8 @@ MUTANTS = (
     ),
     Mutant(
         "any CRD in the cloud is changed",
-        plan._Obstacles.to,
-        "!= self.robot",
+        plan.is_foreign,
+        "!= robot",
         "== 7",
         noticed_by="C8_2_in_the_cloud",
     ),

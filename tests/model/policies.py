@@ -3,7 +3,8 @@
 from typing import Any
 
 from crsyncer.core.calls import CRDS, SYNC_POLICIES, Call
-from crsyncer.core.model import Json
+from crsyncer.core.model import Json, Side
+from crsyncer.ports import Reply, Send
 from tests.model.plane import GROUP, Plane
 from tests.model.world import World
 from tests.system.bed import crd
@@ -78,6 +79,18 @@ def _ask(plane: Plane, call: Call) -> None:
     reply = plane.server.answer(call)
     assert reply.status < 300, reply.body
     plane.signal.ring()
+
+
+def senders(world: World) -> dict[Side, Send]:
+    """What sends requests to each side for commands that work without the agent."""
+
+    def sender(side: Side) -> Send:
+        async def send(call: Call) -> Reply:
+            return world.servers[side].answer(call)
+
+        return send
+
+    return {side: sender(side) for side in Side}
 
 
 def on_robot(world: World, kind: str = "goals") -> set[str]:

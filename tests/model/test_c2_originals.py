@@ -10,9 +10,10 @@ from crsyncer.core.annotations import OURS
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Side
 from crsyncer.core.pages import FIRST
-from crsyncer.ports import Reply, Send
+from crsyncer.ports import Reply
 from tests.model.life import ROBOT
 from tests.model.named import BOTH, KEYS, UID, named, rename, written
+from tests.model.policies import senders
 from tests.model.scene import SOURCES, holds, roles
 from tests.model.weather import Rule
 from tests.model.world import World
@@ -141,14 +142,7 @@ def compared(world: World) -> Json:
     """What `crsyncer diff` says of goals."""
     policy = next(iter(world.life.engine.kinds.entries.values())).policy if world.life else None
     assert policy is not None
-
-    def sender(side: Side) -> Send:
-        async def send(call: Call) -> Reply:
-            return world.servers[side].answer(call)
-
-        return send
-
-    return asyncio.run(compare(policy, {side: sender(side) for side in Side}))
+    return asyncio.run(compare(policy, senders(world)))
 
 
 @BOTH

@@ -6,12 +6,10 @@ import pytest
 
 from crsyncer.adapters.expressions import CelProgram, Expressions, RePattern
 from crsyncer.console.diff import compare
-from crsyncer.core.calls import Call
-from crsyncer.core.model import Json, Side
+from crsyncer.core.model import Json
 from crsyncer.errors import ConfigError
-from crsyncer.ports import Reply, Send
 from tests.model.life import AgentSettings
-from tests.model.policies import ready
+from tests.model.policies import ready, senders
 from tests.model.scene import SOURCES, copy, holds, original, restart, roles, row, state
 from tests.model.shapes import reshape, setting, shaped, unshape
 
@@ -188,19 +186,11 @@ def test_C4_4_diff_compares_all_objects_but_those_on_which_a_step_fails() -> Non
         world.settle()
         policy = next(iter(world.life.engine.kinds.entries.values())).policy if world.life else None
         assert policy is not None
-
-        def sender(side: Side) -> Send:
-            async def send(call: Call) -> Reply:
-                return world.servers[side].answer(call)
-
-            return send
-
-        senders = {side: sender(side) for side in Side}
-        agreed = asyncio.run(compare(policy, senders))
+        agreed = asyncio.run(compare(policy, senders(world)))
         assert (agreed["differences"], agreed["error"]) == ([], None)
         world.stop()
         world.cloud.set("a", spec={})
         world.cloud.set("b", spec={"x": 5})
-        found = asyncio.run(compare(policy, senders))
+        found = asyncio.run(compare(policy, senders(world)))
         assert [each["cloud"]["spec"] for each in found["differences"]] == [{"x": 6}]
         assert "default/a cannot be compared: spec.mutations.down[0], /spec/x" in found["error"]

@@ -12,12 +12,10 @@ from typing import Any
 import pytest
 
 from crsyncer.console.diff import compare
-from crsyncer.core.calls import Call
-from crsyncer.core.model import Json, Side
-from crsyncer.ports import Reply, Send
+from crsyncer.core.model import Json
 from tests.model.answers import invalid
 from tests.model.config_maps import data, delete_map, maps, put_map
-from tests.model.policies import put_policy, serve_policies
+from tests.model.policies import put_policy, senders, serve_policies
 from tests.model.scene import restart, scene
 from tests.model.world import World
 
@@ -190,14 +188,7 @@ def test_C5_6_diff_names_the_step_that_fails_on_a_secret_and_does_not_quote_it()
         assert holds(world) == ["MutationFailed"]
         policy = world.life.engine.kinds.entries["secrets"].policy if world.life else None
         assert policy is not None
-
-        def sender(side: Side) -> Send:
-            async def send(call: Call) -> Reply:
-                return world.servers[side].answer(call)
-
-            return send
-
-        found = asyncio.run(compare(policy, {side: sender(side) for side in Side}))
+        found = asyncio.run(compare(policy, senders(world)))
         assert found["error"] == "default/a cannot be compared: spec.mutations.down[0], /data/password"
         assert FIRST not in told(world)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crsyncer.core.lifecycle import API_SETS
+from crsyncer.core.calls import API_SETS
 from crsyncer.core.project import ROBOT as MADE_BY
 from crsyncer.core.revise import revise
 from crsyncer.errors import SyncError

@@ -1,0 +1,72 @@
+"""Which objects go with an object, and which it goes with, as a running agent knows them (C5).
+
+Imported only where the robot has SyncPolicies.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from crsyncer.console.explain import ObjectFacts
+from crsyncer.console.report import object_fields
+from crsyncer.core.model import Json, Key, Side, View
+from crsyncer.core.relate import RelatedEntry, related_entries
+from crsyncer.engine.kin import Kin
+from crsyncer.engine.kind import Kind
+from crsyncer.engine.kinds import Kinds
+from crsyncer.errors import SyncError
+
+
+def with_relatives(facts: ObjectFacts, kind: Kind, kinds: Kinds, kin: Kin) -> ObjectFacts:
+    """The facts about an object of a kind that runs, with what it is related to."""
+    related = tuple(_related(kind, facts.key, kinds, kin))
+    return replace(facts, related=related, primaries=_primaries(kind, facts.key, kin))
+
+
+def _primaries(kind: Kind, key: Key, kin: Kin) -> tuple[Json, ...] | None:
+    """The objects that refer to an original; None: they are not all known."""
+    demand = kin.demand(kind.policy.resource)
+    if not kind.policy.related or demand is None:
+        return ()
+    entries = {entry.id: entry for entry in kind.policy.related}
+    found = [(entries[id_], primary) for id_, primary in demand.primaries(key) if id_ in entries]
+    if not found and not demand.is_complete:
+        return None
+    return tuple(
+        object_fields(entry.primary, primary) | {"policy": entry.policy, "id": entry.related.id}
+        for entry, primary in found
+    )
+
+
+def _related(kind: Kind, key: Key, kinds: Kinds, kin: Kin) -> Iterator[Json]:
+    """For each entry of a kind's SyncPolicy the originals that one of its objects refers to, and their copies."""
+    for entry in related_entries(kind.policy):
+        demand, other = kin.demand(entry.resource), kinds.entries.get(entry.resource)
+        running = other.kind if other is not None else None
+        originals = sorted(demand.originals((entry.id, key))) if demand is not None else []
+        yield {
+            "id": entry.related.id,
+            "resource": entry.resource,
+            "origin": entry.related.origin.value,
+            "synced": running is not None,
+            "objects": [_row(running, original, entry) for original in originals],
+        }
+
+
+def _row(kind: Kind | None, original: Key, entry: RelatedEntry) -> Json:
+    row = {"namespace": original.namespace, "name": original.name, "original": "unseen", "copy": None}
+    if kind is None:
+        return row
+    origin = entry.related.origin
+    row["original"] = _state(kind, origin, original)
+    try:
+        copy = kind.cache.name_on(origin.other, original)
+    except SyncError:  # the templates make no valid name
+        return row
+    state = _state(kind, origin.other, original)
+    return row | {"copy": {"namespace": copy.namespace, "name": copy.name, "state": state}}
+
+
+def _state(kind: Kind, side: Side, key: Key) -> str:
+    """Whether an object is there: seen, absent or unseen."""
+    found = kind.cache.observe(side, key).found
+    return "seen" if isinstance(found, View) else found.value

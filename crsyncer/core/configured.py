@@ -1,0 +1,75 @@
+"""How each kind of a robot is synced: by annotations, by its SyncPolicy, or as the kind of related objects (C1, C5).
+
+A robot without SyncPolicies never imports this.
+"""
+
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from crsyncer.core.catalog import PolicyObject, not_trusted, policy_of_kind
+from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.core.model import Json
+from crsyncer.core.namespaces import Namespaces
+from crsyncer.core.relate import RelatedEntry, related_policy
+from crsyncer.core.sync_policy import Resource
+
+Objects = Callable[[str], Sequence[PolicyObject]]
+"""From the name of a kind to the SyncPolicies for it."""
+Annotated = Callable[[str], bool | None]
+"""From the name of a kind to whether its CRD is annotated; None: the robot has no such CRD."""
+
+
+def configured_kind(
+    crd: Json,
+    robot: str,
+    *,
+    namespaces: Namespaces,
+    objects: Objects,
+    annotated: Annotated,
+    entries: Iterable[RelatedEntry],
+) -> KindPolicy | None:
+    """How a kind is synced, by its CRD or what stands for one; None: not at all.
+
+    `entries` are those of all SyncPolicies that are followed.
+    """
+    name = crd["metadata"]["name"]
+    found = policy_of_kind(crd, robot, namespaces=namespaces, objects=objects(name))
+    if found is None:
+        mine = [each for each in entries if each.resource == name]
+        return related_policy(crd, mine, robot, namespaces=namespaces) if mine else None
+    if found.sync_policy is None or not found.sync_policy.related:
+        return found
+    problems = (found.problem, *_related_problems(objects(name)[0], objects, annotated))
+    return replace(found, problem="; ".join(filter(None, problems)))
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutCrd:
+    """The kinds that SyncPolicies name and of which the robot has no CRD, each by its full name (C1.4)."""
+
+    built_in: dict[str, Resource]
+    """Discovery has to show whether the robot serves them."""
+    to_come: frozenset[str]
+    """Their CRDs are to come from the cloud (C8)."""
+
+
+def without_crd(objects: Iterable[PolicyObject], crds: Container[str]) -> WithoutCrd:
+    """The kinds without a CRD; `crds` are the names of the robot's CRDs."""
+    policies = [each.policy for each in objects if each.policy is not None]
+    to_come = frozenset(
+        each.resource.full_name for each in policies if each.api is not None and each.resource.full_name not in crds
+    )
+    named = [related.resource for each in policies for related in each.related]
+    named += [each.resource for each in policies]
+    missing = {each.full_name: each for each in named if each.full_name not in crds}
+    return WithoutCrd({name: each for name, each in missing.items() if name not in to_come}, to_come)
+
+
+def _related_problems(found: PolicyObject, objects: Objects, annotated: Annotated) -> Iterator[str]:
+    """Why the kinds of related objects cannot be that (C1.6, C5.3)."""
+    related = found.policy.related if found.policy is not None else ()
+    for name in sorted({each.resource.full_name for each in related}):
+        if annotated(name) is None and (distrusted := not_trusted(found, name)):
+            yield f"SyncPolicy {found.name}: {distrusted}"
+        if objects(name) or annotated(name):
+            yield f"spec.related of SyncPolicy {found.name}: {name} is synced by itself; allowed: other kinds"

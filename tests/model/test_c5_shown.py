@@ -1,0 +1,153 @@
+"""What operators are told of related objects on virtual time: `explain` and `diff` (C1.5, C5)."""
+
+import asyncio
+
+from crsyncer.adapters.expressions import Expressions
+from crsyncer.console import lister
+from crsyncer.console.diff import compare
+from crsyncer.core.model import Json, Side
+from tests.model.config_maps import data, delete_map, put_map
+from tests.model.policies import senders
+from tests.model.related import BOTH, EDGE, ends, related
+from tests.model.world import World
+
+
+def explained(world: World, resource: str, name: str) -> Json:
+    """What `explain` says of an object."""
+    return world.order("explain", resource=resource, name=name)
+
+
+def said(found: Json, rule: str) -> list[tuple[bool | None, str]]:
+    """The steps that cite a rule."""
+    return [(step["ok"], step["text"]) for step in found["steps"] if step["rule"] == rule]
+
+
+def diff(world: World, resource: str) -> Json:
+    """The row of a kind in what `diff` prints."""
+    send = senders(world)
+    found = asyncio.run(lister.configuration(send[Side.ROBOT], Expressions)).kinds("robot-1")
+    return asyncio.run(compare(found[resource], send, kinds=found))
+
+
+@BOTH
+def test_C5_1_explain_shows_what_goes_with_an_object_and_where_the_copies_are(origin: str) -> None:
+    with related(origin) as world:
+        here, there = ends(world, origin)
+        on = {"cloud": "in the cloud", "robot": "on the robot"}
+        world.cloud.create("g", spec={"maps": ["a", "b", "none"]})
+        world.cloud.create("h", spec={})
+        for name in "abx":
+            put_map(here, name, x="1")
+        world.settle()
+        found = explained(world, "goals", "g")
+        assert (found["state"], found["primaries"]) == ("in-sync", [])
+        [entry] = found["related"]
+        assert (entry["id"], entry["resource"], entry["origin"]) == ("maps", "configmaps", origin)
+        copied = [{"namespace": "default", "name": name, "state": "seen"} for name in "ab"]
+        assert [each["copy"] for each in entry["objects"]][:2] == copied
+        assert [(each["name"], each["original"]) for each in entry["objects"]] == [
+            *(("a", "seen"), ("b", "seen")),
+            ("none", "absent"),
+        ]
+        assert said(found, "C5.1") == [(True, f"related maps: {on[here.side]} there is no configmaps default/none")]
+        assert said(found, "C5.3") == [
+            (True, f"related maps: configmaps default/a, default/b: copied, {on[there.side]}")
+        ]
+        none = explained(world, "goals", "h")
+        assert said(none, "C5.1") == [(True, "related maps: it refers to no configmaps")]
+        world.cut(there.side)
+        put_map(here, "none", x="late")
+        world.pass_time(10)
+        late = explained(world, "goals", "g")
+        assert (None, f"related maps: configmaps default/none: not yet {on[there.side]}") in said(late, "C5.3")
+
+
+@BOTH
+def test_C5_1_explain_shows_what_a_related_object_goes_with_or_that_it_goes_with_none(origin: str) -> None:
+    with related(origin) as world:
+        here, there = ends(world, origin)
+        for name in "ab":
+            put_map(here, name, x="1")
+        world.cloud.create("g", spec={"maps": ["a"]})
+        world.settle()
+        found = explained(world, "configmaps", "a")
+        assert (found["state"], found["related"]) == ("in-sync", [])
+        assert found["primaries"] == [
+            {"resource": "goals.lab.example.com", "namespace": "default", "name": "g", "policy": "p", "id": "maps"}
+        ]
+        assert (True, "goals.lab.example.com default/g refers to it (maps of SyncPolicy p)") in said(found, "C5.1")
+        none = explained(world, "configmaps", "b")
+        text = "no object of goals.lab.example.com refers to it, so it is not synced"
+        assert (none["state"], none["summary"], said(none, "C5.4")) == ("not-synced", text, [(False, text)])
+        world.cloud.set("g", spec={"maps": []})
+        world.settle()
+        assert data(there) == {}
+        assert explained(world, "configmaps", "a")["state"] == "not-synced"
+
+
+def test_C5_4_explain_says_that_a_copy_is_kept_and_of_a_selection_what_it_selects() -> None:
+    with related(object=EDGE, cleanup="keep") as world:
+        put_map(world.cloud, "a", labels={"tier": "edge"}, x="1")
+        world.cloud.create("g", spec={})
+        world.settle()
+        found = explained(world, "goals", "g")
+        assert [each["name"] for each in found["related"][0]["objects"]] == ["a"]
+        assert explained(world, "configmaps", "a")["primaries"][0]["name"] == "g"
+        world.cloud.delete("g")
+        world.settle()
+        kept = explained(world, "configmaps", "a")
+        assert kept["summary"].endswith("refers to it, so it is not synced; its copy stays (cleanup: keep)")
+
+
+def test_C5_3_explain_says_of_a_kind_that_is_not_synced_that_it_is_not() -> None:
+    with related(resource={"group": "", "resource": "none"}) as world:
+        world.cloud.create("g", spec={"maps": ["a"]})
+        world.settle()
+        found = explained(world, "goals", "g")
+        text = "related maps: none is not synced; crsyncer status says why"
+        assert said(found, "C5.3") == [(None, text)]
+
+
+@BOTH
+def test_C5_1_diff_compares_the_originals_that_objects_refer_to(origin: str) -> None:
+    with related(origin) as world:
+        here, there = ends(world, origin)
+        for name in "abc":
+            put_map(here, name, x="1")
+        put_map(there, "local", x="1")
+        world.cloud.create("g", spec={"maps": ["a", "b"]})
+        world.settle()
+        found = diff(world, "configmaps")
+        assert (found["differences"], found["error"]) == ([], None)
+        assert diff(world, "goals.lab.example.com")["differences"] == []
+        world.stop()
+        put_map(here, "a", x="2")
+        delete_map(there, "b")
+        world.cloud.create("h", spec={"maps": ["c"]})
+        world.cloud.set("g", spec={"maps": ["a", "b"]})
+        names = [each["name"] for each in diff(world, "configmaps")["differences"]]
+        assert names == (["a", "b", "c"] if origin == "cloud" else ["a", "b"])  # the copy of h is not there yet
+
+
+def test_C5_1_diff_says_of_what_it_cannot_be_told_what_it_refers_to() -> None:
+    with related() as world:
+        world.cloud.create("g", spec={"maps": [7]})
+        world.settle()
+        odd = diff(world, "configmaps")
+        assert "what default/g of goals.lab.example.com refers to cannot be told: " in odd["error"]
+
+
+def test_C5_1_diff_compares_what_is_selected_and_says_where_that_is_too_much() -> None:
+    with related(object=EDGE) as world:
+        for number in range(3):
+            put_map(world.cloud, f"a{number}", labels={"tier": "edge"}, x="1")
+        put_map(world.cloud, "b", x="1")
+        world.cloud.create("g", spec={})
+        world.settle()
+        world.stop()
+        put_map(world.cloud, "a0", labels={"tier": "edge"}, x="2")
+        found = diff(world, "configmaps")
+        assert ([each["name"] for each in found["differences"]], found["error"]) == (["a0"], None)
+        for number in range(100):
+            put_map(world.cloud, f"c{number}", labels={"tier": "edge"}, x="1")
+        assert diff(world, "configmaps")["error"] == "there are 103 of them; allowed: 100"
