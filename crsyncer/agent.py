@@ -28,9 +28,9 @@ from crsyncer.console.gather import gather
 from crsyncer.console.reasons import CODES
 from crsyncer.console.report import SAVED_STATUS_KEY
 from crsyncer.console.screen import headline
-from crsyncer.core.duplicates import NAME
 from crsyncer.core.liveness import Progress, stuck
 from crsyncer.core.model import Json, Side
+from crsyncer.core.other_agents import NAME
 from crsyncer.engine.engine import Engine
 from crsyncer.engine.event_publisher import EventPublisher
 from crsyncer.engine.liveness import progress

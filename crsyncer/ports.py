@@ -159,7 +159,10 @@ class Observer(Protocol):
         ...
 
     def write(self, side: Side, resource: str, verb: str, result: str) -> None:
-        """A write was answered. Verbs: create, update, delete, status; `result`: done or the error."""
+        """A write was answered; `result`: done or the error.
+
+        Verbs: create, update, delete, status, finalizer, and content for a failure of one of the first three.
+        """
         ...
 
     def noop(self) -> None:

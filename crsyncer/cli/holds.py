@@ -73,12 +73,13 @@ def release(hold_id: str, yes: bool, output: str, **flags: Any) -> int:
     """
     directory = state_dir(flags)
     planned = send_command(directory, command="release", id=hold_id, dryRun=True)
-    names = planned["names"]
+    names, shown = planned["names"], planned.pop("shown", None)
     lines = [_effect(planned) + (":" if names else ""), *(f"    {plain(name)}" for name in names[:_MAX_NAMES])]
     if len(names) > _MAX_NAMES:
         lines.append(f"    and {len(names) - _MAX_NAMES} more: -o json shows all")
     released = confirmed(f"release {hold_id}?", "\n".join(lines), yes=yes, output=output)
-    done = send_command(directory, command="release", id=hold_id) if released else planned
+    agreed = {} if yes or shown is None else {"shown": shown}
+    done = send_command(directory, command="release", id=hold_id, **agreed) if released else planned
     content = {"schema": "crsyncer.release/v1", **done, "names": names, "released": released}
     show(content, output, names=[hold_id], text=lambda: f"released {_effect(done)}" if released else "")
     return 0

@@ -20,6 +20,7 @@ from crsyncer.console.target import find_key, find_resource, synced_resource
 from crsyncer.core.actions import HoldReason
 from crsyncer.core.holds import DELETION_HOLDS, HeldGroup
 from crsyncer.core.model import Json, Key, Side
+from crsyncer.core.project import digest
 from crsyncer.core.text import duration, rfc3339
 from crsyncer.core.watch import ListReason
 from crsyncer.engine.context import EngineContext
@@ -64,7 +65,8 @@ class ControlCommands:
             case "hold":
                 answer = await self._hold(resource)
             case "release":
-                answer = self._release(given.get("id", ""), dry_run=request.get("dryRun") is True)
+                dry_run = request.get("dryRun") is True
+                answer = self._release(given.get("id", ""), dry_run=dry_run, shown=given.get("shown"))
             case "events":
                 rows = [event_row(event) for event in self._context.recorder.events]
                 answer = {"events": rows, "kinds": self._aliases()}
@@ -102,8 +104,11 @@ class ControlCommands:
         group = next(g for g in groups if g.kind_wide and g.reason is HoldReason.MANUAL)
         return {"id": group.id, "resource": group.resource, "reason": group.reason}
 
-    def _release(self, hold_id: str, *, dry_run: bool) -> Json:
-        """Release a hold, or with `dry_run` only name the copies that will be deleted."""
+    def _release(self, hold_id: str, *, dry_run: bool, shown: str | None) -> Json:
+        """Release a hold, or with `dry_run` only name the copies that will be deleted.
+
+        `shown` is the digest of the names that somebody has agreed to; None: to whatever is held.
+        """
         if hold_id in list(Side):
             return self._accept(self._context.connections[Side(hold_id)], dry_run=dry_run)
         group = next((g for g in self._context.holds.groups() if g.id == hold_id), None)
@@ -116,18 +121,18 @@ class ControlCommands:
                 f"{hold_id} ({group.reason}) cannot be released: {group.message}",
                 hint=f"{hold_row(group)['hint']}; then the hold ends",
             )
-        kind = self._running_kind(group.resource)
-        answer = {
-            "id": hold_id,
-            "resource": group.resource,
-            "reason": group.reason,
-            "objects": len(group.keys),
-            "names": sorted(map(str, group.keys)) if dry_run else [],
-        }
-        if not dry_run:
-            self._context.holds.release(hold_id)
-            kind.release(group.reason, group.keys)
-        return answer
+        kind, names = self._running_kind(group.resource), sorted(map(str, group.keys))
+        answer = {"id": hold_id, "resource": group.resource, "reason": group.reason, "objects": len(names)}
+        if dry_run:
+            return answer | {"names": names, "shown": digest(names)}
+        if shown not in (None, digest(names)):
+            raise SyncError(
+                f"{hold_id} has changed since its objects were shown: there are {len(names)} now",
+                hint="nothing is released; run the command again to see them",
+            )
+        self._context.holds.release(hold_id)
+        kind.release(group.reason, group.keys)
+        return answer | {"names": []}
 
     def _release_api(self, group: HeldGroup, *, dry_run: bool) -> Json:
         """Let a CRD follow the revision that is held, or with `dry_run` only name what this takes away (C8.3)."""

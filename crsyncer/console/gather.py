@@ -70,7 +70,7 @@ def gather(
         config_error=config_error,
         tls_unverified=tls_unverified,
         store_message=store_message,
-        duplicate=engine.duplicates.current(now),
+        duplicate=engine.other_agents.current(now),
         overdue={kind.policy.resource: kind.cache.overdue() for kind in kinds},
         pending_seconds={kind.policy.resource: kind.pending_ages(loop_time) for kind in kinds},
     )

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from crsyncer.core.duplicates import DuplicateAgent
 from crsyncer.core.model import Json, Side
+from crsyncer.core.other_agents import DuplicateAgent
 from crsyncer.core.text import NOT_YET_VALID, count, duration, rfc3339, unix
 
 _STUCK_AFTER_SECONDS = 120.0

@@ -146,7 +146,7 @@ class DeletionHolds:
         """
         self.kind_wide.pop(reason, None)
         for key in keys if reason is not HoldReason.MANUAL else ():
-            tombstone = self.tombstone(key) or (Tombstone("", now) if key in absent else None)
+            tombstone = self.tombstone(key) or (self._tombstone_of_copy(key, now) if key in absent else None)
             if tombstone is not None:
                 if tombstone.held not in ("", reason):
                     continue
@@ -175,7 +175,7 @@ class DeletionHolds:
         lacking = {key for key in self._at_stake() if listed and key not in self.upstream}
         hold_id, since = self.kind_wide.pop(HoldReason.KIND_MISSING)
         for key in lacking:
-            tombstone = self.tombstone(key) or Tombstone("", now)
+            tombstone = self.tombstone(key) or self._tombstone_of_copy(key, now)
             if tombstone.held != HoldReason.KIND_MISSING:
                 tombstone = replace(tombstone, held=HoldReason.KIND_MISSING, hold_id=hold_id, hold_since=since)
             self.changed[key] = replace(tombstone, verified=False)
@@ -197,6 +197,11 @@ class DeletionHolds:
             deleted = view.stamp is not None and not view.terminating and may_delete(view, self._policy)
             if deleted and self.held(key) == KIND_MISSING and not self.is_verified(key):
                 yield key
+
+    def _tombstone_of_copy(self, key: Key, now: float) -> Tombstone:
+        """A tombstone for what its copy is stamped with, and for no later object of that name."""
+        copy = self.copies.get(key)
+        return Tombstone("" if copy is None or copy.stamp is None else copy.stamp.upstream_uid, now)
 
     def _show_manual(self) -> None:
         hold_id, since = self.kind_wide[HoldReason.MANUAL]

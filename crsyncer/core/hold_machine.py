@@ -13,9 +13,10 @@ from crsyncer.core.actions import Hold, HoldReason
 from crsyncer.core.backoff import UNSERVED, Backoff
 from crsyncer.core.calls import Call
 from crsyncer.core.deletion_holds import DeletionHolds
+from crsyncer.core.deletion_rate import DeletionRate
 from crsyncer.core.facts import HOLD_RULES, Action, Fact
 from crsyncer.core.hold_steps import Ask, Conclude, HoldStep, Idle, Inquiry, List, Pause, ProveCluster
-from crsyncer.core.holds import KIND_MISSING, MASS_DELETION, DeletionRate
+from crsyncer.core.holds import KIND_MISSING, MASS_DELETION
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.kind_served import Served, is_terminating, served_by_both, served_by_crd, served_in_discovery
 from crsyncer.core.model import Freshness, Json, Key, Side

@@ -1,6 +1,6 @@
-"""The register of all that is held back for a human, as `holds list` shows it, and when deletions are too many (S5.5).
+"""The register of all that is held back for a human, as `holds list` shows it.
 
-Which deletions of a kind are held is decided in `core/deletion_holds.py`.
+Which deletions of a kind are held is decided in `core/deletion_holds.py`, and when they are in `core/hold_machine.py`.
 """
 
 from collections.abc import Set
@@ -33,39 +33,6 @@ are back), MASS_DELETION when the objects are back, RESTORED when no copy would 
 
 Their hint needs the hold's id, so `console/reasons.py` has it.
 """
-
-_RATE_SECONDS = 60.0
-_FEW = 5
-_SHARE = 0.3
-
-
-def is_mass(deletions: int, copies: int) -> bool:
-    """Whether so many deletions, of so many copies, within a minute have to be verified by a list (S5.5)."""
-    return deletions > max(_FEW, _SHARE * copies)
-
-
-class DeletionRate:
-    """Counts the deletions of one kind over the last minute."""
-
-    def __init__(self) -> None:
-        self._times: dict[Key, float] = {}
-        self._copies = 0
-        """How many copies there were when the window's first deletion came."""
-
-    def is_mass(self, batch: Set[Key], *, copies: int, now: float) -> bool:
-        """Whether the deletions within the window, those of this batch included, are too many for so many copies."""
-        size = self.count(batch, now)
-        self._copies = copies if size == len(batch) else max(self._copies, copies)
-        return is_mass(size, self._copies)
-
-    def count(self, batch: Set[Key], now: float) -> int:
-        """Deletions within the window, those of this batch included; asking twice for a key counts once."""
-        for key in batch:
-            self._times.pop(key, None)
-            self._times[key] = now
-        while self._times[oldest := next(iter(self._times))] <= now - _RATE_SECONDS:
-            del self._times[oldest]
-        return len(self._times)
 
 
 @dataclass(slots=True)
@@ -132,6 +99,12 @@ class Holds:
                 group.keys.discard(key)
             if key is None or not (group.keys or group.kind_wide):
                 del self._groups[where]
+
+    def keep_only(self, resource: str, keys: Set[Key]) -> None:
+        """No objects of a kind but these are held any more."""
+        for group in self.groups(resource):
+            for key in group.keys - keys:
+                self.clear(resource, key, reason=group.reason)
 
     def reasons(self, resource: str, key: Key) -> list[HoldReason]:
         """What an object is held for."""

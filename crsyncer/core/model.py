@@ -224,7 +224,7 @@ class Proof(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """Upstream's deletion, recorded before it is carried out. It deletes a copy without the cloud, too (S7.1)."""
+    """Why a copy goes, recorded before it does: upstream's deletion, a release, or nothing refers to it (S7.1)."""
 
     upstream_uid: str
     since: float

@@ -11,8 +11,10 @@ from enum import StrEnum
 
 from crsyncer.core.watch import Bookmark, Denied, Emit, Lost, Relist, WatchStep, newer, read_line
 
-DISTRUSTED = "0"
-"""Stands for the resourceVersion of an object that the server has to show again: any version is newer."""
+DISTRUSTED = "1"
+"""Stands for the resourceVersion of an object that the server has to show again: any version is newer, and no object
+has it. A write with it is a conflict; with 0 it would be invalid (422: a version must be specified; measured, 1.36).
+"""
 _FIRST_VERSION = 2
 """A watch from resourceVersion 0 may begin at any version."""
 

@@ -1,6 +1,6 @@
 """The observations of one kind on both sides, and the record of each pair. Memory holds digests, disk the bodies."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # a robot without SyncPolicies does not load it (C1.1)
 
 
 class Cache:
-    """Views, records, outbox rows and tombstones of one kind. Every change is put into the store at once."""
+    """Views, records, outbox rows and tombstones of one kind. Whatever outlives the agent goes to the store at once."""
 
     def __init__(self, policy: KindPolicy, *, store: Store, loaded: Loaded, clock: Callable[[], float]) -> None:
         self.policy = policy
@@ -186,7 +186,7 @@ class Cache:
             self.records[key] = record
             self._store.put_record(self._resource, key, record)
 
-    def known_keys(self) -> Iterable[Key]:
+    def known_keys(self) -> set[Key]:
         """Every key that either side, the outbox or a tombstone has."""
         return {*self.views[Side.CLOUD], *self.views[Side.ROBOT], *self.pending, *self.tombstones, *self.finalizers}
 

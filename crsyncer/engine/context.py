@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from crsyncer.core.duplicates import DuplicateAgents
 from crsyncer.core.holds import Holds
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Side
+from crsyncer.core.other_agents import DuplicateAgents
 from crsyncer.engine.recorder import Recorder
 from crsyncer.ports import Observer, Store
 from crsyncer.runtime.connection import Connection
@@ -31,7 +31,7 @@ class EngineContext:
     store: Store
     observer: Observer
     holds: Holds
-    duplicates: DuplicateAgents
+    other_agents: DuplicateAgents
     recorder: Recorder
     clock: Callable[[], float]
     watch_timeout: int

@@ -34,7 +34,7 @@ Source = tuple[tuple[str, str], Key]
 
 
 class Demand:
-    """Which originals of one kind are wanted, and which of them are still to be fetched (`engine/cache.Demand`)."""
+    """Which originals of one kind are wanted, and which of them are still to be fetched. The cache asks it."""
 
     def __init__(
         self,

@@ -6,11 +6,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from crsyncer.core.calls import Call
-from crsyncer.core.duplicates import DuplicateAgents
 from crsyncer.core.holds import Holds
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Side
 from crsyncer.core.namespaces import Namespaces
+from crsyncer.core.other_agents import DuplicateAgents
 from crsyncer.engine.account_check import AccountCheck
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.hold_driver import ISSUED
@@ -56,7 +56,7 @@ class Engine:
         require_confinement: bool = False,
     ) -> None:
         self.holds = Holds(store.get_meta(ISSUED) or 0)
-        self.duplicates = DuplicateAgents(name)
+        self.other_agents = DuplicateAgents(name)
         self.recorder = Recorder(store, clock=clock)
         self.confinement = AccountCheck(self._policies, robot=robot, namespaces=namespaces.on(Side.CLOUD))
         self._require_confinement = require_confinement
@@ -81,7 +81,7 @@ class Engine:
             store=store,
             observer=observer,
             holds=self.holds,
-            duplicates=self.duplicates,
+            other_agents=self.other_agents,
             recorder=self.recorder,
             clock=clock,
             watch_timeout=watch_timeout,

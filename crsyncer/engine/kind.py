@@ -266,7 +266,7 @@ class Kind:
                 self._decide_waiting()
             self._hold_driver.holds.gone(key)
             if side is Side.CLOUD:
-                self._context.duplicates.forget(self.policy.resource, key)
+                self._context.other_agents.forget(self.policy.resource, key)
         self._context.dispatchers[self.policy.downstream].add(
             job, Priority.DELETION if gone else self.reconciler.priority(key)
         )
@@ -286,7 +286,7 @@ class Kind:
         if side is not Side.CLOUD or not (signed or (policy.upstream is Side.CLOUD and policy.filtered)):
             return
         known, since = live and key in self.cache.views[side], context.connections[side].first_connected_at
-        if context.duplicates.saw(policy.resource, key, raw, known=known, since=since, now=context.clock()):
+        if context.other_agents.saw(policy.resource, key, raw, known=known, since=since, now=context.clock()):
             log.warning("another agent acts as %s: it wrote %s %s", policy.robot, policy.resource, key)
             context.report_changed()
 
@@ -310,6 +310,8 @@ class Kind:
             self._rewound_sides -= {side} if everywhere else set()
         for key in self.cache.known_keys() if everywhere else self._affected(side, namespace):
             self.reconciler.enqueue(key)
+        if all(map(self._informer_set.is_complete, Side)):  # nobody works on a key any more that was selected before
+            self._context.holds.keep_only(self.policy.resource, self.cache.known_keys())
         self._end_restore()
 
     def _decide_waiting(self) -> None:

@@ -41,6 +41,18 @@ class KindEntry:
         """Whether the cloud still serves the negotiated version, by its latest answer."""
         self.wake = asyncio.Event()
 
+    def reasons(self) -> int:
+        """How often something suggested that the cloud's CRD has changed; that CRD is not watched."""
+        if self.kind is None:
+            return 0
+        outbox = self.kind.reconciler.outbox.suspicions if self.policy.upstream is Side.CLOUD else 0
+        return outbox + sum(each.state.expiries for each in self.kind.on(Side.CLOUD))
+
+    def is_missing(self) -> bool:
+        """Whether the cloud does not serve the kind."""
+        watches = self.kind.on(Side.CLOUD) if self.kind is not None else []
+        return any(each.listwatch.phase is Phase.MISSING for each in watches)
+
 
 def probe_calls(entries: Iterable[KindEntry], side: Side) -> list[calls.Call]:
     """The requests of a probe: the lists of kinds with a cursor, then one that every client may send.

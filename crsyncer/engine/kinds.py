@@ -181,8 +181,8 @@ class Kinds:
             entry.generation = generation
             return
         before = None if entry is None else entry.policy
-        if entry is not None and entry.task is not None:
-            entry.task.cancel()
+        if entry is not None:
+            self._end(entry)
         source = crd["metadata"]["annotations"].get(SPEC_SOURCE) or ("" if policy.problem else policy.upstream.value)
         entry = self.entries[name] = KindEntry(policy, generation, source=source, uid=uid)
         entry.waits, entry.obstacle = waits, obstacle
@@ -218,8 +218,7 @@ class Kinds:
         if entry is not None:
             self._context.recorder.record(Fact(Side.ROBOT, name, None, Action.STOPPED, "S1.8"))
             self._context.holds.clear(name)
-            if entry.task is not None:
-                entry.task.cancel()
+            self._end(entry)
             self._show_relatives(entry.policy)
             self._policies_concerned()
             self._report()
@@ -239,7 +238,7 @@ class Kinds:
             finally:
                 if name not in self.entries or self.entries[name].task is None:
                     self._context.holds.clear(name)
-                    self._context.duplicates.forget(name)
+                    self._context.other_agents.forget(name)
                     self._status_changed()
 
     async def _sync(
@@ -259,16 +258,28 @@ class Kinds:
                         entry.kind.resend()
                 self._report()
                 result = await self._renegotiate(entry, negotiated)
-                entry.kind = None
+                self._stop(entry)
                 if running is not None:
                     running.cancel()
             return result
         finally:
-            if self.catalog is not None and entry.kind is not None:
-                self.catalog.kin.detach(entry.kind)
-            entry.kind = None
+            self._stop(entry)
             for dispatcher in self._context.dispatchers.values():
                 dispatcher.forget(entry.policy.resource)
+
+    def _end(self, entry: KindEntry) -> None:
+        """A kind stops, or starts over under another policy."""
+        self._stop(entry)
+        if entry.task is not None:
+            entry.task.cancel()
+
+    def _stop(self, entry: KindEntry) -> None:
+        """Nothing is written for the kind any more, even before its tasks have ended (S1.8)."""
+        if entry.kind is not None:
+            entry.kind.reconciler.stopped = True
+            if self.catalog is not None:
+                self.catalog.kin.detach(entry.kind)
+        entry.kind = None
 
     def _refuse(self, entry: KindEntry, error: Disagreement) -> None:
         """Report that a kind is not synced, and why."""
@@ -297,7 +308,7 @@ class Kinds:
             await self._until_due(entry, known=reasons if entry.version_served else -1)
             if failures:
                 await cloud.waits.back_off(failures)
-            reasons = self._reasons(entry)
+            reasons = entry.reasons()
             try:
                 result = await negotiate(self._context.identified(entry.policy), self._ask_cloud)
             except Unsure:
@@ -305,7 +316,7 @@ class Kinds:
                 entry.version_served = False
                 continue
             entry.version_served = not isinstance(result, Disagreement)
-            failures = 0 if entry.version_served and not self._missing(entry) else failures + 1
+            failures = 0 if entry.version_served and not entry.is_missing() else failures + 1
             if not isinstance(result, Disagreement):
                 self._context.store.put_meta(f"negotiated:{result.resource}", to_store(result))
             if result != negotiated:
@@ -335,21 +346,10 @@ class Kinds:
         """Return when the cloud is connected, and there are more than `known` reasons, or the kind is missing."""
         while True:
             await self._context.connections[Side.CLOUD].up.wait()
-            if self._reasons(entry) > known or self._missing(entry) or self._is_renamed(entry):
+            if entry.reasons() > known or entry.is_missing() or self._is_renamed(entry):
                 return
             entry.wake.clear()
             await entry.wake.wait()
-
-    def _reasons(self, entry: KindEntry) -> int:
-        """How often something suggested that the cloud's CRD has changed; that CRD is not watched."""
-        if entry.kind is None:
-            return 0
-        outbox = entry.kind.reconciler.outbox.suspicions if entry.policy.upstream is Side.CLOUD else 0
-        return outbox + sum(each.state.expiries for each in entry.kind.on(Side.CLOUD))
-
-    def _missing(self, entry: KindEntry) -> bool:
-        watches = entry.kind.on(Side.CLOUD) if entry.kind is not None else []
-        return any(each.listwatch.phase is Phase.MISSING for each in watches)
 
     def _is_renamed(self, entry: KindEntry) -> bool:
         """Whether upstream's cluster has another identity than the kind's steps use."""

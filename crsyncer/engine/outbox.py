@@ -16,6 +16,7 @@ from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Pending, Proof
 from crsyncer.core.project import digest, map_generation, note_observed, status_value, value_to_send
 from crsyncer.core.queue import Priority
+from crsyncer.core.restore_detection import DISTRUSTED
 from crsyncer.core.shape import MutationFailed, bare
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.recorder import Recorder
@@ -158,7 +159,8 @@ class Outbox:
             reply = await self._writer.write(key, upstream, value, exact=self.proof(key) is Proof.MISSING)
         except Conflict as error:
             self._suspect()
-            unchanged = self._cache.views[self._policy.upstream].get(key) == upstream
+            listed = upstream.resource_version != DISTRUSTED  # until then another version is no surprise
+            unchanged = listed and self._cache.views[self._policy.upstream].get(key) == upstream
             raise lasting(error, tries=failures + 1, unchanged=unchanged) from None
         finally:
             del self._sending[key]

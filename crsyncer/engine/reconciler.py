@@ -64,6 +64,8 @@ class Reconciler:
     ) -> None:
         self.policy = policy
         self.cache = cache
+        self.stopped = False
+        """Whether nothing is to be written for the kind any more, although its tasks may not have ended yet (S1.8)."""
         self.creating: set[Key] = set()
         """Copies whose create is under way: they may exist already, unseen."""
         self._duplicates: dict[Key, Key] = {}
@@ -223,7 +225,7 @@ class Reconciler:
 
     def _still_planned(self, key: Key, write: Write) -> None:
         """Raise Conflict when a write is not to be made any more (`Writer`); it is decided, or held, anew then."""
-        if self.plan(key).content != write:
+        if self.stopped or self.plan(key).content != write:
             raise Conflict("the plan has changed meanwhile")
 
     async def deletions_answered(self) -> None:

@@ -9,9 +9,9 @@ from crsyncer.console.reasons import kind_hint
 from crsyncer.console.report import exit_code, hold_row, stopped_document
 from crsyncer.console.screen import render
 from crsyncer.core.actions import HoldReason
-from crsyncer.core.duplicates import DuplicateAgent
 from crsyncer.core.holds import HeldGroup
 from crsyncer.core.model import Json, Key, Side
+from crsyncer.core.other_agents import DuplicateAgent
 from crsyncer.core.text import NOT_YET_VALID
 from tests.console.report_kit import (
     CONTRACT,

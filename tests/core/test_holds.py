@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crsyncer.core.actions import Hold, HoldReason
-from crsyncer.core.holds import DeletionRate, Holds, is_mass
+from crsyncer.core.deletion_rate import DeletionRate, is_mass
+from crsyncer.core.holds import Holds
 from crsyncer.core.model import Key
 from tests.core.builders import some
 
@@ -76,6 +77,17 @@ def test_S1_8_what_is_over_for_a_kind_is_over_for_that_kind_only():
         (MAPS, HoldReason.MASS_DELETION),
     ]
     holds.clear(GOALS)
+    assert [group.resource for group in holds.groups()] == [MAPS]
+
+
+def test_S5_3_only_what_is_known_of_a_kind_stays_held():
+    holds = Holds()
+    hold(holds, A)
+    hold(holds, B)
+    hold(holds, A, resource=MAPS)
+    holds.keep_only(GOALS, {B})
+    assert [(group.resource, group.keys) for group in holds.groups()] == [(GOALS, {B}), (MAPS, {A})]
+    holds.keep_only(GOALS, set())
     assert [group.resource for group in holds.groups()] == [MAPS]
 
 

@@ -2,8 +2,8 @@
 
 from crsyncer.console.report import stopped_document
 from crsyncer.core.annotations import SPEC_SOURCE
-from crsyncer.core.duplicates import DuplicateAgent
 from crsyncer.core.model import Json, Key, Side
+from crsyncer.core.other_agents import DuplicateAgent
 from tests.console.report_kit import GOALS, NOW, document, facts, hold, kind, outbox, side, stopped
 
 _LOST = side("offline", since=NOW - 240, last_ok=NOW - 252, error="network unreachable")

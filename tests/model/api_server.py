@@ -304,7 +304,7 @@ class ApiServer:
         if old is None:
             return _NOT_FOUND
         metadata = body["metadata"]
-        if not metadata.get("resourceVersion"):
+        if metadata.get("resourceVersion") in (None, "", "0"):  # measured, 1.36
             return _failure(422, "Invalid", "metadata.resourceVersion: must be specified", causes=_UNVERSIONED)
         if metadata.get("uid", old["metadata"]["uid"]) != old["metadata"]["uid"]:
             return _failure(409, "Conflict", "Precondition failed: UID in precondition")

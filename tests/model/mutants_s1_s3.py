@@ -3,6 +3,7 @@
 from crsyncer.core import answers, calls, compose, decide, kind_policy, project, revert_limit
 from crsyncer.engine import negotiation
 from crsyncer.engine.kind import Kind
+from crsyncer.engine.kind_entry import KindEntry
 from crsyncer.engine.kinds import Kinds
 from crsyncer.engine.outcomes import Outcomes
 from crsyncer.engine.reconciler import Reconciler
@@ -62,9 +63,16 @@ MUTANTS = (
     Mutant(
         "a kind that is not annotated any more goes on",
         Kinds._remove,
-        "entry.task.cancel()",
+        "self._end(entry)",
         "pass",
         noticed_by="S1_8_an",
+    ),
+    Mutant(
+        "a kind that has stopped writes until its tasks have ended",
+        Reconciler._still_planned,
+        "self.stopped or ",
+        "",
+        noticed_by="S1_8_a_kind_that_has_stopped",
     ),
     Mutant(
         "any version will do",
@@ -103,7 +111,7 @@ MUTANTS = (
     ),
     Mutant(
         "a version that is not served any more is asked for again and again",
-        Kinds._missing,
+        KindEntry.is_missing,
         "any(each.listwatch.phase is Phase.MISSING for each in watches)",
         "False",
         noticed_by="S1_5_a_version",

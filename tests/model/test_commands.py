@@ -28,6 +28,30 @@ def test_S5_3_a_taken_name_is_shown_and_cannot_be_released() -> None:
         assert copy(world)["spec"] == {"x": 7}
 
 
+def test_S5_5_a_release_is_of_the_objects_that_were_shown_and_of_no_others() -> None:
+    with scene() as world:
+        for number in range(40):
+            world.cloud.create(f"n{number}", spec={"x": 1})
+        world.start()
+        world.settle()
+        world.order("hold", resource="goals")
+        for name in ("n0", "n1"):
+            world.cloud.delete(name)
+        world.settle()
+        hold = world.status()["holds"][0]["id"]
+        shown = world.order("release", id=hold, dryRun=True)
+        assert shown["names"] == ["default/n0", "default/n1"]
+        world.cloud.delete("n2")
+        world.settle()
+        with pytest.raises(SyncError, match="has changed since its objects were shown: there are 3 now"):
+            world.order("release", id=hold, shown=shown["shown"])
+        world.pass_time(60)
+        assert len(world.robot.objects()) == 40
+        world.order("release", id=hold, shown=world.order("release", id=hold, dryRun=True)["shown"])
+        world.settle()
+        assert len(world.robot.objects()) == 37
+
+
 def test_the_status_of_a_running_agent_has_exactly_the_keys_of_the_contract_and_survives_json() -> None:
     with scene(goals={"filtered": "true"}, reports={}) as world:
         world.robot.create("a", spec={"x": 7})

@@ -217,3 +217,15 @@ def test_S5_5a_what_is_held_stays_held_when_the_annotations_are_edited() -> None
         world.robot.apply(crd(GROUP, filtered="true"))
         world.pass_time(600)
         assert (set(world.robot.objects()), holds(world)) == ({"a"}, [("KindMissing", 1)])
+
+
+def test_S5_3_what_is_not_synced_any_more_is_not_held_either() -> None:
+    with scene(goals={"source": "robot"}) as world:
+        world.cloud.create("a", spec={"x": 7})
+        world.robot.create("a", spec={"x": 1})
+        world.start()
+        world.pass_time(60)
+        assert holds(world) == [("NameTaken", 1)]
+        world.robot.apply(crd(GROUP, source="robot", filtered="true"))
+        world.pass_time(60)
+        assert holds(world) == []

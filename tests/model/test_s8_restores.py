@@ -1,8 +1,12 @@
 """S8.3 and S8.4 on virtual time: what is done when a cluster went back in time, to the last request."""
 
+import math
+
 import pytest
 
 from crsyncer.core.annotations import ROBOT_LABEL
+from crsyncer.core.model import Side
+from tests.model.answers import FORBIDDEN
 from tests.model.life import ROBOT
 from tests.model.plane import GROUP
 from tests.model.scene import (
@@ -322,3 +326,22 @@ def test_S8_3_a_kind_that_was_stopped_during_a_restore_is_listed_when_it_comes_b
         world.pass_time(120)
         assert ("Restored", 1) in holds(world)
         assert set(world.robot.objects("tasks")) == {"b"}
+
+
+def test_S8_3_no_status_is_a_dead_letter_because_the_restored_cloud_was_not_listed_yet() -> None:
+    with synced() as world:
+        world.inject("cloud", FORBIDDEN, verb="patch", part="/goals/", times=math.inf)
+        world.robot.set_status("a", {"phase": "ONE"})
+        world.settle()
+        backup = world.cloud.snapshot()
+        for number in range(9):
+            world.cloud.set("a", spec={"x": number})
+        world.settle()
+        world.cloud.restore(backup)
+        lists = refuse_lists(world)
+        world.robot.set_status("a", {"phase": "TWO"})
+        world.pass_time(60)
+        assert world.status()["outbox"]["deadLetters"] == 0
+        world.weather[Side.CLOUD].rules.remove(lists)
+        world.settle()
+        assert original(world)["status"] == {"phase": "TWO"}

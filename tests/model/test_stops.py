@@ -61,6 +61,21 @@ def test_S1_8_after_the_annotation_was_removed_nothing_is_written(seconds: float
         assert [str(write) for write in world.writes if write.time > told + _UNDER_WAY_SECONDS] == []
 
 
+def test_S1_8_a_kind_that_has_stopped_writes_nothing_although_its_tasks_have_not_ended_yet() -> None:
+    with scene() as world:
+        many(world)
+        assert world.life is not None
+        kind = world.life.engine.kinds.entries[f"goals.{GROUP}"].kind
+        assert kind is not None
+        kind.reconciler.stopped = True
+        before = world.robot.objects()
+        world.cloud.delete(NAMES[0])
+        world.cloud.set(NAMES[1], spec={"x": 2})
+        world.cloud.create("new", spec={"x": 1})
+        world.pass_time(60)
+        assert world.robot.objects() == before
+
+
 def test_S1_8_a_kind_that_is_annotated_again_carries_out_what_was_stopped() -> None:
     with scene() as world:
         many(world)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from crsyncer.core.duplicates import DuplicateAgent, DuplicateAgents
 from crsyncer.core.model import Key
+from crsyncer.core.other_agents import DuplicateAgent, DuplicateAgents
 from tests.core.builders import goal
 
 KEY = Key("default", "a")
