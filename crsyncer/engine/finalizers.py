@@ -111,19 +111,27 @@ class Finalizers:
         return True
 
     async def _add(self, key: Key, action: AddFinalizer) -> None:
-        policy = self._policy
+        policy, former = self._policy, self._cache.finalizers.get(key)
         self._cache.set_finalizer(key, self._row(key, action.uid))
         await self._context.store.durable()
         body = await self._cache.body(policy.upstream, key)
-        if body is None or body["metadata"]["resourceVersion"] != action.resource_version or self.plan(key) != action:
-            raise Conflict("upstream has changed since")
         objects = object_calls.collection(policy, policy.upstream, key.namespace)
         try:
+            if (
+                body is None
+                or body["metadata"]["resourceVersion"] != action.resource_version
+                or self.plan(key) != action
+            ):
+                raise Conflict("upstream has changed since")
             await ask(self._connection, objects, add_finalizer(objects, key, body["metadata"], policy.finalizer))
         except NotAllowed as error:
             if error.status != 403:
                 raise
             raise Never(str(error)) from None  # for good, until something changes (C6.2)
+        except Conflict:
+            if former is None:
+                self._forget(key)  # it was not put there: it need not be looked for on an object out of sight
+            raise
         self._cache.mark_finalized(key, action.uid, finalized=True)
         self._record(key, Action.FINALIZED, "C6.1")
 

@@ -1,5 +1,6 @@
 """Runs random histories, or tells one: `python -m tests.model SEED [--shrink]`, `python -m tests.model --to 300`.
 
+With `--policies`, histories of a kind that has a SyncPolicy.
 `--known-defects` runs them against each defect of `known_defects` until one finds it.
 """
 
@@ -14,12 +15,19 @@ from dataclasses import replace
 from tests.model.history import History, history_of
 from tests.model.known_defects import KNOWN_DEFECTS
 from tests.model.machine import Machine
+from tests.model.policy_history import PolicyHistory, policy_history_of
+from tests.model.policy_machine import PolicyMachine
 
 
-def failure(history: History) -> str | None:
+def machine_of(history: History | PolicyHistory) -> Machine | PolicyMachine:
+    """What takes the steps of a history."""
+    return PolicyMachine(history) if isinstance(history, PolicyHistory) else Machine(history)
+
+
+def failure(history: History | PolicyHistory) -> str | None:
     """What is wrong with a history; None: nothing."""
     try:
-        Machine(history).run()
+        machine_of(history).run()
     except AssertionError as error:
         return str(error)
     except Exception:
@@ -27,7 +35,7 @@ def failure(history: History) -> str | None:
     return None
 
 
-def shrunk(history: History) -> History:
+def shrunk(history: History | PolicyHistory) -> History | PolicyHistory:
     """The history without the steps that its failure does not need."""
     size = max(1, len(history.steps) // 2)
     while size:
@@ -42,10 +50,10 @@ def shrunk(history: History) -> History:
     return history
 
 
-def failures(seeds: Iterable[int]) -> Iterator[tuple[int, str]]:
+def failures(seeds: Iterable[int], *, policies: bool = False) -> Iterator[tuple[int, str]]:
     """The seeds whose histories go wrong, and what is wrong with them."""
     for seed in seeds:
-        wrong = failure(history_of(seed))
+        wrong = failure(policy_history_of(seed) if policies else history_of(seed))
         if wrong is not None:
             yield seed, wrong
 
@@ -57,17 +65,19 @@ def main() -> int:
     parser.add_argument("--shrink", action="store_true", help="leave out the steps that the failure does not need")
     parser.add_argument("--from", dest="first", type=int, default=0)
     parser.add_argument("--to", dest="last", type=int, default=300)
+    parser.add_argument("--policies", action="store_true", help="histories of a kind with a SyncPolicy")
     parser.add_argument("--stop", action="store_true", help="at the first failure")
     parser.add_argument("--known-defects", action="store_true", help="the first history that finds each, up to --to")
     given = parser.parse_args()
     if given.known_defects:
         return find_known_defects(range(given.first, given.last))
     if given.seed is not None:
-        return tell(given.seed, shrink=given.shrink)
+        return tell(policy_history_of(given.seed) if given.policies else history_of(given.seed), shrink=given.shrink)
     started, count = time.monotonic(), 0
-    for seed, wrong in failures(range(given.first, given.last)):
+    again = f"python -m tests.model{' --policies' * given.policies}"
+    for seed, wrong in failures(range(given.first, given.last), policies=given.policies):
         count += 1
-        print(f"seed {seed}: {wrong[:600]}\n  again: python -m tests.model {seed} --shrink", flush=True)
+        print(f"seed {seed}: {wrong[:600]}\n  again: {again} {seed} --shrink", flush=True)
         if given.stop:
             break
     print(f"{given.last - given.first} histories, {count} failures, {time.monotonic() - started:.0f} s")
@@ -88,13 +98,12 @@ def find_known_defects(seeds: range) -> int:
     return missed
 
 
-def tell(seed: int, *, shrink: bool) -> int:
+def tell(history: History | PolicyHistory, *, shrink: bool) -> int:
     """Run one history and say what happens in it."""
-    history = history_of(seed)
     if shrink and failure(history) is not None:
         history = shrunk(history)
-    machine = Machine(history)
-    print(f"kinds: {', '.join(history.kinds)}; {history.settings.namespaces}")
+    machine = machine_of(history)
+    print(history)
     for step in history.steps:
         print(f"  {step}")
     try:

@@ -247,7 +247,8 @@ class Checker:
             self.violations.append(str(violation))
 
     def _look(self, write: Write, spec: Spec) -> None:
-        self._guarded(write)
+        if not is_guarded(write.call):
+            raise Violation(f"{write} without its guards: {write.call.body}")
         if write.status >= 300 or write.before == write.after:
             return
         if write.side is spec.upstream:
@@ -255,27 +256,16 @@ class Checker:
         else:
             self._downstream(write, spec)
 
-    def _guarded(self, write: Write) -> None:
-        body = write.call.body
-        match write.call.method:
-            case "DELETE":
-                guarded = bool(body and body["preconditions"].get("uid"))
-            case "PUT":
-                guarded = bool(body["metadata"].get("uid") and body["metadata"].get("resourceVersion"))
-            case "PATCH":
-                first = body[0]
-                guarded = (first["op"], first["path"]) == ("test", "/metadata/uid") and bool(first["value"])
-                guarded = guarded and write.call.content_type == JSON_PATCH
-            case _:
-                guarded = True
-        if not guarded:
-            raise Violation(f"{write} without its guards: {body}")
-
     def _upstream(self, write: Write, spec: Spec) -> None:
         before, after = write.before, write.after
-        if _is_of_finalizer(before, after):
+        if is_of_finalizer(before, after):
             return
-        if before is None or after is None or _without_status(before, spec) != _without_status(after, spec):
+        if (
+            before is None
+            or after is None
+            or without_status(before, subresource=spec.subresource)
+            != without_status(after, subresource=spec.subresource)
+        ):
             raise Violation(f"{write}: more than the status was written upstream")
         if spec.neighbours(before) != spec.neighbours(after):
             raise Violation(f"{write}: the subtree's neighbours were touched")
@@ -342,7 +332,23 @@ class Checker:
                 raise Violation(f"{write}: upstream's {uid} went with its kind, so a human has to say so")
 
 
-def _is_of_finalizer(before: Json | None, after: Json | None) -> bool:
+def is_guarded(call: Call) -> bool:
+    """Whether a write can only meet the object, in the version, that it is meant for."""
+    body = call.body
+    match call.method:
+        case "DELETE":
+            return bool(body and body["preconditions"].get("uid"))
+        case "PUT":
+            return bool(body["metadata"].get("uid") and body["metadata"].get("resourceVersion"))
+        case "PATCH":
+            first = body[0]
+            tested = (first["op"], first["path"]) == ("test", "/metadata/uid") and bool(first["value"])
+            return tested and call.content_type == JSON_PATCH
+        case _:
+            return True
+
+
+def is_of_finalizer(before: Json | None, after: Json | None) -> bool:
     """Whether a write put a robot's finalizer on an object that lives, or removed it, and did nothing else (C6.2)."""
     if before is None:
         return False
@@ -362,7 +368,8 @@ def _is_ours(finalizer: str) -> bool:
     return finalizer.startswith(f"{OURS}robot-")
 
 
-def _without_status(obj: Json, spec: Spec) -> Json:
-    drop = {"resourceVersion"} if spec.subresource else {"resourceVersion", "generation"}
+def without_status(obj: Json, *, subresource: bool = True) -> Json:
+    """All of an object that a write of its status leaves as it is."""
+    drop = {"resourceVersion"} if subresource else {"resourceVersion", "generation"}
     metadata = {k: v for k, v in obj["metadata"].items() if k not in drop}
     return {k: v for k, v in obj.items() if k != "status"} | {"metadata": metadata}

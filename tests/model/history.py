@@ -53,6 +53,9 @@ class History:
         """What the agent is told. In every fourth history the robot's namespace has another name in the cloud."""
         return AgentSettings(namespaces=HOME) if self.seed % 4 == 0 else AgentSettings()
 
+    def __str__(self) -> str:
+        return f"kinds: {', '.join(self.kinds)}; {self.settings.namespaces}"
+
 
 def _name(chance: Random) -> str:
     return chance.choice(NAMES)
@@ -107,7 +110,7 @@ _TOGETHER = (
 )
 """Steps that mean more one after the other, of one kind and one object, than by chance among others."""
 
-_OTHERS: Mapping[str, tuple[float, _Draw]] = {
+OTHERS: Mapping[str, tuple[float, _Draw]] = {
     "wait": (30, lambda c: (c.choice([0.005, 0.02, 0.02, 0.05, 0.1, 0.3, 1.0, 5.0, 20.0, 100.0]),)),
     "crash": (3, _nothing),
     "crash_after": (4, lambda c: (c.randrange(1, 60),)),
@@ -145,7 +148,7 @@ def history_of(seed: int) -> History:
     """The history of a seed."""
     chance = Random(f"history-{seed}")
     kinds = tuple(chance.sample(sorted(KINDS), chance.choice([1, 1, 2])))
-    table = {**_OF_OBJECTS, **_OTHERS}
+    table = {**_OF_OBJECTS, **OTHERS}
     # Each history has a mood: some things happen in it often, and others not at all.
     weights = {what: weight * chance.choice([0, 1, 1, 1, 3]) for what, (weight, _) in table.items()}
     for what in ("create", "wait", "start", "mend"):
@@ -163,7 +166,7 @@ def history_of(seed: int) -> History:
 def _step(what: str, kind: str, chance: Random) -> Step:
     if what in _OF_OBJECTS:
         return Step(what, (kind, *_OF_OBJECTS[what][1](chance)))
-    return Step(what, _OTHERS[what][1](chance))
+    return Step(what, OTHERS[what][1](chance))
 
 
 def _about(name: str, step: Step) -> Step:

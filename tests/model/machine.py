@@ -11,16 +11,13 @@ from tests.model.check import Checker, Spec, Violation, specs, stamp
 from tests.model.history import KINDS, History
 from tests.model.life import ROBOT
 from tests.model.operators import Operators
-from tests.model.plane import GROUP, Plane
+from tests.model.plane import Plane
 from tests.model.promises import Promises
 from tests.model.storage import Snapshot
-from tests.model.weather import Fate
+from tests.model.surroundings import Surroundings
 from tests.model.world import World
 
 HOUR = 3600.0
-_HAPPENS = tuple(fate for fate in Fate if fate is not Fate.HUNG)
-_FATES = (*_HAPPENS, Reply(500, {"message": "storm"}), Reply(429, {"message": "slow"}, retry_after=5.0), Reply(503, {}))
-_DENIALS = (Reply(403, {"message": "denied"}), Reply(401, {"message": "who are you?"}))
 
 
 class Machine:
@@ -33,6 +30,7 @@ class Machine:
         self.checker = Checker(self.world, self.specs)
         self.promises = Promises(self.world, self.checker)
         self.operators = Operators(self)
+        self.surroundings = Surroundings(self.world)
         self._went_back: set[Side] = set()
         self._by_plural = {spec.plural: spec for spec in self.specs.values()}
         self._number = 0
@@ -46,7 +44,8 @@ class Machine:
             self.world.listeners.append(self._heard)
             self.world.start()
             for step in self.history.steps:
-                actor = self.operators if hasattr(Operators, step.what) else self
+                actors = (self.operators, self.surroundings, self)
+                actor = next(actor for actor in actors if hasattr(actor, step.what))
                 getattr(actor, step.what)(*step.arguments)
                 self._look()
             self.heal()
@@ -147,33 +146,7 @@ class Machine:
             wanted = {ROBOT_LABEL: ROBOT} if labelled or kind == "flips" else {}
             plane.create(name, kind=kind, spec={"x": -1}, labels=wanted)
 
-    # Time, the agent, the links
-
-    def wait(self, seconds: float) -> None:
-        """Time passes."""
-        self.world.pass_time(seconds)
-
-    def crash(self) -> None:
-        """The agent is killed, and started again."""
-        self.world.crash()
-        self.start()
-
-    def crash_after(self, steps: int) -> None:
-        """The agent will be killed after so many steps of its own, in the middle of things."""
-        self.world.crash_after(steps)
-
-    def stop(self) -> None:
-        """The agent is stopped."""
-        self.world.stop()
-
-    def kill(self) -> None:
-        """The agent is killed, and is not started for a while."""
-        self.world.crash()
-
-    def start(self) -> None:
-        """The agent is started, if it does not run."""
-        if self.world.life is None:
-            self.world.start()
+    # The agent and the clusters
 
     def lose_database(self) -> None:
         """The agent is killed, and its state directory is emptied."""
@@ -184,71 +157,13 @@ class Machine:
         self.promises.forgive()
         self.operators.may_forget()
         self.forget_clusters()
-        self.start()
+        self.surroundings.start()
 
     def forget_clusters(self) -> None:
         """The agent's memory is gone, or older: that a cluster goes back now is nothing that it could notice."""
         self._unmet = {(side, plural) for side in Side for plural in self._by_plural}
 
-    def slow_disk(self, seconds: float) -> None:
-        """Whoever waits for the disk may have to wait so long."""
-        self.world.disk.commit_seconds = seconds
-
-    def cut(self, side: str) -> None:
-        """A link breaks."""
-        self.world.cut(side)
-
-    def silence(self, side: str) -> None:
-        """A link carries nothing any more."""
-        self.world.silence(side)
-
-    def mend(self, side: str) -> None:
-        """A link is well again."""
-        self.world.mend(side)
-
-    def delay(self, side: str, latency: float, jitter: float) -> None:
-        """Messages need longer, and not all of them equally long."""
-        weather = self.world.weather[Side(side)]
-        weather.latency, weather.jitter = latency, jitter
-
-    def close_slowly(self, side: str, seconds: float) -> None:
-        """It takes a while until a watch is closed."""
-        self.world.weather[Side(side)].closing = seconds
-
-    def lag(self, side: str, seconds: float) -> None:
-        """Events come late."""
-        self.world.weather[Side(side)].lag = seconds
-
-    def repeat(self, side: str, times: int) -> None:
-        """Events come twice."""
-        self.world.weather[Side(side)].repeats = times
-
-    def end_watches(self, side: str, times: int) -> None:
-        """Watches end where an event should come."""
-        self.world.weather[Side(side)].ends = times
-
-    def befall(self, side: str, verb: str, fate: int, times: int) -> None:
-        """Requests are lost, late, answered in vain or refused for the moment."""
-        self.world.inject(side, _FATES[fate % len(_FATES)], verb=verb, part=GROUP, times=times)
-
-    def deny(self, side: str, verb: str, which: int, times: int) -> None:
-        """The credential is refused, or lacks a right."""
-        self.world.inject(side, _DENIALS[which % 2], verb=verb, part=f"/{GROUP}/v1/", times=times)
-
     # The clusters
-
-    def restart(self, side: str) -> None:
-        """An API server is restarted."""
-        self.world.planes[Side(side)].restart()
-
-    def compact(self, side: str, status: int) -> None:
-        """An API server forgets its past; `status`: it says so with HTTP 410."""
-        self.world.weather[Side(side)].gone_as_status = bool(status)
-        self.world.planes[Side(side)].compact()
-
-    def others_write(self, side: str, revisions: int) -> None:
-        """Something else happens in a cluster."""
-        self.world.planes[Side(side)].others_write(revisions)
 
     def snapshot(self, side: str) -> None:
         """A backup of a cluster is made."""
@@ -299,7 +214,7 @@ class Machine:
                 self.operators.define_kind(spec.plural, str(side))
                 for name in plane.objects(spec.plural):
                     plane.finalize(name, kind=spec.plural)
-        self.start()
+        self.surroundings.start()
         if world.life is not None:
             world.life.fuse = None
         world.pass_time(30.0)  # an event that was late already still comes late

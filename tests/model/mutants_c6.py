@@ -151,6 +151,13 @@ MUTANTS = (
         noticed_by="C6_3_an_object_that_no_longer",
     ),
     Mutant(
+        "a finalizer that was not put there is looked for everywhere",
+        Finalizers._add,
+        "if former is None:",
+        "if False:",
+        noticed_by="C6_2_a_finalizer_that_was_not",
+    ),
+    Mutant(
         "a duplicate stays out of sight",
         unseen_finalizers.remove_unseen,
         "if row.name in left:",

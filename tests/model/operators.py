@@ -182,7 +182,7 @@ class Operators:
         self._machine.promises.manual.clear()
         self._machine.promises.forgive()
         self._machine.forget_clusters()
-        self._machine.start()
+        self._machine.surroundings.start()
 
     def refuse_disk(self, on: int) -> None:
         """The disk refuses, or takes everything again."""

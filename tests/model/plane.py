@@ -57,11 +57,11 @@ class Plane:
         """Set annotations; None removes one."""
         self._metadata(name, kind, "annotations", annotations)
 
-    def finalize(self, name: str, *finalizers: str, kind: str = "goals") -> None:
+    def finalize(self, name: str, *finalizers: str, kind: str = "goals", namespace: str = "") -> None:
         """Let these finalizers, or none, keep the object."""
-        body = self._present(name, kind)
+        body = self._present(name, kind, namespace)
         body["metadata"]["finalizers"] = list(finalizers)
-        self._put(name, kind, body)
+        self._put(name, kind, body, namespace)
 
     def set_status(self, name: str, status: Any, *, kind: str = "goals", namespace: str = "") -> None:
         """Replace the whole status, as a controller would; None removes it."""

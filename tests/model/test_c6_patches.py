@@ -36,6 +36,18 @@ def test_C6_2_adding_tests_uid_and_version_and_removing_tests_uid_and_place() ->
         assert finalizers(world.cloud) == [LOCAL]
 
 
+def test_C6_2_a_finalizer_that_was_not_put_there_is_not_looked_for_out_of_sight() -> None:
+    with blocking(filtered="true") as world:
+        world.start()
+        world.settle()
+        made = len(patches(world))
+        world.cloud.create("a", spec={"x": 1}, labels={"cloudrobotics.com/robot-name": "robot-1"})
+        world.cloud.label("a", robot="robot-2")
+        world.settle()
+        assert len(patches(world)) <= made + 1
+        assert (finalizers(world.cloud), finalizer_rows(world)) == ([], [])
+
+
 def test_C6_2_two_robots_and_a_foreign_writer_touch_only_their_own_finalizers() -> None:
     with World() as one, World(1, beside=one, settings=AgentSettings("robot-2")) as two:
         checkers = [Checker(each, specs(each.kinds)) for each in (one, two)]

@@ -20,6 +20,15 @@ def test_three_hundred_random_histories_do_nothing_that_must_never_happen() -> N
     histories("--stop", to=300)
 
 
+def test_random_histories_under_a_policy_do_nothing_that_must_never_happen() -> None:
+    histories("--policies", "--stop", to=40)
+
+
+@pytest.mark.nightly
+def test_ten_thousand_random_histories_under_a_policy_do_nothing_that_must_never_happen() -> None:
+    histories("--policies", "--stop", to=10_000)
+
+
 @pytest.mark.nightly
 def test_ten_thousand_random_histories_do_nothing_that_must_never_happen() -> None:
     histories("--stop", to=10_000)

@@ -1,0 +1,101 @@
+"""What both sides have in common under a SyncPolicy, once nothing stands between them any more (C2 to C6)."""
+
+from typing import TYPE_CHECKING
+
+from crsyncer.core.annotations import ROBOT_LABEL
+from crsyncer.core.model import Json, Side
+from tests.model.blocking import MINE
+from tests.model.check import labels, stamp
+from tests.model.life import ROBOT
+from tests.model.policy_check import GOALS, objects_of
+
+if TYPE_CHECKING:
+    from tests.model.policy_machine import PolicyMachine
+
+
+def open_ends(machine: "PolicyMachine") -> list[str]:
+    """What the two sides disagree on."""
+    found = _of_primaries(machine)
+    for resource in machine.checker.origins:
+        found += _of_related(machine, resource)
+    return found
+
+
+def _of_primaries(machine: "PolicyMachine") -> list[str]:
+    checker, setup, found = machine.checker, machine.setup, []
+    originals, copies = objects_of(machine.up, GOALS), objects_of(machine.down, GOALS)
+    by_uid: dict[str, list[Json]] = {}
+    for copy in copies.values():
+        if stamp(copy):
+            by_uid.setdefault(stamp(copy), []).append(copy)
+    for (_, name), original in originals.items():
+        uid = original["metadata"]["uid"]
+        synced = checker.is_synced(original, machine.up.side)
+        if "deletionTimestamp" in original["metadata"]:
+            found.append(f"{name} is not released")
+        has, wanted = MINE in (original["metadata"].get("finalizers") or []), setup.blocking and synced
+        if has is not wanted:
+            found.append(f"{name}: the finalizer is {'not ' * wanted}there")
+        own = by_uid.pop(uid, [])
+        if synced and not own:
+            taken = copies.get(checker.new_name(name, machine.naming))
+            found += [f"{name} has no copy"] if taken is None or not _may_be_taken(machine, taken) else []
+        elif not synced and own and uid not in checker.twins:
+            found.append(f"{name} is not synced, and has a copy")
+        if len(own) > 1 and uid not in checker.twins:
+            found.append(f"{name} has two copies")
+        if synced and own and not any(_agrees(machine, original, copy) for copy in own):
+            found.append(f"{name}: {original} and {own}")
+    left = [uid for uid in by_uid if uid not in checker.twins]
+    return found + [f"the copy of nothing: {by_uid[uid][0]['metadata']['name']}" for uid in left]
+
+
+def _may_be_taken(machine: "PolicyMachine", taken: Json) -> bool:
+    """Whether the name of a copy is somebody else's, so that there is none."""
+    if stamp(taken):
+        return True  # the earlier of two originals with one name has it
+    return bool(machine.setup.namings) or machine.down.side is Side.CLOUD or not _matches(machine, taken)
+
+
+def _matches(machine: "PolicyMachine", taken: Json) -> bool:
+    return not machine.setup.filtered or labels(taken).get(ROBOT_LABEL) == ROBOT
+
+
+def _agrees(machine: "PolicyMachine", original: Json, copy: Json) -> bool:
+    desired = original["spec"] | ({"mode": "m"} if machine.setup.steps else {})
+    spec = copy["spec"]
+    if machine.setup.keep_local:
+        spec = {key: value for key, value in spec.items() if key not in ("local", "maps", "mode") or key in desired}
+        spec, desired = ({k: v for k, v in each.items() if k in ("x", "n")} for each in (spec, desired))
+    status = copy.get("status")
+    return spec == desired and (status is None or status == original.get("status"))
+
+
+def _of_related(machine: "PolicyMachine", resource: str) -> list[str]:
+    checker, found = machine.checker, []
+    side = checker.origins[resource]
+    originals = objects_of(machine.world.planes[side], resource)
+    copies = objects_of(machine.world.planes[side.other], resource)
+    entries = [each for each in machine.active if each["resource"]["resource"] == resource]
+    wanted = {
+        where
+        for where in checker.wanted(resource, entries)
+        if where in originals and checker.sees(originals[where], side)
+    }
+    for where in sorted(wanted):
+        original, copy = originals[where], copies.get(where)
+        if copy is None:
+            found.append(f"{resource} {where} has no copy")
+        elif stamp(copy) != original["metadata"]["uid"]:
+            taken = side.other is Side.CLOUD or resource == "secrets" or not _matches(machine, copy)
+            found += [] if taken and not stamp(copy) else [f"{resource} {where} has the copy of another object"]
+        elif copy["data"] != original["data"]:
+            found.append(f"{resource} {where}: {original['data']} and {copy['data']}")
+    for where, copy in copies.items():
+        if where in wanted or not stamp(copy):
+            continue
+        cleanup = {each["cleanup"] for each in machine.setup.entries if each["resource"]["resource"] == resource}
+        changed = [time for time in checker.entries_changed if time > checker.born(copy) - 60]
+        if cleanup == {"delete"} and not changed:
+            found.append(f"{resource} {where} is the copy of what nothing refers to")
+    return found

@@ -1,0 +1,301 @@
+"""What an agent that follows a SyncPolicy must never do, looked at when it happens (C2 to C6)."""
+
+import base64
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from crsyncer.core.annotations import ROBOT_LABEL
+from crsyncer.core.identity import KUBE_SYSTEM, name_of
+from crsyncer.core.model import Json, Key, Side
+from crsyncer.core.naming import Naming
+from crsyncer.core.template import read_template
+from tests.model.check import Violation, is_guarded, is_of_finalizer, labels, signed, stamp, without_status
+from tests.model.journal import WRITES, Request
+from tests.model.life import ROBOT
+from tests.model.plane import GROUP, Plane
+from tests.model.policy_history import RESOURCES, Setup
+from tests.model.scene import roles
+from tests.model.storage import Change, Where
+from tests.model.world import World, Write
+
+GOALS = f"goals.{GROUP}"
+_RACE_SECONDS = 120.0
+"""An agent may do what was right so long ago: events and requests come late."""
+
+
+@dataclass(slots=True)
+class Story:
+    """What has happened to an original."""
+
+    leaving: bool = False
+    """It was deleted, began to be, or went out of the agent's sight."""
+    sent: int = 0
+    """The highest number of a status that the agent has written to it."""
+
+
+class PolicyChecker:
+    """Watches one world."""
+
+    def __init__(self, world: World, setup: Setup) -> None:
+        self._world = world
+        self._setup = setup
+        self._up, self._down = roles(world, setup.source)
+        self.origins = {each["resource"]["resource"]: Side(each["origin"]) for each in setup.entries}
+        """The side of the originals, by resource."""
+        self.violations: list[str] = []
+        self.name_of: dict[str, str] = {}
+        """The names of upstream's objects, by uid."""
+        self.entries_changed: list[float] = []
+        """When entries were taken out of the policy or put back."""
+        self.stories: dict[str, Story] = defaultdict(Story)
+        self.twins: set[str] = set()
+        """Originals that had two copies at once."""
+        self.forgot = False
+        """The agent has lost its store."""
+        self._whose: dict[str, str] = {}
+        """By uid of a copy, that of its original."""
+        self._born: dict[str, float] = {}
+        self._late: set[str] = set()
+        """Objects that a request made of which nobody waited for the answer."""
+        self._free: dict[tuple[str, Where], float] = defaultdict(float)
+        """By resource and place, when last nothing referred to an original."""
+        self._secrets: list[str] = []
+        self._rows: list[Any] = []
+        self._read = 0
+        world.witnesses.append(self._witness)
+        for side, server in world.servers.items():
+
+            def listen(change: Change, side: Side = side) -> None:
+                self._changed(side, change)
+
+            server.storage.listeners.append(listen)
+        self._times: dict[tuple[Side, str, str], list[float]] = defaultdict(list)
+        world.journal.listeners.append(self._sent)
+
+    def of(self, copy: Json) -> str:
+        """The uid of a copy's original, also where somebody has taken its marks away; empty: it is no copy."""
+        return self._whose.get(copy["metadata"]["uid"]) or stamp(copy)
+
+    def born(self, obj: Json) -> float:
+        """When an object came to be, in seconds since the world began."""
+        return self._born.get(obj["metadata"]["uid"], 0.0)
+
+    def new_name(self, name: str, naming: Json | None) -> Where:
+        """What a new copy is called."""
+        given = naming or {}
+        made = Naming(
+            namespace=read_template(given.get("namespace", "{namespace}"), paths=False),
+            name=read_template(given.get("name", "{name}"), paths=False),
+        )
+        system = self._up.server.storage.of("namespaces")["", KUBE_SYSTEM]
+        identity = name_of({KUBE_SYSTEM: system["metadata"]["uid"]})
+        key = made.new_name(Key("default", name), robot=ROBOT, identity=identity)
+        return key.namespace, key.name
+
+    # What is true
+
+    def sees(self, obj: Json, side: Side) -> bool:
+        """Whether a filter lets an object of a side pass; on the robot, originals need no label (C5.3)."""
+        return not self._setup.filtered or side is Side.ROBOT or labels(obj).get(ROBOT_LABEL) == ROBOT
+
+    def is_synced(self, primary: Json, side: Side) -> bool:
+        """Whether an object of a side is a primary that lives."""
+        if "deletionTimestamp" in primary["metadata"]:
+            return False
+        if self._setup.filtered and labels(primary).get(ROBOT_LABEL) != ROBOT:
+            return False
+        return side is self._up.side or bool(self.of(primary))
+
+    def wanted(self, resource: str, entries: Iterable[Json]) -> set[Where]:
+        """The originals that primaries refer to by these entries, whether they are there or not."""
+        side, found = self.origins[resource], set()
+        plane = self._world.planes[side]
+        primaries = [
+            (where, each["spec"]) for where, each in objects_of(plane, GOALS).items() if self.is_synced(each, side)
+        ]
+        for entry in entries:
+            if entry["resource"]["resource"] != resource:
+                continue
+            for (place, name), spec in primaries:
+                match entry["object"]:
+                    case {"reference": _}:
+                        found |= {(place, each) for each in spec.get(resource) or ()}
+                    case {"name": _}:
+                        found |= {(place, f"{name}-{spec['n']}")} if "n" in spec else set()
+                    case _:
+                        edge = {"tier": "edge"}.items()
+                        originals = objects_of(plane, resource).items()
+                        found |= {
+                            where for where, each in originals if where[0] == place and edge <= labels(each).items()
+                        }
+        return found
+
+    def _changed(self, side: Side, change: Change) -> None:
+        obj = change.after or change.before
+        if obj is None or change.resource not in (GOALS, *RESOURCES):
+            return
+        uid = obj["metadata"]["uid"]
+        self._born.setdefault(uid, self._world.clock.now)
+        if change.resource == GOALS and side is self._up.side:
+            self.name_of[uid] = obj["metadata"]["name"]
+            there = change.after is not None and self.is_synced(obj, side)
+            self.stories[uid].leaving |= not there
+        elif self.origins.get(change.resource) is side:
+            self.stories[uid].leaving |= change.after is None or not self.sees(obj, side)
+        if change.resource == GOALS or self.origins.get(change.resource) is side:
+            self._note_free()
+
+    def _note_free(self) -> None:
+        """Note which originals nothing refers to now, by any entry that there ever was."""
+        for resource, side in self.origins.items():
+            wanted = self.wanted(resource, self._setup.entries)
+            for where in objects_of(self._world.planes[side.other], resource).keys() - wanted:
+                self._free[resource, where] = self._world.clock.now
+            for known, where in list(self._free):
+                if known == resource and where not in wanted:
+                    self._free[resource, where] = self._world.clock.now
+
+    # What the agent does
+
+    def _sent(self, request: Request) -> None:
+        if request.verb in WRITES:
+            times = self._times[request.side, request.verb, request.name]
+            times.append(request.sent)
+            if len(times) > 30 and request.sent - times[-30] < 10.0:
+                self.violations.append(f"{request} is repeated 30 times within 10 s (S10)")
+
+    def _witness(self, write: Write) -> None:
+        if write.resource not in (GOALS, *RESOURCES):
+            return
+        try:
+            self._look(write)
+        except Violation as violation:
+            self.violations.append(str(violation))
+
+    def _look(self, write: Write) -> None:
+        if not is_guarded(write.call):
+            raise Violation(f"{write} without its guards: {write.call.body}")
+        if write.status >= 300 or write.before == write.after:
+            return
+        upstream = self._up.side if write.resource == GOALS else self.origins.get(write.resource)
+        if write.side is not upstream:
+            self._downstream(write)
+        elif write.resource == GOALS:
+            self._upstream(write)
+        else:
+            raise Violation(f"{write}: an original was written (C5.4)")
+
+    def _upstream(self, write: Write) -> None:
+        before, after = write.before, write.after
+        if self._setup.blocking and is_of_finalizer(before, after):
+            return
+        if before is None or after is None or without_status(before) != without_status(after):
+            raise Violation(f"{write}: more than the status was written upstream")
+        uid, status = after["metadata"]["uid"], after.get("status") or {}
+        if status.get("of") != uid:
+            raise Violation(f"{write}: a status of {status.get('of')} has landed on {uid}")
+        if status["n"] < self.stories[uid].sent and not write.late:
+            raise Violation(f"{write}: status {status['n']} has followed status {self.stories[uid].sent}")
+        self.stories[uid].sent = max(status["n"], self.stories[uid].sent)
+
+    def _downstream(self, write: Write) -> None:
+        before, after = write.before, write.after
+        if before is None:
+            self._created(write, after or {})
+        elif write.verb == "delete":
+            self._deleted(write, before)
+        elif after is not None:
+            if before["metadata"].get("finalizers") != after["metadata"].get("finalizers"):
+                raise Violation(f"{write}: finalizers were touched")
+            if before.get("status") and before.get("status") != after.get("status"):
+                raise Violation(f"{write}: downstream's own status was overwritten")
+            if not self.of(before):
+                self._adopted(write, before, after)
+            self._whose[after["metadata"]["uid"]] = stamp(after)
+            self._see_twins(write, after)
+
+    def _created(self, write: Write, copy: Json) -> None:
+        if not stamp(copy) or (write.side is Side.CLOUD and not signed(copy)):
+            raise Violation(f"{write}: a copy without its marks")
+        uid = copy["metadata"]["uid"]
+        self._whose[uid] = stamp(copy)
+        if write.late:
+            self._late.add(uid)
+        self._see_twins(write, copy)
+
+    def _see_twins(self, write: Write, copy: Json) -> None:
+        """Two copies of one original: a request that came late, or that a killed agent does not know of, made one."""
+        of, now = stamp(copy), self._world.clock.now
+        for where, each in objects_of(self._world.planes[write.side], write.resource).items():
+            if each["metadata"]["uid"] == copy["metadata"]["uid"] or self.of(each) != of:
+                continue
+            self.twins.add(of)
+            late = {each["metadata"]["uid"], copy["metadata"]["uid"]} & self._late
+            killed = any(death > self.born(each) - _RACE_SECONDS for death in self._world.deaths)
+            quick = now - self.born(each) < _RACE_SECONDS
+            if not (late or (killed and quick) or not stamp(each) or self.forgot):
+                raise Violation(f"{write}: its original has a copy already, {where} (C2.3)")
+
+    def _adopted(self, write: Write, before: Json, after: Json) -> None:
+        if write.resource == GOALS and self._setup.namings:
+            raise Violation(f"{write}: a local object was touched (C2.2)")
+        if write.side is Side.CLOUD:
+            raise Violation(f"{write}: an object of the cloud was adopted (S5.3)")
+        if self._setup.filtered and labels(before).get(ROBOT_LABEL) != ROBOT:
+            raise Violation(f"{write}: an object that the selector does not match was adopted (C2.5)")
+        if write.resource == "secrets" and before.get("data") != after.get("data"):
+            raise Violation(f"{write}: a Secret that is not equal was adopted (C2.5)")
+
+    def _deleted(self, write: Write, copy: Json) -> None:
+        of = self.of(copy)
+        if not of:
+            raise Violation(f"{write}: a local object was deleted")
+        if write.resource == GOALS:
+            if not self.stories[of].leaving:
+                raise Violation(f"{write}: upstream's {of} is there, and always was")
+            return
+        entries = [each for each in self._setup.entries if each["resource"]["resource"] == write.resource]
+        if entries[0]["cleanup"] == "keep":
+            raise Violation(f"{write}: it is to be kept (C5.4)")
+        where = (copy["metadata"]["namespace"], write.name)
+        since = self.born(copy) - _RACE_SECONDS
+        free = where not in self.wanted(write.resource, entries)
+        if not (free or self.stories[of].leaving or self._free.get((write.resource, where), -_RACE_SECONDS) >= since):
+            raise Violation(f"{write}: its original is there, and something always referred to it (C5.4)")
+
+    # Secrets
+
+    def new_secret(self, number: int) -> str:
+        """A value of a Secret, as it is in data."""
+        text = f"hunter-{number:05}-swordfish"
+        self._secrets += [text, base64.b64encode(text.encode()).decode()]
+        return self._secrets[-1]
+
+    def read_store(self) -> None:
+        """Look for values of Secrets in what has been put into the store (C5.6)."""
+        disk = self._world.disk
+        if self._rows is not disk.rows or len(disk.rows) < self._read:
+            self._rows, self._read = disk.rows, 0
+        if self._secrets:
+            self._find(str(disk.rows[self._read :]), "the store")
+        self._read = len(disk.rows)
+
+    def read_texts(self) -> None:
+        """Look for values of Secrets in what is shown to people, and in annotations of copies (C5.6)."""
+        if self._secrets:
+            self._find(str(self._world.status()), "status")
+            self._find(str(self._world.order("events")), "the events")
+            copies = [each for plane in self._world.planes.values() for each in objects_of(plane, "secrets").values()]
+            self._find(str([each["metadata"] for each in copies]), "metadata of copies")
+
+    def _find(self, text: str, where: str) -> None:
+        found = [each for each in self._secrets if each in text]
+        if found:
+            self.violations.append(f"{where} has a value of a Secret: {found[0]}")
+
+
+def objects_of(plane: Plane, resource: str) -> dict[Where, Json]:
+    """A cluster's objects of a kind."""
+    return dict(plane.server.storage.of(resource))

@@ -1,0 +1,167 @@
+"""Random histories of a kind with a SyncPolicy: names, local fields, related objects and blocking deletion (C2 to C6).
+
+As in `history`, every step can be taken in any state, so that a failing list shrinks by leaving steps out.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from crsyncer.core.model import Json
+from tests.model.history import OTHERS, Step
+from tests.model.life import ROBOT, AgentSettings
+
+NAMES = ("a", "b", "c")
+"""Primaries."""
+ORIGINALS = ("m0", "m1", "m2", "a-0", "a-1", "b-0")
+"""Objects that may be related to them."""
+SETS = (
+    (),
+    ("m0",),
+    ("m0", "m1"),
+    ("m1", "m2"),
+    ("m2", "none"),
+    (*ORIGINALS, *(f"m{number}" for number in range(3, 9))),
+)
+"""What a primary may refer to."""
+NAMINGS: tuple[Json, ...] = (
+    {"name": "{robot}-{name}"},
+    {"namespace": "copies", "name": "{namespace}-{name}"},
+    {"name": "{name}-{hash}"},
+    {"namespace": "others"},
+)
+PLACES = ("default", "copies", "others")
+"""The namespaces of both sides."""
+RESOURCES = ("configmaps", "secrets")
+_FORMS: Mapping[str, Json] = {
+    "reference": {"reference": "/spec/{}/*"},
+    "name": {"name": "{{name}}-{{/spec/n}}"},
+    "selector": {"selector": {"matchLabels": {"tier": "edge"}}},
+}
+
+_Draw = Callable[[Random], tuple[Any, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What the policy of goals says, and may come to say."""
+
+    source: str
+    filtered: bool
+    namings: tuple[Json, ...]
+    """The templates that there may be, the first of them at the beginning; none: copies have their originals' names."""
+    keep_local: bool
+    blocking: bool
+    steps: tuple[Json, ...]
+    entries: tuple[Json, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyHistory:
+    """Under which policy it happens, and what."""
+
+    seed: int
+    setup: Setup
+    steps: tuple[Step, ...]
+
+    @property
+    def settings(self) -> AgentSettings:
+        """What the agent is told."""
+        return AgentSettings()
+
+    def __str__(self) -> str:
+        return str(self.setup)
+
+
+def _name(chance: Random) -> str:
+    return chance.choice(NAMES)
+
+
+def _refers(chance: Random) -> tuple[Any, ...]:
+    return chance.randrange(len(SETS)), chance.randrange(len(SETS)), chance.randrange(2)
+
+
+_OF_POLICIES: Mapping[str, tuple[float, _Draw]] = {
+    "create": (12, lambda c: (_name(c), c.randrange(9), *_refers(c))),
+    "change": (5, lambda c: (_name(c), c.randrange(9))),
+    "refer": (7, lambda c: (_name(c), *_refers(c))),
+    "remove": (5, lambda c: (_name(c),)),
+    "replace": (3, lambda c: (_name(c), c.randrange(9), *_refers(c))),
+    "relabel": (2, lambda c: (_name(c), c.choice(["", "robot-2", ROBOT, ROBOT]))),
+    "report": (5, lambda c: (_name(c),)),
+    "drift": (4, lambda c: (_name(c), c.randrange(9))),
+    "lose_copy": (3, lambda c: (_name(c),)),
+    "keep_copy": (2, lambda c: (_name(c), c.randrange(2))),
+    "tear": (2, lambda c: (_name(c), c.randrange(6))),
+    "by_hand": (3, lambda c: (_name(c), c.randrange(3), c.randrange(2))),
+    "rename": (3, lambda c: (c.randrange(4),)),
+    "entries": (2, lambda c: (c.randrange(8),)),
+    "drop_policy": (1, lambda _: ()),
+    "lose_store": (2, lambda _: ()),
+}
+"""Steps about what a policy is for: how often they come, and their arguments."""
+
+_OF_RELATED: Mapping[str, tuple[float, _Draw]] = {
+    "put": (14, lambda c: (c.choice(ORIGINALS), c.randrange(9), c.randrange(2), c.randrange(4))),
+    "unput": (5, lambda c: (c.choice(ORIGINALS),)),
+    "drift_related": (3, lambda c: (c.choice(ORIGINALS), c.randrange(9))),
+    "lose_related": (3, lambda c: (c.choice(ORIGINALS),)),
+    "tear_related": (1, lambda c: (c.choice(ORIGINALS), c.randrange(6))),
+    "by_hand_related": (2, lambda c: (c.choice(ORIGINALS), c.randrange(9), c.randrange(2))),
+}
+"""Steps about one kind of related objects: how often they come, and their further arguments."""
+
+_AROUND = (
+    *("wait", "crash", "crash_after", "stop", "kill", "start", "slow_disk", "cut", "silence", "mend", "delay"),
+    *("close_slowly", "lag", "repeat", "end_watches", "befall", "deny", "restart", "compact", "others_write"),
+)
+"""Steps of `history` that happen here, too."""
+
+
+def policy_history_of(seed: int) -> PolicyHistory:
+    """The history of a seed."""
+    chance = Random(f"policy-history-{seed}")
+    setup = _setup(chance)
+    around = {what: OTHERS[what] for what in _AROUND}
+    table = {**_OF_POLICIES, **around, **(_OF_RELATED if setup.entries else {})}
+    weights = {what: weight * chance.choice([0, 1, 1, 1, 3]) for what, (weight, _) in table.items()}
+    for what in ("create", "wait", "start", "mend"):
+        weights[what] = table[what][0]
+    names = chance.choices(list(weights), list(weights.values()), k=chance.randint(5, 45))
+    if chance.random() < 0.7:  # it begins with something that is synced
+        put = ["put"] * (6 if setup.entries else 0)
+        names = [*put, "create", "create", "wait", *names]
+    resources = [each["resource"]["resource"] for each in setup.entries]
+    steps = []
+    for what in names:
+        about = (chance.choice(resources),) if what in _OF_RELATED else ()
+        steps.append(Step(what, (*about, *table[what][1](chance))))
+    return PolicyHistory(seed, setup, tuple(steps))
+
+
+def _setup(chance: Random) -> Setup:
+    form = chance.choice(["names", "related", "related", "blocking"])
+    return Setup(
+        source=chance.choice(["cloud", "cloud", "robot"]),
+        filtered=chance.random() < 0.3,
+        namings=tuple(chance.sample(NAMINGS, len(NAMINGS))) if form != "related" and chance.random() < 0.8 else (),
+        keep_local=chance.random() < 0.3,
+        blocking=form == "blocking",
+        steps=({"path": "/spec/mode", "set": {"value": "m"}},) if chance.random() < 0.3 else (),
+        entries=_entries(chance) if form == "related" else (),
+    )
+
+
+def _entries(chance: Random) -> tuple[Json, ...]:
+    found: list[Json] = []
+    for resource in chance.choice([RESOURCES, RESOURCES, RESOURCES[:1], RESOURCES[1:]]):
+        shared: Json = {
+            "origin": chance.choice(["cloud", "robot"]),
+            "cleanup": chance.choice(["delete"] * 3 + ["keep"]),
+        }
+        for form in chance.sample(sorted(_FORMS), chance.choice([1, 1, 2, 3])):
+            objects = {k: v.format(resource) if isinstance(v, str) else v for k, v in _FORMS[form].items()}
+            more = {"id": f"{resource}-{form}", "resource": {"group": "", "resource": resource}, "object": objects}
+            found.append({**more, **shared})
+    return tuple(found)

@@ -1,0 +1,332 @@
+"""Takes the steps of a history of policies in the made-up world, then has everything heal: what is wrong with it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from crsyncer.core.annotations import OURS, ROBOT_LABEL
+from crsyncer.core.calls import Call
+from crsyncer.core.model import Json, Side
+from tests.model.check import Violation, labels
+from tests.model.life import ROBOT
+from tests.model.plane import GROUP, Plane
+from tests.model.policies import apply_policy, delete_policy, policies, serve_policies
+from tests.model.policy_agreement import open_ends
+from tests.model.policy_check import GOALS, PolicyChecker, objects_of
+from tests.model.policy_history import PLACES, SETS, PolicyHistory
+from tests.model.scene import roles
+from tests.model.storage import Where, copied
+from tests.model.surroundings import Surroundings
+from tests.model.world import World
+
+HOUR = 3600.0
+_MARKS = [f"{OURS}upstream-{what}" for what in ("cluster", "namespace", "name", "uid")]
+
+
+class PolicyMachine:
+    """Takes the steps of a history, and looks after each whether something happened that must not."""
+
+    def __init__(self, history: PolicyHistory) -> None:
+        self.history = history
+        self.setup = history.setup
+        self.world = World(history.seed, kinds={"goals": {"source": None}}, settings=history.settings)
+        self.up, self.down = roles(self.world, self.setup.source)
+        self.checker = PolicyChecker(self.world, self.setup)
+        self.surroundings = Surroundings(self.world, part="")
+        self._number = 0
+        self._naming = 0
+        self._off: set[str] = set()
+        """The entries of `related` that the policy does not have at the moment."""
+
+    def run(self) -> None:
+        """The whole history, and the healing after it; raises Violation."""
+        with self.world:
+            serve_policies(self.world.robot)
+            for plane in self.world.planes.values():
+                for place in PLACES:
+                    plane.make_namespace(place)
+            self._apply()
+            self.world.start()
+            for step in self.history.steps:
+                actor = self.surroundings if hasattr(Surroundings, step.what) else self
+                getattr(actor, step.what)(*step.arguments)
+                self._look()
+            self.heal()
+
+    def _look(self) -> None:
+        self.checker.read_store()
+        found = self.checker.violations + self.world.troubles
+        if found:
+            raise Violation(found[0])
+
+    # Primaries
+
+    def create(self, name: str, x: int, *refers: int) -> None:
+        """Somebody creates an object upstream."""
+        if name not in self.up.objects():
+            wanted = {ROBOT_LABEL: ROBOT} if self.setup.filtered and x % 4 else {}
+            self.up.create(name, spec={"x": x, **_references(*refers)}, labels=wanted)
+
+    def change(self, name: str, x: int) -> None:
+        """Somebody changes the content upstream."""
+        self._set(name, {"x": x})
+
+    def refer(self, name: str, *refers: int) -> None:
+        """Somebody has an object refer to others."""
+        self._set(name, _references(*refers))
+
+    def remove(self, name: str) -> None:
+        """Somebody deletes it upstream."""
+        if name in self.up.objects():
+            self.up.delete(name)
+
+    def replace(self, name: str, x: int, *refers: int) -> None:
+        """Somebody deletes it upstream, and at once creates another of that name."""
+        self.remove(name)
+        self.create(name, x, *refers)
+
+    def relabel(self, name: str, to: str) -> None:
+        """Somebody gives it to another robot, or back."""
+        if self.setup.filtered and name in self.up.objects():
+            self.up.label(name, robot=to or None)
+
+    # Copies
+
+    def report(self, name: str) -> None:
+        """The controller downstream writes its status."""
+        for place, called in self._copies(name):
+            self._number += 1
+            of = self.checker.of(objects_of(self.down, GOALS)[place, called])
+            self.down.set_status(called, {"of": of, "n": self._number}, namespace=place)
+
+    def drift(self, name: str, x: int) -> None:
+        """Somebody changes the content of a copy."""
+        for where in self._copies(name):
+
+            def change(copy: Json) -> None:
+                copy["spec"] = copy["spec"] | ({"local": x} if self.setup.keep_local else {"x": x, "maps": []})
+
+            self._edit(self.down, GOALS, where, change)
+
+    def lose_copy(self, name: str) -> None:
+        """Somebody deletes a copy."""
+        for place, called in self._copies(name):
+            self.down.delete(called, namespace=place)
+
+    def keep_copy(self, name: str, on: int) -> None:
+        """Somebody's finalizer keeps a copy, or does no more."""
+        for place, called in self._copies(name):
+            self.down.finalize(called, *(["example.com/wait"] if on else []), namespace=place)
+
+    def tear(self, name: str, which: int) -> None:
+        """Somebody takes marks away from a copy."""
+        for where in self._copies(name):
+            self._edit(self.down, GOALS, where, lambda copy: _tear(copy, which, self.down.side))
+
+    def by_hand(self, name: str, which: int, labelled: int) -> None:
+        """Somebody makes an object downstream by hand: under the name of a copy, or another."""
+        place, called = self.checker.new_name(name, self.naming) if which else ("default", f"own-{name}")
+        if (place, called) not in objects_of(self.down, GOALS):
+            wanted = {ROBOT_LABEL: ROBOT} if labelled else {}
+            self.down.create(called, namespace=place, spec={"x": -1, "maps": []}, labels=wanted)
+
+    # Related objects
+
+    def put(self, resource: str, name: str, x: int, edge: int, mine: int) -> None:
+        """Somebody creates or changes an original."""
+        self._number += 1
+        secret = resource == "secrets"
+        data = {"x": self.checker.new_secret(self._number) if secret else str(x)}
+        wanted = ({"tier": "edge"} if edge else {}) | ({ROBOT_LABEL: ROBOT} if mine else {})
+        self._put(self._origin(resource), resource, name, data, wanted)
+
+    def unput(self, resource: str, name: str) -> None:
+        """Somebody deletes an original."""
+        self._unput(self._origin(resource), resource, name)
+
+    def drift_related(self, resource: str, name: str, x: int) -> None:
+        """Somebody changes a related copy."""
+        copy = objects_of(self._target(resource), resource).get(("default", name))
+        if copy is not None:
+            self._put(self._target(resource), resource, name, {"drift": str(x)}, labels(copy))
+
+    def lose_related(self, resource: str, name: str) -> None:
+        """Somebody deletes a related copy."""
+        self._unput(self._target(resource), resource, name)
+
+    def tear_related(self, resource: str, name: str, which: int) -> None:
+        """Somebody takes marks away from a related copy."""
+        target = self._target(resource)
+        if ("default", name) in objects_of(target, resource):
+            self._edit(target, resource, ("default", name), lambda copy: _tear(copy, which, target.side))
+
+    def by_hand_related(self, resource: str, name: str, x: int, labelled: int) -> None:
+        """Somebody makes an object where a related copy would be."""
+        target = self._target(resource)
+        if ("default", name) not in objects_of(target, resource):
+            self._put(target, resource, name, {"own": str(x)}, {ROBOT_LABEL: ROBOT} if labelled else {})
+
+    # The policy and the state directory
+
+    @property
+    def naming(self) -> Json | None:
+        """The templates of the policy at the moment."""
+        namings = self.setup.namings
+        return namings[self._naming % len(namings)] if namings else None
+
+    @property
+    def active(self) -> list[Json]:
+        """The entries of `related` in the policy at the moment."""
+        return [each for each in self.setup.entries if each["id"] not in self._off]
+
+    def rename(self, which: int) -> None:
+        """Somebody edits the templates of the policy."""
+        if self.setup.namings:
+            self._naming = which
+            self._apply()
+
+    def entries(self, which: int) -> None:
+        """Somebody takes entries of `related` out of the policy, or puts them back."""
+        if self.setup.entries:
+            ids = [each["id"] for each in self.setup.entries]
+            self._off = {id_ for number, id_ in enumerate(ids) if which >> number & 1}
+            self.checker.entries_changed.append(self.world.clock.now)
+            self._apply()
+
+    def drop_policy(self) -> None:
+        """Somebody deletes the policy, and after a while puts it back."""
+        if policies(self.world.robot):
+            delete_policy(self.world.robot)
+        self.checker.entries_changed.append(self.world.clock.now)
+        self.world.pass_time(7)
+        self._apply()
+
+    def lose_store(self) -> None:
+        """The agent is killed, and its state directory is emptied."""
+        self.world.crash()
+        self.world.lose_database()
+        self.checker.forgot = True
+        self.surroundings.start()
+
+    def _apply(self) -> None:
+        setup = self.setup
+        spec: dict[str, Any] = {"naming": self.naming} if self.naming else {"orphans": "keep"}
+        spec |= {"deletion": {"mode": "blocking", "gracePeriod": "720h"}} if setup.blocking else {}
+        spec |= {"conflict": "keepLocal"} if setup.keep_local else {}
+        spec |= {"mutations": {"down": [*setup.steps]}} if setup.steps else {}
+        spec |= {"related": self.active} if self.active else {}
+        spec |= {"filter": {"byRobotName": True}} if setup.filtered else {}
+        apply_policy(self.world.robot, specSource=setup.source, **spec)
+
+    # Healing
+
+    def heal(self) -> None:
+        """Everything works again and everybody waits: both sides must come to agree, and then be left alone."""
+        world = self.world
+        for side in Side:
+            world.mend(str(side))
+        for place, name in [*objects_of(self.down, GOALS)]:
+            self.down.finalize(name, namespace=place)
+        self._apply()
+        self.surroundings.start()
+        if world.life is not None:
+            world.life.fuse = None
+        world.pass_time(30.0)  # an event that was late already still comes late
+        self._agree()
+        if self.setup.keep_local:
+            for name in self.up.objects():
+                self._set(name, {"x": f"last {self._number}"})
+            self._agree()
+        done = len(world.writes)
+        world.pass_time(HOUR)
+        self._look()
+        wrote = [each for each in world.writes[done:] if each.before != each.after]
+        if wrote:
+            raise Violation(f"both sides agreed, and then the agent wrote: {[*map(str, wrote[:5])]}")
+        if left := open_ends(self):
+            raise Violation(f"agreement was lost: {left}")
+        self.checker.read_texts()
+        self._look()
+
+    def _agree(self) -> None:
+        world = self.world
+        deadline, honest = world.clock.now + 3 * HOUR, world.clock.now + 900
+        while True:
+            world.pass_time(15.0)
+            self._look()
+            if world.life is None:
+                world.start()
+            left = open_ends(self)
+            if not left and world.idle():
+                return
+            if left and world.clock.now > honest and world.status()["health"] == "healthy":
+                raise Violation(f"it says that it is healthy, and {left}")
+            if world.clock.now > deadline:
+                raise Violation(f"not in agreement: {left or 'the agent does not come to rest'}; {world.status()}")
+
+    # Help
+
+    def _set(self, name: str, fields: Json) -> None:
+        found = self.up.objects().get(name)
+        if found is not None:
+            self.up.set(name, spec=found["spec"] | fields)
+
+    def _copies(self, name: str) -> list[Where]:
+        """The objects of downstream that are copies of the original of a name."""
+        return [
+            where
+            for where, each in objects_of(self.down, GOALS).items()
+            if self.checker.name_of.get(self.checker.of(each)) == name
+        ]
+
+    def _origin(self, resource: str) -> Plane:
+        origins = {each["resource"]["resource"]: each["origin"] for each in self.setup.entries}
+        return self.world.planes[Side(origins.get(resource, "cloud"))]
+
+    def _target(self, resource: str) -> Plane:
+        return self.world.planes[self._origin(resource).side.other]
+
+    def _edit(self, plane: Plane, resource: str, where: Where, change: Callable[[Json], None]) -> None:
+        body: Json = copied(objects_of(plane, resource)[where])
+        change(body)
+        _ask(plane, Call("update", "PUT", f"{_path(resource, where[0])}/{where[1]}", body=body))
+
+    def _put(self, plane: Plane, resource: str, name: str, data: Json, wanted: dict[str, str]) -> None:
+        where = ("default", name)
+        if where not in objects_of(plane, resource):
+            body = {"metadata": {"name": name, "labels": wanted}, "data": data}
+            _ask(plane, Call("create", "POST", _path(resource, "default"), body=body))
+            return
+
+        def change(found: Json) -> None:
+            found["data"] = data
+            found["metadata"]["labels"] = wanted
+
+        self._edit(plane, resource, where, change)
+
+    def _unput(self, plane: Plane, resource: str, name: str) -> None:
+        if ("default", name) in objects_of(plane, resource):
+            _ask(plane, Call("delete", "DELETE", f"{_path(resource, 'default')}/{name}"))
+
+
+def _references(maps: int, secrets: int, n: int) -> Json:
+    return {"maps": [*SETS[maps]], "configmaps": [*SETS[maps]], "secrets": [*SETS[secrets]], "n": n}
+
+
+def _tear(copy: Json, which: int, side: Side) -> None:
+    """Take marks away. In the cloud annotations stay: without the robot's name a copy is not changed (S5.3)."""
+    metadata, part = copy["metadata"], "labels" if which % 2 or side is Side.CLOUD else "annotations"
+    torn = _MARKS if which < 2 else _MARKS[which // 2 :: 2]
+    metadata[part] = {k: v for k, v in (metadata.get(part) or {}).items() if k not in torn}
+
+
+def _path(resource: str, place: str) -> str:
+    if resource == GOALS:
+        return f"/apis/{GROUP}/v1/namespaces/{place}/goals"
+    return f"/api/v1/namespaces/{place}/{resource}"
+
+
+def _ask(plane: Plane, call: Call) -> None:
+    reply = plane.server.answer(call)
+    if reply.status >= 300:
+        raise RuntimeError(f"{call.verb} {call.path}: {reply.status} {reply.body}")
+    plane.signal.ring()
