@@ -67,6 +67,8 @@ class ObjectFacts:
     """The objects that go with it, a row for each entry of its kind's SyncPolicy (C5)."""
     primaries: tuple[Json, ...] | None = ()
     """The objects that it goes with; None: they are not all known."""
+    copy: Key | None = None
+    """What the copy is called, or will be; None: as the kind's policy says."""
 
 
 def _step(rule: str, ok: bool | None, text: str) -> Json:
@@ -334,7 +336,7 @@ def _copy(facts: ObjectFacts) -> Json | None:
     if policy is None or (policy.places != ("",) and facts.key.namespace not in policy.places):
         return None
     try:
-        copy = policy.copy_name(facts.key, facts.observations[policy.downstream])
+        copy = facts.copy or policy.copy_name(facts.key, facts.observations[policy.downstream])
     except SyncError:  # the templates make no valid name: that is a dead letter
         return None
     is_told = copy != facts.key or bool((facts.kind or {}).get("policy"))  # C1.5

@@ -15,8 +15,7 @@ from crsyncer.core.relate import (
     RelatedFailed,
     Selection,
     is_primary,
-    related_keys,
-    related_selection,
+    references_of,
     too_many,
 )
 from crsyncer.core.template import Names
@@ -87,10 +86,10 @@ def _refer(entry: RelatedEntry, primary: KindPolicy, raw: Json, found: Originals
     own = key_of(raw)
     names = Names(own.namespace, own.name, primary.robot)
     try:
-        found.keys |= related_keys(raw, entry.related, names, namespaced=namespaced)
-        selection = related_selection(raw, entry.related, names, namespaced=namespaced)
+        said = references_of(raw, entry, names, home=None, namespaced=namespaced)
     except RelatedFailed as error:
         found.failure = f"what {own} of {entry.primary} refers to cannot be told: {error}"
         return
-    if selection is not None:
-        found.selections.setdefault(selection, set())
+    found.keys |= said.keys
+    if said.selection is not None:
+        found.selections.setdefault(said.selection, set())

@@ -19,7 +19,8 @@ from crsyncer.errors import SyncError
 def with_relatives(facts: ObjectFacts, kind: Kind, kinds: Kinds, kin: Kin) -> ObjectFacts:
     """The facts about an object of a kind that runs, with what it is related to."""
     related = tuple(_related(kind, facts.key, kinds, kin))
-    return replace(facts, related=related, primaries=_primaries(kind, facts.key, kin))
+    copy = _copy_name(kind, kind.policy.downstream, facts.key) if kind.policy.related else None
+    return replace(facts, related=related, primaries=_primaries(kind, facts.key, kin), copy=copy)
 
 
 def _primaries(kind: Kind, key: Key, kin: Kin) -> tuple[Json, ...] | None:
@@ -58,12 +59,19 @@ def _row(kind: Kind | None, original: Key, entry: RelatedEntry) -> Json:
         return row
     origin = entry.related.origin
     row["original"] = _state(kind, origin, original)
-    try:
-        copy = kind.cache.name_on(origin.other, original)
-    except SyncError:  # the templates make no valid name
+    copy = _copy_name(kind, origin.other, original)
+    if copy is None:
         return row
     state = _state(kind, origin.other, original)
     return row | {"copy": {"namespace": copy.namespace, "name": copy.name, "state": state}}
+
+
+def _copy_name(kind: Kind, side: Side, original: Key) -> Key | None:
+    """What the copy is called, or will be; None: nothing needs it, or the templates make no valid name."""
+    try:
+        return kind.cache.name_on(side, original)
+    except SyncError:
+        return None
 
 
 def _state(kind: Kind, side: Side, key: Key) -> str:

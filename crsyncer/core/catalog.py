@@ -44,6 +44,7 @@ _LONGEST_SELECTOR = 3000
 """Characters: servers and gateways refuse a URL above 8 KiB, in which a character may take three."""
 API, EVERYTHING = "api", "*"
 """Entries of `policies.trust` that are no kinds (C1.6)."""
+_CONFINED = "this agent is confined to namespaces; allowed: {namespace}"
 NOT_SERVED = "the robot does not serve this kind"
 
 
@@ -138,13 +139,9 @@ def policy_of_kind(
     )
     if found.blocking:
         problems += _name_problems(own.name, robot)
-    for field, used in {"naming": own.naming is not None, "deletion.mode: blocking": found.blocking}.items():
-        if own.related and used:
-            problems.append(f"spec.{field} {place} together with spec.related is not supported by this version")
-    if found.namespaced and any(each.namespace is not None for each in own.related):
-        problems.append(
-            f"spec.related[].object.namespace {place} is not supported by this version for namespaced kinds"
-        )
+    if own.related and found.blocking:
+        problems.append(f"spec.deletion.mode: blocking {place} together with spec.related is not supported yet")
+    problems += _related_problems(own, robot=robot, namespaced=found.namespaced, namespaces=namespaces)
     problems += label_problems(own, Filter(found.filtered, own.filter.selector))
     shape = replace(objects[0].shape, marks=Marks)
     return replace(
@@ -218,7 +215,6 @@ def _unsupported(policy: SyncPolicy) -> Iterator[str]:
         fields |= {
             f"spec.related[{number}].{field}": used
             for field, used in {
-                "naming": related.naming,
                 "projection": related.projection,
                 "status": related.status,
             }.items()
@@ -264,7 +260,23 @@ def _naming_problems(policy: SyncPolicy, annotations: Json, *, robot: str, names
     if annotations.get(ORPHANS) == "delete":
         yield f'spec.naming {place} is set, and the annotation {ORPHANS} is "delete"; allowed with naming: keep'
     if namespaces != EVERYWHERE and naming.namespace != read_template(f"{{{NAMESPACE}}}", paths=False):
-        yield f"spec.naming.namespace {place} is set, but this agent is confined to namespaces; allowed: {{namespace}}"
+        yield f"spec.naming.namespace {place} is set, but {_CONFINED}"
+
+
+def _related_problems(policy: SyncPolicy, *, robot: str, namespaced: bool, namespaces: Namespaces) -> Iterator[str]:
+    """Why related objects cannot be found, or their copies be called, as a policy says."""
+    place = f"of SyncPolicy {policy.name}"
+    for number, each in enumerate(policy.related):
+        field, naming = f"spec.related[{number}]", each.naming
+        if naming is not None and not robot and ROBOT in naming.namespace.placeholders | naming.name.placeholders:
+            yield f"{field}.naming {place} has {{robot}}, but this agent has no robot name; set --robot-name"
+        if namespaces == EVERYWHERE:
+            continue
+        own = read_template(f"{{{NAMESPACE}}}", paths=False)
+        if naming is not None and naming.namespace != own:
+            yield f"{field}.naming.namespace {place} is set, but {_CONFINED}"
+        if namespaced and each.namespace not in (None, own):
+            yield f"{field}.object.namespace {place} is set, but {_CONFINED}"
 
 
 def _merged(settings: Mapping[str, str], annotations: Json, *, named: bool) -> Json:

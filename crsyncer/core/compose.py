@@ -7,7 +7,7 @@ from crsyncer.core.annotations import OURS
 from crsyncer.core.identity import KCP_PATH, logical_cluster
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.merge import keep_local
-from crsyncer.core.model import Json, Side, Stamp, View
+from crsyncer.core.model import Json, Key, Side, Stamp, View
 from crsyncer.core.project import (
     APPLIED,
     ROBOT,
@@ -30,18 +30,21 @@ _LAST_DESIRED_BYTES = 128 << 10
 """More is not kept: all annotations of an object may have twice as much. As JSON it is ASCII."""
 
 
-def compose_copy(desired: Json, view: View, policy: KindPolicy, *, downstream: Json | None) -> Json:
+def compose_copy(
+    desired: Json, view: View, policy: KindPolicy, *, downstream: Json | None, name: Key | None = None
+) -> Json:
     """The copy that upstream's object calls for: a body to create (downstream None) or to put.
 
     `desired` is that object after the steps of the kind's policy, `view` shows it as it was received. Finalizers, owner
     references, status and the keys that only downstream actors added are preserved, with keepLocal other fields, too.
+    `name` is what a new copy is called; None: as the kind's policy says.
     """
     up_labels, up_annotations = synced_labels(desired), synced_annotations(desired)
     endpoint = policy.endpoint(policy.downstream)
     body: Json = {"apiVersion": endpoint.api_version, "kind": endpoint.kind}
     content = content_of(desired)
     if downstream is None:
-        copy = policy.new_name(key_of(desired))
+        copy = name or policy.new_name(key_of(desired))
         copy_metadata: Json = {"name": copy.name}
         if endpoint.namespaced:
             copy_metadata["namespace"] = copy.namespace

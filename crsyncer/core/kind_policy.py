@@ -131,7 +131,8 @@ class KindPolicy:
     @property
     def names_copies(self) -> bool:
         """Whether a template makes the names of copies. Then local objects are never touched (C2.2)."""
-        return self.sync_policy is not None and self.sync_policy.naming is not None
+        own = self.sync_policy is not None and self.sync_policy.naming is not None
+        return own or any(each.named for each in self.related)
 
     @property
     def selector_keys(self) -> frozenset[str]:

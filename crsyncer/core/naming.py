@@ -27,12 +27,19 @@ class Naming:
     namespace: Template
     name: Template
 
-    def new_name(self, original: Key, *, robot: str, identity: str) -> Key:
+    def bound(self, content: Json) -> "Naming":
+        """The same with the values at the templates' paths in place of them. Raises ValueError for an absent one."""
+        return Naming(self.namespace.bound(content), self.name.bound(content))
+
+    def new_name(self, original: Key, *, robot: str, identity: str, namespace: str | None = None) -> Key:
         """What a new copy is called. Raises Never where that is no valid name.
 
-        `robot` is the robot's name, `identity` that of upstream's cluster.
+        `robot` is the robot's name, `identity` that of upstream's cluster. `namespace` is what `{namespace}` means;
+        None: the original's.
         """
-        names = Names(original.namespace, original.name, robot=robot, identity=identity)
+        own = (original.namespace, original.name)
+        meant = original.namespace if namespace is None else namespace
+        names = Names(meant, original.name, robot=robot, identity=identity, upstream=own)
         try:
             namespace = cut(self.namespace.render(names), LONGEST_NAMESPACE) if original.namespace else ""
             made = Key(namespace, cut(self.name.render(names), LONGEST_NAME))

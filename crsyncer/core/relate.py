@@ -12,20 +12,24 @@ from crsyncer.core.kind_policy import KindPolicy, policy_by
 from crsyncer.core.marks import Marks
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.namespaces import EVERYWHERE, Namespaces
+from crsyncer.core.naming import Naming
 from crsyncer.core.pointer import find, get, parse
 from crsyncer.core.project import is_name, stamp_of
 from crsyncer.core.selector import Selector
 from crsyncer.core.shape import Shape
 from crsyncer.core.sync_policy import Reference, Related
 from crsyncer.core.template import Names, Template
-from crsyncer.errors import SyncError
+from crsyncer.errors import Conflict, SyncError
 
 MOST = 100
 """Objects that one primary may have of one entry."""
 
 
 class RelatedFailed(SyncError):
-    """It cannot be told which objects are related to a primary. The message names the place (C5.1)."""
+    """It cannot be told which objects are related to a primary, or what their copies are called (C5.1, C5.2).
+
+    The message names the place.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,8 @@ class RelatedEntry:
     related: Related
     filtered: bool
     """Originals in the cloud need the robot's label, and copies in the cloud get it (C5.3)."""
+    named: bool
+    """A template makes the names of the copies, or the namespace that they are in: no other object becomes one."""
 
     @property
     def resource(self) -> str:
@@ -52,15 +58,61 @@ class RelatedEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where the copies of a primary's related objects are, and how they are called (C5.2)."""
+
+    namespace: str | None
+    """The primary's on that side; "": it has none, and they are in that of the original; None: it is not known yet."""
+    naming: Naming | None = None
+    """Without paths: their values in the primary are in place of them."""
+
+    def new_name(self, original: Key, policy: KindPolicy) -> Key:
+        """What the copy of an original is called that is made now. `policy` is that of the kind of the originals.
+
+        Raises Never where that is no valid name, and Conflict where it is not known yet.
+        """
+        if self.namespace is None:
+            raise Conflict("it is not known yet where the copy of the object is that it goes with")
+        plain = policy.key_on(policy.downstream, original)
+        namespace = plain.namespace and (self.namespace or plain.namespace)
+        if self.naming is None:
+            return Key(namespace, plain.name)
+        return self.naming.new_name(original, robot=policy.robot, identity=policy.shape.identity, namespace=namespace)
+
+
+@dataclass(frozen=True, slots=True)
 class Selection:
     """Originals of a namespace ("" for cluster-scoped ones), by their labels."""
 
     namespace: str
     selector: Selector
+    place: Place
+    """That of their copies."""
 
     def matches(self, key: Key, labels: Mapping[str, str]) -> bool:
         """Whether an object with these labels is one of them."""
         return key.namespace == self.namespace and self.selector.matches(labels)
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """What one primary refers to by one entry."""
+
+    keys: frozenset[Key] = frozenset()
+    """The originals that it names."""
+    selection: Selection | None = None
+    """Those that it selects."""
+    place: Place = Place("")
+    """That of their copies."""
+
+    def moved(self, home: str | None) -> "References":
+        """The same, where the primary's namespace on the copies' side is another one."""
+        place = replace(self.place, namespace=home)
+        selection = None if self.selection is None else replace(self.selection, place=place)
+        return References(self.keys, selection, place)
+
+
+NOTHING_SAID = References()
 
 
 def related_entries(policy: KindPolicy) -> tuple[RelatedEntry, ...]:
@@ -69,35 +121,49 @@ def related_entries(policy: KindPolicy) -> tuple[RelatedEntry, ...]:
     if own is None or policy.problem:
         return ()
     return tuple(
-        RelatedEntry(own.name, policy.resource, each, policy.filtered if each.filtered is None else each.filtered)
+        RelatedEntry(
+            own.name,
+            policy.resource,
+            each,
+            filtered=policy.filtered if each.filtered is None else each.filtered,
+            named=policy.names_copies or each.naming is not None,
+        )
         for each in own.related
     )
 
 
-def related_keys(primary: Json, related: Related, names: Names, *, namespaced: bool) -> frozenset[Key]:
-    """The originals that a primary refers to by their names, as it is on their side (C5.1). Raises RelatedFailed.
+def references_of(
+    primary: Json, entry: RelatedEntry, names: Names, *, home: str | None, namespaced: bool
+) -> References:
+    """What a primary refers to by an entry, as it is on the originals' side (C5.1). Raises RelatedFailed.
 
-    `names` are the primary's, `namespaced` says whether the originals are.
+    `names` are the primary's, `home` is its namespace on the copies' side (None: not known yet), `namespaced` says
+    whether the originals are.
     """
+    related = entry.related
+    selector = related.objects if isinstance(related.objects, Selector) else None
     try:
         found = _names(primary, related, names)
+        if selector is None and not found:
+            return NOTHING_SAID
+        namespace = _namespace(primary, related, names) if namespaced else ""
+        place = Place(home, related.naming and related.naming.bound(primary))
     except ValueError as error:
         raise RelatedFailed(f"related object {related.id}: {error}") from None
-    namespace = _namespace(primary, related, names) if found and namespaced else ""
+    if namespace is None:
+        return NOTHING_SAID
     keys = frozenset(Key(namespace, name) for name in found)
     if failure := too_many(len(keys)):
         raise RelatedFailed(f"related object {related.id}: {failure}")
     wrong = next((key.name for key in keys if not is_name(key.name)), None)
     if wrong is not None:
         raise RelatedFailed(f'related object {related.id}: "{wrong[:MOST]}" is not the name of an object')
-    return keys
+    return References(keys, None if selector is None else Selection(namespace, selector, place), place)
 
 
-def related_selection(primary: Json, related: Related, names: Names, *, namespaced: bool) -> Selection | None:
-    """The originals that a primary selects by their labels; None: its entry has no selector. As `related_keys`."""
-    if not isinstance(related.objects, Selector):
-        return None
-    return Selection(_namespace(primary, related, names) if namespaced else "", related.objects)
+def taken_place(original: Key, *, wanted: Key, copy: Key) -> str:
+    """Why an original has no copy where a primary needs it: an original has one copy, which primaries share (C5.3)."""
+    return f"the copy of {original} is {copy}, which other objects need; this one needs it as {wanted}"
 
 
 def is_primary(raw: Json, policy: KindPolicy, side: Side) -> bool:
@@ -112,15 +178,13 @@ def too_many(count: int) -> str:
     return f"there are {count} of them; allowed: {MOST}" if count > MOST else ""
 
 
-def _namespace(primary: Json, related: Related, names: Names) -> str:
-    namespace: str = primary["metadata"].get("namespace", "")
+def _namespace(primary: Json, related: Related, names: Names) -> str | None:
+    """The namespace of the originals; None: a value in the primary that it is made of is absent."""
+    namespace: str | None = primary["metadata"].get("namespace", "")
     if related.namespace is not None:
-        try:
-            namespace = related.namespace.render(names, primary)
-        except ValueError as error:
-            raise RelatedFailed(f"related object {related.id}: {error}") from None
-    if not is_name(namespace):
-        raise RelatedFailed(f'related object {related.id}: "{namespace}" is no namespace; set object.namespace')
+        namespace = _made(related.namespace, primary, names)
+    if namespace is not None and not is_name(namespace):
+        raise ValueError(f'"{namespace}" is no namespace; set object.namespace')
     return namespace
 
 
@@ -132,11 +196,16 @@ def _names(primary: Json, related: Related, names: Names) -> list[str]:
                 raise ValueError(f"{path} is not a text")
             return found
         case Template() as template:
-            paths = [each for each in template.placeholders if each.startswith("/")]
-            absent = any(get(primary, parse(path)) is None for path in paths)
-            return [] if absent else [template.render(names, primary)]
+            name = _made(template, primary, names)
+            return [] if name is None else [name]
         case _:
             return []
+
+
+def _made(template: Template, primary: Json, names: Names) -> str | None:
+    """What a template makes of a primary; None: a value in it is absent (C5.1)."""
+    absent = any(get(primary, path) is None for path in template.paths)
+    return None if absent else template.render(names, primary)
 
 
 def related_policy(
@@ -178,9 +247,9 @@ def _labelled(raw: Json, key: Key, robot: str, identity: str) -> Json:  # noqa: 
 
 
 def related_failed(failure: str) -> Hold:
-    """What is reported of a primary whose related objects cannot be told (C5.1). The primary itself is synced."""
+    """What is reported of a primary with which something does not go (C5.1, C5.2). The primary itself is synced."""
     return Hold(
         HoldReason.RELATED_FAILED,
-        f"objects that go with it cannot be told: {failure}",
+        f"objects that go with it are not synced as it asks: {failure}",
         "correct the object, or spec.related of the SyncPolicy",
     )

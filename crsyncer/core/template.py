@@ -18,7 +18,7 @@ _LARGEST_WHOLE = 2**63
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the placeholders mean for one object, whose namespace and name upstream these are."""
+    """What the placeholders mean for one object."""
 
     namespace: str
     name: str
@@ -26,6 +26,8 @@ class Names:
     """Empty: not known, as is `identity`."""
     identity: str = ""
     """Of the upstream cluster (S8.1)."""
+    upstream: tuple[str, str] | None = None
+    """Namespace and name upstream, of which `{hash}` is; None: as above."""
 
     @property
     def cluster(self) -> str:
@@ -35,7 +37,8 @@ class Names:
     @property
     def hash(self) -> str:
         """A short name of the object, of all that upstream clusters have; empty where the cluster is not known."""
-        return _sha256(f"{self.identity}/{self.namespace}/{self.name}")[:10] if self.identity else ""
+        namespace, name = self.upstream or (self.namespace, self.name)
+        return _sha256(f"{self.identity}/{namespace}/{name}")[:10] if self.identity else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,20 @@ class Template:
     def placeholders(self) -> frozenset[str]:
         """Everything that stands in braces."""
         return frozenset(part.text for part in self.parts if isinstance(part, Placeholder))
+
+    @property
+    def paths(self) -> list[Pointer]:
+        """The paths of placeholders into the object."""
+        return [parse(text) for text in sorted(self.placeholders - set(_WORDS))]
+
+    def bound(self, content: Any) -> "Template":
+        """The template with the values at its paths in place of them. Raises ValueError as `render`."""
+        names = Names("", "")
+
+        def fixed(part: str | Placeholder) -> str | Placeholder:
+            return part if isinstance(part, str) or part.text in _WORDS else _value(part, names, content)
+
+        return Template(tuple(map(fixed, self.parts)))
 
     def render(self, names: Names, content: Any = None) -> str:
         """The text for one object. Raises ValueError for what is not known, or is no text, number or boolean."""

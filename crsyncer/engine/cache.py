@@ -100,7 +100,10 @@ class Cache:
         """
         if side is self.policy.upstream:
             return self.policy.key_on(side, key)
-        return self.policy.copy_name(key, self.views[side].get(key, Gap.ABSENT))
+        copy = self.views[side].get(key, Gap.ABSENT)
+        if self.demand is not None and copy is Gap.ABSENT:
+            return self.demand.names.new_name(key)
+        return self.policy.copy_name(key, copy)
 
     def identify(self, side: Side, raw: Json, *, leaving: bool) -> Key | None:
         """The key of an object that is shown, or (`leaving`) gone; None: it belongs to no pair, or not yet."""

@@ -12,15 +12,11 @@ from crsyncer.core import calls
 from crsyncer.core.marks import UPSTREAM_CLUSTER
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.object_calls import collection
-from crsyncer.core.relate import (
-    MOST,
-    RelatedEntry,
-    Selection,
-    too_many,
-)
+from crsyncer.core.relate import MOST, NOTHING_SAID, References, RelatedEntry, Selection, too_many
 from crsyncer.core.selector import Selector
 from crsyncer.core.watch import ListReason
 from crsyncer.engine.context import EngineContext
+from crsyncer.engine.copy_names import CopyNames, Holder, Source
 from crsyncer.engine.kind import Kind
 from crsyncer.errors import SyncError
 
@@ -28,9 +24,6 @@ log = logging.getLogger(__name__)
 
 _SINGLES = 16
 """Originals that are fetched one by one; for more, the collection is listed."""
-
-Source = tuple[tuple[str, str], Key]
-"""An entry's id, and a primary."""
 
 
 class Demand:
@@ -47,9 +40,12 @@ class Demand:
         self._is_known = is_known
         self._report = report
         self._context = context
-        self._wanted: dict[Source, frozenset[Key]] = {}
+        self.names = CopyNames(failed=self._failed, renamed=self._renamed)
+        self._said: dict[Source, References] = {}
+        """What primaries refer to."""
+        self._told: dict[Source, str] = {}
+        """The failures that were reported."""
         self._counts: Counter[Key] = Counter()
-        self._selections: dict[Source, Selection] = {}
         self._matching: dict[Selection, set[Key]] = {}
         """By selection, the originals that it matches."""
         self._labels: dict[Key, Mapping[str, str]] = {}
@@ -89,10 +85,9 @@ class Demand:
             return False
         labels = raw["metadata"].get("labels") or {}
         for selection, keys in self._matching.items():
-            if selection.matches(key, labels):
-                keys.add(key)
-            else:
-                keys.discard(key)
+            if selection.matches(key, labels) is not (key in keys):
+                keys ^= {key}
+                self._place(selection, key)
             self._count(selection)
         if not (self.wants(key) or (known and (not self.is_complete or self._is_unlisted(key)))):
             return False
@@ -117,6 +112,7 @@ class Demand:
         for selection, keys in self._matching.items():
             if key in keys:
                 keys.discard(key)
+                self._place(selection, key)
                 self._count(selection)
 
     @property
@@ -135,11 +131,36 @@ class Demand:
         if bool(failure) is (selection in self._too_large):
             return
         self._too_large ^= {selection}
-        for source, own in self._selections.items():
-            if own == selection:
-                self._report(source, failure)
+        self._failed(selection)
         for key in () if failure else keys - self._labels.keys():
             self._want(key)
+
+    def _place(self, selection: Selection, key: Key) -> None:
+        """A selection matches an original, or no longer does."""
+        if key in self._matching[selection]:
+            self.names.need(key, selection, selection.place)
+        else:
+            self.names.drop(key, selection, selection.place)
+
+    def _failed(self, holder: Holder) -> None:
+        """Report what is wrong about the related objects of a primary, or of all that have a selection."""
+        if isinstance(holder, Selection):
+            for source in [source for source, said in self._said.items() if said.selection == holder]:
+                self._failed(source)
+            return
+        selection = self._said.get(holder, NOTHING_SAID).selection
+        texts = [self.names.failure(holder)]
+        if selection is not None:
+            texts += [too_many(len(self._matching.get(selection, ()))), self.names.failure(selection)]
+        failure = "; ".join(filter(None, texts))
+        if failure != self._told.pop(holder, ""):
+            self._report(holder, failure)
+        if failure:
+            self._told[holder] = failure
+
+    def _renamed(self, key: Key) -> None:
+        if self.kind is not None and self._runs and key in self.kind.cache.views[self.kind.policy.upstream]:
+            self.kind.reconciler.enqueue(key)
 
     def _is_copy(self, raw: Json) -> bool:
         """Whether an object is a copy of the other side's: it is no original (C5.4)."""
@@ -152,52 +173,71 @@ class Demand:
 
     def originals(self, source: Source) -> set[Key]:
         """The originals that a primary refers to by an entry."""
-        selection = self._selections.get(source)
-        return {*self._wanted.get(source, ()), *(self._matching[selection] if selection is not None else ())}
+        said = self._said.get(source, NOTHING_SAID)
+        return {*said.keys, *(self._matching[said.selection] if said.selection is not None else ())}
 
     def primaries(self, key: Key) -> list[Source]:
         """The entries and primaries that refer to an original."""
-        return sorted(source for source in {*self._wanted, *self._selections} if key in self.originals(source))
+        return sorted(source for source in self._said if key in self.originals(source))
 
     # What primaries say
 
-    def refer(self, source: Source, keys: frozenset[Key], selection: Selection | None = None) -> None:
-        """A primary refers to these originals now, and selects others."""
-        before = self._wanted.pop(source, frozenset())
+    def refer(self, source: Source, said: References = NOTHING_SAID) -> None:
+        """A primary refers to these originals now."""
+        before = self._said.pop(source, NOTHING_SAID)
         if source in self.unclear:
             self.unclear.discard(source)
             self.sweep()
-        if keys:
-            self._wanted[source] = keys
-        self._counts.update(keys)
-        self._counts.subtract(before)
-        for key in keys - before:
+        if said.keys or said.selection is not None:
+            self._said[source] = said
+        self._counts.update(said.keys)
+        self._counts.subtract(before.keys)
+        same = before.keys & said.keys if before.place == said.place else frozenset()
+        for key in said.keys - same:
+            self.names.need(key, source, said.place)
+        for key in before.keys - same:
+            self.names.drop(key, source, before.place)
+        for key in said.keys - before.keys:
             self._kept.discard(key)
             self._want(key)
-        for key in before - keys:
+        for key in before.keys - said.keys:
             self._unwant(key)
-        self._select(source, selection)
+        if said.selection is not None and said.selection not in self._matching:
+            self._select(said.selection)
+        former = before.selection
+        if former not in (None, said.selection) and all(each.selection != former for each in self._said.values()):
+            self._unselect(former)
+        self._failed(source)
 
-    def _select(self, source: Source, selection: Selection | None) -> None:
-        former = self._selections.pop(source, None)
-        if selection is not None:
-            self._selections[source] = selection
-            if selection not in self._matching:
-                self._matching[selection] = {key for key, each in self._labels.items() if selection.matches(key, each)}
-                self._kept -= self._matching[selection]
-                self._wake.set()
-            self._count(selection)
-            if selection in self._too_large:
-                self._report(source, too_many(len(self._matching[selection])))
-        if former is not None and former != selection and former not in self._selections.values():
-            self._listed.discard(former)
-            self._too_large.discard(former)
-            for key in self._matching.pop(former):
-                self._unwant(key)
+    def move(self, source: Source, home: str | None) -> None:
+        """A primary has another namespace on the side of the copies."""
+        said = self._said.get(source)
+        if said is not None and said.place.namespace != home:
+            self.refer(source, said.moved(home))
+
+    def _select(self, selection: Selection) -> None:
+        found = {key for key, each in self._labels.items() if selection.matches(key, each)}
+        self._matching[selection] = found
+        self._kept -= found
+        for key in found:
+            self._place(selection, key)
+        self._wake.set()
+        self._count(selection)
+
+    def _unselect(self, selection: Selection) -> None:
+        self._listed.discard(selection)
+        self._too_large.discard(selection)
+        for key in self._matching.pop(selection):
+            self.names.drop(key, selection, selection.place)
+            self._unwant(key)
 
     def sources(self, entry_id: tuple[str, str]) -> list[Source]:
         """The primaries that refer to something by an entry."""
-        return [source for source in (*self._wanted, *self._selections, *self.unclear) if source[0] == entry_id]
+        return [source for source in {**self._said, **dict.fromkeys(self.unclear)} if source[0] == entry_id]
+
+    def homeless(self, entry_id: tuple[str, str]) -> list[Source]:
+        """Those of which it is not known where the copies are to be."""
+        return [source for source, said in self._said.items() if source[0] == entry_id and said.place.namespace is None]
 
     def sweep(self) -> None:
         """All primaries may be known now: act on what none of them refers to."""
@@ -226,22 +266,33 @@ class Demand:
         stored = self._context.store.get_meta(_meta_name(policy.resource)) or {}
         self._entries_gone = bool({tuple(each) for each in stored.get("entries", [])} - ids)
         self._kept = {Key(*each) for each in stored.get("kept", [])}
-        for source in [source for source in self._wanted if source[0] not in ids]:
-            self._counts.subtract(self._wanted.pop(source))
-        self._selections = {source: each for source, each in self._selections.items() if source[0] in ids}
-        self._matching = {selection: set() for selection in self._selections.values()}
+        self._said = {source: said for source, said in self._said.items() if source[0] in ids}
+        self._told = {source: failure for source, failure in self._told.items() if source[0] in ids}
+        self._counts = Counter(key for said in self._said.values() for key in said.keys)
+        self._matching = {said.selection: set() for said in self._said.values() if said.selection is not None}
         self._labels.clear()
         self._listed.clear()
         self._too_large.clear()
         self.unclear = {source for source in self.unclear if source[0] in ids}
-        for key in [key for key, count in self._counts.items() if count]:
+        self.names.clear(kind)
+        kind.cache.on_seen = self._copy_seen
+        for source, said in self._said.items():
+            for key in said.keys:
+                self.names.need(key, source, said.place)
+        for key in self._counts:
             self._kept.discard(key)
             self._want(key)
+        for source in list(self._told):
+            self._failed(source)
 
     def detach(self, kind: Kind) -> None:
         """That kind does not run any more."""
         if self.kind is kind:
-            self.kind, self._runs = None, False
+            self.kind, self.names.kind, self._runs = None, None, False
+
+    def _copy_seen(self, side: Side, key: Key, raw: Json | None) -> None:  # noqa: ARG002 - as `Cache.on_seen`
+        if self.kind is not None and side is self.kind.policy.downstream:
+            self.names.settle(key)
 
     def _want(self, key: Key) -> None:
         if self.kind is not None and key not in self.kind.cache.views[self.kind.policy.upstream]:

@@ -4,26 +4,28 @@ Imported and made only where the robot has the CRD of SyncPolicies.
 """
 
 import logging
+from collections.abc import Collection
 from functools import partial
 
 from crsyncer.core.actions import HoldReason
 from crsyncer.core.facts import HOLD_RULES, Action, Fact
-from crsyncer.core.model import Json, Key, Side
+from crsyncer.core.model import Gap, Json, Key, Side
 from crsyncer.core.project import key_of
 from crsyncer.core.relate import (
+    NOTHING_SAID,
     RelatedEntry,
     RelatedFailed,
-    Selection,
     is_primary,
+    references_of,
     related_entries,
     related_failed,
-    related_keys,
-    related_selection,
 )
 from crsyncer.core.template import Names
 from crsyncer.engine.context import EngineContext
-from crsyncer.engine.demand import Demand, Source
+from crsyncer.engine.copy_names import Source
+from crsyncer.engine.demand import Demand
 from crsyncer.engine.kind import Kind
+from crsyncer.errors import SyncError
 
 log = logging.getLogger(__name__)
 
@@ -36,19 +38,20 @@ class Kin:
         self._demands: dict[str, Demand] = {}
         self._primaries: dict[str, Kind] = {}
         """The kinds of primaries that run, or have run last."""
-        self._failures: dict[tuple[str, Key], dict[tuple[str, str], str]] = {}
-        """By kind and primary, why the related objects of an entry cannot be told."""
+        self._failures: dict[tuple[str, Key], dict[tuple[tuple[str, str], bool], str]] = {}
+        """By kind and primary, what is wrong about an entry: with the primary, or (True) with the originals."""
 
     async def attach(self, kind: Kind) -> None:
         """A kind is about to run: it may have primaries, or be one of related objects."""
         if kind.policy.related:
             self._demand(kind.policy.resource).attach(kind)
         entries = related_entries(kind.policy)
+        self._forget_failures(kind.policy.resource, {entry.id for entry in entries})
         if not entries:
             return
         self._primaries[kind.policy.resource] = kind
         kind.cache.on_seen = partial(self._seen, kind)
-        kind.cache.on_freshness = self._sweep
+        kind.cache.on_freshness = partial(self._freshness_changed, kind)
         for side in {entry.related.origin for entry in entries}:
             known: set[Key] = set()
             for key in list(kind.cache.views[side]):
@@ -79,7 +82,24 @@ class Kin:
         demand = self._demand(entry.resource)
         for source in demand.sources(entry.id):
             if source[1] not in known:
-                demand.refer(source, frozenset())
+                demand.refer(source)
+
+    def _forget_failures(self, resource: str, ids: set[tuple[str, str]]) -> None:
+        """Nothing is wrong any more about entries that are gone."""
+        for key in [key for kind, key in self._failures if kind == resource]:
+            failures = self._failures.pop((resource, key))
+            kept = {place: text for place, text in failures.items() if place[0] in ids}
+            if kept:
+                self._failures[resource, key] = kept
+            self._show(resource, key, kept.values())
+
+    def _freshness_changed(self, kind: Kind) -> None:
+        """More may be known of the copies of primaries, or all primaries may be."""
+        for entry in related_entries(kind.policy):
+            demand = self._demand(entry.resource)
+            for source in demand.homeless(entry.id):
+                demand.move(source, self._home(kind, entry, source[1]))
+        self._sweep()
 
     def _sweep(self) -> None:
         for demand in self._demands.values():
@@ -102,47 +122,62 @@ class Kin:
         for entry in related_entries(kind.policy):
             if entry.related.origin is side:
                 self._refer(kind, entry, key, raw, at_start=at_start)
+            else:
+                self._demand(entry.resource).move((entry.id, key), self._home(kind, entry, key))
 
     def _refer(self, kind: Kind, entry: RelatedEntry, key: Key, raw: Json | None, *, at_start: bool) -> None:
         demand = self._demand(entry.resource)
         namespaced = demand.kind is None or demand.kind.policy.namespaced
-        found: frozenset[Key] = frozenset()
-        selection: Selection | None = None
-        failure = ""
+        said, failure = NOTHING_SAID, ""
         if raw is not None and is_primary(raw, kind.policy, entry.related.origin):
-            own, shape = key_of(raw), kind.policy.shape
+            own, identity = key_of(raw), kind.policy.shape.identity
+            names = Names(own.namespace, own.name, kind.policy.robot, identity, (key.namespace, key.name))
             try:
-                names = Names(own.namespace, own.name, kind.policy.robot, shape.identity)
-                found = related_keys(raw, entry.related, names, namespaced=namespaced)
-                selection = related_selection(raw, entry.related, names, namespaced=namespaced)
+                home = self._home(kind, entry, key)
+                said = references_of(raw, entry, names, home=home, namespaced=namespaced)
             except RelatedFailed as error:
                 failure = str(error)
         self._report(kind, entry, key, failure)
         if not failure:
-            demand.refer((entry.id, key), found, selection)
+            demand.refer((entry.id, key), said)
         elif at_start:  # else what it referred to before stays
             demand.unclear.add((entry.id, key))
 
+    def _home(self, kind: Kind, entry: RelatedEntry, key: Key) -> str | None:
+        """A primary's namespace on the side of its related copies; None: it is not known yet."""
+        side, cache = entry.related.origin.other, kind.cache
+        if kind.policy.names_copies and cache.observe(side, key).found is Gap.UNSEEN:
+            return None  # a copy may be anywhere
+        try:
+            return cache.name_on(side, key).namespace
+        except SyncError:
+            return None  # the primary's copy has no valid name: that is a dead letter
+
     def _failed(self, source: Source, failure: str) -> None:
-        """A primary has too many related objects by a selection; empty: it has not."""
+        """Something is wrong about the originals of a primary, or (empty) nothing is any more."""
         for kind in self._primaries.values():
             for entry in related_entries(kind.policy):
                 if entry.id == source[0]:
                     text = failure and f"related object {entry.related.id}: {failure}"
-                    self._report(kind, entry, source[1], text)
+                    self._report(kind, entry, source[1], text, of_originals=True)
 
-    def _report(self, kind: Kind, entry: RelatedEntry, key: Key, failure: str) -> None:
-        context, resource = self._context, kind.policy.resource
-        failures = self._failures.pop((resource, key), {}) | {entry.id: failure}
-        failures = {id_: text for id_, text in failures.items() if text}
+    def _report(self, kind: Kind, entry: RelatedEntry, key: Key, failure: str, *, of_originals: bool = False) -> None:
+        resource = kind.policy.resource
+        before = self._failures.pop((resource, key), {})
+        failures = {place: text for place, text in {**before, (entry.id, of_originals): failure}.items() if text}
+        if failures:
+            self._failures[resource, key] = failures
+        if self._show(resource, key, failures.values()):
+            hold = related_failed("; ".join(failures.values()))
+            rule, text = HOLD_RULES[hold.reason], f"{hold.reason}: {hold.message}"
+            self._context.recorder.record(Fact(kind.policy.upstream, resource, key, Action.HELD, rule, text))
+
+    def _show(self, resource: str, key: Key, failures: Collection[str]) -> bool:
+        """Show what is wrong about a primary; whether nothing was before."""
+        context = self._context
         if not failures:
             context.holds.clear(resource, key, reason=HoldReason.RELATED_FAILED)
-            return
-        self._failures[resource, key] = failures
-        hold = related_failed("; ".join(failures.values()))
-        _, new = context.holds.add(resource, key, hold, now=context.clock())
-        if new:
-            text = f"{hold.reason}: {hold.message}"
-            rule = HOLD_RULES[hold.reason]
-            context.recorder.record(Fact(kind.policy.upstream, resource, key, Action.HELD, rule, text))
+            return False
+        _, new = context.holds.add(resource, key, related_failed("; ".join(failures)), now=context.clock())
         context.report_changed()
+        return new

@@ -97,13 +97,13 @@ class Writer:
         view, upstream = await self._upstream(key)  # after that: the status may have reached upstream meanwhile
         write = _Intent(key, action, view)
         status = self._effective_status(key, view, upstream)
-        body = compose_copy({**upstream, "status": status}, view, self._policy, downstream=None)
+        copy = self._copy(key)
+        body = compose_copy({**upstream, "status": status}, view, self._policy, downstream=None, name=copy)
         seed = status is not None and self._endpoint.status
         if seed:
             # Recorded before the copy exists, so that after a crash a copy without a status still gets one.
             self._cache.remember(key, replace(self._cache.record_of(key, view.uid), seed=True))
             await self._store.durable()
-        copy = self._policy.new_name(key)
         create = object_calls.create(self._policy, copy, body)
         reply = await self._request(write, create)
         if reply.status == 404 and self._endpoint.namespaced and reply.body:
@@ -172,7 +172,7 @@ class Writer:
         found = _object(await self._request(write, object_calls.get(self._policy, copy)))
         stamp, marks = stamp_of(found), self._policy.shape.marks_of(key)
         taken = self._policy.related and marks is not None and marks.are_foreign_to(found)
-        if taken or self._cache.key_of(self._policy.downstream, found) != key:
+        if taken or (self._cache.key_of(self._policy.downstream, found) != key and not self._is_free(found)):
             return NAME_TAKEN
         if not self._policy.selector_on(Side.ROBOT) or not objection(found, self._policy, Side.ROBOT):
             self._shows(key, found)
@@ -188,6 +188,15 @@ class Writer:
         call = object_calls.update(self._policy, copy, body)
         self._wrote(key, write.upstream, _object(await self._request(write, call)))
         return None
+
+    def _is_free(self, found: Json) -> bool:
+        """Whether an object may become the copy of a related object that has another name, or namespace (C2.5)."""
+        policy = self._policy
+        if not policy.related or policy.names_copies or stamp_of(found) is not None or bears_mark(found):
+            return False
+        whose = self._cache.key_of(policy.downstream, found)
+        copy = None if whose is None else self._cache.views[policy.downstream].get(whose)
+        return copy is None or copy.uid != found["metadata"]["uid"]
 
     def _put(self, key: Key, body: Json) -> calls.Call:
         return object_calls.update(self._policy, self._copy(key), body)

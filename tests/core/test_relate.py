@@ -1,28 +1,36 @@
 """Which objects are related to a primary, and how their kind is synced (C5)."""
 
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 import pytest
 
 from crsyncer.core.actions import HoldReason
 from crsyncer.core.built_in import unknown
+from crsyncer.core.catalog import policy_of_kind
 from crsyncer.core.decide import decide, may_delete
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.marks import UPSTREAM_CLUSTER, Marks
 from crsyncer.core.model import Json, Key, Observation, Record, Side, Stamp, View
+from crsyncer.core.namespaces import Namespaces
 from crsyncer.core.relate import (
+    Place,
+    References,
     RelatedEntry,
     RelatedFailed,
+    Selection,
+    is_primary,
+    references_of,
     related_entries,
     related_failed,
-    related_keys,
     related_policy,
-    related_selection,
+    taken_place,
 )
 from crsyncer.core.selector import Selector
-from crsyncer.core.sync_policy import Related, Resource
+from crsyncer.core.sync_policy import Resource
 from crsyncer.core.template import Names
+from crsyncer.errors import Conflict
 from tests.core.builders import crd, goal, spoken
 from tests.core.policy_objects import merged_of, policy_object
 
@@ -42,14 +50,14 @@ def entry(id_: str = "x", *, origin: str = "cloud", **more: Any) -> Json:
     return {"id": id_, "origin": origin, "resource": MAPS, "object": {"reference": "/spec/maps/*"}, **more}
 
 
-def one(*, cluster: bool = False, **more: Any) -> Related:
+def said(primary: Json, *, namespaced: bool = True, cluster: bool = False, **more: Any) -> References:
+    """What a primary refers to."""
     [found] = related_entries(primaries(entry(**more), cluster=cluster))
-    return found.related
+    return references_of(primary, found, NAMES, home="here", namespaced=namespaced)
 
 
 def keys(primary: Json, *, namespaced: bool = True, cluster: bool = False, **object_: str) -> set[str]:
-    related = one(object=object_, cluster=cluster)
-    return {str(key) for key in related_keys(primary, related, NAMES, namespaced=namespaced)}
+    return {str(key) for key in said(primary, object=object_, cluster=cluster, namespaced=namespaced).keys}
 
 
 @pytest.mark.parametrize(
@@ -108,27 +116,84 @@ def test_C5_1_a_cluster_scoped_primary_names_the_namespace_and_a_cluster_scoped_
     assert keys(primary, reference="/spec/map", cluster=True, namespaced=False) == {"m"}
     with pytest.raises(RelatedFailed, match='"" is no namespace'):
         keys(primary, reference="/spec/map", cluster=True)
-    with pytest.raises(RelatedFailed, match="/spec/none is absent"):
-        keys(primary, reference="/spec/map", namespace="{/spec/none}", cluster=True)
+    assert keys(primary, reference="/spec/map", namespace="{/spec/none}", cluster=True) == set()
+    with pytest.raises(RelatedFailed, match="/spec is neither a text"):
+        keys(primary, reference="/spec/map", namespace="{/spec}", cluster=True)
     assert keys(goal(spec={"map": "m"}), reference="/spec/map", namespaced=False) == {"m"}
 
 
-def test_C5_1_a_selector_names_no_object():
-    selecting = replace(one(), objects=Selector())
-    assert related_keys(goal(), selecting, NAMES, namespaced=True) == frozenset()
-    assert related_selection(goal(), one(), NAMES, namespaced=True) is None
+def test_C5_1_what_is_about_to_go_or_is_no_copy_refers_to_nothing():
+    kind, own = primaries(entry()), goal()
+    assert (is_primary(own, kind, Side.CLOUD), is_primary(own, kind, Side.ROBOT)) == (True, False)
+    own["metadata"]["deletionTimestamp"] = "2027-01-15T08:00:00Z"
+    assert not is_primary(own, kind, Side.CLOUD)
+
+
+def test_C5_1_a_selector_in_a_namespace_that_the_primary_does_not_say_selects_nothing():
+    object_: Json = {"selector": {}, "namespace": "{/spec/place}"}
+    assert said(goal(spec={}), object=object_) == References()
+
+
+def selection(*, namespaced: bool = True) -> Selection:
+    found = said(goal(), object={"selector": {"matchLabels": {"tier": "edge"}}}, namespaced=namespaced)
+    assert (found.keys, found.selection is not None) == (frozenset(), True)
+    return found.selection or Selection("", Selector(), found.place)
 
 
 def test_C5_1_a_selector_selects_in_the_namespace_of_the_primary():
-    related = one(object={"selector": {"matchLabels": {"tier": "edge"}}})
-    found = related_selection(goal(), related, NAMES, namespaced=True)
-    assert found is not None
+    assert said(goal(spec={})).selection is None
+    found = selection()
     assert found.matches(Key("default", "m"), {"tier": "edge"})
     assert not found.matches(Key("other", "m"), {"tier": "edge"})
     assert not found.matches(Key("default", "m"), {"tier": "cloud"})
-    everywhere = related_selection(goal(), related, NAMES, namespaced=False)
-    assert everywhere is not None
-    assert everywhere.matches(Key("", "m"), {"tier": "edge"})
+    assert selection(namespaced=False).matches(Key("", "m"), {"tier": "edge"})
+
+
+def named(primary: Json, **more: Any) -> str:
+    """What the copy of shop/m is called, of which the primary's entry says more."""
+    kind = maps(*entries(entry(**more)))
+    kind = replace(kind, shape=replace(kind.shape, identity="c1"))
+    return str(said(primary, **more).place.new_name(Key("shop", "m"), kind))
+
+
+def test_C5_2_a_copy_has_the_name_of_the_original_and_the_namespace_of_the_primary_and_templates_mean_these():
+    primary = goal(spec={"maps": ["m"], "n": 1})
+    assert named(primary) == "here/m"
+    assert named(primary, naming={"name": "{namespace}-{name}"}) == "here/here-m"
+    assert named(primary, naming={"namespace": "x-{namespace}"}) == "x-here/m"
+    assert named(primary, naming={"name": "{/spec/n}-{robot}"}) == "here/1-robot-1"
+    digest = sha256(b"c1/shop/m").hexdigest()[:10]
+    assert named(primary, naming={"name": "{name}-{hash}"}) == f"here/m-{digest}"
+
+
+def test_C5_2_without_a_namespace_of_the_primary_that_of_the_original_counts_and_of_one_without_none():
+    kind, key = maps(*entries(entry())), Key("shop", "m")
+    assert str(Place("").new_name(key, kind)) == "shop/m"
+    cluster = related_policy(crd({}, scope="Cluster"), entries(entry()), "robot-1")
+    assert str(Place("here").new_name(Key("", "m"), cluster)) == "m"
+    with pytest.raises(Conflict, match="not known yet"):
+        Place(None).new_name(key, kind)
+    found = said(goal(spec={"maps": ["m"]})).moved("there")
+    assert (found.place, {str(key) for key in found.keys}) == (Place("there"), {"default/m"})
+    moved = said(goal(), object={"selector": {}}).moved(None)
+    assert moved.selection is not None
+    assert (moved.selection.place, moved.place) == (Place(None), Place(None))
+
+
+@pytest.mark.parametrize(
+    ("naming", "wrong"),
+    [({"name": "{/spec/none}"}, "/spec/none is absent"), ({"namespace": "{/spec/map}"}, "neither a text")],
+)
+def test_C5_2_a_value_that_makes_no_name_of_a_copy_is_an_error(naming, wrong):
+    primary = goal(spec={"maps": ["m"], "map": {}})
+    with pytest.raises(RelatedFailed, match=wrong):
+        said(primary, naming=naming)
+    assert said(goal(spec={}), naming=naming) == References()
+
+
+def test_C5_3_an_original_has_one_copy_and_says_so_where_another_is_needed():
+    text = taken_place(Key("a", "m"), wanted=Key("b", "m"), copy=Key("a", "m"))
+    assert text == "the copy of a/m is a/m, which other objects need; this one needs it as b/m"
 
 
 def test_C5_1_what_cannot_be_followed_yet_is_refused():
@@ -137,17 +202,43 @@ def test_C5_1_what_cannot_be_followed_yet_is_refused():
 
     assert problem() == ""
     for more, said in (
-        ({"naming": {"name": "x"}}, "spec.related[0].naming is"),
         ({"projection": {"kind": "X"}}, "spec.related[0].projection is"),
         ({"status": True}, "spec.related[0].status is"),
-        ({"object": {"name": "x", "namespace": "y"}}, "spec.related[].object.namespace of SyncPolicy a is"),
     ):
         assert f"{said} not supported by this version" in problem(**more)
-    together: dict[str, Any] = {"naming": {"name": "x-{name}"}, "deletion": {"mode": "blocking"}}
-    for field, own in together.items():
-        found = merged_of(crd({}), policy_object(specSource="cloud", related=[entry()], **{field: own})).problem
-        assert f"spec.{field}" in found
-        assert "together with spec.related is not supported by this version" in found
+    own = policy_object(specSource="cloud", related=[entry()], deletion={"mode": "blocking"})
+    found = merged_of(crd({}), own).problem
+    assert "spec.deletion.mode: blocking of SyncPolicy a together with spec.related is not supported yet" in found
+
+
+def test_C5_2_related_objects_stay_in_the_namespaces_of_an_agent_that_is_confined():
+    def problem(**more: Any) -> str:
+        own = policy_object(specSource="cloud", related=[entry(**more)])
+        confined = Namespaces(("robot-r1",), ("default",))
+        found = policy_of_kind(crd({}), "robot-1", namespaces=confined, objects=[own])
+        assert found is not None
+        return found.problem
+
+    own = {"namespace": "{namespace}"}
+    assert problem(naming=own | {"name": "x-{name}"}, object=own | {"name": "m"}) == ""
+    for field, more in (
+        ("naming", {"naming": {"namespace": "x"}}),
+        ("object", {"object": {"name": "x", "namespace": "y"}}),
+    ):
+        said = f"spec.related[0].{field}.namespace of SyncPolicy a is set, but this agent is confined to namespaces"
+        assert said in problem(**more)
+
+
+def test_C5_2_a_template_with_the_robot_needs_its_name():
+    own = policy_object(specSource="cloud", related=[entry(naming={"name": "{robot}-{name}"})])
+    assert merged_of(crd({}), own).problem == ""
+    assert "spec.related[0].naming of SyncPolicy a has {robot}" in merged_of(crd({}), own, robot="").problem
+
+
+def test_C2_2_with_naming_of_primary_or_entry_no_other_object_becomes_a_copy():
+    own: Json = {"naming": {"name": "x-{name}"}}
+    kinds = [maps(*entries(entry())), maps(*entries(entry(**own))), maps(*entries(entry(), **own))]
+    assert [kind.names_copies for kind in kinds] == [False, True, True]
 
 
 def test_C5_3_only_policies_that_are_followed_have_entries_which_filter_as_their_kind_does():

@@ -2,9 +2,11 @@
 
 from crsyncer.core import configured, decide, relate
 from crsyncer.engine.cache import Cache
+from crsyncer.engine.copy_names import CopyNames
 from crsyncer.engine.demand import Demand
 from crsyncer.engine.informer import Informer
 from crsyncer.engine.kin import Kin
+from crsyncer.engine.writer import Writer
 from crsyncer.runtime.collection_state import CollectionState
 from tests.model.mutant import Mutant
 
@@ -145,8 +147,8 @@ MUTANTS = (
     Mutant(
         "an original whose labels have changed stays selected",
         Demand.takes,
-        "keys.discard(key)",
-        "pass",
+        "keys ^= {key}",
+        "keys |= {key}",
         noticed_by="C5_1_a_selector_selects_all",
     ),
     Mutant(
@@ -155,5 +157,68 @@ MUTANTS = (
         "failure = too_many(len(keys))",
         'failure = ""',
         noticed_by="C5_1_more_than",
+    ),
+    Mutant(
+        "a copy is in the namespace of its original",
+        relate.Place.new_name,
+        "(self.namespace or plain.namespace)",
+        "plain.namespace",
+        noticed_by="C5_2_a_related_copy",
+    ),
+    Mutant(
+        "templates mean the namespace of the original",
+        relate.Place.new_name,
+        "namespace=namespace)",
+        "namespace=None)",
+        noticed_by="C5_2_templates",
+    ),
+    Mutant(
+        "the namespace of a primary's copy is the one of a new copy",
+        Kin._home,
+        "cache.name_on(side, key).namespace",
+        "kind.policy.new_name(key).namespace",
+        noticed_by="C5_2_C2_3",
+    ),
+    Mutant(
+        "a copy is made before it is known where that of the primary is",
+        Kin._home,
+        "is Gap.UNSEEN",
+        "is None",
+        noticed_by="C5_2_a_copy_waits",
+    ),
+    Mutant(
+        "a primary is not told that its copy is elsewhere",
+        CopyNames.settle,
+        "if name != chosen",
+        "if False",
+        noticed_by="C5_3_of_two_places",
+    ),
+    Mutant(
+        "the copy that there is does not count",
+        CopyNames._choose,
+        "(self._copy(key), former)",
+        "(former,)",
+        noticed_by="C5_3_of_two_places",
+    ),
+    Mutant(
+        "with naming, an object in another namespace is adopted",
+        Writer._is_free,
+        "policy.names_copies",
+        "False",
+        noticed_by="C5_2_C2_5_a_name",
+    ),
+    Mutant(
+        "an object in another namespace is not adopted",
+        Writer._name_taken,
+        "and not self._is_free(found)",
+        "",
+        noticed_by="C5_2_C2_5_a_name",
+    ),
+    Mutant(
+        "what is wrong about an entry outlives it",
+        Kin._forget_failures,
+        "if kind == resource",
+        "if False",
+        noticed_by="C5_1_what_is_wrong",
     ),
 )

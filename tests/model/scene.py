@@ -131,14 +131,14 @@ def full_lists(world: World, side: str, since: float = 0.0, *, kind: str = "goal
     return [request for request in found if request.query.get("limit") != "1"]
 
 
-def refuse_lists(world: World, fate: Fate | Reply = INTERNAL_ERROR) -> Rule:
-    """The cloud does not list goals any more, until the rule is removed."""
+def refuse_lists(world: World, fate: Fate | Reply = INTERNAL_ERROR, *, side: Side = Side.CLOUD) -> Rule:
+    """A side does not list goals any more, until the rule is removed."""
 
     def matches(call: Call) -> bool:
         return call.verb == "list" and call.path.endswith("/goals") and dict(call.query).get("limit") != "1"
 
     rule = Rule(matches, fate, math.inf)
-    world.weather[Side.CLOUD].rules.append(rule)
+    world.weather[side].rules.append(rule)
     return rule
 
 

@@ -1,0 +1,231 @@
+"""C5.2 on virtual time: related copies in another namespace, with names of their own."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from crsyncer.core.annotations import OURS
+from crsyncer.core.model import Side
+from tests.model.config_maps import annotate_map, data, delete_map, maps, put_map
+from tests.model.policies import apply_policy
+from tests.model.related import BOTH, EDGE, ends, entry, related
+from tests.model.scene import holds, refuse_lists, restart, roles
+from tests.model.world import World
+
+NAMING = {"namespace": "copies", "name": "{namespace}-{name}"}
+SHARED = {"reference": "/spec/maps/*", "namespace": "shared"}
+
+
+@contextmanager
+def placed(origin: str = "cloud", *, naming: Any = None, source: str = "cloud", **more: Any) -> Iterator[World]:
+    """A world with goals that refer to ConfigMaps, and have copies called so."""
+    with related(origin, source=source, start=False, **more) as world:
+        for plane in (world.cloud, world.robot):
+            for namespace in ("shop", "copies", "shared"):
+                plane.make_namespace(namespace)
+        place(world, origin, naming, **more)
+        world.start()
+        world.settle()
+        yield world
+
+
+def place(world: World, origin: str, own_naming: Any, /, **more: Any) -> None:
+    own = {} if own_naming is None else {"naming": own_naming}
+    apply_policy(world.robot, related=[entry(origin, **more)], **own)
+
+
+def uids(found: dict[str, Any]) -> dict[str, str]:
+    return {name: each["metadata"]["uid"] for name, each in found.items()}
+
+
+@pytest.mark.parametrize("source", ["cloud", "robot"])
+@BOTH
+def test_C5_2_a_related_copy_is_in_the_namespace_that_its_primary_has_there(origin: str, source: str) -> None:
+    with placed(origin, naming=NAMING, source=source) as world:
+        here, there = ends(world, origin)
+        up, _ = roles(world, source)
+        mine, theirs = ("shop", "copies") if here is up else ("copies", "shop")
+        put_map(here, "m", namespace=mine, x="1")
+        up.create("g", namespace="shop", spec={"maps": ["m"]})
+        world.pass_time(3)
+        assert (data(there, theirs), data(there, mine)) == ({"m": {"x": "1"}}, {})
+        put_map(here, "m", namespace=mine, x="2")
+        world.pass_time(2)
+        assert data(there, theirs) == {"m": {"x": "2"}}
+        restart(world, kill=True)
+        delete_map(there, "m", namespace=theirs)
+        world.pass_time(2)
+        assert data(there, theirs) == {"m": {"x": "2"}}
+        up.delete("g", namespace="shop")
+        world.settle()
+        assert (data(there, theirs), data(here, mine), holds(world)) == ({}, {"m": {"x": "2"}}, [])
+
+
+@BOTH
+def test_C5_2_templates_mean_the_name_of_the_original_and_the_namespace_of_the_primary_there(origin: str) -> None:
+    naming = {"namespace": "{namespace}", "name": "{namespace}-{name}-{/spec/n}"}
+    with related(origin, naming=naming, object=SHARED) as world:
+        here, there = ends(world, origin)
+        here.make_namespace("shared")
+        put_map(here, "m", namespace="shared", x="1")
+        world.cloud.create("g", spec={"maps": ["m"], "n": 7})
+        world.settle()
+        assert data(there) == {"default-m-7": {"x": "1"}}
+        put_map(there, "default-m-7", x="drift")
+        world.pass_time(2)
+        assert data(there) == {"default-m-7": {"x": "1"}}
+
+
+def test_C5_2_the_copies_of_what_a_selector_selects_have_names_too() -> None:
+    with placed(naming=NAMING, object=EDGE) as world:
+        for name in ("a", "b"):
+            put_map(world.cloud, name, namespace="shop", labels={"tier": "edge"}, x=name)
+        world.cloud.create("g", namespace="shop", spec={})
+        world.settle()
+        assert data(world.robot, "copies") == {"a": {"x": "a"}, "b": {"x": "b"}}
+        put_map(world.cloud, "a", namespace="shop", labels={"tier": "x"}, x="a")
+        world.settle()
+        assert set(data(world.robot, "copies")) == {"b"}
+
+
+@BOTH
+@pytest.mark.parametrize("lost", [False, True])
+def test_C5_2_C2_3_changed_templates_restarts_and_a_lost_store_move_no_copy(origin: str, lost: bool) -> None:
+    with placed(origin, naming={"namespace": "copies", "name": "{name}"}, object=SHARED) as world:
+        here, there = ends(world, origin)
+        where = "copies" if origin == "cloud" else "shop"
+        put_map(here, "m", namespace="shared", x="1")
+        world.cloud.create("g", namespace="shop", spec={"maps": ["m"]})
+        world.settle()
+        before, made = uids(maps(there, where)), len(world.writes)
+        assert set(before) == {"m"}
+        for naming, own in (({"name": "x-{name}"}, None), (None, {"name": "y-{name}"}), (None, None)):
+            place(world, origin, naming, object=SHARED, **({} if own is None else {"naming": own}))
+            world.settle()
+            world.stop()
+            if lost:
+                world.lose_database()
+            world.start()
+            world.settle()
+            assert (uids(maps(there, where)), holds(world)) == (before, [])
+        assert [str(write) for write in world.writes[made:]] == []
+        put_map(here, "m", namespace="shared", x="2")
+        world.pass_time(2)
+        assert data(there, where) == {"m": {"x": "2"}}
+        place(world, origin, {"namespace": "default"}, object=SHARED)
+        put_map(here, "n", namespace="shared", x="1")
+        world.cloud.set("g", namespace="shop", spec={"maps": ["m", "n"]})
+        world.settle()
+        assert set(data(there, where)) == {"m", "n"}
+
+
+def test_C5_2_a_copy_waits_until_it_is_known_where_that_of_the_primary_is() -> None:
+    with placed(naming={"namespace": "copies"}) as world:
+        world.cloud.create("g", namespace="shop", spec={"maps": ["m"]})
+        world.settle()
+        world.crash()
+        world.lose_database()
+        place(world, "cloud", {"namespace": "shared"})
+        put_map(world.cloud, "m", namespace="shop", x="1")
+        rule = refuse_lists(world, side=Side.ROBOT)
+        world.start()
+        world.pass_time(60)
+        assert [data(world.robot, namespace) for namespace in ("copies", "shared")] == [{}, {}]
+        world.weather[Side.ROBOT].rules.remove(rule)
+        world.pass_time(120)
+        assert [data(world.robot, namespace) for namespace in ("copies", "shared")] == [{"m": {"x": "1"}}, {}]
+
+
+@BOTH
+def test_C5_3_of_two_places_for_one_copy_the_first_counts_and_the_other_is_reported(origin: str) -> None:
+    with placed(origin, object=SHARED) as world:
+        here, there = ends(world, origin)
+        put_map(here, "m", namespace="shared", x="1")
+        world.cloud.create("g", spec={"maps": []})
+        world.cloud.create("g", namespace="shop", spec={"maps": ["m"]})
+        world.settle()
+        world.cloud.set("g", spec={"maps": ["m"]})
+        world.cloud.create("h", namespace="shop", spec={"maps": ["m"]})
+        world.settle()
+        assert (data(there, "shop"), data(there)) == ({"m": {"x": "1"}}, {})
+        assert holds(world) == [("RelatedFailed", 1)]
+        said = "the copy of shared/m is shop/m, which other objects need; this one needs it as default/m"
+        assert said in world.status()["holds"][0]["message"]
+        restart(world)
+        assert (data(there, "shop"), holds(world)) == ({"m": {"x": "1"}}, [("RelatedFailed", 1)])
+        world.cloud.set("g", spec={"maps": []})
+        world.settle()
+        assert holds(world) == []
+        world.cloud.set("g", spec={"maps": ["m"]})
+        for name in ("g", "h"):
+            world.cloud.set(name, namespace="shop", spec={"maps": []})
+        world.settle()
+        assert (data(there, "shop"), data(there), holds(world)) == ({"m": {"x": "1"}}, {}, [])
+        world.cloud.delete("g")
+        world.settle()
+        assert (data(there, "shop"), set(data(here, "shared"))) == ({}, {"m"})
+
+
+def test_C5_2_C2_4_marks_of_a_copy_elsewhere_are_repaired() -> None:
+    with placed(naming={"namespace": "default"}) as world:
+        put_map(world.cloud, "m", namespace="shop", x="1")
+        world.cloud.create("g", namespace="shop", spec={"maps": ["m"]})
+        world.settle()
+        [copy] = maps(world.robot).values()
+        key = f"{OURS}upstream-namespace"
+        assert copy["metadata"]["annotations"][key] == "shop"
+        annotate_map(world.robot, "m", {key: "wrong"})
+        world.pass_time(2)
+        [copy] = maps(world.robot).values()
+        assert copy["metadata"]["annotations"][key] == "shop"
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_C5_2_C2_5_a_name_that_is_taken_is_adopted_only_without_naming(named: bool) -> None:
+    with placed(object=SHARED, naming={"namespace": "{namespace}"} if named else None) as world:
+        put_map(world.cloud, "m", namespace="shared", x="1")
+        put_map(world.robot, "m", x="own")
+        world.cloud.create("g", spec={"maps": ["m"]})
+        world.settle()
+        world.pass_time(30)
+        if named:
+            assert (data(world.robot), holds(world)) == ({"m": {"x": "own"}}, [("NameTaken", 1)])
+        else:
+            assert (data(world.robot), holds(world)) == ({"m": {"x": "1"}}, [])
+
+
+def test_C5_2_C2_5_of_two_originals_with_one_name_the_later_is_held() -> None:
+    with placed(naming={"namespace": "copies"}) as world:
+        for namespace in ("default", "shop"):
+            put_map(world.cloud, "m", namespace=namespace, x=namespace)
+        world.cloud.create("g", namespace="shop", spec={"maps": ["m"]})
+        world.settle()
+        world.cloud.create("h", spec={"maps": ["m"]})
+        world.settle()
+        assert (data(world.robot, "copies"), holds(world)) == ({"m": {"x": "shop"}}, [("NameTaken", 1)])
+
+
+@pytest.mark.parametrize(("name", "said"), [("{/spec/none}", "/spec/none is absent"), ("{/spec/n}", 'the name "A b"')])
+def test_C5_2_a_template_that_makes_no_name_is_reported_with_the_primary(name: str, said: str) -> None:
+    with related(naming={"name": name}) as world:
+        put_map(world.cloud, "m", x="1")
+        world.cloud.create("g", spec={"maps": ["m"], "n": "A b"})
+        world.settle()
+        found = {hold["reason"]: hold["message"] for hold in world.status()["holds"]}
+        assert said in found["RelatedFailed"]
+        assert (set(world.robot.objects()), data(world.robot)) == ({"g"}, {})
+        apply_policy(world.robot, related=[entry()])
+        world.settle()
+        assert (data(world.robot), holds(world)) == ({"m": {"x": "1"}}, [])
+
+
+def test_C5_1_what_is_wrong_about_an_entry_ends_with_it() -> None:
+    with related() as world:
+        world.cloud.create("g", spec={"maps": [1]})
+        world.settle()
+        assert holds(world) == [("RelatedFailed", 1)]
+        apply_policy(world.robot, related=[])
+        world.settle()
+        assert holds(world) == []
