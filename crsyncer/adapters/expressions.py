@@ -17,6 +17,10 @@ from crsyncer.errors import ConfigError
 _DEEPEST = 200
 """Levels of an object. At 10,000, which API servers take, the library overflows the stack and ends the process (m).
 It also cuts texts at a NUL character (m)."""
+_MOST_STEPS = 1_000_000_000
+"""Of a pattern on one text. RE2 takes half a nanosecond for one, at worst 50: without a budget, 380 s for 100 KB and a
+pattern of 200 characters (m).
+"""
 _own = ctypes.pythonapi.Py_IncRef
 _own.argtypes, _own.restype = (ctypes.py_object,), None
 _WHERE = re.compile(r".*?ERROR: <input>:(\d+):(\d+): ")
@@ -53,9 +57,26 @@ class RePattern:
         self.groups: int = compiled.groups
 
     def sub(self, replacement: Callable[[Match], str], text: str) -> str:
-        """The text with every match replaced; its time is linear in the text's length."""
+        """The text with every match replaced.
+
+        RE2 looks for one match in a time that grows with the lengths of the rest of the text and of the program, and
+        for the next one it begins anew: a budget of steps bounds that, the same wherever it runs (C4.3).
+        """
+        steps = 0
+
+        def spend(characters: int) -> None:
+            nonlocal steps
+            steps += characters * self._compiled.programsize
+            if steps > _MOST_STEPS:
+                raise ExpressionError(f"the pattern takes too long on a text of {len(text)} characters")
+
+        def replaced_match(match: Any) -> str:
+            spend(len(text) - match.end())
+            return replacement(match)
+
         try:
-            replaced: str = self._compiled.sub(replacement, text)
+            spend(len(text))
+            replaced: str = self._compiled.sub(replaced_match, text)
         except UnicodeError:
             raise ExpressionError("the text is not valid Unicode") from None
         return replaced

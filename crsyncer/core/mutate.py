@@ -9,12 +9,10 @@ from crsyncer.core.model import Json, Key
 from crsyncer.core.pointer import Pointer, changed
 from crsyncer.core.shape import AS_RECEIVED, Change, MutationFailed, Shape
 from crsyncer.core.steps import Cel, Mutations, Regex, Remove, Render, Set, Step
-from crsyncer.core.template import Names, text_of
+from crsyncer.core.template import LARGEST, TOO_LARGE, Names, text_of
 from crsyncer.errors import ConfigError, SyncError
 
 T = TypeVar("T")
-_LARGEST = 3 << 20
-"""Characters of one result: API servers take no request of more bytes, and each of 32 steps could double a text."""
 
 
 class ExpressionError(SyncError):
@@ -126,14 +124,18 @@ def mutate_status(raw: Json, steps: tuple[Compiled, ...], names: Names) -> Json:
 
 
 def _applied(compiled: Compiled, raw: Json, received: _Received) -> Json:
+    room = LARGEST
+
     def change(value: Any) -> Any:
+        nonlocal room
         new = compiled.result(value, received)
         if problem := json_problem(new, "the result"):
             raise ValueError(problem)
         if new is not None and compiled.pointer[0] == "metadata" and not isinstance(new, str):
             raise ValueError("the result is no text, as labels and annotations are")
-        if _size(new) > _LARGEST:
-            raise ValueError("the result is larger than 3 MiB")
+        room -= _size(new)
+        if room < 0:
+            raise ValueError(TOO_LARGE)
         return new
 
     new: Json = changed(raw, compiled.pointer, change, create=compiled.creates)
@@ -183,10 +185,21 @@ def _regex(verb: Regex, place: str, expressions: Expressions) -> Callable[[Any, 
     if highest > pattern.groups:
         raise ConfigError(f"{place}.regex.replacement has ${highest}; allowed: $0 to ${pattern.groups}")
 
-    def replacement(match: Match) -> str:
-        return "".join(part if isinstance(part, str) else match.group(part) or "" for part in verb.replacement)
+    def result(value: Any, _: _Received) -> str:
+        room = LARGEST
 
-    return lambda value, _: pattern.sub(replacement, text_of(value))
+        def replacement(match: Match) -> str:
+            nonlocal room
+            groups = {part: match.group(part) or "" for part in verb.replacement if isinstance(part, int)}
+            texts = [part if isinstance(part, str) else groups[part] for part in verb.replacement]
+            room -= sum(map(len, texts))
+            if room < 0:
+                raise ValueError(TOO_LARGE)
+            return "".join(texts)
+
+        return pattern.sub(replacement, text_of(value))
+
+    return result
 
 
 def _cel(verb: Cel, place: str, expressions: Expressions) -> Callable[[Any, _Received], Any]:

@@ -14,6 +14,9 @@ _NEEDS = {ROBOT: "the robot's name", CLUSTER: _UPSTREAM, HASH: _UPSTREAM}
 """Placeholders that may have no value, and what they lack then. Only a namespace may be empty."""
 _PARTS = re.compile(r"\{\{|\}\}|\{[^{}]*\}|[{}]|[^{}]+")
 _LARGEST_WHOLE = 2**63
+LARGEST = 3 << 20
+"""Characters of one result: API servers take no request of more bytes, and each of 32 steps could double a text."""
+TOO_LARGE = "the result is larger than 3 MiB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,10 @@ class Template:
 
     def render(self, names: Names, content: Any = None) -> str:
         """The text for one object. Raises ValueError for what is not known, or is no text, number or boolean."""
-        return "".join(part if isinstance(part, str) else _value(part, names, content) for part in self.parts)
+        texts = [part if isinstance(part, str) else _value(part, names, content) for part in self.parts]
+        if sum(map(len, texts)) > LARGEST:  # before they are put together: one text may stand in it a hundred times
+            raise ValueError(TOO_LARGE)
+        return "".join(texts)
 
 
 def read_template(text: str, *, paths: bool) -> Template:

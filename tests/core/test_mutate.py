@@ -231,6 +231,41 @@ def test_C4_4_results_cannot_grow_without_an_end():
 
 
 @pytest.mark.parametrize(
+    "verb",
+    [
+        regex("/spec/x", "^(.*)$", "$1" * 100),
+        regex("/spec/x", "^(.*)$", "$1$0$1$0"),
+        step("/spec/x", template="{/spec/x}" * 4),
+        step("/spec/*", cel="self.spec.x"),
+    ],
+)
+def test_C4_4_a_result_that_is_too_large_is_not_put_together(verb):
+    raw = order(**dict.fromkeys("xabc", "a" * (1 << 20)))
+    assert "the result is larger than 3 MiB" in failure(raw, verb)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("a(.*b)?", "a" * 20_000),  # each match looks at all that follows
+        ("^" + "(a?){1000}" * 20 + "c", "a" * 100_000),  # too many states for an automaton
+        ("x*", "a" * 40_000),
+    ],
+)
+def test_C4_4_a_pattern_that_would_take_too_long_is_an_error_and_the_same_everywhere(pattern, text):
+    said = f"the pattern takes too long on a text of {len(text)} characters"
+    assert said in failure(order(x=text), regex("/spec/x", pattern, "b"))
+
+
+def test_C4_2_a_pattern_of_everyday_use_has_steps_enough():
+    text = "see http://files.example.com/a and b; " * 1_000
+    found = spec_after(order(x=text), regex("/spec/x", "http://([a-z.]+)/", "https://$1/"))["x"]
+    assert found == text.replace("http:", "https:")
+    whole = "x" * 1_000_000 + "http://a.b/"
+    assert spec_after(order(x=whole), regex("/spec/x", "http:", "https:"))["x"] == whole.replace("http:", "https:")
+
+
+@pytest.mark.parametrize(
     ("wrong", "said"),
     [
         (regex("/spec/a", "(", ""), "regex.pattern: missing ): ("),
