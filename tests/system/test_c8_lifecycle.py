@@ -11,6 +11,7 @@ from crsyncer.core.model import Json, Side
 from tests.api import Api
 from tests.core.sync_policies import MINIMAL
 from tests.system.bed import Bed, crd, eventually
+from tests.system.commands import access
 from tests.system.conftest import MakeBed
 from tests.system.kinds import until_row
 
@@ -90,6 +91,8 @@ async def test_C8_1_C8_3_a_new_field_arrives_a_removed_one_is_held_and_undone_fi
     await owner.apply_crd(crd(bed.group, source=None, schema=schema("x", "z")))
     held = await until_api(bed, "held", "/spec/y: is gone")
     assert held["revision"] == second
+    code, out, _ = await bed.agent.crsyncer("api", "diff", bed.resource, *access(bed))
+    assert (code, "# breaking: v1 /spec/y: is gone" in out, "(held, it is breaking)" in out) == (1, True, True)
     await sides[source].create("b", spec={"x": "1"})  # objects sync on
     await sides[source.other].shows("b", spec={"x": "1"})
     status = await bed.agent.until(lambda status: status["health"] == "attention")

@@ -12,9 +12,10 @@ from crsyncer.sandbox.resource import Resource
 from tests.api import Api, ApiError
 from tests.core.sync_policies import FULL, MINIMAL, WRONG, edited
 from tests.delivery.policy_reference import policies
-from tests.system.bed import eventually
-from tests.system.commands import ask
+from tests.system.bed import ROBOT, eventually
+from tests.system.commands import access, ask
 from tests.system.conftest import MakeBed
+from tests.system.examined import bad, checks, doctor
 from tests.system.kinds import row, until_row
 
 
@@ -242,6 +243,18 @@ async def test_C5_C1_4_a_config_map_that_an_object_names_travels_with_it(api: Ap
     await shows("second", "1")
     await bed.cloud.api.patch(first, {"data": {"x": "2"}})
     await shows("first", "2")
+    await bed.settled()
+    code, out, error = await bed.agent.crsyncer("diff", "configmaps", "--json", *access(bed), "--robot-name", ROBOT)
+    [compared] = json.loads(out)["kinds"]
+    assert (code, compared["differences"], compared["objects"]["cloud"]) == (0, [], 2), error
+    [entry] = (await ask(bed, "explain", "goals", "a"))["related"]
+    assert [(each["name"], each["copy"]["state"]) for each in entry["objects"]] == [
+        ("first", "seen"),
+        ("second", "seen"),
+    ]
+    _, content = await doctor(bed)
+    assert [c["state"] for c in checks(content, "kind") if c["resource"] == "configmaps"] == ["ok", "ok"]
+    assert bad(content) == []
     await bed.cloud.patch("a", {"spec": {"maps": ["second"]}})
     await shows("first", None)
     await bed.cloud.delete("a")
