@@ -37,6 +37,8 @@ class Demand:
         report: Callable[[Source, str], None],
     ) -> None:
         self.kind: Kind | None = None
+        self.namespaced = True
+        """Whether the originals are in namespaces; assumed as long as their kind is not known."""
         self._is_known = is_known
         self._report = report
         self._context = context

@@ -44,7 +44,7 @@ class Kin:
     async def attach(self, kind: Kind) -> None:
         """A kind is about to run: it may have primaries, or be one of related objects."""
         if kind.policy.related:
-            self._demand(kind.policy.resource).attach(kind)
+            await self._attach_originals(kind)
         entries = related_entries(kind.policy)
         self._forget_failures(kind.policy.resource, {entry.id for entry in entries})
         if not entries:
@@ -52,21 +52,32 @@ class Kin:
         self._primaries[kind.policy.resource] = kind
         kind.cache.on_seen = partial(self._seen, kind)
         kind.cache.on_freshness = partial(self._freshness_changed, kind)
-        for side in {entry.related.origin for entry in entries}:
-            known: set[Key] = set()
-            for key in list(kind.cache.views[side]):
-                known.add(key)
-                body = await self._context.store.body(side, kind.policy.resource, key)
-                if body is not None:
-                    self._seen(kind, side, key, body, at_start=True)
-                    continue
-                for entry in entries:  # it is damaged, or a Secret, of which no value is stored
-                    if entry.related.origin is side:
-                        self._demand(entry.resource).unclear.add((entry.id, key))
-            for entry in entries:
-                if entry.related.origin is side:
-                    self._forget_others(entry, known)
+        await self._read_primaries(kind, entries)
         self._sweep()
+
+    async def _attach_originals(self, kind: Kind) -> None:
+        demand = self._demand(kind.policy.resource)
+        misread = demand.namespaced != kind.policy.namespaced
+        demand.namespaced = kind.policy.namespaced
+        demand.attach(kind)
+        for primary in list(self._primaries.values()) if misread else ():
+            entries = [entry for entry in related_entries(primary.policy) if entry.resource == kind.policy.resource]
+            await self._read_primaries(primary, entries)
+
+    async def _read_primaries(self, kind: Kind, entries: Collection[RelatedEntry]) -> None:
+        """Read what the known primaries of a kind refer to by these entries."""
+        for side in {entry.related.origin for entry in entries}:
+            ours = [entry for entry in entries if entry.related.origin is side]
+            known = list(kind.cache.views[side])
+            for key in known:
+                body = await self._context.store.body(side, kind.policy.resource, key)
+                for entry in ours:
+                    if body is not None:
+                        self._refer(kind, entry, key, body, at_start=True)
+                    else:  # it is damaged, or a Secret, of which no value is stored
+                        self._demand(entry.resource).unclear.add((entry.id, key))
+            for entry in ours:
+                self._forget_others(entry, set(known))
 
     def demand(self, resource: str) -> Demand | None:
         """What is wanted of a kind of related objects; None: nothing ever was."""
@@ -127,14 +138,13 @@ class Kin:
 
     def _refer(self, kind: Kind, entry: RelatedEntry, key: Key, raw: Json | None, *, at_start: bool) -> None:
         demand = self._demand(entry.resource)
-        namespaced = demand.kind is None or demand.kind.policy.namespaced
         said, failure = NOTHING_SAID, ""
         if raw is not None and is_primary(raw, kind.policy, entry.related.origin):
             own, identity = key_of(raw), kind.policy.shape.identity
             names = Names(own.namespace, own.name, kind.policy.robot, identity, (key.namespace, key.name))
             try:
                 home = self._home(kind, entry, key)
-                said = references_of(raw, entry, names, home=home, namespaced=namespaced)
+                said = references_of(raw, entry, names, home=home, namespaced=demand.namespaced)
             except RelatedFailed as error:
                 failure = str(error)
         self._report(kind, entry, key, failure)

@@ -12,6 +12,13 @@ from tests.model.mutant import Mutant
 
 MUTANTS = (
     Mutant(
+        "a kind of related objects that comes last is taken for one in namespaces",
+        Kin._attach_originals,
+        "if misread",
+        "if False",
+        noticed_by="C5_1_related_objects_of_a_cluster_scoped",
+    ),
+    Mutant(
         "every object of the kind is related",
         Demand.wants,
         "return bool(self._counts[key]) or",

@@ -6,9 +6,11 @@ import pytest
 
 from crsyncer.core.model import Side
 from tests.model.config_maps import annotate_map, data, delete_map, maps, put_map
-from tests.model.policies import apply_policy, put_policy
+from tests.model.plane import GROUP
+from tests.model.policies import apply_policy, put_policy, serve_policies
 from tests.model.related import BOTH, MAPS, ends, entry, related
-from tests.model.scene import refuse_lists, restart
+from tests.model.scene import refuse_lists, restart, scene
+from tests.system.bed import crd
 
 
 @BOTH
@@ -339,3 +341,20 @@ def test_C5_6_secrets_that_are_related_are_synced_and_never_on_the_disk(origin: 
         world.cloud.delete("g")
         world.settle()
         assert (data(there, kind="secrets"), set(data(here, kind="secrets"))) == ({}, {"a"})
+
+
+def test_C5_1_related_objects_of_a_cluster_scoped_kind_come_also_where_their_kind_came_last() -> None:
+    with scene() as world:
+        serve_policies(world.robot)
+        sites = {"group": GROUP, "resource": "sites"}
+        more = {"id": "sites", "origin": "cloud", "resource": sites, "object": {"reference": "/spec/site"}}
+        apply_policy(world.robot, related=[more])
+        world.start()
+        world.cloud.create("a", spec={"site": "s1"})
+        world.settle()
+        for plane in (world.cloud, world.robot):
+            plane.apply(crd(GROUP, plural="sites", cluster=True, source=None))
+        for name in ("s1", "s2"):
+            world.cloud.create(name, kind="sites", spec={"x": 1})
+        world.pass_time(60)
+        assert list(world.robot.objects("sites")) == ["s1"]
