@@ -1,6 +1,7 @@
-"""The process' own memory: what glibc's allocator keeps of what was freed."""
+"""The process' own memory: what glibc's allocator keeps of what was freed, and what the kernel would write of it."""
 
 import ctypes
+import resource
 from contextlib import suppress
 
 _M_TRIM_THRESHOLD, _M_ARENA_MAX = -1, -8  # malloc.h
@@ -18,3 +19,9 @@ def return_freed_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_ARENA_MAX, 1)
         mallopt(_M_TRIM_THRESHOLD, _TRIM_BYTES)
+
+
+def leave_no_core_file() -> None:
+    """Have the kernel write no core file of this process: its memory has credentials and values of Secrets (C5.6)."""
+    _, most = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, most))

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from crsyncer.adapters.config import Settings, load
-from crsyncer.adapters.memory import return_freed_memory
+from crsyncer.adapters.memory import leave_no_core_file, return_freed_memory
 from crsyncer.cli import logs
 from crsyncer.cli.shared import settings_options
 from crsyncer.core.model import Side
@@ -34,6 +34,7 @@ def run(**flags: Any) -> int:
     SIGTERM and SIGINT stop it within 10 seconds, exit code 0. SIGHUP reloads configuration and credentials.
     """
     faulthandler.enable()  # systemd's watchdog ends a hung agent with SIGABRT: log where each thread stands
+    leave_no_core_file()
     return_freed_memory()
     reload = partial(load, flags, os.environ)
     settings = reload()

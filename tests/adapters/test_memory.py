@@ -1,11 +1,17 @@
 """The agent's own memory: what it frees goes back to the kernel, however it was started."""
 
+import asyncio
+import os
 import platform
+import resource
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.bench.soak import working_agent
+from tests.system.bed import eventually
 
 _ARENA_BYTES = 64 << 20
 """What glibc reserves for each arena but the first, on an address that is a multiple of it (HEAP_MAX_SIZE)."""
@@ -18,6 +24,34 @@ def arenas(pid: int) -> int:
     starts = {begin for begin, _, rights in spans if rights == "rw-p" and begin % _ARENA_BYTES == 0}
     ends = {end for _, end, rights in spans if rights == "---p"}
     return len({begin for begin in starts if begin + _ARENA_BYTES in ends})
+
+
+@pytest.fixture
+def core_files_allowed() -> Iterator[None]:
+    """What crashes leaves a core file, as far as this process may allow that."""
+    allowed, most = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (most, most))
+    yield
+    resource.setrlimit(resource.RLIMIT_CORE, (allowed, most))
+
+
+async def test_C5_6_an_agent_that_crashes_leaves_no_core_file(tmp_path: Path, core_files_allowed: None) -> None:
+    async with working_agent(tmp_path, objects=1, rate=1.0) as (agent, _):
+        assert resource.prlimit(agent.pid, resource.RLIMIT_CORE)[0] == 0
+        place = Path(f"/proc/{agent.pid}/cwd").resolve()
+        os.kill(agent.pid, signal.SIGABRT)
+
+        async def ended() -> bool:
+            return not agent.running
+
+        await eventually(ended, what="the end of the agent")
+        assert await asyncio.to_thread(_core_files, tmp_path, place) == []
+
+
+def _core_files(*places: Path) -> list[str]:
+    """The core files in directories, by their usual names."""
+    found = [path for place in places for pattern in ("core", "core.*") for path in place.glob(pattern)]
+    return [path.name for path in found if path.is_file()]
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc keeps an arena per thread")

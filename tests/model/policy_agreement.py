@@ -57,6 +57,14 @@ def _may_be_taken(machine: "PolicyMachine", taken: Json) -> bool:
     return bool(machine.setup.namings) or machine.down.side is Side.CLOUD or not _matches(machine, taken)
 
 
+def _is_taken(machine: "PolicyMachine", resource: str, found: Json) -> bool:
+    """Whether an object is somebody else's, so that a related copy of its name has no place."""
+    if stamp(found) or machine.setup.namings:
+        return True
+    in_cloud = machine.checker.origins[resource] is Side.ROBOT
+    return in_cloud or resource == "secrets" or not _matches(machine, found)
+
+
 def _matches(machine: "PolicyMachine", taken: Json) -> bool:
     return not machine.setup.filtered or labels(taken).get(ROBOT_LABEL) == ROBOT
 
@@ -78,24 +86,24 @@ def _of_related(machine: "PolicyMachine", resource: str) -> list[str]:
     copies = objects_of(machine.world.planes[side.other], resource)
     entries = [each for each in machine.active if each["resource"]["resource"] == resource]
     wanted = {
-        where
-        for where in checker.wanted(resource, entries)
+        where: originals[where]
+        for where in sorted(checker.wanted(resource, entries, copied=True))
         if where in originals and checker.sees(originals[where], side)
     }
-    for where in sorted(wanted):
-        original, copy = originals[where], copies.get(where)
-        if copy is None:
+    by_uid = {stamp(copy): copy for copy in copies.values() if stamp(copy)}
+    for where, original in wanted.items():
+        copy = by_uid.pop(original["metadata"]["uid"], None)
+        if copy is not None:
+            agrees = copy["data"] == original["data"]
+            found += [] if agrees else [f"{resource} {where}: {original['data']} and {copy['data']}"]
+        elif not any(name == where[1] and _is_taken(machine, resource, each) for (_, name), each in copies.items()):
             found.append(f"{resource} {where} has no copy")
-        elif stamp(copy) != original["metadata"]["uid"]:
-            taken = side.other is Side.CLOUD or resource == "secrets" or not _matches(machine, copy)
-            found += [] if taken and not stamp(copy) else [f"{resource} {where} has the copy of another object"]
-        elif copy["data"] != original["data"]:
-            found.append(f"{resource} {where}: {original['data']} and {copy['data']}")
-    for where, copy in copies.items():
-        if where in wanted or not stamp(copy):
-            continue
-        cleanup = {each["cleanup"] for each in machine.setup.entries if each["resource"]["resource"] == resource}
+    cleanup = {each["cleanup"] for each in machine.setup.entries if each["resource"]["resource"] == resource}
+    needed = {
+        each["metadata"]["uid"] for where, each in originals.items() if where in checker.wanted(resource, entries)
+    }
+    for uid, copy in by_uid.items():
         changed = [time for time in checker.entries_changed if time > checker.born(copy) - 60]
-        if cleanup == {"delete"} and not changed:
-            found.append(f"{resource} {where} is the copy of what nothing refers to")
+        if cleanup == {"delete"} and not changed and uid not in needed and uid not in checker.twins:
+            found.append(f"{resource} {copy['metadata']['name']} is the copy of what nothing refers to")
     return found

@@ -21,6 +21,8 @@ from tests.model.storage import Change, Where
 from tests.model.world import World, Write
 
 GOALS = f"goals.{GROUP}"
+_RATE_SECONDS, _RATE = 10.0, 40
+"""No object is written so often in so short a time; a finalizer out of sight is looked for at 32 places (C6.2)."""
 _RACE_SECONDS = 120.0
 """An agent may do what was right so long ago: events and requests come late."""
 
@@ -59,6 +61,8 @@ class PolicyChecker:
         self._born: dict[str, float] = {}
         self._late: set[str] = set()
         """Objects that a request made of which nobody waited for the answer."""
+        self.place_of: dict[str, Where] = {}
+        """By uid, where the originals of related objects are."""
         self._free: dict[tuple[str, Where], float] = defaultdict(float)
         """By resource and place, when last nothing referred to an original."""
         self._secrets: list[str] = []
@@ -108,12 +112,18 @@ class PolicyChecker:
             return False
         return side is self._up.side or bool(self.of(primary))
 
-    def wanted(self, resource: str, entries: Iterable[Json]) -> set[Where]:
-        """The originals that primaries refer to by these entries, whether they are there or not."""
+    def wanted(self, resource: str, entries: Iterable[Json], *, copied: bool = False) -> set[Where]:
+        """The originals that primaries refer to by these entries, whether they are there or not.
+
+        `copied`: only by primaries that are on both sides.
+        """
         side, found = self.origins[resource], set()
         plane = self._world.planes[side]
+        uids = {self.of(each) for each in objects_of(self._down, GOALS).values()}
         primaries = [
-            (where, each["spec"]) for where, each in objects_of(plane, GOALS).items() if self.is_synced(each, side)
+            (where, each["spec"])
+            for where, each in objects_of(plane, GOALS).items()
+            if self.is_synced(each, side) and (not copied or side is self._down.side or each["metadata"]["uid"] in uids)
         ]
         for entry in entries:
             if entry["resource"]["resource"] != resource:
@@ -143,6 +153,7 @@ class PolicyChecker:
             there = change.after is not None and self.is_synced(obj, side)
             self.stories[uid].leaving |= not there
         elif self.origins.get(change.resource) is side:
+            self.place_of[uid] = (obj["metadata"]["namespace"], obj["metadata"]["name"])
             self.stories[uid].leaving |= change.after is None or not self.sees(obj, side)
         if change.resource == GOALS or self.origins.get(change.resource) is side:
             self._note_free()
@@ -151,11 +162,8 @@ class PolicyChecker:
         """Note which originals nothing refers to now, by any entry that there ever was."""
         for resource, side in self.origins.items():
             wanted = self.wanted(resource, self._setup.entries)
-            for where in objects_of(self._world.planes[side.other], resource).keys() - wanted:
+            for where in objects_of(self._world.planes[side], resource).keys() - wanted:
                 self._free[resource, where] = self._world.clock.now
-            for known, where in list(self._free):
-                if known == resource and where not in wanted:
-                    self._free[resource, where] = self._world.clock.now
 
     # What the agent does
 
@@ -163,8 +171,8 @@ class PolicyChecker:
         if request.verb in WRITES:
             times = self._times[request.side, request.verb, request.name]
             times.append(request.sent)
-            if len(times) > 30 and request.sent - times[-30] < 10.0:
-                self.violations.append(f"{request} is repeated 30 times within 10 s (S10)")
+            if len(times) > _RATE and request.sent - times[-_RATE] < _RATE_SECONDS:
+                self.violations.append(f"{request} is repeated {_RATE} times within {_RATE_SECONDS:.0f} s (S10)")
 
     def _witness(self, write: Write) -> None:
         if write.resource not in (GOALS, *RESOURCES):
@@ -259,7 +267,9 @@ class PolicyChecker:
         entries = [each for each in self._setup.entries if each["resource"]["resource"] == write.resource]
         if entries[0]["cleanup"] == "keep":
             raise Violation(f"{write}: it is to be kept (C5.4)")
-        where = (copy["metadata"]["namespace"], write.name)
+        if self.forgot and self.entries_changed:
+            return  # that there was another entry is among what is forgotten
+        where = self.place_of[of]
         since = self.born(copy) - _RACE_SECONDS
         free = where not in self.wanted(write.resource, entries)
         if not (free or self.stories[of].leaving or self._free.get((write.resource, where), -_RACE_SECONDS) >= since):

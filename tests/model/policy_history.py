@@ -142,10 +142,11 @@ def policy_history_of(seed: int) -> PolicyHistory:
 
 def _setup(chance: Random) -> Setup:
     form = chance.choice(["names", "related", "related", "blocking"])
+    named = chance.random() < (0.3 if form == "related" else 0.8)
     return Setup(
         source=chance.choice(["cloud", "cloud", "robot"]),
         filtered=chance.random() < 0.3,
-        namings=tuple(chance.sample(NAMINGS, len(NAMINGS))) if form != "related" and chance.random() < 0.8 else (),
+        namings=tuple(chance.sample(NAMINGS, len(NAMINGS))) if named else (),
         keep_local=chance.random() < 0.3,
         blocking=form == "blocking",
         steps=({"path": "/spec/mode", "set": {"value": "m"}},) if chance.random() < 0.3 else (),

@@ -134,10 +134,12 @@ class PolicyMachine:
     def put(self, resource: str, name: str, x: int, edge: int, mine: int) -> None:
         """Somebody creates or changes an original."""
         self._number += 1
+        origin = self._origin(resource)
         secret = resource == "secrets"
         data = {"x": self.checker.new_secret(self._number) if secret else str(x)}
         wanted = ({"tier": "edge"} if edge else {}) | ({ROBOT_LABEL: ROBOT} if mine else {})
-        self._put(self._origin(resource), resource, name, data, wanted)
+        places = PLACES if origin is self.down and self.setup.namings else PLACES[:1]
+        self._put(origin, resource, (places[x % len(places)], name), data, wanted)
 
     def unput(self, resource: str, name: str) -> None:
         """Somebody deletes an original."""
@@ -145,9 +147,9 @@ class PolicyMachine:
 
     def drift_related(self, resource: str, name: str, x: int) -> None:
         """Somebody changes a related copy."""
-        copy = objects_of(self._target(resource), resource).get(("default", name))
-        if copy is not None:
-            self._put(self._target(resource), resource, name, {"drift": str(x)}, labels(copy))
+        target = self._target(resource)
+        for where in _called(target, resource, name):
+            self._put(target, resource, where, {"drift": str(x)}, labels(objects_of(target, resource)[where]))
 
     def lose_related(self, resource: str, name: str) -> None:
         """Somebody deletes a related copy."""
@@ -156,14 +158,16 @@ class PolicyMachine:
     def tear_related(self, resource: str, name: str, which: int) -> None:
         """Somebody takes marks away from a related copy."""
         target = self._target(resource)
-        if ("default", name) in objects_of(target, resource):
-            self._edit(target, resource, ("default", name), lambda copy: _tear(copy, which, target.side))
+        for where in _called(target, resource, name):
+            self._edit(target, resource, where, lambda copy: _tear(copy, which, target.side))
 
     def by_hand_related(self, resource: str, name: str, x: int, labelled: int) -> None:
-        """Somebody makes an object where a related copy would be."""
+        """Somebody makes an object where a related copy may be."""
         target = self._target(resource)
-        if ("default", name) not in objects_of(target, resource):
-            self._put(target, resource, name, {"own": str(x)}, {ROBOT_LABEL: ROBOT} if labelled else {})
+        places = PLACES if target is self.down and self.setup.namings else PLACES[:1]
+        where = (places[x % len(places)], name)
+        if where not in objects_of(target, resource):
+            self._put(target, resource, where, {"own": str(x)}, {ROBOT_LABEL: ROBOT} if labelled else {})
 
     # The policy and the state directory
 
@@ -290,11 +294,10 @@ class PolicyMachine:
         change(body)
         _ask(plane, Call("update", "PUT", f"{_path(resource, where[0])}/{where[1]}", body=body))
 
-    def _put(self, plane: Plane, resource: str, name: str, data: Json, wanted: dict[str, str]) -> None:
-        where = ("default", name)
+    def _put(self, plane: Plane, resource: str, where: Where, data: Json, wanted: dict[str, str]) -> None:
         if where not in objects_of(plane, resource):
-            body = {"metadata": {"name": name, "labels": wanted}, "data": data}
-            _ask(plane, Call("create", "POST", _path(resource, "default"), body=body))
+            body = {"metadata": {"name": where[1], "labels": wanted}, "data": data}
+            _ask(plane, Call("create", "POST", _path(resource, where[0]), body=body))
             return
 
         def change(found: Json) -> None:
@@ -304,8 +307,13 @@ class PolicyMachine:
         self._edit(plane, resource, where, change)
 
     def _unput(self, plane: Plane, resource: str, name: str) -> None:
-        if ("default", name) in objects_of(plane, resource):
-            _ask(plane, Call("delete", "DELETE", f"{_path(resource, 'default')}/{name}"))
+        for where in _called(plane, resource, name):
+            _ask(plane, Call("delete", "DELETE", f"{_path(resource, where[0])}/{name}"))
+
+
+def _called(plane: Plane, resource: str, name: str) -> list[Where]:
+    """Where a cluster has objects of a kind that have this name."""
+    return [where for where in objects_of(plane, resource) if where[1] == name]
 
 
 def _references(maps: int, secrets: int, n: int) -> Json:
