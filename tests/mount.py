@@ -1,5 +1,6 @@
 """A file system of its own under a directory: one that is really read-only, or really full."""
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -33,8 +34,10 @@ class Mount:
 
     def fill(self, *, leave: int = 0) -> None:
         """Leave no more than some bytes of room."""
-        with (self.directory / "ballast").open("ab") as ballast:
-            ballast.write(bytes(self.free - leave))
+        with (self.directory / "ballast").open("ab", buffering=0) as ballast:
+            while (room := self.free - leave) > 0:
+                with contextlib.suppress(OSError):  # somebody else has just taken some of it
+                    ballast.write(bytes(room))
 
     def make_room(self) -> None:
         """Undo `fill`."""
