@@ -25,6 +25,21 @@ def test_the_manifests_that_the_documents_show_are_what_it_prints():
     assert done.stdout == (ROOT / "cloud/robot-r1.yaml").read_text(), "print cloud/robot-r1.yaml anew"
 
 
+def test_C6_5_the_manifests_for_blocking_deletion_are_what_it_prints_otherwise():
+    done = manifests("--robot", "r1", "--crds", EXAMPLE, "--crds", ROOT / "cloud/blocking-policy.yaml")
+    assert (done.returncode, done.stderr) == (0, "")
+    usual, changed = (split(file.read_text()) for file in (ROOT / "cloud/robot-r1.yaml", ROOT / "cloud/blocking.yaml"))
+    assert [each for each in split(done.stdout) if each not in usual] == changed
+    [admission, role] = map(yaml.safe_load, changed)
+    assert "isFinalizer" in str(admission)
+    assert "patch" in role["rules"][0]["verbs"]
+
+
+def split(text: str) -> list[str]:
+    """The documents of a stream."""
+    return [each.strip() for each in text.split("---\n")]
+
+
 class Wary(yaml.SafeLoader):
     """Takes for no text what any reader takes for something else: kubectl's knows `y` and `n`, and more numbers."""
 
@@ -126,3 +141,23 @@ def test_C1_3_a_kind_that_only_a_sync_policy_configures_is_confined(tmp_path):
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert "SyncPolicy orders: spec.projection is not supported by this version" in wrong.stderr
     assert manifests("--robot", "r1", "--crds", tmp_path / "policy.yaml").returncode == 2
+
+
+def test_C5_C8_what_policies_need_is_printed_with_their_kinds(tmp_path):
+    related = {"id": "x", "origin": "cloud", "resource": {"group": "", "resource": "secrets"}, "object": {"name": "x"}}
+    spec = {"resource": {"group": "lab.example.com", "resource": "goals"}, "related": [related]}
+    (tmp_path / "policy.yaml").write_text(yaml.safe_dump({**MINIMAL, "spec": {**spec, "api": {"source": "robot"}}}))
+    done = manifests("--robot", "r1", "--crds", EXAMPLE, "--crds", tmp_path / "policy.yaml", "-o", "name")
+    assert done.returncode == 0
+    assert done.stderr == "crsyncer: note: a robot reads all Secrets of the namespaces that it syncs\n"
+    assert {
+        "validatingadmissionpolicy/crsyncer-robot-writes.secrets",
+        "validatingadmissionpolicy/crsyncer-robot-crds",
+        "clusterrole/crsyncer:robot:secrets",
+        "clusterrolebinding/crsyncer:apis:r1",
+    } <= set(done.stdout.splitlines())
+    related["resource"] = {"group": "apps", "resource": "deployments"}
+    (tmp_path / "policy.yaml").write_text(yaml.safe_dump({**MINIMAL, "spec": spec}))
+    unknown = manifests("--robot", "r1", "--crds", EXAMPLE, "--crds", tmp_path / "policy.yaml")
+    assert (unknown.returncode, unknown.stdout) == (2, "")
+    assert "a SyncPolicy names deployments.apps, whose CRD is not there (give it, too)" in unknown.stderr
