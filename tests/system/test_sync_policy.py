@@ -83,11 +83,11 @@ async def test_C1_3_S2_1_a_policy_has_a_kind_synced_while_the_agent_runs(api: Ap
     await bed.cloud.shows("in", status={"done": True})
     assert await bed.robot.names() == {"in"}
     await _until_ready(api, policy, "True", "Active", "")
-    await api.patch(policy, {"spec": {"related": FULL["spec"]["related"][:1]}})
-    said = "spec.related[0].naming is not supported by this version"
+    await api.patch(policy, {"spec": {"naming": {"name": "{nope}"}}})
+    said = "spec.naming.name has {nope}; allowed: {namespace}, {name}, {robot}, {cluster}, {hash}"
     await until_row(bed, state="misconfigured", message=f"SyncPolicy {bed.group}: {said}")
     await _until_ready(api, policy, "False", "Misconfigured", said)
-    await api.patch(policy, {"spec": {"related": None, "filter": None}})
+    await api.patch(policy, {"spec": {"naming": None, "filter": None}})
     await bed.robot.shows("out", spec={"x": 1})
     await api.delete(policy)
 
