@@ -67,6 +67,7 @@ def _confinable(
             namespaces=EVERYWHERE,
             objects=lambda name: [each for each in policies if each.is_for(name)],
             annotated=annotated.get,
+            policies=policies,
             entries=entries,
         )
 

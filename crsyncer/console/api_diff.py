@@ -8,8 +8,9 @@ from crsyncer.console.reasons import API_HINT, kind_hint
 from crsyncer.core.calls import API_SETS, CRD_COLLECTION, Collection
 from crsyncer.core.lifecycle import api_set_name, is_foreign, read_entry
 from crsyncer.core.model import Json, Side
-from crsyncer.core.revise import Change, breaking, follow, revise, shown_crd
+from crsyncer.core.revise import Change, breaking, follow, shown_crd
 from crsyncer.core.sync_policy import Api
+from crsyncer.core.travel_names import name_on, revision_of
 from crsyncer.errors import Conflict, SyncError
 from crsyncer.ports import Send
 
@@ -41,16 +42,17 @@ async def compare_api(resource: str, api: Api, robot: str, senders: Mapping[Side
 
 async def _fill(row: Json, api: Api, robot: str, senders: Mapping[Side, Send]) -> None:
     resource, target = row["resource"], api.source.other
-    own = await _find(senders[api.source], CRD_COLLECTION, resource)
+    here, there = (name_on(side, resource, api) for side in (api.source, target))
+    own = await _find(senders[api.source], CRD_COLLECTION, here)
     if own is None:
-        raise SyncError(f"the {api.source} has no CRD {resource}", hint=kind_hint("kind-missing"))
+        raise SyncError(f"the {api.source} has no CRD {here}", hint=kind_hint("kind-missing"))
     try:
         api_set = await _find(senders[target], API_SETS, api_set_name(target, robot))
     except Conflict:
         raise SyncError(f"the {target} does not serve APIRevisions and APISets", hint=API_HINT) from None
-    crd = await _find(senders[target], CRD_COLLECTION, resource)
-    revision = revise(shown_crd(own), api.versions)
-    row |= {"revision": revision.name, "entry": read_entry(api_set, resource).revision or None}
+    crd = await _find(senders[target], CRD_COLLECTION, there)
+    revision = revision_of(shown_crd(own), resource, api)
+    row |= {"revision": revision.name, "entry": read_entry(api_set, there).revision or None}
     current = None if crd is None else shown_crd(crd)
     new = follow(current, revision)
     row |= {"new": new["spec"], "current": None if current is None else current["spec"]}

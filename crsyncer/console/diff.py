@@ -66,7 +66,7 @@ async def _fill(row: Json, policy: KindPolicy, senders: Mapping[Side, Send], kin
     pairs = _Pairs(agreed, row, originals)
     async with asyncio.TaskGroup() as tasks:
         for side in Side:
-            for namespace in agreed.places:
+            for namespace in agreed.places_on(side):
                 tasks.create_task(_read(pairs, side, senders[side], namespace=namespace))
     pairs.finish()
     if originals is not None and (objection := originals.objection()):
@@ -128,7 +128,15 @@ class _Pairs:
             if own is not None:
                 self._seen[raw["metadata"]["uid"]] = own
             return own
-        found = original_of(raw, stored=None, seen=self._seen, unnamed=own, identity="", listed=listed)
+        found = original_of(
+            raw,
+            stored=None,
+            seen=self._seen,
+            unnamed=own,
+            identity="",
+            listed=listed,
+            namespaced=self.policy.namespaced,
+        )
         return own if found is NoOriginal.LOCAL and not self.policy.names_copies else found
 
     def _pair(self, key: Key, side: Side, raw: Json) -> None:

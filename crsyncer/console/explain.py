@@ -1,7 +1,7 @@
 """Explains rule by rule why an object is, or is not, on the other side."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from crsyncer.console.differences import difference
@@ -111,10 +111,13 @@ def stored_policy(kind: Json, robot: str, namespaces: Namespaces) -> KindPolicy 
     if kind["version"] is None or kind["state"] in ("misconfigured", "version-mismatch"):
         return None
     plural, _, group = kind["resource"].partition(".")
+    cloud_plural, _, cloud_group = (kind.get("cloudResource") or kind["resource"]).partition(".")
     endpoint = Endpoint(group, plural, "", namespaced=kind["scope"] == "Namespaced", version=kind["version"])
+    cloud_scope = kind.get("cloudScope") or kind["scope"]
+    in_cloud = replace(endpoint, group=cloud_group, plural=cloud_plural, namespaced=cloud_scope == "Namespaced")
     return KindPolicy(
         on_robot=endpoint,
-        in_cloud=endpoint,
+        in_cloud=in_cloud,
         versions=(Version(kind["version"], True, True, True),),
         upstream=Side(kind["specSource"]),
         filtered=kind["filterByRobotName"],
@@ -147,6 +150,8 @@ def _steps(facts: ObjectFacts) -> Iterator[Json]:
         yield _step(rule, False, f"the kind is {kind['state']}: {kind['message']}")
     else:
         yield _step("S1.5", True, f"both sides serve version {policy.version}")
+    if cloud := kind.get("cloudResource"):
+        yield _step("C7", True, f"in the cloud it is {cloud}, scope {kind['cloudScope']}")
     if kind.get("api"):
         yield _step(*api_step(kind["api"]))
     if not facts.running:

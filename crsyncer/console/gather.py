@@ -7,6 +7,7 @@ from crsyncer import __version__
 from crsyncer.console.reasons import hold_hint, with_health
 from crsyncer.console.report import SCHEMA, bare_kind, hold_row, outbox_row, writes_row
 from crsyncer.core.holds import DELETION_HOLDS
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Freshness, Json, Side
 from crsyncer.core.text import rfc3339
 from crsyncer.engine.context import EngineContext
@@ -125,6 +126,13 @@ def api_row(catalog: "Catalog | None", resource: str) -> Json | None:
     return None if crd is None else crd.row
 
 
+def cloud_names(policy: KindPolicy) -> Json:
+    """What the cloud calls a kind, and its scope there; None: as the robot does, for there is no projection (C7)."""
+    if policy.projected is None:
+        return {"cloudResource": None, "cloudScope": None}
+    return {"cloudResource": policy.in_cloud.resource, "cloudScope": policy.in_cloud.scope}
+
+
 def kind_row(row: KindEntry, context: EngineContext, *, catalog: "Catalog | None") -> Json:
     """One kind that an annotation or a SyncPolicy asks for, also wrongly.
 
@@ -148,6 +156,7 @@ def kind_row(row: KindEntry, context: EngineContext, *, catalog: "Catalog | None
         "held": sum(len(g.keys) for g in groups),
         "aliases": list(policy.aliases),
         "policy": next(iter(row.policy_names), None),
+        **cloud_names(policy if kind is None else kind.policy),
         "api": api_row(catalog, policy.resource),
         **({} if kind is None else _counts(kind, context)),
     }

@@ -103,6 +103,7 @@ class Configuration:
                 namespaces=namespaces,
                 objects=self.policies_for,
                 annotated=annotated.get,
+                policies=self.policies,
                 entries=entries,
             )
             if kind is not None:

@@ -48,6 +48,8 @@ def bare_kind(resource: str) -> Json:
         "held": 0,
         "aliases": [],
         "policy": None,
+        "cloudResource": None,
+        "cloudScope": None,
         "api": None,
     }
 

@@ -12,6 +12,7 @@ from crsyncer.core.model import Json
 from crsyncer.core.mutate import Expressions, shape_of
 from crsyncer.core.namespaces import EVERYWHERE, Namespaces
 from crsyncer.core.project import is_deeper_than, stamp_of
+from crsyncer.core.projection import projected
 from crsyncer.core.shape import AS_RECEIVED, Shape
 from crsyncer.core.sync_policy import (
     API_VERSION,
@@ -121,13 +122,19 @@ def policy_of_kind(
     found = policy_by(
         _merged(settings, annotations, named=own.naming is not None), crd, robot, namespaces=namespaces, places=places
     )
-    if own.resource.version is not None:
-        versions = _only(own.resource.version, found.versions)
+    given = {"resource": own.resource.version, "projection": own.projection and own.projection.version}
+    field, version = next(((name, text) for name, text in given.items() if text), ("", None))
+    if version is not None:
+        versions = _only(version, found.versions)
         if not versions and found.versions:
             served = ", ".join(version.name for version in found.versions if version.served)
-            problems.append(f'spec.resource.version {place} is "{own.resource.version}"; the robot serves {served}')
+            problems.append(f'spec.{field}.version {place} is "{version}"; the robot serves {served}')
         found = replace(found, versions=versions or found.versions)
     found = replace(found, sync_policy=own)
+    if own.projection is not None:
+        found = projected(found, own.projection)
+    if found.sensitive and own.keep_local:
+        problems.append(f"spec.conflict {place} is keepLocal; allowed for secrets: upstream")
     if len(found.selector) > _LONGEST_SELECTOR:
         problems.append(
             f"spec.filter.selector {place} is too long; allowed: {_LONGEST_SELECTOR} characters in a request"
@@ -208,18 +215,7 @@ def _named_resource(raw: Json) -> str:
 
 def _unsupported(policy: SyncPolicy) -> Iterator[str]:
     """The fields that are not followed yet."""
-    fields: dict[str, object] = {
-        "spec.projection": policy.projection,
-    }
-    for number, related in enumerate(policy.related):
-        fields |= {
-            f"spec.related[{number}].{field}": used
-            for field, used in {
-                "projection": related.projection,
-                "status": related.status,
-            }.items()
-        }
-    return (field for field, used in fields.items() if used)
+    return (f"spec.related[{number}].status" for number, related in enumerate(policy.related) if related.status)
 
 
 def _settings(policy: SyncPolicy) -> dict[str, str]:

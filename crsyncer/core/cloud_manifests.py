@@ -105,15 +105,17 @@ def confinable(crd: Json, profile: Profile, *, place: str, read: ReadPolicy = re
     """
     try:
         name, spec = str(crd["metadata"]["name"]), crd["spec"]
-        group, scope = spec["group"], spec["scope"]
-        policy = read(crd, "robot")
+        group, policy = spec["group"], read(crd, "robot")
     except (KeyError, TypeError, AttributeError):
         raise ConfigError(
             f"{place}: a CustomResourceDefinition is incomplete", hint="one that an API server accepts"
         ) from None
     resource = f"{place}: {name}"
-    if group in _CLOSED and name not in BUILT_IN:
-        raise ConfigError(f"{resource} is never synced: objects of {group or 'the core group'} decide who may do what")
+    groups = {name: group} | ({} if policy is None else {policy.in_cloud.resource: policy.in_cloud.group})
+    for each, own in groups.items():
+        if own in _CLOSED and each not in BUILT_IN:
+            text = f"objects of {own or 'the core group'} decide who may do what"
+            raise ConfigError(f"{resource} is never synced: {text}")
     if policy is None:
         raise ConfigError(
             f"{resource} is not annotated, so it is not synced",
@@ -121,7 +123,7 @@ def confinable(crd: Json, profile: Profile, *, place: str, read: ReadPolicy = re
         )
     if policy.problem:
         raise ConfigError(f"{resource}: {policy.problem}")
-    if profile is Profile.NAMESPACE and scope != "Namespaced":
+    if profile is Profile.NAMESPACE and not policy.in_cloud.namespaced:
         problem = "is cluster-scoped, so a namespace does not confine it"
         raise ConfigError(f"{resource} {problem}", hint="namespaced kinds, or --profile shared")
     return policy
@@ -222,7 +224,9 @@ def _roles(plan: Plan) -> Iterator[Manifest]:
     for kind in plan.kinds:
         name = _role_name(plan, kind)
         labels = {_aggregate(name): "true"}
-        role = _rbac("ClusterRole", f"{name}:{kind.resource}", labels=labels) | {"rules": rules(kind, plan.profile)}
+        role = _rbac("ClusterRole", f"{name}:{kind.in_cloud.resource}", labels=labels) | {
+            "rules": rules(kind, plan.profile)
+        }
         yield Manifest(f"once per cluster: what a robot may do with {kind.in_cloud.plural}", role)
     if crds := _travelling(plan, Side.CLOUD):
         reads = [_rule(_CRD.group, _CRD.plural, ["list", "watch"], names=crds)]
@@ -249,7 +253,7 @@ def _roles(plan: Plan) -> Iterator[Manifest]:
 
 def _travelling(plan: Plan, source: Side) -> list[str]:
     """The CRDs that come from a side, by the field `api` of a SyncPolicy (C8)."""
-    apis = {kind.resource: kind.sync_policy.api for kind in plan.kinds if kind.sync_policy is not None}
+    apis = {kind.in_cloud.resource: kind.sync_policy.api for kind in plan.kinds if kind.sync_policy is not None}
     return sorted(resource for resource, api in apis.items() if api is not None and api.source is source)
 
 

@@ -10,6 +10,7 @@ from crsyncer.core.catalog import PolicyObject, not_trusted, policy_of_kind
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json
 from crsyncer.core.namespaces import Namespaces
+from crsyncer.core.projection import cloud_resource
 from crsyncer.core.relate import RelatedEntry, related_policy
 from crsyncer.core.sync_policy import Resource
 
@@ -26,21 +27,27 @@ def configured_kind(
     namespaces: Namespaces,
     objects: Objects,
     annotated: Annotated,
+    policies: Iterable[PolicyObject],
     entries: Iterable[RelatedEntry],
 ) -> KindPolicy | None:
     """How a kind is synced, by its CRD or what stands for one; None: not at all.
 
-    `entries` are those of all SyncPolicies that are followed.
+    `policies` are all SyncPolicies, `entries` those of all that are followed.
     """
     name = crd["metadata"]["name"]
     found = policy_of_kind(crd, robot, namespaces=namespaces, objects=objects(name))
     if found is None:
         mine = [each for each in entries if each.resource == name]
         return related_policy(crd, mine, robot, namespaces=namespaces) if mine else None
-    if found.sync_policy is None or not found.sync_policy.related:
-        return found
-    problems = (found.problem, *_related_problems(objects(name)[0], objects, annotated))
+    problems = [found.problem, *_shared_problems(found, objects, annotated, policies)]
+    if found.sync_policy is not None and found.sync_policy.related:
+        problems += _related_problems(objects(name)[0], objects, annotated)
     return replace(found, problem="; ".join(filter(None, problems)))
+
+
+def name_in_cloud(found: PolicyObject) -> str:
+    """What the cloud calls the kind of a SyncPolicy (C7); empty: it cannot be read."""
+    return "" if found.policy is None else cloud_resource(found.policy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,20 @@ def without_crd(objects: Iterable[PolicyObject], crds: Container[str]) -> Withou
     named += [each.resource for each in policies]
     missing = {each.full_name: each for each in named if each.full_name not in crds}
     return WithoutCrd({name: each for name, each in missing.items() if name not in to_come}, to_come)
+
+
+def _shared_problems(
+    found: KindPolicy, objects: Objects, annotated: Annotated, policies: Iterable[PolicyObject]
+) -> Iterator[str]:
+    """Why a kind cannot be projected: another has the same objects in the cloud, and would undo what it does (C7)."""
+    shared = found.in_cloud.resource
+    if shared == found.resource:
+        return
+    others = {each.resource for each in policies if name_in_cloud(each) == shared} - {found.resource}
+    if not objects(shared) and annotated(shared):
+        others.add(shared)
+    for other in sorted(others):
+        yield f"{found.resource} and {other} are both {shared} in the cloud; allowed: one of them"
 
 
 def _related_problems(found: PolicyObject, objects: Objects, annotated: Annotated) -> Iterator[str]:

@@ -23,9 +23,10 @@ from crsyncer.core.shape import AS_RECEIVED, Shape
 from crsyncer.errors import Conflict
 
 if TYPE_CHECKING:  # a robot without SyncPolicies does not load what reads them (C1.1)
+    from crsyncer.core.naming import Naming
     from crsyncer.core.relate import RelatedEntry
     from crsyncer.core.selector import Selector
-    from crsyncer.core.sync_policy import SyncPolicy
+    from crsyncer.core.sync_policy import Projection, SyncPolicy
 
 SECRETS = "secrets"
 """The full name of what is sensitive."""
@@ -78,6 +79,8 @@ class KindPolicy:
     sync_policy: "SyncPolicy | None" = field(default=None, hash=False)
     """The SyncPolicy of the kind; None: it has none. Where another field has the same setting, that field counts."""
 
+    projected: "Projection | None" = None
+    """What differs in the cloud by a SyncPolicy (C7); None: nothing may, but for `/status`."""
     related: "tuple[RelatedEntry, ...]" = ()
     """The entries of SyncPolicies whose related objects the kind's objects are; none: it is synced by itself (C5)."""
     downstream: Side = field(init=False, repr=False, compare=False)
@@ -111,6 +114,16 @@ class KindPolicy:
         """How a side serves the kind."""
         return self.in_cloud if side is Side.CLOUD else self.on_robot
 
+    def cloud_version(self, version: str) -> str:
+        """The version spoken with the cloud where this one is spoken with the robot: another one if both are given."""
+        given = None if self.projected is None else self.projected.version
+        return given or version
+
+    @property
+    def changes_scope(self) -> bool:
+        """Whether objects of one side are in namespaces, and those of the other are not (C7)."""
+        return self.on_robot.namespaced is not self.in_cloud.namespaced
+
     @property
     def sensitive(self) -> bool:
         """Whether its objects are Secrets on a side: they are kept in memory only, and nobody sees a value (C5.6)."""
@@ -129,10 +142,14 @@ class KindPolicy:
         return self.selector if marks is None else marks.selector
 
     @property
+    def naming(self) -> "Naming | None":
+        """The templates that make the names of copies; None: they are those of upstream's objects."""
+        return None if self.sync_policy is None else self.sync_policy.naming
+
+    @property
     def names_copies(self) -> bool:
         """Whether a template makes the names of copies. Then local objects are never touched (C2.2)."""
-        own = self.sync_policy is not None and self.sync_policy.naming is not None
-        return own or any(each.named for each in self.related)
+        return self.naming is not None or any(each.named for each in self.related)
 
     @property
     def selector_keys(self) -> frozenset[str]:
@@ -184,8 +201,16 @@ class KindPolicy:
     def _moving(self) -> str:
         """Which status moves, and in which direction."""
         if self.related:
-            return f"spec={self.upstream};status=;"
-        return f"spec={self.upstream};status={'*' if self.subtree is None else self.subtree}"
+            return f"{self._owner};status=;"
+        return f"{self._owner};status={'*' if self.subtree is None else self.subtree}"
+
+    @property
+    def _owner(self) -> str:
+        """Which side is upstream; with a projection, of which objects in the cloud (C7)."""
+        cloud, robots = self.in_cloud, self.on_robot
+        if (cloud.resource, cloud.kind, cloud.namespaced) == (robots.resource, robots.kind, robots.namespaced):
+            return f"spec={self.upstream}"
+        return f"spec={self.upstream},{cloud.resource},{cloud.kind},{cloud.scope}"
 
     # The key of a pair is upstream's. Only a request needs to know what the object is called on its side.
 
@@ -194,8 +219,17 @@ class KindPolicy:
         """Upstream's namespaces that are synced. "" stands for all, or for none where the kind is cluster-scoped."""
         return (self.namespaces.on(self.upstream) if self.namespaced else ()) or ("",)
 
+    def places_on(self, side: Side) -> tuple[str, ...]:
+        """Those of upstream's namespaces that a side is asked about one by one; "": it is asked about all at once."""
+        return self.places if self.endpoint(side).namespaced else ("",)
+
     def key_on(self, side: Side, key: Key) -> Key:
-        """What a side calls the object of a pair, by the namespace map. Raises Conflict where it has no place there."""
+        """What a side calls the object of a pair, by the namespace map. Raises Conflict where it has no place there.
+
+        Of an object in the other scope only a template can tell the whole name (C7).
+        """
+        if not self.endpoint(side).namespaced:
+            return Key("", key.name)
         namespace = self.namespaces.translate(key.namespace, self.upstream, side)
         if namespace is None:
             raise Conflict(f"the namespace {key.namespace} is not in the namespace map")
@@ -207,9 +241,10 @@ class KindPolicy:
         Raises Conflict as `key_on`, and Never where the templates make no valid name.
         """
         copy = self.key_on(self.downstream, key)
-        if self.sync_policy is None or self.sync_policy.naming is None:
+        if self.naming is None:
             return copy
-        made = self.sync_policy.naming.new_name(key, robot=self.robot, identity=self.shape.identity)
+        namespaced = self.endpoint(self.downstream).namespaced
+        made = self.naming.new_name(key, robot=self.robot, identity=self.shape.identity, namespaced=namespaced)
         return Key(copy.namespace, made.name) if self.namespaces.cloud else made
 
     def copy_name(self, key: Key, copy: Found) -> Key:
@@ -219,7 +254,12 @@ class KindPolicy:
         return copy.called or self.key_on(self.downstream, key)
 
     def key_of(self, side: Side, found: Key) -> Key | None:
-        """The key of the pair whose object a side calls so, by the namespace map; None: it is outside of the map."""
+        """The key of the pair whose object a side calls so, by the namespace map; None: it is outside of the map.
+
+        A name in the other scope tells no key (C7).
+        """
+        if self.changes_scope and side is self.downstream:
+            return None
         namespace = self.namespaces.translate(found.namespace, side, self.upstream)
         if namespace is None:
             return None
@@ -227,7 +267,7 @@ class KindPolicy:
 
     def has_the_same_upstream(self, projection: str) -> bool:
         """Whether what was deleted upstream under another projection was deleted on the side that is upstream now."""
-        return projection.partition(";")[2].startswith(f"spec={self.upstream};")
+        return projection.partition(";")[2].startswith(f"{self._owner};")
 
     def moves_the_same_status(self, projection: str) -> bool:
         """Whether statuses that were queued under another projection still have to go upstream."""
@@ -353,7 +393,7 @@ def choose_version(policy: KindPolicy, cloud_versions: frozenset[str] | None) ->
     """
     storage = next(v.name for v in policy.versions if v.storage)
     served = [v.name for v in policy.versions if v.served]
-    both = [name for name in served if cloud_versions is None or name in cloud_versions]
+    both = [name for name in served if cloud_versions is None or policy.cloud_version(name) in cloud_versions]
     if storage in both:
         return storage
     return min(both, key=version_priority, default=storage if cloud_versions is None else None)

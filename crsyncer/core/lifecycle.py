@@ -16,6 +16,7 @@ from crsyncer.core.model import Json, Side
 from crsyncer.core.project import ROBOT, digest
 from crsyncer.core.revise import Change, Revision, breaking, follow
 from crsyncer.core.sync_policy import API_VERSION, Api
+from crsyncer.core.travel_names import name_on
 
 _ROBOT_NAME = re.compile("[a-z0-9]([-a-z0-9.]{0,200}[a-z0-9])?")
 
@@ -132,13 +133,15 @@ def api_needs(api: Api, side: Side, *, resource: str, robot: str) -> tuple[Need,
         act = Act(verb, collection.group, collection.plural, name, cluster=True)
         return Need((act,), unless=f"the CRD {resource} does not travel")
 
-    watched = [one(verb, CRD_COLLECTION, resource) for verb in ("list", "watch") if side is Side.CLOUD]
+    watched = [
+        one(verb, CRD_COLLECTION, name_on(side, resource, api)) for verb in ("list", "watch") if side is Side.CLOUD
+    ]
     if side is api.source:
         return tuple(watched)
     ours = api_set_name(side, robot)
     return (
         *watched,
-        *(one(verb, CRD_COLLECTION, resource) for verb in ("get", "update")),
+        *(one(verb, CRD_COLLECTION, name_on(side, resource, api)) for verb in ("get", "update")),
         *(one(verb, API_SETS, ours) for verb in ("get", "list", "watch", "update")),
         one("get", API_REVISIONS),
         *(one("create", collection) for collection in (API_REVISIONS, API_SETS, CRD_COLLECTION)),
@@ -152,10 +155,11 @@ def names_to_read(own: Revision | None, api_set: Json | None, resource: str, mem
 
 
 def plan_api(seen: Observed, api: Api, *, resource: str, robot: str, memory: Memory) -> ApiPlan:
-    """What is to be done for the CRD of a kind."""
+    """What is to be done for the CRD of a kind; `resource` is its name on the robot."""
     target = api.source.other
+    there = name_on(target, resource, api)
     place = f"the {target}'s APISet {api_set_name(target, robot)}"
-    entry = read_entry(seen.api_set, resource)
+    entry = read_entry(seen.api_set, there)
     if entry.problem:
         return _stays(f"{place}: {entry.problem}", memory)
     wanted = None if api.paused else seen.own
@@ -180,7 +184,7 @@ def plan_api(seen: Observed, api: Api, *, resource: str, robot: str, memory: Mem
     why, releasable = held if held[0] else stuck
     if not why and seen.own is None and not seen.source_missing and not api.paused:
         why, releasable = memory.held, memory.held_revision  # until the source is seen, it is as it was
-    missing = f"the {api.source} has no CRD {resource}" if seen.source_missing else ""
+    missing = f"the {api.source} has no CRD {name_on(api.source, resource, api)}" if seen.source_missing else ""
     stays = followed is None or bool(stuck[0])
     return ApiPlan(
         ApiState.HELD if why else ApiState.UNREADABLE if missing else _usual(api),
@@ -194,7 +198,7 @@ def plan_api(seen: Observed, api: Api, *, resource: str, robot: str, memory: Mem
             held_revision=releasable,
         ),
         new_revision=wanted if wanted is not None and wanted.name not in seen.revisions else None,
-        api_set=_with_entry(seen.api_set, target, resource, name, robot) if name != entry.revision else None,
+        api_set=_with_entry(seen.api_set, target, there, name, robot) if name != entry.revision else None,
         crd=crd,
     )
 

@@ -31,21 +31,23 @@ class Naming:
         """The same with the values at the templates' paths in place of them. Raises ValueError for an absent one."""
         return Naming(self.namespace.bound(content), self.name.bound(content))
 
-    def new_name(self, original: Key, *, robot: str, identity: str, namespace: str | None = None) -> Key:
+    def new_name(
+        self, original: Key, *, robot: str, identity: str, namespaced: bool, namespace: str | None = None
+    ) -> Key:
         """What a new copy is called. Raises Never where that is no valid name.
 
-        `robot` is the robot's name, `identity` that of upstream's cluster. `namespace` is what `{namespace}` means;
-        None: the original's.
+        `robot` is the robot's name, `identity` that of upstream's cluster; `namespaced`: copies are in namespaces.
+        `namespace` is what `{namespace}` means; None: the original's.
         """
         own = (original.namespace, original.name)
         meant = original.namespace if namespace is None else namespace
         names = Names(meant, original.name, robot=robot, identity=identity, upstream=own)
         try:
-            namespace = cut(self.namespace.render(names), LONGEST_NAMESPACE) if original.namespace else ""
+            namespace = cut(self.namespace.render(names), LONGEST_NAMESPACE) if namespaced else ""
             made = Key(namespace, cut(self.name.render(names), LONGEST_NAME))
         except ValueError as error:
             raise Never(f"the copy has no name: {error}") from None
-        if original.namespace and not NAMESPACE.fullmatch(made.namespace):
+        if namespaced and not NAMESPACE.fullmatch(made.namespace):
             raise Never(f'the namespace "{made.namespace}", which spec.naming makes for the copy, is not valid')
         if not NAME.fullmatch(made.name):
             raise Never(f'the name "{made.name}", which spec.naming makes for the copy, is not valid')
@@ -80,12 +82,14 @@ def original_of(
     unnamed: Key | None,
     identity: str,
     listed: bool,
+    namespaced: bool,
 ) -> Key | NoOriginal:
     """Whose copy an object is: the first of these that gives an answer decides (C2.2).
 
     `stored` is the answer of the store, by the copy's uid; `seen` has the keys of upstream's objects by uid; `unnamed`
     is the upstream key for the copy's own name; `identity` is that of upstream's cluster, "": not known; `listed`: so
-    is upstream. What bears nothing of ours is local, whatever upstream has.
+    is upstream; `namespaced`: its objects are in namespaces. What bears nothing of ours is local, whatever upstream
+    has.
     """
     metadata = copy["metadata"]
     annotations, labels = metadata.get("annotations") or {}, metadata.get("labels") or {}
@@ -99,7 +103,7 @@ def original_of(
         if identity and annotations[UPSTREAM_CLUSTER] != identity:
             return NoOriginal.FOREIGN
         found = Key(annotations[UPSTREAM_NAMESPACE], annotations[UPSTREAM_NAME])
-        if bool(found.namespace) == bool(metadata.get("namespace")):
+        if bool(found.namespace) is namespaced:
             return found
     elif all(key in labels for key in _MARKS):
         if identity and labels[UPSTREAM_CLUSTER] != Marks(Key("", ""), identity).labels[UPSTREAM_CLUSTER]:

@@ -52,7 +52,7 @@ def access_review(act: Act, namespace: str) -> Call:
 
 def revision(policy: KindPolicy, side: Side) -> Call:
     """The cheapest consistent list: its resourceVersion is the cluster's present one (S8.2)."""
-    objects = collection(policy, side, policy.places[0])
+    objects = collection(policy, side, policy.places_on(side)[0])
     query = (("labelSelector", objects.selector or f"{OURS}nothing=nothing"), ("limit", "1"))
     return Call("list", "GET", objects.path, query, accept=PARTIAL_LIST, timeout=20.0)
 

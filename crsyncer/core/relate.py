@@ -15,6 +15,7 @@ from crsyncer.core.namespaces import EVERYWHERE, Namespaces
 from crsyncer.core.naming import Naming
 from crsyncer.core.pointer import find, get, parse
 from crsyncer.core.project import is_name, stamp_of
+from crsyncer.core.projection import projected
 from crsyncer.core.selector import Selector
 from crsyncer.core.shape import Shape
 from crsyncer.core.sync_policy import Reference, Related
@@ -77,7 +78,15 @@ class Place:
         namespace = plain.namespace and (self.namespace or plain.namespace)
         if self.naming is None:
             return Key(namespace, plain.name)
-        return self.naming.new_name(original, robot=policy.robot, identity=policy.shape.identity, namespace=namespace)
+        if policy.changes_scope:
+            namespace = self.namespace or original.namespace
+        return self.naming.new_name(
+            original,
+            robot=policy.robot,
+            identity=policy.shape.identity,
+            namespaced=policy.endpoint(policy.downstream).namespaced,
+            namespace=namespace,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,12 +233,15 @@ def related_policy(
         "resource.version": {each.related.resource.version for each in entries},
         "cleanup": {each.related.keep for each in entries},
         "filterByRobotName": {each.filtered for each in entries},
+        "projection": {each.related.projection for each in entries},
     }
     for name, values in same.items():
         if len(values) > 1:
             policies = ", ".join(sorted({each.policy for each in entries}))
             problems.append(f"spec.related of {policies} differ in {name} for {found.resource}; allowed: one for all")
-    if (version := first.related.resource.version) is not None and found.versions:
+    projection = first.related.projection
+    version = first.related.resource.version or (projection and projection.version)
+    if version and found.versions:
         only = tuple(replace(each, storage=True) for each in found.versions if each.name == version and each.served)
         if not only:
             problems.append(f'spec.related of {first.policy} has version "{version}"; the robot does not serve it')
@@ -237,7 +249,8 @@ def related_policy(
     shape = Shape(marks=Marks)
     if first.filtered and origin is Side.ROBOT:
         shape = replace(shape, steps="robot label", robot=robot, down=_labelled)
-    return replace(found, related=tuple(entries), shape=shape, problem="; ".join(problems))
+    found = replace(found, related=tuple(entries), shape=shape, problem="; ".join(problems))
+    return found if projection is None else projected(found, projection)
 
 
 def _labelled(raw: Json, key: Key, robot: str, identity: str) -> Json:  # noqa: ARG001 - as every Change

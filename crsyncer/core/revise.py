@@ -5,7 +5,7 @@ CRDs come from an API server or have been checked by `read_crd`; their schemas m
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -110,9 +110,12 @@ def _read_version(fields: Fields) -> str:
     return fields.text("name", _TEXT)
 
 
-def revise(crd: Json, picked: Sequence[str] | None = None) -> Revision:
+def revise(
+    crd: Json, picked: Sequence[str] | None = None, *, project: Callable[[Json], Json] = lambda spec: spec
+) -> Revision:
     """The revision of a CRD with the picked versions; None: with all that it serves (C8.1).
 
+    `project` makes of a spec what the other side has of it.
     Raises ConfigError where a version is picked that the CRD does not serve, and where nothing is left.
     """
     spec, names = crd["spec"], crd["spec"]["names"]
@@ -130,7 +133,7 @@ def revise(crd: Json, picked: Sequence[str] | None = None) -> Revision:
         "scope": spec["scope"],
         "versions": [{**served[name], "storage": name == storage} for name in chosen],
     }
-    return _named(travelling)
+    return _named(project(travelling))
 
 
 def _named(spec: Json) -> Revision:
@@ -147,6 +150,14 @@ def read_revision(raw: Json) -> Revision:
     if revision.name != name:
         raise ConfigError(f"the content of APIRevision {name} is not the one that its name stands for")
     return revision
+
+
+def sound_revision(raw: Json) -> Revision | None:
+    """The revision in an APIRevision; None: its content is not what its name stands for."""
+    try:
+        return read_revision(raw)
+    except ConfigError:
+        return None
 
 
 def follow(crd: Json | None, revision: Revision) -> Json:

@@ -5,7 +5,7 @@ force for a kind is `kind_policy.KindPolicy`.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from crsyncer.core.annotations import OURS, ROBOT_LABEL
@@ -16,7 +16,7 @@ from crsyncer.core.pointer import EACH
 from crsyncer.core.project import PROPAGATIONS
 from crsyncer.core.selector import Selector, read_selector
 from crsyncer.core.steps import PATH_TEXT, Mutations, read_mutations
-from crsyncer.core.template import HASH, NAME, NAMESPACE, Template, read_template
+from crsyncer.core.template import Template, read_template
 from crsyncer.errors import ConfigError
 
 GROUP = OURS.rstrip("/")
@@ -118,6 +118,10 @@ class Api:
     versions: tuple[str, ...] | None = None
     paused: bool = False
     allow_breaking: bool = False
+    projection: Projection | None = None
+    """What differs in the cloud (C7)."""
+    robots_version: str | None = None
+    """The version on the robot that the projection's is another name of; None: none is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +172,9 @@ def read_sync_policy(raw: Any) -> SyncPolicy:
         deletion=spec.inner_or("deletion", ("mode", "gracePeriod", "propagation"), _deletion, None),
         api=spec.inner_or("api", ("source", "versions", "paused", "allowBreaking"), _api, None),
     )
+    if policy.api is not None and policy.projection is not None:
+        own = replace(policy.api, projection=policy.projection, robots_version=policy.resource.version)
+        policy = replace(policy, api=own)
     for problem in _problems(policy):
         raise ConfigError(problem)
     return policy
@@ -187,25 +194,7 @@ def _problems(policy: SyncPolicy) -> Iterator[str]:
             yield f'{place}.id is "{related.id}" again; allowed: each id once'
         if (related.resource.group, related.resource.resource) == (kind.group, kind.resource):
             yield f"{place}.resource is the kind of the policy itself; allowed: another kind"
-        yield from _naming_problems(related.naming, related.projection, related.origin, place)
-    if policy.upstream:
-        yield from _naming_problems(policy.naming, policy.projection, policy.upstream, "spec")
     yield from label_problems(policy, policy.filter)
-
-
-def _naming_problems(naming: Naming | None, projection: Projection | None, upstream: Side, place: str) -> Iterator[str]:
-    """Names that clash in the other scope (C7). A scope that is given is another one than the robot's."""
-    if projection is None or projection.namespaced is None:
-        return
-    if projection.namespaced is (upstream is Side.CLOUD):
-        if naming is None or not naming.name.placeholders & {NAMESPACE, HASH}:
-            yield f"{place}.naming.name has neither {{namespace}} nor {{hash}}; a cluster-scoped copy needs one of them"
-    elif naming is None or naming.namespace.placeholders & {NAMESPACE, NAME, HASH} or _has_path(naming.namespace):
-        yield f"{place}.naming.namespace is not fixed; the copy of a cluster-scoped object needs one namespace"
-
-
-def _has_path(template: Template) -> bool:
-    return any(text.startswith("/") for text in template.placeholders)
 
 
 def label_problems(policy: SyncPolicy, filter_: Filter) -> Iterator[str]:

@@ -82,7 +82,7 @@ class Cache:
         The cursors of other namespaces are forgotten, too: they would be older than the objects seen from now on.
         """
         namespaces = self.policy.places
-        for side, namespace in [place for place in self.cursors if place[1] not in namespaces]:
+        for side, namespace in [place for place in self.cursors if place[1] not in self.policy.places_on(place[0])]:
             self.set_cursor(side, namespace, None)
         for key, row in list(self.finalizers.items()):
             if "" not in namespaces and key.namespace not in namespaces and not row.since:

@@ -21,7 +21,7 @@ from crsyncer.core.catalog import (
     read_object,
     travelling_api,
 )
-from crsyncer.core.configured import configured_kind, without_crd
+from crsyncer.core.configured import configured_kind, name_in_cloud, without_crd
 from crsyncer.core.kind_policy import KindPolicy, is_annotated
 from crsyncer.core.model import Json, Side
 from crsyncer.core.namespaces import Namespaces
@@ -135,6 +135,7 @@ class Catalog:
             namespaces=namespaces,
             objects=self._for_kind,
             annotated=self._annotated,
+            policies=self._objects.values(),
             entries=(each for kind in self._kinds() for each in related_entries(kind)),
         )
         problem = self.api_problem(name)
@@ -168,6 +169,9 @@ class Catalog:
         """The robot has other CRDs: other kinds have none now."""
         found = without_crd(self._objects.values() if self.is_listed else (), self._crds)
         self._built_in.want(found.built_in)
+        for each in list(self._objects.values()) if self.is_listed else ():
+            if name_in_cloud(each) in self._crds and name_in_cloud(each) != each.resource:
+                self._changed(each.resource)  # that CRD may be annotated now, or not any more
         for name in sorted(found.to_come):
             if self._problem_of_kind(name) is None:
                 self._changed(name)  # its CRD is to come: it is not built-in, and has a row until then
@@ -220,7 +224,10 @@ class Catalog:
         """Nothing is reported before all are known: a kind may have two policies, and be synced by none."""
         if self.is_listed:
             self.crds_changed()
-            for resource in dict.fromkeys(each.resource for each in objects if each is not None):
+            named = [each.resource for each in objects if each is not None]
+            shared = {name_in_cloud(each) for each in objects if each is not None} - {""}
+            named += [each.resource for each in self._objects.values() if name_in_cloud(each) in shared]
+            for resource in dict.fromkeys(named):
                 self._changed(resource)
 
     def _listed(self) -> None:

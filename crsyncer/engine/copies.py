@@ -129,6 +129,7 @@ class Copies:
             unnamed=unnamed,
             identity=policy.shape.identity,
             listed=not policy.names_copies or all((policy.upstream, place) in self._cursors for place in policy.places),
+            namespaced=policy.namespaced,
         )
         if found is NoOriginal.LOCAL and unnamed is not None and not policy.names_copies:
             other = self._views[downstream].get(unnamed)

@@ -66,6 +66,7 @@ class Informer:
             object_calls.collection(policy, side, namespace),
             handler=self,
             projection=policy.projection,
+            name=policy.resource,
             observer=observer,
             selective=bool(policy.related) and side is policy.upstream,
         )

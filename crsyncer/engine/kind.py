@@ -24,6 +24,7 @@ from crsyncer.engine.informer import Informer
 from crsyncer.engine.informer_set import InformerSet
 from crsyncer.engine.outcomes import CONTENT, VERIFY
 from crsyncer.engine.reconciler import Reconciler
+from crsyncer.engine.reselection import reselect
 from crsyncer.ports import Reply
 from crsyncer.runtime.collection_state import Rewind
 from crsyncer.runtime.dispatcher import Job
@@ -39,23 +40,7 @@ class Kind:
 
     def __init__(self, policy: KindPolicy, *, context: EngineContext, loaded: Loaded) -> None:
         self.policy = policy
-        projections = {cursor.projection for cursor in loaded.cursors.values()} - {policy.projection}
-        if projections:
-            # Objects are selected in another way: what is stored could show wrong absences. Statuses that wait are
-            # dropped only with another direction or subtree, which changes their values; held deletions stay held. A
-            # restore is noticed by how far the clusters had come.
-            kept = all(map(policy.moves_the_same_status, projections))
-            same = all(map(policy.has_the_same_upstream, projections))
-            held = {key: each for key, each in loaded.tombstones.items() if each.held and same}
-            context.store.forget_kind(policy.resource, keep_outbox=kept)
-            for key, tombstone in held.items():
-                context.store.put_tombstone(policy.resource, key, tombstone)
-            for (side, _), cursor in loaded.cursors.items():
-                connection = context.connections[side]
-                connection.history.remember(cursor, connection.history_identity)
-            for key, row in loaded.finalizers.items():  # objects may be out of sight from now on (C6.3)
-                context.store.put_finalizer(policy.resource, key, row)
-            loaded = Loaded(pending=loaded.pending if kept else {}, tombstones=held, finalizers=loaded.finalizers)
+        loaded = reselect(policy, loaded, context)
         self.cache = Cache(policy, store=context.store, loaded=loaded, clock=context.clock)
         remapped = self.cache.is_remapped()
         self.cache.confine()
@@ -104,7 +89,7 @@ class Kind:
                 unpaired=self.reconciler.hold_duplicates,
             )
             for side in Side
-            for namespace in policy.places
+            for namespace in policy.places_on(side)
         ]
         for side in Side:
             if any(each.state.cursor() is None for each in self.on(side)):

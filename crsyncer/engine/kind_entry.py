@@ -41,6 +41,12 @@ class KindEntry:
         """Whether the cloud still serves the negotiated version, by its latest answer."""
         self.wake = asyncio.Event()
 
+    @property
+    def problem(self) -> str:
+        """Why it is misconfigured, by itself or together with what the cloud serves; empty: it is not."""
+        error = self.error
+        return error.message if error is not None and error.state == "misconfigured" else self.policy.problem
+
     def reasons(self) -> int:
         """How often something suggested that the cloud's CRD has changed; that CRD is not watched."""
         if self.kind is None:

@@ -18,7 +18,7 @@ from crsyncer.engine.configuration import ConfigurationWatch
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.kind_entry import KindEntry
-from crsyncer.engine.negotiation import Disagreement, negotiate, stored_negotiation, to_store
+from crsyncer.engine.negotiation import UNKNOWN, Disagreement, negotiate, stored_negotiation, to_store
 from crsyncer.engine.reshape import reshape
 from crsyncer.errors import Unsure
 from crsyncer.ports import Reply
@@ -145,7 +145,7 @@ class Kinds:
         self._report()
 
     def _problem_of_kind(self, resource: str) -> str | None:
-        return self.entries[resource].policy.problem if resource in self.entries else None
+        return self.entries[resource].problem if resource in self.entries else None
 
     def _policies_concerned(self) -> None:
         if self.catalog is not None:
@@ -229,8 +229,8 @@ class Kinds:
         async with self._locks[name]:  # until the task before has ended
             await self._upstream_identified(entry)
             negotiated: KindPolicy | Disagreement
-            negotiated, entry.version_served = stored_negotiation(entry.policy, self._context.store)
-            negotiated = self._context.identified(negotiated)
+            policy = self._context.identified(entry.policy)
+            negotiated, entry.version_served = stored_negotiation(policy, self._context.store)
             try:
                 negotiated = await self._sync(entry, negotiated)
                 while True:
@@ -250,12 +250,14 @@ class Kinds:
                 entry.error = negotiated if isinstance(negotiated, Disagreement) else None
                 running = None
                 if isinstance(negotiated, Disagreement):
-                    self._refuse(entry, negotiated)
+                    if negotiated.state != UNKNOWN:
+                        self._refuse(entry, negotiated)
                 else:
                     entry.kind = await self._load(entry, negotiated)
                     running = tasks.create_task(entry.kind.run())
                     if again:
                         entry.kind.resend()
+                self._policies_concerned()
                 self._report()
                 result = await self._renegotiate(entry, negotiated)
                 self._stop(entry)

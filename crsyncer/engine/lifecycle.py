@@ -40,10 +40,11 @@ class Lifecycle:
         """Have these CRDs travel, and no others."""
         for resource, running in list(self.crds.items()):
             api = wanted.get(resource)
-            if api is None or api.source is not running.api.source:
+            before = running.api
+            if api is None or (api.source, api.projection) != (before.source, before.projection):
                 self._tasks.pop(resource).cancel()
                 self.crds.pop(resource).forget()
-            elif api != running.api:
+            elif api != before:
                 running.change(api)
         for resource in wanted.keys() - self.crds.keys():
             changed = partial(self._changed, resource)

@@ -9,6 +9,9 @@ from crsyncer.core.model import Json
 from crsyncer.errors import Unsure
 from crsyncer.ports import Reply, Send, Store
 
+UNKNOWN = "waiting"
+"""The state of a kind of which the cloud has not been asked yet."""
+
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
@@ -20,7 +23,11 @@ class Disagreement:
 
 def to_store(policy: KindPolicy) -> Json:
     """What the store remembers of a negotiation."""
-    return {"version": policy.version, "cloudStatus": policy.in_cloud.status, "offer": offer(policy)}
+    cloud = policy.in_cloud
+    known = {"version": policy.version, "cloudStatus": cloud.status, "offer": offer(policy)}
+    if policy.projected is None:
+        return known
+    return known | {"cloud": [cloud.resource, cloud.version, cloud.kind, cloud.namespaced]}
 
 
 def offer(policy: KindPolicy) -> Json:
@@ -32,7 +39,11 @@ def in_version(policy: KindPolicy, version: str, *, cloud_status: bool | None) -
     """The policy in a version; `cloud_status` says whether the cloud has `/status` (None: as the robot has)."""
     robot_status = next(v.status for v in policy.versions if v.name == version)
     on_robot = replace(policy.on_robot, version=version, status=robot_status)
-    in_cloud = replace(policy.in_cloud, version=version, status=robot_status if cloud_status is None else cloud_status)
+    in_cloud = replace(
+        policy.in_cloud,
+        version=policy.cloud_version(version),
+        status=robot_status if cloud_status is None else cloud_status,
+    )
     return replace(policy, on_robot=on_robot, in_cloud=in_cloud)
 
 
@@ -46,13 +57,27 @@ def guessed_version(policy: KindPolicy) -> KindPolicy:
     return replace(robots_version(policy), version_is_guess=True)
 
 
-def stored_negotiation(policy: KindPolicy, store: Store) -> tuple[KindPolicy, bool]:
-    """The last result, if the robot still serves that version, and whether it served the same versions then."""
-    known = store.get_meta(f"negotiated:{policy.resource}")
-    if not known or known["version"] not in [v.name for v in policy.versions if v.served]:
+def stored_negotiation(policy: KindPolicy, store: Store) -> tuple[KindPolicy | Disagreement, bool]:
+    """The last result, if the robot still serves that version, and whether it served the same versions then.
+
+    With a projection, also whether the cloud was asked for just this version of just this resource.
+    """
+    known = store.get_meta(f"negotiated:{policy.resource}") or {}
+    resource, version, kind, namespaced = known.get("cloud") or ("", "", "", False)
+    if resource != ("" if policy.projected is None else policy.in_cloud.resource):
+        known = {}  # it is about other objects
+    given = policy.projected
+    if given is not None and known:
+        remembered = _served_as(policy, {"kind": kind, "namespaced": namespaced})
+        if isinstance(remembered, Disagreement):
+            return remembered, False
+        policy = remembered
+    elif given is not None and (not given.kind or given.namespaced is None):
+        return Disagreement(UNKNOWN, f"the cloud has not shown yet how it serves {policy.in_cloud.resource}"), False
+    if known.get("version") not in [v.name for v in policy.versions if v.served]:
         return guessed_version(policy), False
     negotiated = in_version(policy, known["version"], cloud_status=known["cloudStatus"])
-    return negotiated, known.get("offer") == offer(policy)
+    return negotiated, known.get("offer") == offer(policy) and version in ("", negotiated.in_cloud.version)
 
 
 async def negotiate(policy: KindPolicy, send: Send) -> KindPolicy | Disagreement:
@@ -70,15 +95,28 @@ async def negotiate(policy: KindPolicy, send: Send) -> KindPolicy | Disagreement
     version_name = choose_version(policy, frozenset(found))
     if version_name is None:
         robot = ", ".join(sorted(v.name for v in policy.versions if v.served))
-        return Disagreement(
-            "version-mismatch", f"the robot serves {robot}; the cloud serves {', '.join(sorted(found))}"
-        )
-    entries = found[version_name]
-    in_cloud = replace(policy.in_cloud, namespaced=bool(entries[plural].get("namespaced")))
-    if in_cloud != policy.in_cloud:
-        text = f"scope is {policy.on_robot.scope} on the robot, but {in_cloud.scope} in the cloud"
-        return Disagreement("misconfigured", text)
-    return in_version(policy, version_name, cloud_status=f"{plural}/status" in entries)
+        wanted = "" if policy.projected is None else policy.projected.version
+        own = f"{robot}, projected to {wanted}" if wanted else robot
+        return Disagreement("version-mismatch", f"the robot serves {own}; the cloud serves {', '.join(sorted(found))}")
+    entries = found[policy.cloud_version(version_name)]
+    served = _served_as(policy, entries[plural])
+    if isinstance(served, Disagreement):
+        return served
+    return in_version(served, version_name, cloud_status=f"{plural}/status" in entries)
+
+
+def _served_as(policy: KindPolicy, entry: Json) -> KindPolicy | Disagreement:
+    """The policy with what the cloud's discovery shows of the kind."""
+    if policy.projected is not None:
+        from crsyncer.core.projection import discovered  # a robot without SyncPolicies never loads it
+
+        found = discovered(policy, kind=str(entry.get("kind")), namespaced=bool(entry.get("namespaced")))
+        return Disagreement("misconfigured", found) if isinstance(found, str) else found
+    in_cloud = replace(policy.in_cloud, namespaced=bool(entry.get("namespaced")))
+    if in_cloud == policy.in_cloud:
+        return policy
+    text = f"scope is {policy.on_robot.scope} on the robot, but {in_cloud.scope} in the cloud"
+    return Disagreement("misconfigured", text)
 
 
 async def _versions(policy: KindPolicy, send: Send) -> dict[str, dict[str, Json]] | int:

@@ -32,8 +32,9 @@ from crsyncer.core.lifecycle import (
 )
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.revert_limit import RevertLimit
-from crsyncer.core.revise import Revision, read_revision, revise, shown_crd
+from crsyncer.core.revise import Revision, shown_crd, sound_revision
 from crsyncer.core.sync_policy import Api
+from crsyncer.core.travel_names import name_on, revision_of
 from crsyncer.engine.configuration import ConfigurationWatch
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.hold_driver import ISSUED
@@ -61,6 +62,7 @@ class TravellingCrd:
         self.api = api
         self.problem = name_problem(api, robot)
         self._resource = resource
+        self._there = name_on(api.source.other, resource, api)
         self._robot = robot
         self._context = context
         self._changed = changed
@@ -76,12 +78,14 @@ class TravellingCrd:
         """What the last look left of the watched objects of the target: their specs, by plural."""
         stored = context.store.get_meta(self._store_name) or {}
         self._memory = Memory(**stored.get("memory", {}))
+        if self._memory.entry.partition(".")[2] not in ("", self._there):
+            self._memory = Memory()  # it is about the CRD that another projection means
         self._hold: tuple[str, float] | None = tuple(stored["hold"]) if stored.get("hold") else None
         """Id and time of the hold, as long as there is one."""
         self.state, self.revision, self.message = shown_before(api, self._memory)
         self._watches = [
             self._watch(
-                (api.source, CRD_COLLECTION, resource),
+                (api.source, CRD_COLLECTION, name_on(api.source, resource, api)),
                 shown=self._source_shown,
                 gone=self._source_gone,
                 listed=self._source_known,
@@ -94,7 +98,7 @@ class TravellingCrd:
                     gone=partial(self._target_gone, collection.plural),
                 )
                 for collection, name in (
-                    (CRD_COLLECTION, resource),
+                    (CRD_COLLECTION, self._there),
                     (API_SETS, api_set_name(api.source.other, robot)),
                 )
             ),
@@ -245,14 +249,14 @@ class TravellingCrd:
         own = self._own()
         target = self.api.source.other
         api_set = await self._find(API_SETS, api_set_name(target, self._robot))
-        names = names_to_read(own, api_set, self._resource, self._memory)
+        names = names_to_read(own, api_set, self._there, self._memory)
         revisions = {name: raw for name in names if (raw := await self._find(API_REVISIONS, name)) is not None}
         seen = Observed(
             own,
             self._source_listed and self._source is None,
-            _crd(await self._find(CRD_COLLECTION, self._resource)),
+            _crd(await self._find(CRD_COLLECTION, self._there)),
             api_set,
-            {name: _sound(raw) for name, raw in revisions.items()},
+            {name: sound_revision(raw) for name, raw in revisions.items()},
         )
         plan = plan_api(seen, self.api, resource=self._resource, robot=self._robot, memory=self._memory)
         wait = self._slowed_down(plan, own)
@@ -285,7 +289,7 @@ class TravellingCrd:
     def _own(self) -> Revision | None:
         """The revision of the source's CRD; None where it is not known. Raises ConfigError."""
         if self._source is not None:
-            return revise(shown_crd(self._source), self.api.versions)
+            return revision_of(shown_crd(self._source), self._resource, self.api)
         return None
 
     async def _carry_out(self, plan: ApiPlan, seen: Observed) -> Memory:
@@ -389,10 +393,3 @@ def _crd(raw: Json | None) -> Json | None:
         return None if raw is None else shown_crd(raw)
     except ConfigError as error:
         raise Unsure(f"what is shown is no CRD: {error}") from None
-
-
-def _sound(raw: Json) -> Revision | None:
-    try:
-        return read_revision(raw)
-    except ConfigError:
-        return None

@@ -17,7 +17,7 @@ from crsyncer.ports import Reply, Store
 from crsyncer.runtime.connection import Connection
 
 KINDS = "finalizers"
-"""Under which name the store keeps the kinds with finalizers of ours, each with its group and version."""
+"""Under which name the store keeps the kinds with finalizers of ours: group, version and plural where they are."""
 _PLACES = 32
 """How many places of the list are tried: nobody knows how many finalizers an object out of sight has."""
 
@@ -56,9 +56,30 @@ def remember_kind(policy: KindPolicy, store: Store) -> None:
     """Objects of a kind have finalizers of ours, or soon will: also once it is not synced any more (C6.3)."""
     known = store.get_meta(KINDS) or {}
     endpoint = policy.endpoint(policy.upstream)
-    place = [endpoint.group, endpoint.version]
+    place = [endpoint.group, endpoint.version, endpoint.plural]
     if known.get(policy.resource) != place:
         store.put_meta(KINDS, {**known, policy.resource: place})
+
+
+def hand_over(policy: KindPolicy, key: Key, row: FinalizerRow, store: Store) -> bool:
+    """Hand a row over to `Removals` if it is about an object that the kind does not mean any more in the cloud (C7).
+
+    Whether it is.
+    """
+    known = store.get_meta(KINDS) or {}
+    place, endpoint = known.get(policy.resource), policy.endpoint(Side(row.side))
+    if place is None or row.side == Side.ROBOT or _collection(policy.resource, place).resource == endpoint.resource:
+        return False
+    former = f"{policy.resource}@{_collection(policy.resource, place).resource}"
+    store.put_meta(KINDS, {**known, former: place})
+    store.put_finalizer(former, key, row)
+    return True
+
+
+def _collection(resource: str, place: list[str]) -> Collection:
+    """Where the objects of a kind are; rows of an older version do not name the plural."""
+    group, version, *plural = place
+    return Collection(group, version, *plural or [resource.partition(".")[0]])
 
 
 class Removals:
@@ -83,15 +104,14 @@ class Removals:
 
     def update(self, synced: Callable[[str], bool]) -> None:
         """Begin with the kinds that are not `synced` any more, and stop with those that are again."""
-        for resource, (group, version) in (self._context.store.get_meta(KINDS) or {}).items():
+        for resource, place in (self._context.store.get_meta(KINDS) or {}).items():
             if synced(resource):
                 task = self._tasks.pop(resource, None)
                 if task is not None:
                     task.cancel()
                     self.rows.pop(resource, None)
             elif resource not in self._tasks:
-                objects = Collection(group, version, resource.partition(".")[0])
-                self._tasks[resource] = self._spawn(self._run(resource, objects))
+                self._tasks[resource] = self._spawn(self._run(resource, _collection(resource, place)))
 
     async def _run(self, resource: str, objects: Collection) -> None:
         async with self._lock(resource):

@@ -89,7 +89,8 @@ class Handler(Protocol):
 
 
 class CollectionState:
-    """The bookkeeping of one list-watch. `projection`: everything else that decides what is kept of an object.
+    """The bookkeeping of one list-watch. `projection`: everything else that decides what is kept of an object. `name`
+    is what metrics and logs call the collection; empty: its own name.
 
     `selective`: the handler keeps only some of the objects that it is shown, so that it does not know one proves
     nothing.
@@ -102,11 +103,13 @@ class CollectionState:
         *,
         handler: Handler,
         projection: str = "",
+        name: str = "",
         observer: Observer | None = None,
         selective: bool = False,
     ) -> None:
         self.connection = connection
         self.collection = collection
+        self.name = name or collection.resource
         self.handler = handler
         self.relists = 0
         self.expiries = 0
@@ -205,11 +208,11 @@ class CollectionState:
 
     def list_wanted(self, reason: ListReason) -> None:
         """The collection is about to be listed."""
-        log.info("%s %s is listed: %s", self.connection.name, self.collection.resource, reason)
+        log.info("%s %s is listed: %s", self.connection.name, self.name, reason)
         self.relists += 1
         self.expiries += reason is ListReason.EXPIRED
         if self._observer is not None:
-            self._observer.relist(self.connection.name, self.collection.resource, reason)
+            self._observer.relist(self.connection.name, self.name, reason)
         self._compare_identity()
 
     def list_begins(self) -> None:
@@ -273,7 +276,7 @@ class CollectionState:
         """A watch goes on from the cursor."""
         self.resumes += 1
         if self._observer is not None:
-            self._observer.resume(self.connection.name, self.collection.resource)
+            self._observer.resume(self.connection.name, self.name)
 
     def watch_shows(self, event_type: EventType, raw: Json) -> None:
         """A watch shows a change."""
@@ -281,7 +284,7 @@ class CollectionState:
         if seen == self._seen:
             return  # a duplicate: the cursor is past it, so no replay would repair a crash in a second handling
         if self._observer is not None:
-            self._observer.event(self.connection.name, self.collection.resource, event_type)
+            self._observer.event(self.connection.name, self.name, event_type)
         self._seen = seen
         key = self.handler.identify(raw, event_type)
         if key is not None:
@@ -326,7 +329,7 @@ class CollectionState:
         )
 
     def _rewind(self, how: Rewind) -> None:
-        log.info("%s %s is listed anew: %s", self.connection.name, self.collection.resource, how.value)
+        log.info("%s %s is listed anew: %s", self.connection.name, self.name, how.value)
         if how is not Rewind.REBOOTED:
             self._seen = ("", "")  # it belongs to the former history
         self.handler.rewound(how)

@@ -27,7 +27,7 @@ CONTRACT = json.loads("""
             "objects": {"cloud": 12, "robot": 12}, "cursor": {"cloud": "1234", "robot": "987"},
             "relists": {"cloud": 1, "robot": 1}, "resumes": {"cloud": 0, "robot": 0},
             "pending": {"spec": 0, "status": 0}, "held": 0, "aliases": [], "selector": null, "policy": null,
-            "api": null}],
+            "cloudResource": null, "cloudScope": null, "api": null}],
  "policies": [],
  "outbox": {"depth": 0, "oldestSeconds": null, "deadLetters": 0},
  "holds": [{"id": "h1", "resource": "goals.lab.example.com", "reason": "MassDeletion", "objects": 215, "since": "...",

@@ -161,11 +161,10 @@ def test_C1_3_a_wrong_policy_stops_its_kind_and_says_why_in_a_line(wrong: Wrong)
 @pytest.mark.parametrize(
     ("spec", "fields"),
     [
-        ({"projection": {"version": "v2"}}, "spec.projection is"),
         ({"related": [{**FULL["spec"]["related"][0], "status": True}]}, "spec.related[0].status is"),
         (
-            {"related": [{**FULL["spec"]["related"][0], "status": True}], "projection": {"version": "v2"}},
-            "spec.projection, spec.related[0].status are",
+            {"related": [{**each, "status": True} for each in FULL["spec"]["related"][:2]]},
+            "spec.related[0].status, spec.related[1].status are",
         ),
     ],
 )

@@ -46,6 +46,7 @@ def configured(raw: Json, *objects: PolicyObject, **annotated: bool) -> KindPoli
             namespaces=EVERYWHERE,
             objects=lambda name: [found for found in objects if found.is_for(name)],
             annotated=crds.get,
+            policies=objects,
             entries=entries,
         )
 
@@ -167,3 +168,19 @@ def test_C5_of_built_in_kinds_only_those_that_are_data_are_confined():
     for plural in (MAPS, "secrets"):
         read_by = confinable(built_in(plural), Profile.NAMESPACE, place="-", read=lambda *_: related())
         assert read_by.resource == MAPS
+
+
+def test_C7_two_kinds_are_not_one_in_the_cloud():
+    resource = {"group": "lab.example.com", "resource": "errands"}
+    one = policy_object(projection={"resource": "tasks"})
+    other = policy_object("b", resource=resource, projection={"resource": "tasks"})
+    broken = policy_object("c", resource=resource | {"resource": "jobs"}, deletion={"mode": "?"})
+    alone = configured(crd({}), one, tasks=False)
+    assert alone is not None
+    assert "in the cloud" not in alone.problem
+    both = configured(crd({}), one, other, broken)
+    annotated = configured(crd({}), one, tasks=True)
+    assert both is not None
+    assert annotated is not None
+    assert "goals.lab.example.com and errands.lab.example.com are both tasks.lab.example.com" in both.problem
+    assert "goals.lab.example.com and tasks.lab.example.com are both tasks.lab.example.com" in annotated.problem

@@ -56,9 +56,11 @@ def test_C2_3_what_is_left_of_a_name_is_a_name(name):
 
 def test_C2_3_a_copy_is_called_by_the_templates():
     names = Names("shop", "a" * 250, robot="r1", identity="c1")
-    made = naming("{namespace}-{robot}", "{name}-{cluster}").new_name(Key("shop", "a" * 250), robot="r1", identity="c1")
+    made = naming("{namespace}-{robot}", "{name}-{cluster}").new_name(
+        Key("shop", "a" * 250), robot="r1", identity="c1", namespaced=True
+    )
     assert made == Key("shop-r1", cut("a" * 250 + f"-{names.cluster}", 253))
-    assert naming("x").new_name(Key("", "a"), robot="", identity="") == Key("", "a")
+    assert naming("x").new_name(Key("", "a"), robot="", identity="", namespaced=False) == Key("", "a")
 
 
 @pytest.mark.parametrize(
@@ -72,12 +74,15 @@ def test_C2_3_a_copy_is_called_by_the_templates():
 )
 def test_C2_3_what_is_no_name_is_never_asked_for(template, message):
     with pytest.raises(Never) as error:
-        template.new_name(Key("shop", "a"), robot="r1", identity="")
+        template.new_name(Key("shop", "a"), robot="r1", identity="", namespaced=True)
     assert message in str(error.value)
 
 
 def whose(copy: Json, **facts: Any) -> Key | NoOriginal:
-    return original_of(copy, **{"stored": None, "seen": {}, "unnamed": A, "identity": "c1", "listed": True, **facts})
+    return original_of(
+        copy,
+        **{"stored": None, "seen": {}, "unnamed": A, "identity": "c1", "listed": True, "namespaced": True, **facts},
+    )
 
 
 def marked(marks: Marks, *fields: str, uid: bool = True) -> Json:

@@ -201,10 +201,7 @@ def test_C5_1_what_cannot_be_followed_yet_is_refused():
         return primaries(entry(**more)).problem
 
     assert problem() == ""
-    for more, said in (
-        ({"projection": {"kind": "X"}}, "spec.related[0].projection is"),
-        ({"status": True}, "spec.related[0].status is"),
-    ):
+    for more, said in (({"status": True}, "spec.related[0].status is"),):
         assert f"{said} not supported by this version" in problem(**more)
     own = policy_object(specSource="cloud", related=[entry()], deletion={"mode": "blocking"})
     found = merged_of(crd({}), own).problem
@@ -318,3 +315,28 @@ def test_C5_5_the_status_of_a_related_object_stays_where_it_is():
     record = Record(upstream_uid="u", applied=COPY.content)
     assert decide(*found, spoken(primaries(entry())), record).status is not None
     assert decide(*found, spoken(maps(*entries(entry()))), record).status is None
+
+
+def test_C7_related_objects_may_be_called_otherwise_in_the_cloud():
+    cloud = {"group": "shop.example.com", "resource": "settings", "kind": "Setting"}
+    found = maps(*entries(entry(projection=cloud)))
+    assert (found.problem, found.resource, found.in_cloud.resource) == (
+        "",
+        "goals.lab.example.com",
+        "settings.shop.example.com",
+    )
+    one = maps(*entries(entry(projection=cloud)), *entries(entry(projection=cloud | {"kind": "X"}), name="b"))
+    assert "differ in projection for goals" in one.problem
+    wide = cloud | {"scope": "Cluster"}
+    assert "spec.related, naming.namespace of x" in maps(*entries(entry(projection=wide))).problem
+    assert maps(*entries(entry(projection=wide, naming={"namespace": "home"}))).problem == ""
+    path = {"namespace": "{/spec/place}"}
+    assert "is not fixed" in maps(*entries(entry(projection=wide, naming=path))).problem
+    robots = entry(origin="robot", projection=wide)
+    assert "has neither" in maps(*entries(robots)).problem
+    named = maps(*entries(robots | {"naming": {"name": "{namespace}-{name}"}}))
+    assert named.problem == ""
+    place = Place("shop", named.related[0].related.naming)
+    known = spoken(replace(named, shape=replace(named.shape, identity="c1")))
+    assert place.new_name(Key("default", "m"), known) == Key("", "shop-m")
+    assert Place("", place.naming).new_name(Key("default", "m"), known) == Key("", "default-m")

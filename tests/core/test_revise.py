@@ -8,7 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crsyncer.core.model import Json
-from crsyncer.core.revise import Breaking, Change, breaking, follow, read_crd, read_revision, revise, shown_crd
+from crsyncer.core.revise import (
+    Breaking,
+    Change,
+    breaking,
+    follow,
+    read_crd,
+    read_revision,
+    revise,
+    shown_crd,
+    sound_revision,
+)
 from crsyncer.errors import ConfigError
 from tests.core.builders import many
 from tests.core.crds import crd, version
@@ -286,7 +296,7 @@ def test_what_is_no_crd_is_refused_in_one_line_with_its_place(place, value, said
 def test_C8_1_a_revision_has_the_content_that_its_name_stands_for():
     revision = revise(crd(version(x=TEXT)))
     raw = {"metadata": {"name": revision.name}, "spec": revision.spec}
-    assert read_revision(raw) == revision
+    assert read_revision(raw) == sound_revision(raw) == revision
     for other in (
         {**raw, "spec": revise(crd(version(y=TEXT))).spec},
         {**raw, "spec": None},
@@ -294,6 +304,7 @@ def test_C8_1_a_revision_has_the_content_that_its_name_stands_for():
     ):
         with pytest.raises(ConfigError):
             read_revision(other)
+        assert sound_revision(other) is None
 
 
 def test_C8_a_crd_that_is_nested_too_deep_is_refused():

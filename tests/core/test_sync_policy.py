@@ -38,7 +38,13 @@ def test_every_field_of_a_policy_is_read():
         Cel("value + self.spec.offset"),
     ]
     assert policy.deletion == Deletion(blocking=True, grace_seconds=5400.0, propagation="foreground")
-    assert policy.api == Api(Side.ROBOT, ("v1", "v2"), paused=True)
+    assert policy.api == Api(
+        Side.ROBOT,
+        ("v1", "v2"),
+        paused=True,
+        projection=policy.projection,
+        robots_version=policy.resource.version,
+    )
 
 
 def test_every_field_of_related_objects_is_read():
@@ -88,44 +94,6 @@ def test_a_mistake_is_said_in_a_line_with_its_place(wrong: Wrong):
 def test_what_is_no_policy_at_all_is_said_in_a_line(raw):
     with pytest.raises(ConfigError, match=r"^(the whole is|apiVersion is missing)"):
         read_sync_policy(raw)
-
-
-@pytest.mark.parametrize(
-    ("source", "scope", "naming", "said"),
-    [
-        # The robot's scope is the other one: only what differs is projected.
-        ("cloud", "Namespaced", {"name": "{namespace}-{name}"}, ""),
-        ("cloud", "Namespaced", {"name": "{name}-{hash}"}, ""),
-        ("cloud", "Namespaced", {"name": "{name}"}, "spec.naming.name has neither"),
-        ("cloud", "Namespaced", None, "spec.naming.name has neither"),
-        ("robot", "Cluster", {"name": "{robot}-{name}"}, "spec.naming.name has neither"),
-        ("robot", "Namespaced", {"namespace": "robot-{robot}"}, ""),
-        ("robot", "Namespaced", {"namespace": "{namespace}"}, "spec.naming.namespace is not fixed"),
-        ("cloud", "Cluster", {"namespace": "shop"}, ""),
-        ("cloud", "Cluster", {"name": "a"}, "spec.naming.namespace is not fixed"),
-        ("cloud", "Cluster", None, "spec.naming.namespace is not fixed"),
-        (None, "Cluster", None, ""),
-    ],
-)
-def test_C7_a_name_in_the_other_scope_is_one_of_its_own(source, scope, naming, said):
-    spec = {
-        **MINIMAL["spec"],
-        "projection": {"scope": scope},
-        **({"specSource": source} if source else {}),
-        **({"naming": naming} if naming else {}),
-    }
-    policy = edited(MINIMAL, "spec", value=spec)
-    if not said:
-        assert read_sync_policy(policy).name == "orders"
-        return
-    with pytest.raises(ConfigError, match=said):
-        read_sync_policy(policy)
-
-
-def test_C7_related_objects_keep_to_it_as_well():
-    wrong = edited(FULL, "spec", "related", 1, "naming", value={"namespace": "{/spec/place}"})
-    with pytest.raises(ConfigError, match=r"spec.related\[1\].naming.namespace is not fixed"):
-        read_sync_policy(wrong)
 
 
 def test_C4_4_a_step_may_change_a_label_that_the_filter_does_not_use():

@@ -4,8 +4,8 @@ import crsyncer.core.hold_machine
 from crsyncer.core.deletion_holds import DeletionHolds
 from crsyncer.core.hold_machine import HoldMachine
 from crsyncer.core.model import Observation
-from crsyncer.engine.kind import Kind
 from crsyncer.engine.kinds import Kinds
+from crsyncer.engine.reselection import reselect
 from crsyncer.errors import NotAllowed
 from crsyncer.runtime.dispatcher import Dispatcher
 from crsyncer.runtime.listwatch import ListWatch
@@ -38,7 +38,7 @@ KNOWN_DEFECTS = (
     ),
     Mutant(
         "a change of filter-by-robot-name drops the outbox",
-        Kind.__init__,
+        reselect,
         "kept = all(map(",
         "kept = not all(map(",
         noticed_by="",

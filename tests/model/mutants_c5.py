@@ -175,8 +175,8 @@ MUTANTS = (
     Mutant(
         "templates mean the namespace of the original",
         relate.Place.new_name,
-        "namespace=namespace)",
-        "namespace=None)",
+        "namespace=namespace,",
+        "namespace=None,",
         noticed_by="C5_2_templates",
     ),
     Mutant(

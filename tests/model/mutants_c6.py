@@ -4,7 +4,6 @@ from crsyncer.core import decide, decide_finalizer, finalizers, object_calls, pr
 from crsyncer.engine import unseen_finalizers
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.finalizers import Finalizers
-from crsyncer.engine.kind import Kind
 from crsyncer.engine.kinds import Kinds
 from crsyncer.engine.reconciler import Reconciler
 from tests.model.mutant import Mutant
@@ -170,13 +169,6 @@ MUTANTS = (
         'if self._listed and self._context.store.get_meta("finalizers"):',
         "if False:",
         noticed_by="C6_3_the_end_of_the_policy",
-    ),
-    Mutant(
-        "another selector forgets the finalizers",
-        Kind.__init__,
-        "finalizers=loaded.finalizers",
-        "finalizers={}",
-        noticed_by="C6_3_the_policys",
     ),
     Mutant(
         "a removal that waits does not come back with the connection",

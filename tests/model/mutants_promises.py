@@ -5,8 +5,8 @@ from crsyncer.core.deletion_holds import DeletionHolds
 from crsyncer.core.hold_machine import HoldMachine
 from crsyncer.engine import negotiation
 from crsyncer.engine.hold_driver import HoldDriver
-from crsyncer.engine.kind import Kind
 from crsyncer.engine.kinds import Kinds
+from crsyncer.engine.reselection import reselect
 from crsyncer.runtime.dispatcher import Dispatcher
 from crsyncer.runtime.listwatch import ListWatch
 from crsyncer.runtime.resume_check import ResumeCheck
@@ -34,7 +34,7 @@ PROMISES = (
     ),
     Mutant(
         "a filter drops what waits",
-        Kind.__init__,
+        reselect,
         "kept = all(map(",
         "kept = not all(map(",
         "filtered",

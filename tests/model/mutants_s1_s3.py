@@ -7,6 +7,7 @@ from crsyncer.engine.kind_entry import KindEntry
 from crsyncer.engine.kinds import Kinds
 from crsyncer.engine.outcomes import Outcomes
 from crsyncer.engine.reconciler import Reconciler
+from crsyncer.engine.reselection import reselect
 from crsyncer.engine.writer import Writer
 from tests.model.mutant import Mutant
 
@@ -48,9 +49,9 @@ MUTANTS = (
     ),
     Mutant(
         "what another filter has shown counts under this one",
-        Kind.__init__,
-        "if projections:",
-        "if False:",
+        reselect,
+        "if not projections:",
+        "if True:",
         noticed_by="S1_3_closing",
     ),
     Mutant(
@@ -140,22 +141,22 @@ MUTANTS = (
     Mutant(
         "all namespaces are asked for",
         Kind.__init__,
-        "in policy.places",
+        "in policy.places_on(side)",
         'in [""]',
         noticed_by="S1_7_namespaces",
     ),
     Mutant(
         "cluster-scoped kinds are asked for in namespaces",
         Kind.__init__,
-        "in policy.places",
+        "in policy.places_on(side)",
         'in policy.namespaces.on(policy.upstream) or [""]',
         noticed_by="S1_7_cluster",
     ),
     Mutant(
         "scopes may differ",
-        negotiation.negotiate,
-        "if in_cloud != policy.in_cloud:",
-        "if False:",
+        negotiation._served_as,
+        "if in_cloud == policy.in_cloud:",
+        "if True:",
         noticed_by="S1_7_a_scope",
     ),
     Mutant(

@@ -3,6 +3,7 @@
 from crsyncer.core import compose, identity, restore_detection
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.kind import Kind
+from crsyncer.engine.reselection import reselect
 from crsyncer.runtime.cluster_identity import ClusterIdentity
 from crsyncer.runtime.collection_state import CollectionState
 from crsyncer.runtime.known_history import KnownHistory
@@ -13,7 +14,7 @@ from tests.model.mutant import Mutant
 MUTANTS = (
     Mutant(
         "another selection of objects makes the agent forget how far the cluster had come",
-        Kind.__init__,
+        reselect,
         "connection.history.remember(cursor, connection.history_identity)",
         "pass",
         noticed_by="S8_3_a_restore_is_noticed",

@@ -16,7 +16,7 @@ NAMESPACE = "default"
 
 
 class Plane:
-    """One cluster. Verbs are about objects of `kind`, a plural; they raise AssertionError when they are refused.
+    """One cluster. Verbs are about objects of `kind`, a plural or full name; they raise AssertionError when refused.
 
     Where no namespace is named, it is the one called `home`.
     """
@@ -85,7 +85,7 @@ class Plane:
 
     def objects(self, kind: str = "goals", namespace: str = "") -> dict[str, Json]:
         """The objects of a kind by name, as stored: those in a namespace, or those that are in none."""
-        found = self.server.storage.of(f"{kind}.{GROUP}").items()
+        found = self.server.storage.of(_full_name(kind)).items()
         return {name: o for (place, name), o in found if place in ("", namespace or self.home)}
 
     def newest(self, resource: str) -> int:
@@ -107,14 +107,14 @@ class Plane:
 
     def annotate_kind(self, annotations: Mapping[str, str | None], *, kind: str = "goals") -> None:
         """Set annotations of a CRD; None removes one."""
-        found = copied(self.server.storage.of(CRDS)["", f"{kind}.{GROUP}"])
+        found = copied(self.server.storage.of(CRDS)["", _full_name(kind)])
         merged = {**found["metadata"].get("annotations", {}), **annotations}
         found["metadata"]["annotations"] = {k: v for k, v in merged.items() if v is not None}
         self.apply(found)
 
     def delete_kind(self, kind: str = "goals") -> None:
         """Delete a CRD: the kind can be listed and watched until the last of its objects is gone."""
-        self._ask(Call("delete", "DELETE", f"{CRDS_PATH}/{kind}.{GROUP}"))
+        self._ask(Call("delete", "DELETE", f"{CRDS_PATH}/{_full_name(kind)}"))
 
     def sweep(self, kind: str = "goals", *, group: str = GROUP) -> bool:
         """Carry the deletion of a CRD on, where there is one: its objects first; whether it is over."""
@@ -190,10 +190,10 @@ class Plane:
         self.signal.ring()
 
     def _path(self, kind: str, namespace: str = "") -> str:
-        served = next((k for k in self.server.kinds() if (k.group, k.plural) == (GROUP, kind)), None)
+        served = next((k for k in self.server.kinds() if k.resource == _full_name(kind)), None)
         assert served is not None, f"the {self.side} serves no {kind}"
         place = f"/namespaces/{namespace or self.home}" if served.namespaced else ""
-        return f"/apis/{GROUP}/{served.version}{place}/{kind}"
+        return f"/apis/{served.group}/{served.version}{place}/{served.plural}"
 
     def _present(self, name: str, kind: str, namespace: str = "") -> Json:
         found = self.get(name, kind=kind, namespace=namespace)
@@ -214,6 +214,10 @@ class Plane:
         assert reply.status < 300, f"{self.side} {call.verb} {call.path}: {reply.status} {reply.body.get('message')}"
         self.signal.ring()
         return reply
+
+
+def _full_name(kind: str) -> str:
+    return kind if "." in kind else f"{kind}.{GROUP}"
 
 
 _METADATA = ("labels", "annotations", "finalizers", "ownerReferences", "generateName")

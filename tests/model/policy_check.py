@@ -95,7 +95,7 @@ class PolicyChecker:
         )
         system = self._up.server.storage.of("namespaces")["", KUBE_SYSTEM]
         identity = name_of({KUBE_SYSTEM: system["metadata"]["uid"]})
-        key = made.new_name(Key("default", name), robot=ROBOT, identity=identity)
+        key = made.new_name(Key("default", name), robot=ROBOT, identity=identity, namespaced=True)
         return key.namespace, key.name
 
     # What is true

@@ -39,11 +39,11 @@ def test_C1_5_the_condition_shows_what_became_of_the_policy_and_is_written_when_
         restart(world, kill=True)
         world.pass_time(3600)
         assert len(world.journal.asked("robot", verb="status", kind=PLURAL)) == 1
-        apply_policy(world.robot, projection={"group": "x"})
+        apply_policy(world.robot, conflict="x")
         world.settle()
-        said = "spec.projection is not supported by this version"
+        said = 'spec.conflict is "x"; allowed: upstream, keepLocal'
         assert ready(world.robot) == ("False", "Misconfigured", said)
-        apply_policy(world.robot, projection={"group": "y"})
+        apply_policy(world.robot, conflict="x", subtree="y")
         world.settle()
         world.robot.annotate_kind({ORPHANS: "maybe"})
         world.settle()

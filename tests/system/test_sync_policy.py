@@ -288,3 +288,26 @@ async def test_C1_4_config_maps_are_synced_like_any_kind(api: Api, make_bed: Mak
 
     await eventually(gone, what="the copy is gone")
     await api.delete(policy)
+
+
+async def test_C7_a_kind_has_other_names_and_another_scope_in_the_cloud(api: Api, make_bed: MakeBed) -> None:
+    bed = await make_bed(source="robot", cloud_crd={"plural": "tasks", "cluster": True}, start=False)
+    spec = {
+        "resource": {"group": bed.group, "resource": bed.robot.resource.plural},
+        "projection": {"resource": "tasks", "kind": "Task"},
+        "naming": {"name": "{namespace}-{name}"},
+    }
+    await api.create({**MINIMAL, "metadata": {"name": bed.group}, "spec": spec})
+    await bed.start(state=None)
+    await until_row(bed, state="syncing", cloudResource=f"tasks.{bed.group}")
+    await bed.robot.create("a", spec={"x": 1})
+    copy = await bed.cloud.shows("default-a", spec={"x": 1})
+    assert (copy["kind"], "namespace" in copy["metadata"]) == ("Task", False)
+    await bed.cloud.set_status("default-a", {"n": 1})
+    await bed.robot.shows("a", status={"n": 1})
+    await bed.robot.patch("a", {"spec": {"x": 2}})
+    await bed.cloud.shows("default-a", spec={"x": 2})
+    explained = await ask(bed, "explain", f"goals.{bed.group}", "a", "--json")
+    assert explained["copy"] == {"namespace": "", "name": "default-a"}
+    await bed.robot.delete("a")
+    await bed.cloud.gone("default-a")

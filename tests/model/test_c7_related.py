@@ -1,0 +1,107 @@
+"""C7 on virtual time: related objects that have other names in the cloud."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from crsyncer.core.model import Json
+from tests.model.config_maps import data, delete_map, put_map
+from tests.model.plane import Plane
+from tests.model.policies import policy_rows
+from tests.model.projected import FLEET, TASKS
+from tests.model.related import BOTH, related
+from tests.model.scene import restart
+from tests.model.world import World
+from tests.system.bed import crd
+
+CLOUD: Json = {"group": FLEET, "resource": "tasks"}
+
+
+@contextmanager
+def projected_maps(origin: str, *, cluster: bool = False, **more: Any) -> Iterator[World]:
+    """A world where the ConfigMaps of goals are tasks in the cloud."""
+    with related(origin, start=False, projection=CLOUD, **more) as world:
+        world.cloud.apply(crd(FLEET, plural="tasks", source=None, status=False, cluster=cluster))
+        yield world
+
+
+def put(world: World, origin: str, name: str, **values: str) -> None:
+    """Create an original, or change it."""
+    if origin == "robot":
+        put_map(world.robot, name, **values)
+    elif world.cloud.get(name, kind=TASKS) is None:
+        world.cloud.create(name, kind=TASKS, data=values)
+    else:
+        world.cloud.set(name, kind=TASKS, data=values)
+
+
+def copied(plane: Plane, origin: str) -> dict[str, Any]:
+    """The data of each copy."""
+    if origin == "cloud":
+        return data(plane)
+    return {name: each["data"] for name, each in plane.objects(TASKS).items()}
+
+
+@BOTH
+def test_C7_related_objects_may_be_called_otherwise_in_the_cloud(origin: str) -> None:
+    with projected_maps(origin) as world:
+        down = world.robot if origin == "cloud" else world.cloud
+        put(world, origin, "m", a="1")
+        put(world, origin, "other", a="1")
+        world.cloud.create("a", spec={"maps": ["m"]})
+        world.start()
+        world.settle()
+        assert copied(down, origin) == {"m": {"a": "1"}}
+        put(world, origin, "m", a="2")
+        world.pass_time(2)
+        assert copied(down, origin) == {"m": {"a": "2"}}
+        restart(world)
+        world.cloud.set("a", spec={"maps": ["other"]})
+        world.settle()
+        assert copied(down, origin) == {"other": {"a": "1"}}
+        if origin == "robot":
+            delete_map(world.robot, "other")
+        else:
+            world.cloud.delete("other", kind=TASKS)
+        world.settle()
+        assert copied(down, origin) == {}
+
+
+def test_C7_related_objects_may_have_another_scope_in_the_cloud() -> None:
+    with projected_maps("cloud", cluster=True, naming={"namespace": "home"}) as world:
+        world.robot.make_namespace("home")
+        put(world, "cloud", "m", a="1")
+        world.cloud.create("a", spec={"maps": ["m"]})
+        world.start()
+        world.settle()
+        assert (data(world.robot, "home"), data(world.robot)) == ({"m": {"a": "1"}}, {})
+        put(world, "cloud", "m", a="2")
+        world.pass_time(2)
+        assert data(world.robot, "home") == {"m": {"a": "2"}}
+        world.cloud.delete("a")
+        world.settle()
+        assert data(world.robot, "home") == {}
+
+
+def test_C7_related_objects_of_the_robot_may_be_cluster_scoped_in_the_cloud() -> None:
+    with projected_maps("robot", cluster=True, naming={"name": "{namespace}-{name}"}) as world:
+        put(world, "robot", "m", a="1")
+        world.cloud.create("a", spec={"maps": ["m"]})
+        world.start()
+        world.settle()
+        assert copied(world.cloud, "robot") == {"default-m": {"a": "1"}}
+        world.cloud.delete("a")
+        world.settle()
+        assert copied(world.cloud, "robot") == {}
+
+
+def test_C7_names_of_related_objects_in_the_other_scope_do_not_clash() -> None:
+    with projected_maps("robot", cluster=True) as world:
+        put(world, "robot", "m", a="1")
+        world.cloud.create("a", spec={"maps": ["m"]})
+        world.start()
+        world.pass_time(10)
+        shown = next(row for row in world.status()["kinds"] if row["resource"] == "configmaps")
+        assert (shown["state"], "has neither" in shown["message"]) == ("misconfigured", True)
+        assert set(world.robot.objects()) == {"a"}
+        assert policy_rows(world)["p"][0] == "active"
