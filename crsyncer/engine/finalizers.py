@@ -54,6 +54,9 @@ class Finalizers:
         if view is not None and view.finalized and (row is None or row.removed or row.upstream_uid != view.uid):
             row = self._row(key, view.uid)
             self._cache.set_finalizer(key, row)
+        if row is None and (uid := self._forgotten(key)):
+            row = replace(self._row(key, uid), since=self._context.clock())
+            self._cache.set_finalizer(key, row)
         if row is not None and row.overdue and not row.removed and self._has_no_copy(key):
             row = replace(row, overdue=False)
             self._cache.set_finalizer(key, row)
@@ -169,10 +172,24 @@ class Finalizers:
         if now is None or now.upstream_uid != row.upstream_uid:
             return
         overdue = now.overdue and not self._has_no_copy(key)
-        kept = replace(now, since=0.0, removed=True, attempts=0, error="") if overdue else None
+        keep = overdue or bool(self._forgotten(key))
+        kept = replace(now, since=0.0, removed=True, attempts=0, error="") if keep else None
         self._cache.set_finalizer(key, kept)
         self._record(key, Action.UNFINALIZED, "C6.4" if overdue else "C6.3")
         self._context.report_changed()
+
+    def _forgotten(self, key: Key) -> str:
+        """The uid of the object out of sight whose copy a lost store does not know; "": there is none.
+
+        It may have the finalizer: what the store would know of it is lost, and nothing shows the object (C6.3).
+        """
+        copy = self._cache.views[self._policy.downstream].get(key)
+        if not self._policy.blocking or copy is None or copy.stamp is None:
+            return ""
+        uid = copy.stamp.upstream_uid
+        known = bool(self._cache.record_of(key, uid).applied)  # a status that waits makes a record, too
+        absent = self._cache.observe(self._policy.upstream, key).found is Gap.ABSENT
+        return uid if absent and not known else ""
 
     def _has_no_copy(self, key: Key) -> bool:
         return self._cache.observe(self._policy.downstream, key).found is Gap.ABSENT

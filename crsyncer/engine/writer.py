@@ -13,7 +13,7 @@ from crsyncer.core.answers import judge, shown, without_words
 from crsyncer.core.compose import compose_copy, last_desired, selected_labels
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Side, View
-from crsyncer.core.project import bears_mark, differences, labels, objection, stamp_of, status_with, view_of
+from crsyncer.core.project import bears_mark, differences, key_of, labels, objection, stamp_of, status_with, view_of
 from crsyncer.engine.cache import Cache
 from crsyncer.errors import Conflict
 from crsyncer.ports import Reply, Store
@@ -272,9 +272,17 @@ class Writer:
         self._cache.note_generation(key, copy)  # its echo may have come first, when `admitted` was not known yet
 
     def _shows(self, key: Key, answer: Json) -> None:
-        """Keep the copy of an answer, unless the watch has reported its deletion meanwhile: no event repeats that."""
+        """Keep the copy of an answer, unless the watch has reported its deletion meanwhile: no event repeats that.
+
+        Nor where the watch has shown another copy meanwhile, which is called differently: that one counts (C2.6).
+        """
+        downstream = self._policy.downstream
+        known = self._cache.views[downstream].get(key)
+        another = known is not None and known.uid != answer["metadata"]["uid"]
+        if another and self._cache.name_on(downstream, key) != key_of(answer):
+            return
         if key not in self._cache.departed:
-            self._cache.saw(self._policy.downstream, key, answer)
+            self._cache.saw(downstream, key, answer)
 
 
 @dataclass(frozen=True, slots=True)

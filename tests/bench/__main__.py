@@ -15,13 +15,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import crsyncer
-from tests.bench import bulk, outage, single
+from tests.bench import bulk, outage, policies, single
 from tests.bench.stage import Figure, Stage, stage
 
 PARTS: dict[str, Callable[[Stage], AsyncIterator[Figure]]] = {
     "latency": single.latencies,
     "start": single.starts,
     "bulk": lambda on: bulk.figures(on, counts=(300, 1_000)),
+    "policies": lambda on: policies.figures(on, count=1_000),
     "outage": outage.figures,
     "many": bulk.ten_thousand,
 }

@@ -221,4 +221,11 @@ MUTANTS = (
         "for raw in ():",
         noticed_by="C2_2_diff",
     ),
+    Mutant(
+        "the copy of an answer takes the place of the one that counts",
+        Writer._shows,
+        "if another and",
+        "if False and",
+        noticed_by="C2_6_a_copy_that_is_shown",
+    ),
 )

@@ -1,6 +1,6 @@
 """Deliberate defects in what C3 and C4 promise: local fields of copies, and steps."""
 
-from crsyncer.core import compose, decide, project
+from crsyncer.core import catalog, compose, decide, mutate, project, steps
 from crsyncer.core.shape import Shape
 from crsyncer.engine import generations, reshape
 from crsyncer.engine.context import EngineContext
@@ -10,6 +10,34 @@ from crsyncer.engine.writer import Writer
 from tests.model.mutant import Mutant
 
 MUTANTS = (
+    Mutant(
+        "under a policy a status is content",
+        project.content_of,
+        "_NOT_CONTENT",
+        '("apiVersion", "kind", "metadata")',
+        noticed_by="C3_1_a_status",
+    ),
+    Mutant(
+        "a pattern makes what is absent",
+        mutate._compiled,
+        "creates, result = False, _regex(",
+        "creates, result = True, _regex(",
+        noticed_by="C4_2_remove",
+    ),
+    Mutant(
+        "an expression may have a result without a stable order",
+        steps._read_cel,
+        "if found:",
+        "if False:",
+        noticed_by="C4_3_what",
+    ),
+    Mutant(
+        "nobody is told how to install what a policy needs",
+        catalog.read_object,
+        "(str(error), error.hint)",
+        "(str(error),)",
+        noticed_by="C4_5_without",
+    ),
     Mutant(
         "local fields are drift",
         decide._content,

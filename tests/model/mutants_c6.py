@@ -103,7 +103,7 @@ MUTANTS = (
     Mutant(
         "an overdue copy is forgotten with the finalizer",
         Finalizers._removed,
-        "if overdue else None",
+        "if keep else None",
         "if False else None",
         noticed_by="C6_4_the_finalizer",
     ),
@@ -155,6 +155,20 @@ MUTANTS = (
         "if former is None:",
         "if False:",
         noticed_by="C6_2_a_finalizer_that_was_not",
+    ),
+    Mutant(
+        "what a lost store knew of finalizers is lost",
+        Finalizers._forgotten,
+        "return uid if absent and not known else",
+        'return "" if absent and not known else',
+        noticed_by="C6_3_an_object_that_left",
+    ),
+    Mutant(
+        "a finalizer out of sight is looked for again and again",
+        Finalizers._removed,
+        "keep = overdue or bool(self._forgotten(key))",
+        "keep = overdue",
+        noticed_by="C6_3_an_object_that_left",
     ),
     Mutant(
         "a duplicate stays out of sight",

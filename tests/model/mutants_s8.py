@@ -1,6 +1,7 @@
 """Deliberate defects against the rules of section S8: restores, rebuilds, the wrong cluster."""
 
 from crsyncer.core import compose, identity, restore_detection
+from crsyncer.core.naming import Naming
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.reselection import reselect
@@ -102,6 +103,20 @@ MUTANTS = (
         "for sort, key in _ANNOTATIONS.items() if",
         "for sort, key in () if",
         noticed_by="C9_1_another",
+    ),
+    Mutant(
+        "any history of a logical cluster is the one that was known",
+        restore_detection.read_replay,
+        "if same else History.OTHER",
+        "",
+        noticed_by="C9_2_what_is_missing",
+    ),
+    Mutant(
+        "copies of all workspaces have the same names",
+        Naming.new_name,
+        "identity=identity, upstream",
+        'identity="same", upstream',
+        noticed_by="C9_3_agents",
     ),
     Mutant(
         "a workspace without its namespace is the one that it was",

@@ -31,10 +31,11 @@ def _of_primaries(machine: "PolicyMachine") -> list[str]:
     for (_, name), original in originals.items():
         uid = original["metadata"]["uid"]
         synced = checker.is_synced(original, machine.up.side)
-        if "deletionTimestamp" in original["metadata"]:
-            found.append(f"{name} is not released")
         has, wanted = MINE in (original["metadata"].get("finalizers") or []), setup.blocking and synced
-        if has is not wanted:
+        unknown = checker.forgot and not synced  # it is out of sight, and there need not be a copy that tells of it
+        if "deletionTimestamp" in original["metadata"] and not unknown:
+            found.append(f"{name} is not released")
+        if has is not wanted and not (has and unknown):
             found.append(f"{name}: the finalizer is {'not ' * wanted}there")
         own = by_uid.pop(uid, [])
         if synced and not own:
@@ -84,7 +85,7 @@ def _of_related(machine: "PolicyMachine", resource: str) -> list[str]:
     side = checker.origins[resource]
     originals = objects_of(machine.world.planes[side], resource)
     copies = objects_of(machine.world.planes[side.other], resource)
-    entries = [each for each in machine.active if each["resource"]["resource"] == resource]
+    entries = [each for each in checker.entries if each["resource"]["resource"] == resource]
     wanted = {
         where: originals[where]
         for where in sorted(checker.wanted(resource, entries, copied=True))

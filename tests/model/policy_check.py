@@ -49,6 +49,8 @@ class PolicyChecker:
         self.violations: list[str] = []
         self.name_of: dict[str, str] = {}
         """The names of upstream's objects, by uid."""
+        self.entries = setup.entries
+        """Those of `related` in the policy at the moment."""
         self.entries_changed: list[float] = []
         """When entries were taken out of the policy or put back."""
         self.stories: dict[str, Story] = defaultdict(Story)
@@ -65,6 +67,8 @@ class PolicyChecker:
         """By uid, where the originals of related objects are."""
         self._free: dict[tuple[str, Where], float] = defaultdict(float)
         """By resource and place, when last nothing referred to an original."""
+        self._needed: dict[tuple[str, Where], float] = {}
+        """By resource and place, when last something referred to an original by an entry that there is."""
         self._secrets: list[str] = []
         self._rows: list[Any] = []
         self._read = 0
@@ -98,6 +102,12 @@ class PolicyChecker:
         key = made.new_name(Key("default", name), robot=ROBOT, identity=identity, namespaced=True)
         return key.namespace, key.name
 
+    def change_entries(self, entries: Iterable[Json]) -> None:
+        """Somebody changes the entries of the policy, or deletes it."""
+        self.entries = tuple(entries)
+        self.entries_changed.append(self._world.clock.now)
+        self._note_free()
+
     # What is true
 
     def sees(self, obj: Json, side: Side) -> bool:
@@ -123,7 +133,7 @@ class PolicyChecker:
         primaries = [
             (where, each["spec"])
             for where, each in objects_of(plane, GOALS).items()
-            if self.is_synced(each, side) and (not copied or side is self._down.side or each["metadata"]["uid"] in uids)
+            if self.is_synced(each, side) and (not copied or self._is_copied(each, side, uids))
         ]
         for entry in entries:
             if entry["resource"]["resource"] != resource:
@@ -141,6 +151,10 @@ class PolicyChecker:
                             where for where, each in originals if where[0] == place and edge <= labels(each).items()
                         }
         return found
+
+    def _is_copied(self, primary: Json, side: Side, uids: set[str]) -> bool:
+        """Whether a primary is on both sides, and no duplicate may be in place of it (C2.6)."""
+        return self.of(primary) not in self.twins if side is self._down.side else primary["metadata"]["uid"] in uids
 
     def _changed(self, side: Side, change: Change) -> None:
         obj = change.after or change.before
@@ -161,6 +175,8 @@ class PolicyChecker:
     def _note_free(self) -> None:
         """Note which originals nothing refers to now, by any entry that there ever was."""
         for resource, side in self.origins.items():
+            for where in self.wanted(resource, self.entries):
+                self._needed[resource, where] = self._world.clock.now
             wanted = self.wanted(resource, self._setup.entries)
             for where in objects_of(self._world.planes[side], resource).keys() - wanted:
                 self._free[resource, where] = self._world.clock.now
@@ -267,9 +283,11 @@ class PolicyChecker:
         entries = [each for each in self._setup.entries if each["resource"]["resource"] == write.resource]
         if entries[0]["cleanup"] == "keep":
             raise Violation(f"{write}: it is to be kept (C5.4)")
-        if self.forgot and self.entries_changed:
-            return  # that there was another entry is among what is forgotten
         where = self.place_of[of]
+        if self.entries_changed and where not in self.wanted(write.resource, self.entries):
+            needed = self._needed.get((write.resource, where), -1.0) >= self.entries_changed[-1]
+            if self.forgot or needed:
+                return  # that there was another entry is forgotten, or it is one of those that are left that lets go
         since = self.born(copy) - _RACE_SECONDS
         free = where not in self.wanted(write.resource, entries)
         if not (free or self.stories[of].leaving or self._free.get((write.resource, where), -_RACE_SECONDS) >= since):

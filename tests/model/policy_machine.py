@@ -34,8 +34,6 @@ class PolicyMachine:
         self.surroundings = Surroundings(self.world, part="")
         self._number = 0
         self._naming = 0
-        self._off: set[str] = set()
-        """The entries of `related` that the policy does not have at the moment."""
 
     def run(self) -> None:
         """The whole history, and the healing after it; raises Violation."""
@@ -177,11 +175,6 @@ class PolicyMachine:
         namings = self.setup.namings
         return namings[self._naming % len(namings)] if namings else None
 
-    @property
-    def active(self) -> list[Json]:
-        """The entries of `related` in the policy at the moment."""
-        return [each for each in self.setup.entries if each["id"] not in self._off]
-
     def rename(self, which: int) -> None:
         """Somebody edits the templates of the policy."""
         if self.setup.namings:
@@ -191,16 +184,15 @@ class PolicyMachine:
     def entries(self, which: int) -> None:
         """Somebody takes entries of `related` out of the policy, or puts them back."""
         if self.setup.entries:
-            ids = [each["id"] for each in self.setup.entries]
-            self._off = {id_ for number, id_ in enumerate(ids) if which >> number & 1}
-            self.checker.entries_changed.append(self.world.clock.now)
+            left = [each for number, each in enumerate(self.setup.entries) if not which >> number & 1]
+            self.checker.change_entries(left)
             self._apply()
 
     def drop_policy(self) -> None:
         """Somebody deletes the policy, and after a while puts it back."""
         if policies(self.world.robot):
             delete_policy(self.world.robot)
-        self.checker.entries_changed.append(self.world.clock.now)
+        self.checker.change_entries(self.checker.entries)
         self.world.pass_time(7)
         self._apply()
 
@@ -217,7 +209,7 @@ class PolicyMachine:
         spec |= {"deletion": {"mode": "blocking", "gracePeriod": "720h"}} if setup.blocking else {}
         spec |= {"conflict": "keepLocal"} if setup.keep_local else {}
         spec |= {"mutations": {"down": [*setup.steps]}} if setup.steps else {}
-        spec |= {"related": self.active} if self.active else {}
+        spec |= {"related": [*self.checker.entries]} if self.checker.entries else {}
         spec |= {"filter": {"byRobotName": True}} if setup.filtered else {}
         apply_policy(self.world.robot, specSource=setup.source, **spec)
 

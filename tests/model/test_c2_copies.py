@@ -6,6 +6,9 @@ import pytest
 
 from crsyncer.core.annotations import OURS, ROBOT_LABEL
 from crsyncer.core.calls import Call
+from crsyncer.core.marks import Marks
+from crsyncer.core.model import Key, Side
+from tests.model.journal import Request
 from tests.model.life import ROBOT
 from tests.model.named import BOTH, UID, named, rename, uid, written
 from tests.model.plane import GROUP, Plane
@@ -231,3 +234,26 @@ def test_C2_6_without_a_store_the_older_copy_counts(source: str, second: str) ->
         down.delete(second)
         world.settle()
         assert holds(world) == []
+
+
+def test_C2_6_a_copy_that_is_shown_before_the_answer_of_a_create_counts() -> None:
+    with named() as world:
+        world.start()
+        world.settle()
+        world.weather[Side.ROBOT].latency = 0.5
+        cluster = world.status()["sides"]["cloud"]["identity"]
+
+        def make_another(request: Request) -> None:
+            """A request of a former life of the agent, under a name of before, arrives just now."""
+            if (request.side, request.verb, world.robot.get("old-a")) == (Side.ROBOT, "create", None):
+                marks = Marks(Key("default", "a"), cluster)
+                annotations = marks.annotations | {UID: uid(world.cloud, "a")}
+                world.robot.create("old-a", spec={"x": 1}, labels=marks.labels, annotations=annotations)
+
+        world.journal.listeners.append(make_another)
+        world.cloud.create("a", spec={"x": 1})
+        world.settle()
+        world.cloud.set("a", spec={"x": 2})
+        world.settle()
+        found = {name: each["spec"]["x"] for name, each in world.robot.objects().items()}
+        assert (found, holds(world)) == ({"old-a": 2, f"{ROBOT}-a": 1}, [("Duplicate", 1)])

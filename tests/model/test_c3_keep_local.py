@@ -11,10 +11,11 @@ import pytest
 from crsyncer.core.annotations import OURS, ROBOT_LABEL
 from crsyncer.core.compose import LAST_DESIRED
 from crsyncer.core.model import Json, Side
-from tests.model.plane import Plane
+from tests.model.plane import GROUP, Plane
 from tests.model.scene import SOURCES, full_lists, restart, rival, roles
 from tests.model.shapes import reshape, shaped, unshape
 from tests.model.world import World
+from tests.system.bed import crd
 
 BOTH = pytest.mark.parametrize("source", SOURCES)
 HOUR = 3600.0
@@ -293,3 +294,27 @@ def test_C3_2_explain_does_not_call_local_fields_differences() -> None:
         found = world.order("explain", resource="goals", name="a")
         assert (found["state"], found["differences"]) == ("in-sync", [])
         assert "C3.2" in [step["rule"] for step in found["steps"]]
+
+
+@BOTH
+@pytest.mark.parametrize("conflict", ["upstream", "keepLocal"])
+@pytest.mark.parametrize("endpoint", [True, False])
+def test_C3_1_a_status_is_never_content(source: str, conflict: str, endpoint: bool) -> None:
+    with shaped(source=source, conflict=conflict, status=endpoint) as world:
+        if not endpoint:
+            world.cloud.apply(crd(GROUP, status=False))
+        up, down = roles(world, source)
+        up.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        annotations = down.objects()["a"]["metadata"]["annotations"]
+        down.set_status("a", {"n": 1})
+        world.settle()
+        up.set_status("a", {"n": 7})
+        world.settle()
+        assert [write.verb for write in world.writes if write.side is down.side and write.name == "a"] == ["create"]
+        copy = down.objects()["a"]
+        assert (copy["status"], copy["metadata"]["annotations"]) == ({"n": 1}, annotations)
+        up.set("a", spec={"x": 2})
+        world.settle()
+        assert (down.objects()["a"]["spec"], down.objects()["a"]["status"]) == ({"x": 2}, {"n": 1})

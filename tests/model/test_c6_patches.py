@@ -11,7 +11,7 @@ from tests.model.check import Checker, specs
 from tests.model.journal import Request
 from tests.model.life import AgentSettings
 from tests.model.policies import serve_policies
-from tests.model.scene import settle
+from tests.model.scene import roles, settle
 from tests.model.weather import Fate
 from tests.model.world import World
 
@@ -46,6 +46,32 @@ def test_C6_2_a_finalizer_that_was_not_put_there_is_not_looked_for_out_of_sight(
         world.settle()
         assert len(patches(world)) <= made + 1
         assert (finalizers(world.cloud), finalizer_rows(world)) == ([], [])
+
+
+@pytest.mark.parametrize("source", ["cloud", "robot"])
+def test_C6_3_an_object_that_left_our_sight_with_the_store_is_released(source: str) -> None:
+    with blocking(source=source, filtered="true") as world:
+        up, down = roles(world, source)
+        up.create("a", spec={"x": 1}, labels={"cloudrobotics.com/robot-name": "robot-1"}, finalizers=[LOCAL])
+        world.start()
+        world.settle()
+        down.finalize("a", LOCAL)
+        world.stop()
+        world.lose_database()
+        up.label("a", robot="robot-2")
+        world.cut(str(up.side))
+        world.start()
+        world.pass_time(10)
+        down.set_status("a", {"n": 1})
+        world.pass_time(10)
+        world.mend(str(up.side))
+        world.settle()
+        made = len(patches(world))
+        world.pass_time(3600)
+        assert (finalizers(up), len(patches(world))) == ([LOCAL], made)
+        down.finalize("a")
+        world.settle()
+        assert (down.objects(), finalizer_rows(world), len(patches(world))) == ({}, [], made)
 
 
 def test_C6_2_two_robots_and_a_foreign_writer_touch_only_their_own_finalizers() -> None:

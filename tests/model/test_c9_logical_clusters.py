@@ -8,6 +8,7 @@ import pytest
 
 from crsyncer.ports import Reply
 from tests.model.answers import FORBIDDEN, NOT_SERVED, UNAVAILABLE
+from tests.model.named import named
 from tests.model.scene import copy, full_lists, holds, restart, scene, travels
 from tests.model.world import World
 
@@ -305,3 +306,37 @@ def test_C9_2_a_workspace_that_was_emptied_deletes_nothing() -> None:
         world.pass_time(600)
         assert (uids(world), connection(world)) == (before, "connected")
         assert holds(world) == [("KindMissing", 4)]
+
+
+# One upstream (C9.3)
+
+
+def test_C9_3_agents_of_two_workspaces_have_copies_of_their_own_on_one_robot() -> None:
+    with named({"name": "{cluster}-{name}"}) as world:
+        world.cloud.become_workspace("one")
+        world.cloud.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        [one] = world.robot.objects().values()
+        world.stop()
+        of_one, past = world.disk.copied(), world.cloud.snapshot()
+        world.cloud.rebuild()
+        world.cloud.become_workspace("two")
+        world.cloud.create("a", spec={"x": 2})
+        world.lose_database()  # the other agent has a state directory of its own
+        world.start()
+        world.settle()
+        assert sorted(each["spec"]["x"] for each in world.robot.objects().values()) == [1, 2]
+        world.cloud.delete("a")
+        world.cloud.create("b", spec={"x": 3})
+        world.settle()
+        found = world.robot.objects()
+        assert found[one["metadata"]["name"]] == one
+        assert sorted(each["spec"]["x"] for each in found.values()) == [1, 3]
+        world.stop()
+        world.cloud.restore(past)
+        world.cloud.set("a", spec={"x": 4})
+        world.put_back(of_one)
+        world.start()
+        world.settle()
+        assert sorted(each["spec"]["x"] for each in world.robot.objects().values()) == [3, 4]

@@ -1,7 +1,7 @@
 """Judges a run: pure functions from what was seen to the promises that were not kept."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tests.faults.chaos.history import Asked, Evidence, Seen, Violation
 from tests.faults.chaos.kinds import KINDS, Kind
@@ -17,11 +17,8 @@ _MEGABYTES = 256.0
 
 def check(evidence: Evidence) -> list[Violation]:
     """Every promise that was not kept."""
-    found: list[Violation] = []
+    found = [*disagreements(evidence.final)]
     for kind in KINDS.values():
-        found += diverged(
-            kind, evidence.final[kind.upstream, kind.plural], evidence.final[kind.downstream, kind.plural]
-        )
         found += wrong_deletes(kind, evidence)
         found += spec_order(kind, evidence)
         found += status_order(kind, evidence)
@@ -29,10 +26,23 @@ def check(evidence: Evidence) -> list[Violation]:
     return [*found, *unexplained_relists(evidence), *unhealthy(evidence), *unsound_process(evidence)]
 
 
-def diverged(kind: Kind, upstream: Sequence[Seen], downstream: Sequence[Seen]) -> Iterator[Violation]:
+def disagreements(final: Mapping[tuple[str, str], Sequence[Seen]]) -> Iterator[Violation]:
+    """Where both sides do not agree in the end, of all kinds."""
+    for kind in KINDS.values():
+        primaries = final[kind.upstream, kind.primary] if kind.primary else ()
+        sides = (final[side, kind.plural] for side in (kind.upstream, kind.downstream))
+        yield from diverged(kind, *sides, primaries=primaries)
+
+
+def diverged(
+    kind: Kind, upstream: Sequence[Seen], downstream: Sequence[Seen], *, primaries: Sequence[Seen] = ()
+) -> Iterator[Violation]:
     """Where both sides do not agree: content, labels, annotations, statuses, absence."""
     wanted = {seen.name: seen for seen in upstream if kind.ours(seen.obj) and not seen.terminating}
-    copies = {seen.name: seen for seen in downstream}
+    if kind.primary:
+        named = {seen.name for seen in primaries if not seen.terminating}
+        wanted = {name: seen for name, seen in wanted.items() if name in named}
+    copies = {kind.original_name(seen.name): seen for seen in downstream}
 
     def wrong(seen: Seen, message: str) -> Violation:
         return Violation("not converged", message, seen.at, kind.plural, seen.name)
@@ -43,8 +53,8 @@ def diverged(kind: Kind, upstream: Sequence[Seen], downstream: Sequence[Seen]) -
             yield wrong(seen, "has no copy")
         elif copy.stamp != seen.uid:
             yield wrong(copy, f"the copy is of {copy.stamp or 'nobody'}, not of {seen.uid}")
-        elif _content(copy) != _content(seen):
-            yield wrong(copy, f"the copy has {_content(copy)}, not {_content(seen)}")
+        elif _content(copy, kind) != _content(seen, kind):
+            yield wrong(copy, f"the copy has {_content(copy, kind)}, not {_content(seen, kind)}")
         elif not _metadata(seen).items() <= _metadata(copy).items():
             yield wrong(copy, f"the copy's labels and annotations lack some of {_metadata(seen)}")
         elif kind.status(copy.obj) != kind.status(seen.obj):
@@ -65,7 +75,8 @@ def wrong_deletes(kind: Kind, evidence: Evidence) -> Iterator[Violation]:
             continue  # it lived while the recorder could not look
         first, last = copies[asked.uid][0], copies[asked.uid][-1]
         lived = (first.after, asked.at + SLACK_SECONDS)
-        if not any(begin <= lived[1] and end >= lived[0] for begin, end in absences[last.stamp]):
+        absent = absences[last.stamp] + _unreferenced(kind, asked.name, evidence)
+        if not any(begin <= lived[1] and end >= lived[0] for begin, end in absent):
             message = f"the copy of {last.stamp} was deleted, which was there and ours"
             yield Violation("wrong delete", message, asked.at, kind.plural, asked.name)
 
@@ -156,8 +167,11 @@ def unsound_process(evidence: Evidence) -> Iterator[Violation]:
             yield Violation("slow end", f"SIGTERM: {done.answer}", done.began)
 
 
-def _content(seen: Seen) -> dict[str, object]:
-    return {key: value for key, value in seen.obj.items() if key not in ("apiVersion", "kind", "metadata", "status")}
+def _content(seen: Seen, kind: Kind) -> dict[str, object]:
+    content = {key: value for key, value in seen.obj.items() if key not in ("apiVersion", "kind", "metadata", "status")}
+    if kind.keeps_local and isinstance(content.get("spec"), dict):
+        content["spec"] = {key: value for key, value in seen.obj["spec"].items() if key != "rival"}
+    return content
 
 
 def _metadata(seen: Seen) -> dict[tuple[str, str], str]:
@@ -182,6 +196,20 @@ def _absences(kind: Kind, evidence: Evidence, *, terminating: bool = True) -> di
     for uid, begin in begins.items():
         found[uid].append((begin, float("inf")))
     return found
+
+
+def _unreferenced(kind: Kind, name: str, evidence: Evidence) -> list[tuple[float, float]]:
+    """When no primary referred to a related object."""
+    found, since = [], 0.0
+    for seen in evidence.versions(kind.upstream, kind.primary) if kind.primary else ():
+        if seen.name != name:
+            continue
+        if seen.gone or seen.terminating:
+            since = since or seen.after
+        elif since:
+            found.append((since, seen.at))
+            since = 0.0
+    return [*found, *([(since, float("inf"))] if since else [])]
 
 
 def _deletions(kind: Kind, evidence: Evidence) -> list[Asked]:

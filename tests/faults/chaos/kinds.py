@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from crsyncer.core.calls import SYNC_POLICIES
 from crsyncer.sandbox.resource import Resource
 from tests.system.bed import LABEL, ROBOT, crd
 
@@ -19,6 +20,37 @@ class Kind:
     filtered: bool = False
     subtree: str | None = None
     cluster: bool = False
+    settings: dict[str, Any] | None = None
+    """What its SyncPolicy says; None: it has none."""
+    prefix: str = ""
+    """What the names of copies begin with, by `naming`."""
+    primary: str = ""
+    """The kind with whose objects those of the same names go, as related objects; "": they are synced by themselves."""
+
+    @property
+    def policy(self) -> dict[str, Any]:
+        """Its SyncPolicy."""
+        resource = {"group": GROUP, "resource": self.plural}
+        return {
+            "apiVersion": f"{SYNC_POLICIES.group}/{SYNC_POLICIES.version}",
+            "kind": "SyncPolicy",
+            "metadata": {"name": self.plural},
+            "spec": {"resource": resource, **(self.settings or {})},
+        }
+
+    @property
+    def keeps_local(self) -> bool:
+        """Whether local fields of copies stay."""
+        return (self.settings or {}).get("conflict") == "keepLocal"
+
+    def original_name(self, copy: str) -> str:
+        """The name of a copy's original; that of no object where the copy is not called as it should be."""
+        return copy.removeprefix(self.prefix) if copy.startswith(self.prefix) else f"none of {copy}"
+
+    @property
+    def letter(self) -> str:
+        """What the names of its objects begin with."""
+        return (self.primary or self.plural)[0]
 
     @property
     def downstream(self) -> str:
@@ -32,7 +64,7 @@ class Kind:
         return crd(
             GROUP,
             plural=self.plural,
-            source=self.upstream,
+            source=None if self.primary else self.upstream,
             filtered=filtered,
             subtree=self.subtree,
             cluster=self.cluster,
@@ -54,6 +86,11 @@ class Kind:
         return part
 
 
+def _related(plural: str, origin: str) -> dict[str, Any]:
+    resource = {"group": GROUP, "resource": plural}
+    return {"id": plural, "origin": origin, "resource": resource, "object": {"name": "{name}"}}
+
+
 KINDS = {
     kind.plural: kind
     for kind in (
@@ -62,5 +99,22 @@ KINDS = {
         Kind("machines", subtree="robot"),
         Kind("maps", upstream="robot"),
         Kind("sites", cluster=True),
+        Kind(
+            "orders",
+            settings={
+                "naming": {"name": "copy-{name}"},
+                "deletion": {"mode": "blocking", "gracePeriod": "720h"},
+            },
+            prefix="copy-",
+        ),
+        Kind(
+            "lamps",
+            settings={
+                "conflict": "keepLocal",
+                "related": [_related("charts", "cloud"), _related("notes", "robot")],
+            },
+        ),
+        Kind("charts", primary="lamps"),
+        Kind("notes", upstream="robot", primary="lamps"),
     )
 }

@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import yaml
 
+from crsyncer.cli.crds import SYNC_POLICY
 from crsyncer.sandbox.agent import AgentProcess
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.ports import free_ports
 from crsyncer.sandbox.resource import CRD
 from tests.api import Api
-from tests.faults.chaos.checker import diverged
+from tests.faults.chaos.checker import disagreements
 from tests.faults.chaos.faults import Faults
 from tests.faults.chaos.history import Asked, Done, Evidence, Relist, Sample
 from tests.faults.chaos.kinds import GROUP, KINDS, SIDES
@@ -94,6 +96,10 @@ async def play(
             for api in apis.values():
                 await api.apply_crd(kind.crd)
         stack.push_async_callback(_clean, apis)
+        await apis["robot"].apply_crd(_policies())
+        for kind in KINDS.values():
+            if kind.settings:
+                await apis["robot"].create(kind.policy)
         (port,) = free_ports(1)
         agent = AgentProcess(
             directory,
@@ -178,11 +184,7 @@ async def _settle(run: Run, recorder: Recorder, patience: float, progress: Calla
         nonlocal final
         status = await run.agent.ask()
         final = await recorder.final()
-        agree = not any(
-            True
-            for kind in KINDS.values()
-            for _ in diverged(kind, final[kind.upstream, kind.plural], final[kind.downstream, kind.plural])
-        )
+        agree = not any(True for _ in disagreements(final))
         if not (agree and status and _well(status)):
             await asyncio.sleep(0.5)
             return False
@@ -228,6 +230,12 @@ def _json(body: bytes) -> dict[str, Any]:
     return {}
 
 
+def _policies() -> dict[str, Any]:
+    """The CRD of SyncPolicies."""
+    definition: dict[str, Any] = yaml.safe_load(SYNC_POLICY.read_text())
+    return definition
+
+
 async def _clean(apis: dict[str, Api]) -> None:
     """Leave the planes as they were: finalizers would keep the kinds."""
     for api in apis.values():
@@ -237,5 +245,8 @@ async def _clean(apis: dict[str, Api]) -> None:
                     whole = {"apiVersion": kind.resource.api_version, "kind": kind.resource.kind, **item}
                     await api.patch(whole, {"metadata": {"finalizers": None}})
             await api.delete(CRD.object(kind.crd["metadata"]["name"]))
+        if await api.find(_policies()):
+            await api.delete(_policies())
+            await api.until_gone(_policies(), seconds=60)
         for kind in KINDS.values():
             await api.until_gone(CRD.object(kind.crd["metadata"]["name"]), seconds=60)

@@ -28,6 +28,8 @@ def unexplained_relists(evidence: Evidence) -> Iterator[Violation]:
 
 
 def _explained(relist: Relist, evidence: Evidence, *, since: float, again: bool) -> bool:
+    if relist.reason == "related":  # many were newly referred to
+        return bool(KINDS[relist.kind].primary)
     if relist.reason in ("verify", "orphan"):
         return _vanished(relist, evidence) or _happened(
             evidence, _ENDS, since=relist.at - _RECENT_SECONDS, until=relist.at
@@ -72,5 +74,6 @@ def _vanished(relist: Relist, evidence: Evidence) -> bool:
         (seen.gone or seen.terminating or not kind.ours(seen.obj))
         and relist.at - _RECENT_SECONDS <= seen.at
         and seen.after <= relist.at
-        for seen in evidence.versions(kind.upstream, kind.plural)
+        for plural in (kind.plural, kind.primary)
+        for seen in evidence.versions(kind.upstream, plural)
     )

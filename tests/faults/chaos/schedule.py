@@ -71,7 +71,7 @@ def _writes(rng: random.Random, seconds: float) -> Iterator[Step]:
         slot = (kind.plural, rng.randrange(_SLOTS))
         state = slots.get(slot, "absent 0")
         word, _, generation = state.partition(" ")
-        name = f"{kind.plural[0]}{slot[1]}-{generation}"
+        name = f"{kind.letter}{slot[1]}-{generation}"
         action = {"absent": "create", "away": rng.choice(["relabel", "relabel", "change"])}.get(word)
         action = action or rng.choices(*_words(kind))[0]
         arguments: dict[str, Any] = {"kind": kind.plural, "name": name, "number": number}
@@ -90,6 +90,10 @@ def _writes(rng: random.Random, seconds: float) -> Iterator[Step]:
 
 def _words(kind: Kind) -> tuple[list[str], list[int]]:
     unfit = {*(() if kind.filtered else ("relabel",)), *(() if kind.subtree else ("neighbour",))}
+    if kind.settings or kind.primary:
+        unfit.add("finish")  # it would take the agent's finalizer away, and another name has no related objects
+    if kind.primary:
+        unfit |= {"report", "last_words"}
     words = {word: weight for word, weight in _WORDS.items() if word not in unfit}
     return list(words), list(words.values())
 

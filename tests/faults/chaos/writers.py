@@ -56,6 +56,7 @@ class _Object:
         self._kind = kind
         self._up, self._down = apis[kind.upstream], apis[kind.downstream]
         self._bare = kind.resource.object(name)
+        self._copy = kind.resource.object(kind.prefix + name)
 
     async def create(self, number: int) -> None:
         labels = {LABEL: ROBOT} if self._kind.filtered else {"example.com/made": str(number)}
@@ -83,7 +84,7 @@ class _Object:
 
     async def report(self, number: int, *, phase: str = "Running") -> str:
         """As a controller: the status is of the copy that was read. Returns that copy's uid."""
-        copy = await self._down.get(self._bare)
+        copy = await self._down.get(self._copy)
         stamp = (copy["metadata"].get("annotations") or {}).get(f"{OURS}upstream-uid")
         status: dict[str, Any] = {"seq": number, "uid": stamp, "phase": phase}
         if self._kind.subtree:
@@ -94,11 +95,11 @@ class _Object:
     async def last_words(self, number: int) -> None:
         """A final status, and the copy is gone."""
         uid = await self.report(number, phase="Done")
-        await self._down.delete(self._bare, uid=uid)
+        await self._down.delete(self._copy, uid=uid)
 
     async def lose(self, _number: int) -> None:
-        copy = await self._down.get(self._bare)
-        await self._down.delete(self._bare, uid=copy["metadata"]["uid"])
+        copy = await self._down.get(self._copy)
+        await self._down.delete(self._copy, uid=copy["metadata"]["uid"])
 
     async def finish(self, number: int) -> None:
         """A final status, and the object is deleted, but stays for its finalizer."""
@@ -108,7 +109,7 @@ class _Object:
         await self._up.delete(self._bare, uid=found["metadata"]["uid"])
 
     async def drift(self, number: int) -> None:
-        copy = await self._down.get(self._bare)
+        copy = await self._down.get(self._copy)
         await self._patch(self._down, copy, {"spec": {"rival": number}})
 
     async def neighbour(self, number: int) -> None:
