@@ -57,6 +57,12 @@ def revision(policy: KindPolicy, side: Side) -> Call:
     return Call("list", "GET", objects.path, query, accept=PARTIAL_LIST, timeout=20.0)
 
 
+def first_object(policy: KindPolicy, side: Side) -> Call:
+    """The metadata of one object of a kind, whichever is first: in a workspace of kcp it names that (C9.1)."""
+    objects = collection(policy, side, policy.places[0])
+    return Call("list", "GET", objects.path, objects.query(("limit", "1")), accept=PARTIAL_LIST, timeout=20.0)
+
+
 # A copy is asked for by its own name, upstream's object by the key of the pair, which is upstream's name.
 
 

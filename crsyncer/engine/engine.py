@@ -1,7 +1,7 @@
 """The two-cluster engine, put together: connections, dispatchers and the kinds that are synced."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from crsyncer.core.holds import Holds
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Side
 from crsyncer.core.namespaces import Namespaces
+from crsyncer.core.object_calls import first_object
 from crsyncer.core.other_agents import DuplicateAgents
 from crsyncer.engine.account_check import AccountCheck
 from crsyncer.engine.context import EngineContext
@@ -120,8 +121,13 @@ class Engine:
     def _policies(self) -> Iterable[KindPolicy]:
         return (row.policy for row in self.kinds.entries.values() if not row.policy.problem)
 
-    def _crds(self, side: Side) -> Collection[str]:
-        return [entry.policy.endpoint(side).resource for entry in self.kinds.entries.values() if entry.uid]
+    def _crds(self, side: Side) -> Mapping[str, Call | None]:
+        """The CRDs of a side by name, each with a list of one of its objects, once its version is agreed on."""
+        return {
+            entry.policy.endpoint(side).resource: None if entry.kind is None else first_object(entry.kind.policy, side)
+            for entry in self.kinds.entries.values()
+            if entry.uid
+        }
 
     def _start(self, job: Job) -> asyncio.Task[None] | None:
         return self.kinds.start(job)

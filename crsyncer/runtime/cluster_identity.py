@@ -3,7 +3,7 @@
 In a workspace of kcp the ID of the logical cluster is the identity, and stays when kcp moves it to another shard (C9).
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 
 from crsyncer.core import calls
 from crsyncer.core.answers import is_inconclusive, shown
@@ -40,7 +40,7 @@ _KUBE_SYSTEM = Call("get", "GET", "/api/v1/namespaces/kube-system", accept=PARTI
 class ClusterIdentity:
     """Reads the evidence of a cluster's identity, and records it. `send` sends a request to the cluster.
 
-    `own_crds` returns the names of the CRDs whose uids may identify the cluster.
+    `own_crds` returns the CRDs by name whose uids may identify the cluster, each with a list of one object if known.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class ClusterIdentity:
         cluster: Cluster,
         store: MetaStore,
         send: Send,
-        own_crds: Callable[[], Collection[str]],
+        own_crds: Callable[[], Mapping[str, Call | None]],
     ) -> None:
         self.recorded: str | None = store.get_meta(f"identity:{name}")
         """The identity at the first connection. Cursors carry it, whatever is learned later (S6.2)."""
@@ -64,7 +64,7 @@ class ClusterIdentity:
         self._known: Evidence = store.get_meta(f"evidence:{name}") or evidence_in(self.recorded)
         self._found: Evidence = {}
         self._asked: set[str] = set()
-        """The CRDs whose uids have been read."""
+        """The CRDs whose uids have been read, and the lists of objects that there were then."""
 
     @property
     def strongest(self) -> str | None:
@@ -86,7 +86,7 @@ class ClusterIdentity:
 
         Evidence is read where it is wanted `again`, or new CRDs may have some.
         """
-        if again or (not is_unique(self._found) and not self._asked.issuperset(self._own_crds())):
+        if again or (not is_unique(self._found) and not self._asked.issuperset(self._sources())):
             self._found = await self._read()
         return same_cluster(self._known, self._found)
 
@@ -130,6 +130,8 @@ class ClusterIdentity:
             # A server answers before it has made its namespaces, and only those identify it.
             raise _no_namespace("kube-system")
         await self._read_crds(found)
+        if self.is_logical and KCP not in found:
+            found |= await self._read_objects()
         if is_young and KCP not in found:
             raise _no_namespace("default")
         return found
@@ -140,12 +142,22 @@ class ClusterIdentity:
         metadata = reply.body.get("metadata") if reply.status == 200 else None
         return logical_cluster(metadata) if isinstance(metadata, dict) else {}
 
+    async def _read_objects(self) -> Evidence:
+        """What the first object says that can be read: kcp annotates every object that it serves."""
+        for call in filter(None, self._own_crds().values()):
+            reply = await self._get(call)
+            items = reply.body.get("items") if reply.status == 200 else None
+            if isinstance(items, list) and items and isinstance(items[0], dict):
+                metadata = items[0].get("metadata")
+                return logical_cluster(metadata) if isinstance(metadata, dict) else {}
+        return {}
+
     async def _read_crds(self, found: dict[str, str]) -> None:
         """Add the uids of CRDs to what was found."""
         known = crds(self._known)
-        self._asked = set(self._own_crds())
+        self._asked = self._sources()
         proven = False
-        for resource in sorted(self._asked | known, key=lambda name: (name not in known, name)):
+        for resource in sorted(self._own_crds().keys() | known, key=lambda name: (name not in known, name)):
             if proven and resource in known:
                 continue
             reply = await self._get(calls.crd(resource))
@@ -154,6 +166,12 @@ class ClusterIdentity:
                 proven = proven or self._known.get(crd(resource)) == found[crd(resource)]
             elif reply.status != 404:
                 break  # forbidden, and each further request would cost a slow connection as much
+
+    def _sources(self) -> set[str]:
+        """What may have evidence: CRDs, and in a workspace of kcp every object."""
+        own = self._own_crds()
+        lists = {call.path for call in own.values() if call is not None} if self.is_logical else set()
+        return own.keys() | lists
 
     def _evidence(self, sort: str, metadata: Json) -> Evidence:
         """The evidence in an object of a sort."""

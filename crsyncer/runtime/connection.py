@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import math
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import TypeVar
 
@@ -64,7 +64,7 @@ class Connection:
         store: MetaStore,
         observer: Observer,
         probe_calls: Callable[[], Sequence[Call]],
-        crds: Callable[[], Collection[str]],
+        crds: Callable[[], Mapping[str, Call | None]],
         clock: Callable[[], float],
         boot: str = "",
         admit: Callable[[Send], Awaitable[None]] | None = None,

@@ -264,3 +264,11 @@ def test_C8_a_collection_of_one_name_is_selected_by_it():
     one = replace(calls.CRD_COLLECTION, name="goals.lab.example.com")
     assert calls.list_page(one, limit=1).query[0] == ("fieldSelector", "metadata.name=goals.lab.example.com")
     assert calls.list_page(one, limit=1).path == calls.CRDS
+
+
+@pytest.mark.parametrize("side", Side)
+def test_C9_1_one_object_of_a_kind_is_asked_for_with_the_selector_of_the_kind(side):
+    plain, filtered = (object_calls.first_object(policy(filtered=each), side) for each in (False, True))
+    assert (plain.verb, plain.path) == ("list", "/apis/lab.example.com/v1/goals")
+    assert plain.query == (("limit", "1"),)
+    assert filtered.query == (("labelSelector", "cloudrobotics.com/robot-name=robot-1"), ("limit", "1"))

@@ -59,7 +59,7 @@ class Robot:
             store=store,
             observer=tally,
             probe_calls=self._probe_calls,
-            crds=lambda: (policy.resource,),
+            crds=lambda: {policy.resource: None},
             clock=time.time,
         )
         self.reflector = Informer(

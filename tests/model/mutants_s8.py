@@ -126,6 +126,13 @@ MUTANTS = (
         noticed_by="C9_1_a_workspace",
     ),
     Mutant(
+        "what objects say of their workspace is not read",
+        ClusterIdentity._read,
+        "if self.is_logical and KCP not in found:",
+        "if False:",
+        noticed_by="C9_1_any_object",
+    ),
+    Mutant(
         "the path of a workspace is asked for at each connection",
         ClusterIdentity._read,
         "and KCP_PATH not in self._known",

@@ -109,6 +109,26 @@ def test_C9_1_an_agent_that_knew_the_path_alone_learns_the_logical_cluster_and_l
         assert (identity(world), full_lists(world, "cloud", since)) == ("kcp:2hnrv0u1m7d8h2ar", [])
 
 
+def test_C9_1_any_object_tells_the_logical_cluster_where_nothing_else_can_be_read() -> None:
+    with scene() as world:
+        world.cloud.become_workspace("2hnrv0u1m7d8h2ar")
+        world.cloud.create("a", spec={"x": 1}, annotations={"kcp.io/cluster": "2hnrv0u1m7d8h2ar"})
+        world.inject("cloud", FORBIDDEN, verb="get", times=math.inf)
+        world.start()
+        world.settle()
+        restart(world)
+        assert identity(world) == "kcp:2hnrv0u1m7d8h2ar"
+        world.cut("cloud")
+        world.pass_time(10)
+        world.cloud.rebuild()
+        world.cloud.become_workspace("0ther0u1m7d8h2ar")
+        world.cloud.create("b", spec={"x": 1}, annotations={"kcp.io/cluster": "0ther0u1m7d8h2ar"})
+        world.mend("cloud")
+        world.inject("cloud", FORBIDDEN, verb="get", times=math.inf)
+        world.pass_time(60)
+        assert (connection(world), set(world.robot.objects())) == ("identity-changed", {"a"})
+
+
 def test_C9_1_a_workspace_without_its_namespace_is_none_yet() -> None:
     with workspace() as world:
         world.inject("cloud", ABSENT, part=DEFAULT, times=math.inf)

@@ -36,7 +36,7 @@ async def test_S3_2_a_body_is_never_written_under_the_digest_of_another_one(reac
             store=store,
             observer=Metrics(),
             probe_calls=lambda: [VERSION],
-            crds=tuple,
+            crds=dict,
             clock=time.time,
         )
         writer = Writer(connection, policy=kind, cache=cache, store=store, still_planned=lambda *_: None)
