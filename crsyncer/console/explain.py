@@ -27,6 +27,7 @@ _UNTIL = {
     Until.VERIFIED: "S5.5",
     Until.REVERTIBLE: "S3.5",
     Until.FINALIZED: "C6.1",
+    Until.RELATED_GONE: "C6.3",
 }
 
 

@@ -86,6 +86,7 @@ class Until(StrEnum):
     RETRY = "the content that downstream rejects is tried again"
     FINALIZED = "upstream's object has this robot's finalizer"
     VERIFIED = "the deletion upstream is verified"
+    RELATED_GONE = "the copies of the objects that go with it have gone"
     REVERTIBLE = "the copy, which somebody keeps changing, may be reverted again"
 
 

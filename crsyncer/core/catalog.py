@@ -146,8 +146,6 @@ def policy_of_kind(
     )
     if found.blocking:
         problems += _name_problems(own.name, robot)
-    if own.related and found.blocking:
-        problems.append(f"spec.deletion.mode: blocking {place} together with spec.related is not supported yet")
     problems += _related_problems(own, robot=robot, namespaced=found.namespaced, namespaces=namespaces)
     problems += label_problems(own, Filter(found.filtered, own.filter.selector))
     shape = replace(objects[0].shape, marks=Marks)

@@ -40,6 +40,7 @@ def decide(
     kept: Hold | Wait | None = None,
     contested: bool = False,
     unknown: bool = False,
+    after: Wait | None = None,
 ) -> Plan:
     """What must be done so that the pair agrees (S3 to S5). Pure; an agreed pair gives an empty plan.
 
@@ -65,6 +66,7 @@ def decide(
                                    status: queued for the uid of the stamp                  S7.1
     absent       seen              delete the copy, unless it is not ours to delete         S5, S5.3, S5.4
     terminating  seen              delete the copy; its status still goes up                S5
+                                   both: after the related copies that only it needs        C6.3
     seen         terminating       wait                                                     S5.1, S5.2
     seen         seen              content, then status, each only where it differs         S3, S4
 
@@ -72,9 +74,9 @@ def decide(
     way: what upstream shows meanwhile is no agreement, and a status that differs from the row has to follow it (S4.1).
     `reachable`: upstream is connected. `behind`: upstream has acknowledged a status that it does not show yet.
     `rejected` is the upstream content that downstream rejects for now (S3.6). `kept` is what keeps a copy from
-    being deleted (S5.5). `contested`: somebody keeps changing the copy, so that it may not be reverted yet (S3.5).
-    `unknown`: upstream's content is known by its digest only. With `audit` (or with a restored side) upstream's status
-    is compared too, not only downstream's changes (S4.8).
+    being deleted (S5.5), `after` what its deletion waits for then. `contested`: somebody keeps changing the copy, so
+    that it may not be reverted yet (S3.5). `unknown`: upstream's content is known by its digest only. With `audit` (or
+    with a restored side) upstream's status is compared too, not only downstream's changes (S4.8).
     """
     up, copy = upstream.found, downstream.found
     if not isinstance(copy, View):
@@ -100,9 +102,9 @@ def decide(
             why = Why.GONE if not isinstance(up, View) else Why.TERMINATING if up.terminating else Why.REPLACED
             if isinstance(up, View) and up.failure and not up.terminating:
                 return Plan(mutation_failed(up.failure), status)
-            return Plan(_delete(own, copy, policy, record, why=why, kept=kept), status)
+            return Plan(_delete(own, copy, policy, record, why=why, kept=kept or after), status)
         case View(terminating=True):
-            return Plan(_delete(own, copy, policy, record, why=Why.TERMINATING, kept=kept), status)
+            return Plan(_delete(own, copy, policy, record, why=Why.TERMINATING, kept=kept or after), status)
     if copy.terminating:
         return Plan(None, status)
     if own.failure:

@@ -46,6 +46,7 @@ def decide_finalizer(
     *,
     pending: Pending | None,
     creating: bool,
+    related: bool,
     refused: bool,
     now: float,
 ) -> FinalizerAction | None:
@@ -62,14 +63,14 @@ def decide_finalizer(
     seen, living, has not                not refused for good                       add                  C6.1, C6.2
     seen, terminating, has not           any                                        nothing, ever        C6.1
     seen, living, has it                 any                                        nothing
-    terminating, has it                  no copy, and no status waits               remove               C6.3
+    terminating, has it                  no copy nor related one, no status waits   remove               C6.3
     terminating, has it                  that was so, and is not known any more     remove               C6.3
     terminating, has it                  the grace period is over                   remove, overdue      C6.4
     terminating, has it                  any                                        wait for that
 
     `pending` is the status that waits for upstream: a dead letter does, too, until an operator drops it. `creating`:
-    a copy is being made. `refused`: the finalizer was refused for good, and is not to be tried again yet. `now` is the
-    time of upstream's server.
+    a copy is being made. `related`: there may be related copies that only it needs. `refused`: the finalizer was
+    refused for good, and is not to be tried again yet. `now` is the time of upstream's server.
     """
     up = upstream.found
     copy_gone = not creating and _is_gone(downstream, policy)
@@ -93,9 +94,8 @@ def decide_finalizer(
         return None if up.terminating or refused else AddFinalizer(up.uid, up.resource_version)
     if not up.terminating:
         return None
-    # Related copies first (C5.4): the copies of related objects that only this primary needs have to be gone as well.
     decided = row is not None and row.since > 0 and downstream.found is Gap.UNSEEN
-    if (copy_gone or decided) and (pending is None or pending.upstream_uid != up.uid):
+    if ((copy_gone and not related) or decided) and (pending is None or pending.upstream_uid != up.uid):
         return RemoveFinalizer(up.uid)
     if not up.deleted_at:
         return None

@@ -35,12 +35,14 @@ class Demand:
         *,
         is_known: Callable[[RelatedEntry], bool],
         report: Callable[[Source, str], None],
+        copies_changed: Callable[[str, Key | None], None],
     ) -> None:
         self.kind: Kind | None = None
         self.namespaced = True
         """Whether the originals are in namespaces; assumed as long as their kind is not known."""
         self._is_known = is_known
         self._report = report
+        self._copies_changed = copies_changed
         self._context = context
         self.names = CopyNames(failed=self._failed, renamed=self._renamed)
         self._said: dict[Source, References] = {}
@@ -150,7 +152,7 @@ class Demand:
             for source in [source for source, said in self._said.items() if said.selection == holder]:
                 self._failed(source)
             return
-        selection = self._said.get(holder, NOTHING_SAID).selection
+        selection = self.said(holder).selection
         texts = [self.names.failure(holder)]
         if selection is not None:
             texts += [too_many(len(self._matching.get(selection, ()))), self.names.failure(selection)]
@@ -171,11 +173,17 @@ class Demand:
         cluster = (raw["metadata"].get("annotations") or {}).get(UPSTREAM_CLUSTER)
         return bool(cluster) and cluster == self._context.connections[self.kind.policy.downstream].cluster_identity
 
-    # What operators ask
+    def said(self, source: Source) -> References:
+        """What a primary refers to by an entry."""
+        return self._said.get(source, NOTHING_SAID)
+
+    def stays(self, key: Key) -> bool:
+        """Whether a copy stays: a primary refers to its original, or the entry is gone for which it was made."""
+        return self.wants(key) or key in self._kept
 
     def originals(self, source: Source) -> set[Key]:
         """The originals that a primary refers to by an entry."""
-        said = self._said.get(source, NOTHING_SAID)
+        said = self.said(source)
         return {*said.keys, *(self._matching[said.selection] if said.selection is not None else ())}
 
     def primaries(self, key: Key) -> list[Source]:
@@ -278,12 +286,12 @@ class Demand:
         self.unclear = {source for source in self.unclear if source[0] in ids}
         self.names.clear(kind)
         kind.cache.on_seen = self._copy_seen
+        kind.cache.on_freshness = lambda: self._copies_changed(policy.resource, None)
         for source, said in self._said.items():
             for key in said.keys:
                 self.names.need(key, source, said.place)
-        for key in self._counts:
-            self._kept.discard(key)
-            self._want(key)
+                self._kept.discard(key)
+                self._want(key)
         for source in list(self._told):
             self._failed(source)
 
@@ -292,9 +300,11 @@ class Demand:
         if self.kind is kind:
             self.kind, self.names.kind, self._runs = None, None, False
 
-    def _copy_seen(self, side: Side, key: Key, raw: Json | None) -> None:  # noqa: ARG002 - as `Cache.on_seen`
+    def _copy_seen(self, side: Side, key: Key, raw: Json | None) -> None:
         if self.kind is not None and side is self.kind.policy.downstream:
             self.names.settle(key)
+            if raw is None:
+                self._copies_changed(self.kind.policy.resource, key)
 
     def _want(self, key: Key) -> None:
         if self.kind is not None and key not in self.kind.cache.views[self.kind.policy.upstream]:

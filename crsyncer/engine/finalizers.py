@@ -29,7 +29,11 @@ _SOONEST_SECONDS = 0.5
 
 
 class Finalizers:
-    """The finalizers of one kind. `refused_for(key)`: for how many seconds not to add it, refused for good; 0: none."""
+    """The finalizers of one kind.
+
+    `refused_for(key)`: for how many seconds not to add it, refused for good; 0: none. `related_remain(key)`: there may
+    be related copies that only this object needs (C6.3).
+    """
 
     def __init__(
         self,
@@ -39,6 +43,7 @@ class Finalizers:
         context: EngineContext,
         creating: Collection[Key],
         refused_for: Callable[[Key], float],
+        related_remain: Callable[[Key], bool],
     ) -> None:
         self._policy = policy
         self._cache = cache
@@ -46,6 +51,7 @@ class Finalizers:
         self._connection = context.connections[policy.upstream]
         self._creating = creating
         self._refused_for = refused_for
+        self._related_remain = related_remain
         remember_kind(policy, context.store)
 
     def consider(self, key: Key) -> FinalizerAction | None:
@@ -85,6 +91,7 @@ class Finalizers:
             self._cache.finalizers.get(key),
             pending=self._cache.pending.get(key),
             creating=key in self._creating,
+            related=self._related_remain(key),
             refused=self._refused_for(key) > 0,
             now=self._now(),
         )

@@ -25,6 +25,7 @@ from crsyncer.engine.context import EngineContext
 from crsyncer.engine.copy_names import Source
 from crsyncer.engine.demand import Demand
 from crsyncer.engine.kind import Kind
+from crsyncer.engine.related_first import RelatedFirst
 from crsyncer.errors import SyncError
 
 log = logging.getLogger(__name__)
@@ -38,6 +39,8 @@ class Kin:
         self._demands: dict[str, Demand] = {}
         self._primaries: dict[str, Kind] = {}
         """The kinds of primaries that run, or have run last."""
+        self._first: dict[str, RelatedFirst] = {}
+        """For each of them, what goes before the copies of primaries."""
         self._failures: dict[tuple[str, Key], dict[tuple[tuple[str, str], bool], str]] = {}
         """By kind and primary, what is wrong about an entry: with the primary, or (True) with the originals."""
 
@@ -50,6 +53,7 @@ class Kin:
         if not entries:
             return
         self._primaries[kind.policy.resource] = kind
+        kind.reconciler.related_first = self._first[kind.policy.resource] = RelatedFirst(kind, demand=self._demand)
         kind.cache.on_seen = partial(self._seen, kind)
         kind.cache.on_freshness = partial(self._freshness_changed, kind)
         await self._read_primaries(kind, entries)
@@ -85,6 +89,7 @@ class Kin:
 
     def detach(self, kind: Kind) -> None:
         """A kind does not run any more."""
+        self._first.pop(kind.policy.resource, None)
         for demand in self._demands.values():
             demand.detach(kind)
 
@@ -118,8 +123,14 @@ class Kin:
 
     def _demand(self, resource: str) -> Demand:
         if resource not in self._demands:
-            self._demands[resource] = Demand(self._context, is_known=self._is_known, report=self._failed)
+            self._demands[resource] = Demand(
+                self._context, is_known=self._is_known, report=self._failed, copies_changed=self._copies_changed
+            )
         return self._demands[resource]
+
+    def _copies_changed(self, resource: str, key: Key | None) -> None:
+        for first in self._first.values():
+            first.related_copies_changed(resource, key)
 
     def _is_known(self, entry: RelatedEntry) -> bool:
         """Whether all primaries of an entry have been seen, on this connection or before."""
@@ -130,16 +141,21 @@ class Kin:
 
     def _seen(self, kind: Kind, side: Side, key: Key, raw: Json | None, *, at_start: bool = False) -> None:
         """A primary is new, has changed, or (None) is gone."""
+        first = self._first[kind.policy.resource]
+        if raw is None and side is kind.policy.downstream:
+            first.copy_gone(key)
         for entry in related_entries(kind.policy):
             if entry.related.origin is side:
                 self._refer(kind, entry, key, raw, at_start=at_start)
             else:
                 self._demand(entry.resource).move((entry.id, key), self._home(kind, entry, key))
+            if side is kind.policy.upstream is not entry.related.origin:
+                first.upstream_seen(entry, key)
 
     def _refer(self, kind: Kind, entry: RelatedEntry, key: Key, raw: Json | None, *, at_start: bool) -> None:
         demand = self._demand(entry.resource)
         said, failure = NOTHING_SAID, ""
-        if raw is not None and is_primary(raw, kind.policy, entry.related.origin):
+        if raw is not None:
             own, identity = key_of(raw), kind.policy.shape.identity
             names = Names(own.namespace, own.name, kind.policy.robot, identity, (key.namespace, key.name))
             try:
@@ -147,8 +163,16 @@ class Kin:
                 said = references_of(raw, entry, names, home=home, namespaced=demand.namespaced)
             except RelatedFailed as error:
                 failure = str(error)
+        first = self._first[kind.policy.resource]
+        if raw is None and first.returns(entry, key):
+            return
+        if raw is None or not is_primary(raw, kind.policy, entry.related.origin) or first.has_left(entry, key):
+            self._report(kind, entry, key, "")
+            first.left(entry, key, said)
+            return
         self._report(kind, entry, key, failure)
         if not failure:
+            first.stays(entry, key)
             demand.refer((entry.id, key), said)
         elif at_start:  # else what it referred to before stays
             demand.unclear.add((entry.id, key))

@@ -38,10 +38,12 @@ from crsyncer.runtime.dispatcher import Job
 
 if TYPE_CHECKING:  # loaded only where an object has our finalizer, or is to have it (C1.1)
     from crsyncer.engine.finalizers import Finalizers
+    from crsyncer.engine.related_first import RelatedFirst
 
 log = logging.getLogger(__name__)
 
 _TAKEN_RETRY_SECONDS = 15.0
+_RELATED_FIRST = Wait(Until.RELATED_GONE)
 _VERBS = {Create: "create", Update: "update", Delete: "delete"}
 
 
@@ -95,6 +97,8 @@ class Reconciler:
         self._settled = settled
         self._unlisted = unlisted
         self._finalizers: Finalizers | None = None
+        self.related_first: RelatedFirst | None = None
+        """What goes before the copies of primaries; None: nothing is related to them."""
         self._work = {
             CONTENT: self._content,
             STATUS: self._status,
@@ -175,6 +179,7 @@ class Reconciler:
             kept=self._hold_driver.holds.keeps(key),
             unknown=self.cache.is_unknown(key),
             contested=self._revert_limit.wait(key, asyncio.get_running_loop().time()) > 0,
+            after=_RELATED_FIRST if self.related_first is not None and self.related_first.delay(key) else None,
         )
 
     async def _content(self, job: Job) -> str | None:
@@ -259,6 +264,10 @@ class Reconciler:
                 self._hold(job.key, await self._writer.contested(job.key))
             case Until.FINALIZED:
                 self.consider_finalizer(job.key)
+            case Until.RELATED_GONE:
+                seconds = self.related_first.leave(job.key) if self.related_first is not None else None
+                if seconds is not None:
+                    self.outcomes.dispatcher(job).later(job, seconds)
             case Until.VERIFIED:
                 raise Conflict("the deletion was verified, and the plan has changed meanwhile")
             case Until.COPIES_LISTED:
@@ -321,6 +330,7 @@ class Reconciler:
                 context=self._context,
                 creating=self.creating,
                 refused_for=self.outcomes.refinalize_in,
+                related_remain=self._related_remain,
             )
         job = Job(self.policy.resource, FINALIZER, key)
         wait = self._finalizers.wait(key)
@@ -330,6 +340,9 @@ class Reconciler:
                 dispatcher.later(job, wait)
             else:
                 dispatcher.add(job, Priority.CREATION)
+
+    def _related_remain(self, key: Key) -> bool:
+        return self.related_first is not None and self.related_first.remain(key)
 
     async def _finalizer(self, job: Job) -> str | None:
         if self._finalizers is None or not await self._finalizers.act(job.key):

@@ -289,7 +289,10 @@ def test_S5_5_whatever_keeps_a_copy_takes_the_place_of_its_deletion():
     copy = view_of(copy_of(goal(), kind), kind, kind.downstream)
     for gone in (Gap.ABSENT, replace(up, terminating=True), replace(up, uid="u-2")):
         assert isinstance(decided(gone, copy, kind, Record()).content, Delete)
+        after = Wait(Until.RELATED_GONE)
+        assert decided(gone, copy, kind, Record(), after=after).content == after
         for kept in (RESTORED, Wait(Until.VERIFIED)):
+            assert decided(gone, copy, kind, Record(), kept=kept, after=after).content == kept
             assert decided(gone, copy, kind, Record(), kept=kept).content == kept
             assert decided(gone, replace(copy, terminating=True), kind, Record(), kept=kept).content is None
     assert decided(up, copy, kind, Record(), kept=RESTORED).content is None

@@ -48,6 +48,7 @@ class Case(NamedTuple):
     status: str
     """"", "own" or "of another": whose status waits."""
     creating: bool
+    related: bool
     refused: bool
     over: bool
 
@@ -99,6 +100,7 @@ def decided(case: Case) -> FinalizerAction | None:
         row(case),
         pending=None if of is None else Pending(1, of, "d", {"n": 1}, 0.0, dead=True),
         creating=case.creating,
+        related=case.related,
         refused=case.refused,
         now=DELETED + GRACE + (0.0 if case.over else -1.0),
     )
@@ -128,7 +130,7 @@ TABLE: list[tuple[str, Callable[[Case], bool], Then]] = [
     ("C6.1", lambda c: c.upstream == "bare", AddFinalizer("u-1", "7")),
     ("C6.1", lambda c: c.upstream == "another", AddFinalizer("u-9", "7")),
     ("C6.1: it stays", lambda c: c.upstream == "kept", None),
-    ("C6.3", lambda c: c.copy_gone and c.status != "own", REMOVE),
+    ("C6.3", lambda c: c.copy_gone and not c.related and c.status != "own", REMOVE),
     (
         "C6.3: it waits in the outbox",
         lambda c: c.row == "waits" and c.copy == "unseen" and c.status != "own",
@@ -151,6 +153,7 @@ def test_C6_the_finalizer_is_decided_as_the_table_says():
         (False, True),
         (False, True),
         (False, True),
+        (False, True),
     ):
         case = Case(*facts)
         number, (rule, _, then) = next((n, each) for n, each in enumerate(TABLE) if each[1](case))
@@ -160,14 +163,14 @@ def test_C6_the_finalizer_is_decided_as_the_table_says():
 
 
 def test_C6_4_where_no_time_of_deletion_is_known_the_copy_is_waited_for():
-    case = Case(True, "dying kept", Freshness.CONFIRMED, "kept", "seen", "", False, False, True)
+    case = Case(True, "dying kept", Freshness.CONFIRMED, "kept", "seen", "", False, False, False, True)
     found = observation(case)
     assert isinstance(found.found, View)
     unknown = replace(found, found=replace(found.found, deleted_at=0.0))
-    assert (
-        decide_finalizer(unknown, copy(case), kind(), row(case), pending=None, creating=False, refused=False, now=1e10)
-        is None
+    found_out = decide_finalizer(
+        *(unknown, copy(case), kind(), row(case)), pending=None, creating=False, related=False, refused=False, now=1e10
     )
+    assert found_out is None
 
 
 @pytest.mark.parametrize(

@@ -203,9 +203,6 @@ def test_C5_1_what_cannot_be_followed_yet_is_refused():
     assert problem() == ""
     for more, said in (({"status": True}, "spec.related[0].status is"),):
         assert f"{said} not supported by this version" in problem(**more)
-    own = policy_object(specSource="cloud", related=[entry()], deletion={"mode": "blocking"})
-    found = merged_of(crd({}), own).problem
-    assert "spec.deletion.mode: blocking of SyncPolicy a together with spec.related is not supported yet" in found
 
 
 def test_C5_2_related_objects_stay_in_the_namespaces_of_an_agent_that_is_confined():

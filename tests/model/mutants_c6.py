@@ -1,11 +1,12 @@
 """Deliberate defects in what C6 promises: how copies are deleted, and what waits for that."""
 
 from crsyncer.core import decide, decide_finalizer, finalizers, object_calls, project
-from crsyncer.engine import unseen_finalizers
+from crsyncer.engine import related_first, unseen_finalizers
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.finalizers import Finalizers
 from crsyncer.engine.kinds import Kinds
 from crsyncer.engine.reconciler import Reconciler
+from crsyncer.engine.related_first import RelatedFirst
 from tests.model.mutant import Mutant
 
 MUTANTS = (
@@ -54,14 +55,14 @@ MUTANTS = (
     Mutant(
         "the finalizer goes before the copy",
         decide_finalizer.decide_finalizer,
-        "if (copy_gone or decided) and (pending",
+        "if ((copy_gone and not related) or decided) and (pending",
         "if (pending",
         noticed_by="C6_3_upstreams",
     ),
     Mutant(
         "the finalizer goes before the last status",
         decide_finalizer.decide_finalizer,
-        "if (copy_gone or decided) and (pending is None or pending.upstream_uid != up.uid):",
+        "if ((copy_gone and not related) or decided) and (pending is None or pending.upstream_uid != up.uid):",
         "if copy_gone:",
         noticed_by="C6_3_upstreams",
     ),
@@ -190,5 +191,61 @@ MUTANTS = (
         "self.consider_finalizer(key)",
         "pass",
         noticed_by="C6_3_the_finalizer_goes_when",
+    ),
+    Mutant(
+        "related copies are not deleted first",
+        Reconciler.plan,
+        "self.related_first.delay(key)",
+        "False",
+        noticed_by="C6_3_related_copies",
+    ),
+    Mutant(
+        "with async, a related copy that stays delays its primary's for good",
+        RelatedFirst.delay,
+        "+ _LONGEST_SECONDS",
+        "+ 1e9",
+        noticed_by="C6_3_with_async",
+    ),
+    Mutant(
+        "with blocking, a primary's copy waits for 30 s",
+        RelatedFirst._is_blocked,
+        "self._policy.blocking and",
+        "False and",
+        noticed_by="C6_3_with_blocking",
+    ),
+    Mutant(
+        "the finalizer does not wait for related copies",
+        decide_finalizer.decide_finalizer,
+        "and not related",
+        "",
+        noticed_by="C6_3_with_blocking",
+    ),
+    Mutant(
+        "the copy of a terminating object says what is related",
+        RelatedFirst.leave,
+        "if entry.related.origin is self._policy.downstream",
+        "if False",
+        noticed_by="C6_3_with_async",
+    ),
+    Mutant(
+        "a primary waits for copies that others need",
+        related_first._remaining,
+        "or demand.stays(key)",
+        "",
+        noticed_by="C6_3_copies_that",
+    ),
+    Mutant(
+        "when the related copies have gone, nobody looks at the primary",
+        RelatedFirst.related_copies_changed,
+        "self._kind.reconciler.enqueue(primary)",
+        "pass",
+        noticed_by="C6_3_with_blocking",
+    ),
+    Mutant(
+        "a copy that is made again refers to nothing meanwhile",
+        RelatedFirst.returns,
+        "return entry.related.origin",
+        "return False and entry.related.origin",
+        noticed_by="C6_3_a_primary",
     ),
 )

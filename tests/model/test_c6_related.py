@@ -1,0 +1,176 @@
+"""C6.3 on virtual time: the deletion of primaries, and of the copies that go with them."""
+
+from typing import Any
+
+import pytest
+
+from tests.model.blocking import MINE, codes, finalizers
+from tests.model.config_maps import annotate_map, data, maps, put_map
+from tests.model.policies import apply_policy
+from tests.model.related import BOTH, EDGE, ends, entry, related
+from tests.model.scene import holds, out_of_sight, roles
+from tests.model.world import World
+
+MODES = pytest.mark.parametrize("mode", ["async", "blocking"])
+LOCAL = "example.com/wait"
+
+
+def delete_mode(world: World, origin: str, mode: str, **more: Any) -> None:
+    """The policy of goals, with a deletion like that."""
+    own = {"gracePeriod": more.pop("grace")} if "grace" in more else {}
+    apply_policy(world.robot, related=[entry(origin, **more)], deletion={"mode": mode, **own})
+    world.settle()
+
+
+def deletions(world: World, since: int) -> list[str]:
+    """The names of the copies that were deleted, in order."""
+    return [write.name for write in world.writes[since:] if write.verb == "delete" and write.status < 300]
+
+
+@MODES
+@pytest.mark.parametrize("source", ["cloud", "robot"])
+@BOTH
+def test_C6_3_related_copies_are_deleted_first(origin: str, source: str, mode: str) -> None:
+    with related(origin, source=source) as world:
+        here, there = ends(world, origin)
+        up, down = roles(world, source)
+        delete_mode(world, origin, mode)
+        for name in ("m", "n"):
+            put_map(here, name, x="1")
+        up.create("g", spec={"maps": ["m", "n"]})
+        world.settle()
+        assert (set(data(there)), set(down.objects())) == ({"m", "n"}, {"g"})
+        made = len(world.writes)
+        up.delete("g")
+        world.pass_time(5)
+        assert sorted(deletions(world, made)[:2]) == ["m", "n"]
+        assert deletions(world, made)[2:] == ["g"]
+        assert (up.objects(), down.objects(), data(there), set(data(here))) == ({}, {}, {}, {"m", "n"})
+        assert holds(world) == []
+
+
+@BOTH
+def test_C6_3_with_async_a_related_copy_that_stays_delays_the_copy_for_30_s(origin: str) -> None:
+    with related(origin) as world:
+        here, there = ends(world, origin)
+        put_map(here, "m", x="1")
+        world.cloud.create("g", spec={"maps": ["m"]})
+        world.settle()
+        annotate_map(there, "m", {}, finalizers=[LOCAL])
+        world.cloud.delete("g")
+        world.pass_time(28)
+        assert (set(world.robot.objects()), set(data(there))) == ({"g"}, {"m"})
+        assert maps(there)["m"]["metadata"]["deletionTimestamp"]
+        world.pass_time(12)
+        assert (world.robot.objects(), set(data(there))) == ({}, {"m"})
+        annotate_map(there, "m", {}, finalizers=[])
+        world.settle()
+        assert (data(there), set(data(here))) == ({}, {"m"})
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@BOTH
+def test_C6_3_with_blocking_the_primary_waits_for_its_related_copies(origin: str, restarted: bool) -> None:
+    with related(origin) as world:
+        here, there = ends(world, origin)
+        delete_mode(world, origin, "blocking")
+        put_map(here, "m", x="1")
+        world.cloud.create("g", spec={"maps": ["m"]})
+        world.settle()
+        annotate_map(there, "m", {}, finalizers=[LOCAL])
+        world.cloud.delete("g")
+        world.pass_time(60)
+        if restarted:
+            world.crash()
+            world.start()
+        world.pass_time(60)
+        assert (set(world.robot.objects()), finalizers(world.cloud, "g")) == ({"g"}, [MINE])
+        assert maps(there)["m"]["metadata"]["deletionTimestamp"]
+        world.robot.delete("g")
+        world.pass_time(60)
+        assert (world.robot.objects(), finalizers(world.cloud, "g")) == ({}, [MINE])
+        annotate_map(there, "m", {}, finalizers=[])
+        world.pass_time(3)
+        assert (world.cloud.objects(), data(there), set(data(here))) == ({}, {}, {"m"})
+
+
+@BOTH
+def test_C6_4_the_grace_period_ends_the_wait_for_related_copies(origin: str) -> None:
+    with related(origin) as world:
+        here, there = ends(world, origin)
+        delete_mode(world, origin, "blocking", grace="2m")
+        put_map(here, "m", x="1")
+        world.cloud.create("g", spec={"maps": ["m"]})
+        world.settle()
+        annotate_map(there, "m", {}, finalizers=[LOCAL])
+        world.cloud.delete("g")
+        world.pass_time(115)
+        assert (set(world.robot.objects()), set(world.cloud.objects())) == ({"g"}, {"g"})
+        world.pass_time(60)
+        assert (world.robot.objects(), world.cloud.objects(), set(data(there))) == ({}, {}, {"m"})
+        assert "DeletionOverdue" not in codes(world)
+
+
+@MODES
+@BOTH
+def test_C6_3_copies_that_another_primary_needs_and_kept_ones_are_not_waited_for(origin: str, mode: str) -> None:
+    cases: list[dict[str, Any]] = [{}, {"cleanup": "keep"}]
+    for more in cases:
+        with related(origin, **more) as world:
+            here, there = ends(world, origin)
+            delete_mode(world, origin, mode, **more)
+            put_map(here, "m", x="1")
+            for name in ("g", "h"):
+                world.cloud.create(name, spec={"maps": ["m"]})
+            world.settle()
+            world.cloud.delete("g")
+            world.pass_time(5)
+            assert (set(world.cloud.objects()), set(world.robot.objects())) == ({"h"}, {"h"})
+            world.cloud.delete("h")
+            world.pass_time(5)
+            assert (world.cloud.objects(), world.robot.objects()) == ({}, {})
+            assert set(data(there)) == ({"m"} if more else set())
+
+
+@MODES
+def test_C6_3_what_a_selector_selected_goes_first_too(mode: str) -> None:
+    with related(object=EDGE) as world:
+        delete_mode(world, "cloud", mode, object=EDGE)
+        put_map(world.cloud, "m", labels={"tier": "edge"}, x="1")
+        world.cloud.create("g", spec={})
+        world.settle()
+        annotate_map(world.robot, "m", {}, finalizers=[LOCAL])
+        world.cloud.delete("g")
+        world.pass_time(10)
+        if mode == "blocking":
+            world.stop()
+            world.start()
+        world.pass_time(10)
+        assert set(world.robot.objects()) == {"g"}
+        annotate_map(world.robot, "m", {}, finalizers=[])
+        world.pass_time(3)
+        assert (world.robot.objects(), world.cloud.objects(), data(world.robot)) == ({}, {}, {})
+
+
+@MODES
+@BOTH
+def test_C6_3_a_primary_that_is_made_anew_keeps_its_related_copies(origin: str, mode: str) -> None:
+    with related(origin) as world:
+        here, there = ends(world, origin)
+        delete_mode(world, origin, mode)
+        put_map(here, "m", x="1")
+        world.cloud.create("g", spec={"maps": ["m"]})
+        world.settle()
+        [uid] = [each["metadata"]["uid"] for each in maps(there).values()]
+        if mode == "async":
+            with out_of_sight(world, "cut"):
+                world.cloud.delete("g")
+                world.cloud.create("g", spec={"maps": ["m"]})
+        else:
+            world.cloud.set("g", spec={"maps": ["m"], "x": 2})
+        world.settle()
+        assert (set(world.robot.objects()), data(there)) == ({"g"}, {"m": {"x": "1"}})
+        world.robot.delete("g")
+        world.settle()
+        assert set(world.robot.objects()) == {"g"}
+        assert [each["metadata"]["uid"] for each in maps(there).values()] == [uid]
