@@ -132,12 +132,11 @@ class Demand:
         """Report primaries that have too many related objects by a selection, or no longer have."""
         keys = self._matching[selection]
         failure = too_many(len(keys))
-        if bool(failure) is (selection in self._too_large):
-            return
-        self._too_large ^= {selection}
-        self._failed(selection)
-        for key in () if failure else keys - self._labels.keys():
-            self._want(key)
+        if bool(failure) is not (selection in self._too_large):
+            self._too_large ^= {selection}
+            self._failed(selection)
+            for key in () if failure else keys - self._labels.keys():
+                self._want(key)
 
     def _place(self, selection: Selection, key: Key) -> None:
         """A selection matches an original, or no longer does."""

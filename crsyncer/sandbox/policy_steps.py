@@ -1,4 +1,4 @@
-"""Runs the steps of `crsyncer demo --policy`: two kinds, and what SyncPolicies make of their objects."""
+"""Runs the steps of `crsyncer demo --policy`: a kind, and what its SyncPolicy makes of its objects."""
 
 import asyncio
 import base64
@@ -39,18 +39,20 @@ class PolicySteps:
         self._link = link
         self._agent = agent
         self._policy_crd = crd
-        *self._crds, self._policy, self._visits_policy = yaml.safe_load_all(_FILE.read_text())
-        self._orders, self._visits = map(Resource.of_crd, self._crds)
-        self._order = self._orders.object("42", namespace=_SHOP, spec={"file": "plan-7.pdf"})
+        self._crd, self._policy = yaml.safe_load_all(_FILE.read_text())
+        self._orders = Resource.of_crd(self._crd)
+        spec = {"file": "plan-7.pdf", "loginSecret": "login"}
+        self._order = self._orders.object("42", namespace=_SHOP, spec=spec)
         self._copy = self._orders.object("toys-42", namespace=_PLACE)
         self._login = _SECRET.object("login", namespace=_SHOP)
+        self._login_copy = _SECRET.object("login", namespace=_PLACE)
 
     async def run(self) -> None:
         """Run every step, up to the first that does not hold. Raises Untrue."""
         for title, step in (
-            ("The same CRDs are applied to both sides; SyncPolicies on the robot say what is synced", self._apply),
+            ("The same CRD is applied to both sides; a SyncPolicy on the robot says what is synced", self._apply),
             ("The agent starts on the robot, with a link to the cloud", self._start),
-            ("A shop makes an order, and a visit that names a Secret", self._make),
+            ("A shop makes an order that names a Secret", self._make),
             ("The link is cut", self._cut),
             ("The shop rotates the Secret; somebody edits the copy on the robot", self._go_on),
             ("The link is back, and the shop changes the order", self._restore),
@@ -64,11 +66,10 @@ class PolicySteps:
 
     async def _apply(self) -> None:
         both = (self._cloud, self._robot)
-        await asyncio.gather(*(cluster.add_crd(crd) for cluster in both for crd in self._crds))
+        await asyncio.gather(*(cluster.add_crd(self._crd) for cluster in both))
         await self._robot.add_crd(yaml.safe_load(self._policy_crd.read_text()))
-        for policy in (self._policy, self._visits_policy):
-            await self._robot.create(_POLICY, policy)
-            self._story.quotes(f"\n{yaml.safe_dump(policy['spec'], sort_keys=False).rstrip()}")
+        await self._robot.create(_POLICY, self._policy)
+        self._story.quotes(f"\n{yaml.safe_dump(self._policy['spec'], sort_keys=False).rstrip()}")
 
         async def look() -> Seen:
             served = await self._robot.serves(_POLICY) and await self._robot.serves(self._orders)
@@ -79,18 +80,16 @@ class PolicySteps:
     async def _start(self) -> None:
         await self._agent.start()
         self._story.says("agent", f"crsyncer run, process {self._agent.pid}")
-        await self._in_sync("both kinds are synced because of their policies")
+        await self._in_sync("orders and the Secrets that they name are synced because of the policy")
 
     async def _make(self) -> None:
         for cluster, name in ((self._cloud, _SHOP), (self._robot, _PLACE)):
             await cluster.create(NAMESPACE, NAMESPACE.object(name))
         await self._cloud.create(_SECRET, {**self._login, "data": {"password": _encoded("first")}})
-        await self._cloud.create(self._visits, self._visits.object("1", namespace=_SHOP, spec={"loginSecret": "login"}))
         await self._cloud.create(self._orders, self._order)
-        self._story.says("cloud", "creates the order toys/42: file plan-7.pdf")
-        self._story.says("cloud", "creates the Secret toys/login, and the visit toys/1, which names it")
+        self._story.says("cloud", "creates the Secret toys/login, and the order toys/42: file plan-7.pdf, Secret login")
         await self._story.expect(
-            "the order has a name, a namespace and a URL of the robot's own; the Secret comes with the visit",
+            "the order has a name, a namespace and a URL of the robot's own, and the Secret is beside it",
             partial(self._copy_has, self._copy, lambda spec: spec.get("url") == f"{_URL}plan-7.pdf"),
             partial(self._password_is, "first"),
         )
@@ -139,6 +138,7 @@ class PolicySteps:
             "new copies have new names, and the old copy is where it was",
             partial(self._copy_has, self._orders.object("43-of-toys", namespace=_PLACE), lambda spec: "url" in spec),
             partial(self._is_still, uid),
+            partial(self._password_is, "second"),
         )
 
     async def _forget(self) -> None:
@@ -149,7 +149,9 @@ class PolicySteps:
         self._story.says("agent", "is stopped, its database is deleted, and it is started again")
         await self._agent.start()
         await self._in_sync("it finds its copies by their marks")
-        await self._story.expect("the copies are where they were", partial(self._is_still, uid))
+        await self._story.expect(
+            "the copies are where they were", partial(self._is_still, uid), partial(self._password_is, "second")
+        )
 
     async def _delete(self) -> None:
         await self._robot.patch(self._orders, self._copy, {"metadata": {"finalizers": [_FINALIZER]}})
@@ -169,9 +171,10 @@ class PolicySteps:
         await self._robot.patch(self._orders, self._copy, {"metadata": {"finalizers": None}})
         self._story.says("robot", "its application lets orders/toys-42 go")
         await self._story.expect(
-            "both have gone",
+            "both have gone, and the copy of the Secret with them",
             partial(self._is_gone, Side.ROBOT, self._copy),
             partial(self._is_gone, Side.CLOUD, self._order),
+            self._has_no_secret,
         )
         await self._in_sync("nothing waits")
 
@@ -194,11 +197,15 @@ class PolicySteps:
 
     async def _password_is(self, password: str) -> Seen:
         """The values are compared, and not shown."""
-        found = await self._robot.find(_SECRET, self._login)
+        found = await self._robot.find(_SECRET, self._login_copy)
         if found is None:
-            return Seen("robot", "has no Secret toys/login", holds=False)
+            return Seen("robot", "has no Secret orders/login", holds=False)
         same = (found.get("data") or {}).get("password") == _encoded(password)
-        return Seen("robot", f"Secret toys/login: {'the' if same else 'not the'} {password} password", same)
+        return Seen("robot", f"Secret orders/login: {'the' if same else 'not the'} {password} password", same)
+
+    async def _has_no_secret(self) -> Seen:
+        found = await self._robot.find(_SECRET, self._login_copy)
+        return Seen("robot", f"{'still has' if found else 'has no'} Secret orders/login", found is None)
 
     async def _is_still(self, uid: str) -> Seen:
         found = await self._robot.find(self._orders, self._copy)
