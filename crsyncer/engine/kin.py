@@ -64,7 +64,8 @@ class Kin:
         misread = demand.namespaced != kind.policy.namespaced
         demand.namespaced = kind.policy.namespaced
         demand.attach(kind)
-        for primary in list(self._primaries.values()) if misread else ():
+        running = [primary for name, primary in self._primaries.items() if name in self._first]
+        for primary in running if misread else ():
             entries = [entry for entry in related_entries(primary.policy) if entry.resource == kind.policy.resource]
             await self._read_primaries(primary, entries)
 
@@ -141,7 +142,9 @@ class Kin:
 
     def _seen(self, kind: Kind, side: Side, key: Key, raw: Json | None, *, at_start: bool = False) -> None:
         """A primary is new, has changed, or (None) is gone."""
-        first = self._first[kind.policy.resource]
+        first = self._first.get(kind.policy.resource)
+        if first is None:
+            return  # the kind has stopped, and its tasks have not ended yet: it is read anew when it runs again
         if raw is None and side is kind.policy.downstream:
             first.copy_gone(key)
         for entry in related_entries(kind.policy):

@@ -358,3 +358,23 @@ def test_C5_1_related_objects_of_a_cluster_scoped_kind_come_also_where_their_kin
             world.cloud.create(name, kind="sites", spec={"x": 1})
         world.pass_time(60)
         assert list(world.robot.objects("sites")) == ["s1"]
+
+
+def test_C5_1_what_a_kind_shows_after_it_has_stopped_is_read_when_it_runs_again() -> None:
+    with related() as world:
+        for name in ("m", "n"):
+            put_map(world.cloud, name, x="1")
+        world.cloud.create("a", spec={"maps": ["m"]})
+        world.settle()
+        assert world.life is not None
+        kinds = world.life.engine.kinds
+        kind = kinds.entries[f"goals.{GROUP}"].kind
+        assert kind is not None
+        assert kinds.catalog is not None
+        kinds.catalog.kin.detach(kind)
+        world.cloud.create("b", spec={"maps": ["n"]})
+        world.pass_time(5)
+        assert (set(world.robot.objects()), set(data(world.robot))) == ({"a", "b"}, {"m"})
+        restart(world)
+        world.settle()
+        assert set(data(world.robot)) == {"m", "n"}
