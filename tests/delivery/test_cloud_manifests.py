@@ -139,7 +139,7 @@ def test_C1_3_a_kind_that_only_a_sync_policy_configures_is_confined(tmp_path):
     (tmp_path / "crd.json").unlink()
     wrong = manifests("--robot", "r1", "--crds", tmp_path)
     assert (wrong.returncode, wrong.stdout) == (2, "")
-    assert "SyncPolicy orders: spec.projection is not supported by this version" in wrong.stderr
+    assert 'spec.projection.version of SyncPolicy orders is "v2"; the robot serves v1' in wrong.stderr
     assert manifests("--robot", "r1", "--crds", tmp_path / "policy.yaml").returncode == 2
 
 

@@ -266,7 +266,7 @@ MALFORMED: Mapping[str, Any] = {
     "a related object": {"related": [{"id": "x"}]},
     "a grace period": {"deletion": {"gracePeriod": "an hour"}},
     "the side of an api": {"api": {"source": "both"}},
-    "what is not supported yet": {"related": [], "projection": {"version": "v2"}},
+    "a version in the cloud that the robot does not serve": {"related": [], "projection": {"version": "v2"}},
 }
 
 
