@@ -13,7 +13,7 @@ from crsyncer.core.answers import lasting, shown
 from crsyncer.core.decide_delivery import Delivery, decide_delivery
 from crsyncer.core.facts import Action, Fact
 from crsyncer.core.kind_policy import KindPolicy
-from crsyncer.core.model import Json, Key, Pending, Proof
+from crsyncer.core.model import Freshness, Json, Key, Pending, Proof
 from crsyncer.core.project import digest, map_generation, note_observed, status_value, value_to_send
 from crsyncer.core.queue import Priority
 from crsyncer.core.restore_detection import DISTRUSTED
@@ -80,7 +80,10 @@ class Outbox:
             raw=raw,
         )
         self._cache.set_pending(key, row)
-        self._proofs.pop(key, None)
+        if self._cache.freshness(self._policy.downstream, key.namespace) is Freshness.STORED:
+            self._proofs[key] = Proof.UNCHECKED  # the copy is from the store, and upstream may have had a newer status
+        else:
+            self._proofs.pop(key, None)
         record = self._cache.record_of(key, action.upstream_uid)
         self._cache.remember(key, replace(record, had_status=True))
         return self.priority(key)

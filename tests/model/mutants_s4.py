@@ -11,6 +11,13 @@ from tests.model.mutant import Mutant
 
 MUTANTS = (
     Mutant(
+        "a copy from the store counts as the newest",
+        Outbox.take,
+        "is Freshness.STORED",
+        "is None",
+        noticed_by="S4_1_a_stored_copy_without_its_row",
+    ),
+    Mutant(
         "how upstream takes a status is not remembered",
         StatusWriter.write,
         "self._remember_puts(True)",

@@ -114,3 +114,25 @@ def test_S6_1_content_that_is_newer_than_the_store_knows_is_not_put_back_while_t
             world.start()
             world.settle()
             assert (copy(world)["spec"], copy(world)["metadata"]["generation"]) == ({"x": 2}, version)
+
+
+def test_S4_1_a_stored_copy_without_its_row_does_not_go_over_a_newer_status() -> None:
+    with synced() as world:
+        world.robot.set_status("a", {"phase": "ONE"})
+        world.settle()
+        before = len(world.disk.rows)
+        world.robot.set_status("a", {"phase": "TWO"})
+        world.pass_time(1)
+        world.robot.set_status("a", {"phase": "THREE"})
+        world.settle()
+        world.crash()
+        # The disk has the copy of the second status, and nothing that was put after it: it is killed between the two.
+        torn = next(n for n, (part, *_) in enumerate(world.disk.rows) if n >= before and part == "copy")
+        del world.disk.rows[torn + 1 :]
+        world.disk.durable = len(world.disk.rows)
+        world.weather[Side.ROBOT].latency = 2.0
+        sent = len(world.writes)
+        world.start()
+        world.settle()
+        assert original(world)["status"] == {"phase": "THREE"}
+        assert [str(write) for write in world.writes[sent:]] == []
