@@ -177,8 +177,11 @@ def taken_place(original: Key, *, wanted: Key, copy: Key) -> str:
 
 def is_primary(raw: Json, policy: KindPolicy, side: Side) -> bool:
     """Whether an object of a kind with related ones refers to others: it is synced, and not about to go."""
-    if raw["metadata"].get("deletionTimestamp") is not None:
-        return False
+    return is_synced(raw, policy, side) and raw["metadata"].get("deletionTimestamp") is None
+
+
+def is_synced(raw: Json, policy: KindPolicy, side: Side) -> bool:
+    """Whether it is upstream's, or a copy that was made: what anybody else has made refers to nothing."""
     return side is policy.upstream or stamp_of(raw) is not None
 
 

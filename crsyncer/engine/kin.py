@@ -16,6 +16,7 @@ from crsyncer.core.relate import (
     RelatedEntry,
     RelatedFailed,
     is_primary,
+    is_synced,
     references_of,
     related_entries,
     related_failed,
@@ -158,7 +159,7 @@ class Kin:
     def _refer(self, kind: Kind, entry: RelatedEntry, key: Key, raw: Json | None, *, at_start: bool) -> None:
         demand = self._demand(entry.resource)
         said, failure = NOTHING_SAID, ""
-        if raw is not None:
+        if raw is not None and is_synced(raw, kind.policy, entry.related.origin):
             own, identity = key_of(raw), kind.policy.shape.identity
             names = Names(own.namespace, own.name, kind.policy.robot, identity, (key.namespace, key.name))
             try:

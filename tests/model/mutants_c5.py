@@ -145,6 +145,13 @@ MUTANTS = (
         noticed_by="C5_1_a_selector_selects_all",
     ),
     Mutant(
+        "what is made by hand under the name of a copy selects",
+        Kin._refer,
+        "is_synced(raw, kind.policy, entry.related.origin)",
+        "True",
+        noticed_by="C5_1_what_is_made_by_hand",
+    ),
+    Mutant(
         "what a selector newly selects is not looked for",
         Demand._select,
         "self._wake.set()",

@@ -78,3 +78,18 @@ def test_C5_1_C5_6_what_is_selected_stays_after_a_restart(kind: str) -> None:
         put_map(world.cloud, "a", kind=kind, labels={"tier": "x"}, x="eA==")
         world.settle()
         assert set(data(world.robot, kind=kind)) == set("bcdefg")
+
+
+def test_C5_1_what_is_made_by_hand_under_the_name_of_a_copy_refers_to_nothing() -> None:
+    with related("cloud", source="robot", object=EDGE) as world:
+        put_map(world.cloud, "a", labels={"tier": "edge"}, x="a")
+        world.cloud.create("g", spec={})
+        world.robot.create("g", spec={"x": 1})
+        world.settle()
+        assert [hold["reason"] for hold in world.status()["holds"]] == ["NameTaken"]
+        world.robot.set("g", spec={"x": 2})
+        world.settle()
+        assert data(world.robot) == {}
+        world.cloud.delete("g")
+        world.settle()
+        assert data(world.robot) == {"a": {"x": "a"}}
