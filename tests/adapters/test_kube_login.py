@@ -1,5 +1,6 @@
 """Logging in to an API server: what a kubeconfig may hold, and what is refused."""
 
+import asyncio
 import base64
 import os
 import stat
@@ -11,10 +12,14 @@ import yaml
 
 from crsyncer.adapters import kubeconfig
 from crsyncer.adapters.kube import KubeCluster
+from crsyncer.errors import Unsure
 from tests.adapters.kube_server import (
     GET,
+    STREAM,
     TOKEN,
     Certificates,
+    always,
+    chunk,
     connected,
     hostile,
     only,
@@ -236,6 +241,28 @@ async def test_tls_without_verification_takes_an_explicit_wish_and_is_reported(
         assert not cluster.verified
         await cluster.close()
     assert "NOT verified" in caplog.text
+
+
+async def test_a_watch_whose_server_was_not_verified_ends_once_it_can_be(
+    certificates: Certificates, pair: tuple[Path, Path], tmp_path: Path
+) -> None:
+    about, user = {"insecure-skip-tls-verify": True}, {"token": TOKEN}
+    async with hostile(always(STREAM, chunk(b"{}\n")), pair=pair) as server:
+        config = write_config(tmp_path / "config", server=server.url, ca=None, user=user, **about)
+        cluster = KubeCluster(config, insecure=True)
+        async with asyncio.timeout(30), cluster.watch(GET, read_timeout=60) as stream:
+            lines = stream.lines()
+            assert await anext(lines) == b"{}"
+            waiting = asyncio.ensure_future(anext(lines))
+            await asyncio.sleep(0)
+            write_config(config, server=server.url, ca=certificates.ca, user=user)
+            cluster.refresh_credentials()
+            with pytest.raises(Unsure):
+                await waiting
+        async with asyncio.timeout(30), cluster.watch(GET, read_timeout=60) as stream:
+            assert await anext(stream.lines()) == b"{}"
+        assert cluster.verified
+        await cluster.close()
 
 
 async def test_keys_are_never_written_to_a_file(

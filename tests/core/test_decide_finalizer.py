@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from itertools import product
 from typing import NamedTuple
 
@@ -28,6 +29,7 @@ MINE = f"crsyncer.cloudrobotics.com/robot-{ROBOT_NAME}"
 DELETED, GRACE = 1000.0, 3600.0
 
 
+@cache
 def kind(mode: str = "blocking", **changes) -> KindPolicy:
     """A kind whose deletion is so."""
     spec = edited(MINIMAL, "spec", "deletion", value={"mode": mode})
@@ -73,10 +75,12 @@ def observation(case: Case) -> Observation:
     return Observation(found, case.freshness)
 
 
+STAMPED = view_of(copy_of(goal(), policy()), policy(), Side.ROBOT)
+
+
 def copy(case: Case) -> Observation:
-    stamped = view_of(copy_of(goal(), policy()), policy(), Side.ROBOT)
-    seen: dict[str, Found] = {"seen": stamped, "absent": Gap.ABSENT, "unseen": Gap.UNSEEN}
-    return Observation(seen.get(case.copy, replace(stamped, stamp=None)))
+    seen: dict[str, Found] = {"seen": STAMPED, "absent": Gap.ABSENT, "unseen": Gap.UNSEEN}
+    return Observation(seen.get(case.copy, replace(STAMPED, stamp=None)))
 
 
 def row(case: Case) -> FinalizerRow | None:

@@ -103,6 +103,7 @@ async def test_C6_3_finalizers_go_with_the_label_and_with_the_policy(api: Api, m
     await bed.robot.shows("b", spec={"x": 1})
 
 
+@pytest.mark.nightly("waits for a minute of the server's clock; the model shows the same")
 async def test_C6_4_the_grace_period_ends_by_the_servers_clock(api: Api, make_bed: MakeBed) -> None:
     bed = await make_bed()
     await block(api, bed, gracePeriod="1m")

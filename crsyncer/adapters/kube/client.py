@@ -128,14 +128,20 @@ class KubeCluster:
 
         A kubeconfig that now names another server is refused with a warning: that takes another connection.
         """
-        return self.credentials.refresh()
+        changed = self.credentials.refresh()
+        if self.credentials.will_verify and not self.verified:
+            self._end_watches()  # it is not known with whom they are
+        return changed
 
     async def close(self) -> None:
         """Close every connection; open streams end in Unsure."""
+        self._end_watches()
+        await self._session.close()
+
+    def _end_watches(self) -> None:
         # One by one, since the session drops their connections without waking a reader that waits for a line.
         for response in list(self._watches):
             response.close()
-        await self._session.close()
 
     async def _ask(self, call: Call, *, gap: float | None, read: Read[T]) -> tuple[aiohttp.ClientResponse, T]:
         """The answer and what `read` makes of it; asked again where a 401 came and there are newer credentials."""

@@ -126,6 +126,11 @@ class Credentials:
         """Rises whenever something in the login has changed."""
         return self._reads + sum(each.changes for each in self._renewals)
 
+    @property
+    def will_verify(self) -> bool:
+        """Whether the next request verifies the server's certificate."""
+        return self._files.identity.verify
+
     async def current(self) -> Login:
         """The login for the next request; cheap unless something has to be renewed.
 
