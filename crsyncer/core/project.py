@@ -22,6 +22,7 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _STAYING = (OURS, SYNCER, "kcp.io/")
 _KCPS = ".kcp.io/"
 _NOT_CONTENT = frozenset({"apiVersion", "kind", "metadata", "status"})
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 _FLOAT = re.compile(r"\d[.eE]")
 NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -38,9 +39,9 @@ def digest(value: Any, key: bytes = b"") -> str:
 
     Without its key nobody can tell whether a guess is the value of which a digest is.
     """
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    text = _CANONICAL.encode(value)
     if _FLOAT.search(text):
-        text = json.dumps(whole_numbers(value), sort_keys=True, separators=(",", ":"))
+        text = _CANONICAL.encode(whole_numbers(value))
     return hashlib.blake2b(text.encode(), digest_size=12, key=key).hexdigest()
 
 

@@ -266,9 +266,14 @@ class Kind:
         Unfiltered kinds are not judged, because every robot writes their status.
         """
         policy, context = self.policy, self._context
-        stamp = stamp_of(raw)
-        signed = policy.upstream is Side.ROBOT and stamp is not None and stamp.robot == policy.robot
-        if side is not Side.CLOUD or not (signed or (policy.upstream is Side.CLOUD and policy.filtered)):
+        if side is not Side.CLOUD:
+            return
+        if policy.upstream is Side.CLOUD:
+            ours = policy.filtered
+        else:
+            stamp = stamp_of(raw)
+            ours = stamp is not None and stamp.robot == policy.robot
+        if not ours:
             return
         known, since = live and key in self.cache.views[side], context.connections[side].first_connected_at
         if context.other_agents.saw(policy.resource, key, raw, known=known, since=since, now=context.clock()):
