@@ -28,6 +28,14 @@ def robot_name(settings: Settings) -> str:
     return settings.robot_name
 
 
+def identities(settings: Settings) -> dict[Side, str]:
+    """What the agent of the state directory calls the clusters (S8.1); empty without one."""
+    with suppress(SyncError):
+        sides = read_status(settings.state_dir)["sides"]
+        return {side: str(sides[side]["identity"]) for side in Side if sides[side]["identity"]}
+    return {}
+
+
 def logins(settings: Settings) -> Mapping[Side, tuple[Path | None, str]]:
     """Of each side the kubeconfig (None: the in-cluster account) and the context (empty: the current one)."""
     return {

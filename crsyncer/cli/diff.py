@@ -10,7 +10,7 @@ import click
 
 from crsyncer.adapters.config import Settings, load
 from crsyncer.adapters.expressions import Expressions
-from crsyncer.cli.clusters import CLUSTER_SETTINGS, both_clusters, robot_name
+from crsyncer.cli.clusters import CLUSTER_SETTINGS, both_clusters, identities, robot_name
 from crsyncer.cli.output import TEXTS, object_name, output_options, show
 from crsyncer.cli.shared import first_cause, report_error, settings_options
 from crsyncer.cli.yaml_text import sorted_lines
@@ -67,6 +67,7 @@ async def _compare(settings: Settings, robot: str, resource: str) -> list[Json]:
 
     from crsyncer.console import lister
     from crsyncer.console.diff import bare_row, compare
+    from crsyncer.console.identities import identified
     from crsyncer.console.reasons import kind_hint
 
     async with both_clusters(settings) as clusters:
@@ -87,7 +88,8 @@ async def _compare(settings: Settings, robot: str, resource: str) -> list[Json]:
             configuration = await lister.configuration(senders[Side.ROBOT], Expressions, settings.trust)
         except SyncError as error:
             raise SyncError(f"the robot's CRDs or SyncPolicies cannot be listed: {error}", hint=error.hint) from None
-        kinds = configuration.kinds(robot, settings.synced_namespaces)
+        configured = configuration.kinds(robot, settings.synced_namespaces)
+        kinds = await identified(configured, clusters, identities(settings))
         names = {**{name: kind.aliases for name, kind in kinds.items()}, **dict.fromkeys(configuration.unserved, ())}
         chosen = [synced_resource(resource, names)] if resource else names
         # One kind after the other, so that memory holds the lists of one only.

@@ -2,15 +2,18 @@
 
 import os
 import time
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
-from crsyncer.adapters.config import read_config
+from crsyncer.adapters.config import read_config, state_dir
 from crsyncer.adapters.kubeconfig import read_account
 from crsyncer.cli.output import namespace_option, object_name, output_options, show
 from crsyncer.cli.shared import settings_options
+from crsyncer.cli.status import read_status
 from crsyncer.console.release import Wish, release_objects
 from crsyncer.console.screen import table
 from crsyncer.console.target import split_target
@@ -55,8 +58,11 @@ def release(
     no other finalizer. Without --yes it only lists them. Asks the cloud alone: by --cloud-kubeconfig or, in a pod
     there, by the pod's account.
 
-    Blocking deletion sets this finalizer, so that a deleted object stays until the robot's copy has gone. The agent
-    does not offer that yet: until it does, such a finalizer was set by somebody else.
+    A SyncPolicy with deletion.mode: blocking has the agent set this finalizer, so that a deleted object stays until the
+    robot's copy has gone.
+
+    RESOURCE is the robot's name of the kind. Where the cloud calls it otherwise (projection), the state directory of
+    the agent or a SyncPolicy in the cloud has to say so; without these, give the cloud's name.
     """
     resource, name = split_target(resource, name, namespace)
     wish = Wish(check_robot(robot), resource, name, namespace, older_than=_age(older_than), living=living)
@@ -64,7 +70,7 @@ def release(
 
     import asyncio  # slow; `--help` and usage errors must stay fast
 
-    content = asyncio.run(_run(login, wish, dry_run=not yes))
+    content = asyncio.run(_run(login, wish, dry_run=not yes, in_cloud=_in_cloud(state_dir(flags))))
     names = [f"{content['resource']}/{object_name(row)}" for row in content["objects"]]
     show(content, output, names=names, text=lambda: _text(content))
     failed = [row for row in content["objects"] if row["state"] == "failed"]
@@ -97,14 +103,22 @@ def _login(flags: dict[str, Any]) -> tuple[Path | None, str, bool]:
     return path, context or "", bool(insecure)
 
 
-async def _run(login: tuple[Path | None, str, bool], wish: Wish, *, dry_run: bool) -> Json:
+def _in_cloud(directory: Path) -> dict[str, str]:
+    """What the agent of a state directory knows: by the robot's name of each kind, the cloud's."""
+    with suppress(SyncError):
+        kinds = read_status(directory)["kinds"]
+        return {kind["resource"]: kind["cloudResource"] for kind in kinds if kind.get("cloudResource")}
+    return {}
+
+
+async def _run(login: tuple[Path | None, str, bool], wish: Wish, *, dry_run: bool, in_cloud: Mapping[str, str]) -> Json:
     from contextlib import aclosing
 
     from crsyncer.adapters.kube.visit import KubeVisit
 
     path, context, insecure = login
     async with aclosing(await KubeVisit.enter(path, context, insecure=insecure)) as visit:
-        return await release_objects(visit.request, wish, clock=time.time, dry_run=dry_run)
+        return await release_objects(visit.request, wish, clock=time.time, dry_run=dry_run, in_cloud=in_cloud)
 
 
 def _text(content: Json) -> str:

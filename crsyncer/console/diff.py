@@ -133,7 +133,7 @@ class _Pairs:
             stored=None,
             seen=self._seen,
             unnamed=own,
-            identity="",
+            identity=self.policy.shape.identity,
             listed=listed,
             namespaced=self.policy.namespaced,
         )

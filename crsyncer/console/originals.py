@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from crsyncer.console.lister import objects
 from crsyncer.core import object_calls
 from crsyncer.core.kind_policy import KindPolicy
-from crsyncer.core.marks import UPSTREAM_CLUSTER
+from crsyncer.core.marks import UPSTREAM_CLUSTER, UPSTREAM_NAME, UPSTREAM_NAMESPACE
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.project import key_of, objection
 from crsyncer.core.relate import (
@@ -84,7 +84,9 @@ async def _read_entry(
 
 def _refer(entry: RelatedEntry, primary: KindPolicy, raw: Json, found: Originals, *, namespaced: bool) -> None:
     own = key_of(raw)
-    names = Names(own.namespace, own.name, primary.robot)
+    marks = (raw["metadata"].get("annotations") or {}) if entry.related.origin is primary.downstream else {}
+    upstream = (marks.get(UPSTREAM_NAMESPACE, ""), marks[UPSTREAM_NAME]) if UPSTREAM_NAME in marks else None
+    names = Names(own.namespace, own.name, primary.robot, primary.shape.identity, upstream)
     try:
         said = references_of(raw, entry, names, home=None, namespaced=namespaced)
     except RelatedFailed as error:

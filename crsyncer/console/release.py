@@ -1,6 +1,7 @@
 """Removes a lost robot's finalizers in the cloud, by the cloud's API server alone (C6.4)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -8,14 +9,17 @@ from crsyncer.console import lister
 from crsyncer.console.target import find_key, find_resource
 from crsyncer.core import calls
 from crsyncer.core.answers import judge
-from crsyncer.core.calls import PARTIAL_LIST, Call, Collection
+from crsyncer.core.calls import PARTIAL_LIST, SYNC_POLICIES, Call, Collection
 from crsyncer.core.finalizers import KeptObject, finalizer, kept_object, remove_finalizer
 from crsyncer.core.model import Json
+from crsyncer.core.projection import cloud_resource
+from crsyncer.core.sync_policy import API_VERSION, KIND, read_sync_policy
 from crsyncer.core.text import rfc3339
-from crsyncer.errors import Conflict, SyncError, Unsure
+from crsyncer.errors import ConfigError, Conflict, NotAllowed, SyncError, Unsure
 from crsyncer.ports import Reply, Send
 
 _SCHEMA = "crsyncer.robot-release/v1"
+_SAME_NAMES: Mapping[str, str] = {}
 _TRIES = 5
 """How often an object is looked at again whose finalizers others change at the same time."""
 
@@ -37,6 +41,7 @@ class Wish:
 
     robot: str
     resource: str
+    """The kind by the robot's name, or by the cloud's where the robot's is not known here (C7)."""
     name: str = ""
     """[NAMESPACE/]NAME; empty: all."""
     namespace: str = ""
@@ -55,16 +60,26 @@ class ServedKind:
     aliases: tuple[str, ...]
 
 
-async def release_objects(send: Send, wish: Wish, *, clock: Callable[[], float], dry_run: bool) -> Json:
+async def release_objects(
+    send: Send,
+    wish: Wish,
+    *,
+    clock: Callable[[], float],
+    dry_run: bool,
+    in_cloud: Mapping[str, str] = _SAME_NAMES,
+) -> Json:
     """Remove the robot's finalizer from the objects, or in a dry run only list them; the document that says so.
 
-    Ages are by the server's clock, by ours (`clock`, Unix time in seconds) where it shows none. Raises ConfigError for
-    a robot's name that is none, and SyncError.
+    `in_cloud` is what is known of the robot: by the robot's name of a kind, what the cloud calls it. Else SyncPolicies
+    in the cloud say so, which are there for a fleet (C1.6). Ages are by the server's clock, by ours (`clock`, Unix time
+    in seconds) where it shows none. Raises ConfigError for a robot's name that is none, and SyncError.
     """
     name = finalizer(wish.robot)
     date = (await lister.first_answer(send)).date
     now = clock() if date is None else date
-    kind = await find_kind(send, wish.resource)
+    names = {**await _projected(send), **in_cloud}
+    resource = find_resource(wish.resource, dict.fromkeys(names, ()))
+    kind = await find_kind(send, names.get(resource, wish.resource))
     kept = await _list_kept(send, kind, wish, name)
     due = [each for each in kept if each.is_due(older_than=wish.older_than, now=now, living=wish.living)]
     left = [each.deleted_at for each in kept if each not in due]
@@ -72,7 +87,8 @@ async def release_objects(send: Send, wish: Wish, *, clock: Callable[[], float],
     return {
         "schema": _SCHEMA,
         "robot": wish.robot,
-        "resource": kind.collection.resource,
+        "resource": resource if resource in names else kind.collection.resource,
+        "cloudResource": kind.collection.resource,
         "finalizer": name,
         "time": rfc3339(now),
         "dryRun": dry_run,
@@ -80,6 +96,19 @@ async def release_objects(send: Send, wish: Wish, *, clock: Callable[[], float],
         "recent": len(left) - left.count(None),
         "living": left.count(None),
     }
+
+
+async def _projected(send: Send) -> dict[str, str]:
+    """What SyncPolicies in the cloud say: by the robot's name of each kind that the cloud calls otherwise, its name."""
+    found = {}
+    try:
+        async for raw in lister.objects(send, SYNC_POLICIES):
+            with suppress(ConfigError):  # of a policy that no robot follows
+                policy = read_sync_policy({"apiVersion": API_VERSION, "kind": KIND, **raw})
+                found[policy.resource.full_name] = cloud_resource(policy)
+    except (Conflict, NotAllowed):
+        return {}  # the cloud has no such kind, or does not show it
+    return {name: in_cloud for name, in_cloud in found.items() if in_cloud != name}
 
 
 async def find_kind(send: Send, text: str) -> ServedKind:

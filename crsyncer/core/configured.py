@@ -12,7 +12,7 @@ from crsyncer.core.model import Json
 from crsyncer.core.namespaces import Namespaces
 from crsyncer.core.projection import cloud_resource
 from crsyncer.core.relate import RelatedEntry, related_policy
-from crsyncer.core.sync_policy import Resource
+from crsyncer.core.sync_policy import Related, Resource, SyncPolicy
 
 Objects = Callable[[str], Sequence[PolicyObject]]
 """From the name of a kind to the SyncPolicies for it."""
@@ -41,13 +41,14 @@ def configured_kind(
         return related_policy(crd, mine, robot, namespaces=namespaces) if mine else None
     problems = [found.problem, *_shared_problems(found, objects, annotated, policies)]
     if found.sync_policy is not None and found.sync_policy.related:
-        problems += _related_problems(objects(name)[0], objects, annotated)
+        problems += _related_problems(objects(name)[0], objects, annotated, policies)
     return replace(found, problem="; ".join(filter(None, problems)))
 
 
-def name_in_cloud(found: PolicyObject) -> str:
-    """What the cloud calls the kind of a SyncPolicy (C7); empty: it cannot be read."""
-    return "" if found.policy is None else cloud_resource(found.policy)
+def names_in_cloud(found: PolicyObject) -> frozenset[tuple[str, str]]:
+    """The kinds that a SyncPolicy names, each by its names on the robot and in the cloud (C7)."""
+    named: list[SyncPolicy | Related] = [] if found.policy is None else [found.policy, *found.policy.related]
+    return frozenset((each.resource.full_name, cloud_resource(each)) for each in named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +77,35 @@ def _shared_problems(
     found: KindPolicy, objects: Objects, annotated: Annotated, policies: Iterable[PolicyObject]
 ) -> Iterator[str]:
     """Why a kind cannot be projected: another has the same objects in the cloud, and would undo what it does (C7)."""
-    shared = found.in_cloud.resource
-    if shared == found.resource:
-        return
-    others = {each.resource for each in policies if name_in_cloud(each) == shared} - {found.resource}
+    for other in _others(found.resource, found.in_cloud.resource, objects, annotated, policies):
+        yield _both(found.resource, other, found.in_cloud.resource)
+
+
+def _others(
+    resource: str, shared: str, objects: Objects, annotated: Annotated, policies: Iterable[PolicyObject]
+) -> list[str]:
+    """The other kinds that are `shared` in the cloud, if a kind is projected to that."""
+    if shared == resource:
+        return []
+    others = {name for each in policies for name, in_cloud in names_in_cloud(each) if in_cloud == shared}
     if not objects(shared) and annotated(shared):
         others.add(shared)
-    for other in sorted(others):
-        yield f"{found.resource} and {other} are both {shared} in the cloud; allowed: one of them"
+    return sorted(others - {resource})
 
 
-def _related_problems(found: PolicyObject, objects: Objects, annotated: Annotated) -> Iterator[str]:
-    """Why the kinds of related objects cannot be that (C1.6, C5.3)."""
+def _both(one: str, other: str, in_cloud: str) -> str:
+    return f"{one} and {other} are both {in_cloud} in the cloud; allowed: one of them"
+
+
+def _related_problems(
+    found: PolicyObject, objects: Objects, annotated: Annotated, policies: Iterable[PolicyObject]
+) -> Iterator[str]:
+    """Why the kinds of related objects cannot be that (C1.6, C5.3, C7)."""
     related = found.policy.related if found.policy is not None else ()
-    for name in sorted({each.resource.full_name for each in related}):
+    for name, in_cloud in sorted({(each.resource.full_name, cloud_resource(each)) for each in related}):
         if annotated(name) is None and (distrusted := not_trusted(found, name)):
             yield f"SyncPolicy {found.name}: {distrusted}"
         if objects(name) or annotated(name):
             yield f"spec.related of SyncPolicy {found.name}: {name} is synced by itself; allowed: other kinds"
+        for other in _others(name, in_cloud, objects, annotated, policies):
+            yield f"spec.related of SyncPolicy {found.name}: {_both(name, other, in_cloud)}"

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.namespaces import EVERYWHERE
-from crsyncer.core.sync_policy import CLOSED_GROUPS, Projection, Resource, SyncPolicy
+from crsyncer.core.sync_policy import CLOSED_GROUPS, Projection, Related, Resource, SyncPolicy
 from crsyncer.core.template import HASH, NAME, NAMESPACE, Template
 
 
@@ -29,9 +29,9 @@ def projected(policy: KindPolicy, projection: Projection) -> KindPolicy:
     return replace(found, problem="; ".join(filter(None, problems)))
 
 
-def cloud_resource(policy: SyncPolicy) -> str:
-    """The full name of a policy's kind in the cloud."""
-    own, projection = policy.resource, policy.projection or Projection()
+def cloud_resource(named: SyncPolicy | Related) -> str:
+    """The full name in the cloud of the kind of a policy, or of related objects."""
+    own, projection = named.resource, named.projection or Projection()
     group = own.group if projection.group is None else projection.group
     return Resource(group, projection.resource or own.resource).full_name
 

@@ -21,7 +21,7 @@ from crsyncer.core.catalog import (
     read_object,
     travelling_api,
 )
-from crsyncer.core.configured import configured_kind, name_in_cloud, without_crd
+from crsyncer.core.configured import configured_kind, names_in_cloud, without_crd
 from crsyncer.core.kind_policy import KindPolicy, is_annotated
 from crsyncer.core.model import Json, Side
 from crsyncer.core.namespaces import Namespaces
@@ -170,7 +170,7 @@ class Catalog:
         found = without_crd(self._objects.values() if self.is_listed else (), self._crds)
         self._built_in.want(found.built_in)
         for each in list(self._objects.values()) if self.is_listed else ():
-            if name_in_cloud(each) in self._crds and name_in_cloud(each) != each.resource:
+            if any(shared in self._crds for shared in _projected_names(each)):
                 self._changed(each.resource)  # that CRD may be annotated now, or not any more
         for name in sorted(found.to_come):
             if self._problem_of_kind(name) is None:
@@ -225,8 +225,8 @@ class Catalog:
         if self.is_listed:
             self.crds_changed()
             named = [each.resource for each in objects if each is not None]
-            shared = {name_in_cloud(each) for each in objects if each is not None} - {""}
-            named += [each.resource for each in self._objects.values() if name_in_cloud(each) in shared]
+            shared = {name for each in objects if each is not None for _, name in names_in_cloud(each)}
+            named += [each.resource for each in self._objects.values() if not shared.isdisjoint(_projected_names(each))]
             for resource in dict.fromkeys(named):
                 self._changed(resource)
 
@@ -293,6 +293,11 @@ class Catalog:
             log.warning("the condition of SyncPolicy %s is not written: %s", name, reply.body.get("message"))
         self._told[name] = (shown.uid, problem)
         return True
+
+
+def _projected_names(found: PolicyObject) -> set[str]:
+    """What the cloud calls the kinds of a SyncPolicy that it calls otherwise (C7)."""
+    return {in_cloud for name, in_cloud in names_in_cloud(found) if in_cloud != name}
 
 
 def _named_by(policy: KindPolicy) -> set[str]:

@@ -1,12 +1,12 @@
 """C6.4: what `crsyncer release` asks of a server, and what it makes of answers that real servers seldom give."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
 from crsyncer.console.release import Wish, find_kind, release_objects
-from crsyncer.core.calls import Call
+from crsyncer.core.calls import SYNC_POLICIES, Call
 from crsyncer.errors import NotAllowed, SyncError, Unsure
 from crsyncer.ports import Reply
 
@@ -56,10 +56,17 @@ class Server:
     def patches(self) -> list[str]:
         return [call.path.rpartition("/")[2] for call in self.asked if call.method == "PATCH"]
 
-    async def release(self, *, dry_run: bool = False, clock: Callable[[], float] = lambda: 0.0, **wish: Any) -> Any:
+    async def release(
+        self,
+        *,
+        dry_run: bool = False,
+        clock: Callable[[], float] = lambda: 0.0,
+        in_cloud: Mapping[str, str] = {},
+        **wish: Any,
+    ) -> Any:
         given: dict[str, Any] = {"resource": "goals.lab.example.com", "older_than": 60.0}
         wanted = Wish("r1", **(given | wish))
-        return await release_objects(self.send, wanted, clock=clock, dry_run=dry_run)
+        return await release_objects(self.send, wanted, clock=clock, dry_run=dry_run, in_cloud=in_cloud)
 
 
 def states(content: Any) -> dict[str, str]:
@@ -77,6 +84,7 @@ async def test_C6_4_a_dry_run_lists_what_is_due_and_counts_what_is_left_out() ->
         "schema": "crsyncer.robot-release/v1",
         "robot": "r1",
         "resource": "goals.lab.example.com",
+        "cloudResource": "goals.lab.example.com",
         "finalizer": OURS,
         "time": NOW,
         "dryRun": True,
@@ -101,6 +109,28 @@ async def test_C6_4_without_a_date_of_the_server_ours_counts() -> None:
     server.answers["/version"] = Reply(200, {})
     assert states(await server.release(dry_run=True, clock=lambda: DATE)) == {"a": "kept"}
     assert states(await server.release(dry_run=True, clock=lambda: 10_020.0)) == {}
+
+
+async def test_C7_the_robots_name_of_a_kind_means_what_the_cloud_calls_otherwise() -> None:
+    def policy(plural: str, **spec: Any) -> dict[str, Any]:
+        return {"metadata": {"name": plural}, "spec": {"resource": {"group": "x.io", "resource": plural}, **spec}}
+
+    here = {"projection": {"group": "lab.example.com", "resource": "goals"}}
+    policies = [policy("orders", **here), policy("walks"), policy("broken", **here, conflict="?")]
+    server = Server(goal("a", OURS))
+    for resource in ("orders", "orders.x.io"):
+        known = {"visits.x.io": "goals.lab.example.com"}
+        assert states(await server.release(resource="visits", in_cloud=known, dry_run=True)) == {"a": "kept"}
+        with pytest.raises(SyncError, match=f"the cloud serves no {resource}"):
+            await server.release(resource=resource)
+        server.answers[SYNC_POLICIES.path] = listed(*policies)
+        found = await server.release(resource=resource, dry_run=True)
+        assert (found["resource"], found["cloudResource"]) == ("orders.x.io", "goals.lab.example.com")
+        server.answers[SYNC_POLICIES.path] = Reply(403, {"message": "it is forbidden"})
+    for resource in ("walks", "broken"):
+        with pytest.raises(SyncError, match=f"the cloud serves no {resource}"):
+            await server.release(resource=resource)
+    assert (await server.release(dry_run=True))["resource"] == "goals.lab.example.com"
 
 
 @pytest.mark.parametrize("text", ["goals.lab.example.com", "goal.lab.example.com", "goals", "Goal", "gl"])

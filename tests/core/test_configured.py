@@ -184,3 +184,28 @@ def test_C7_two_kinds_are_not_one_in_the_cloud():
     assert annotated is not None
     assert "goals.lab.example.com and errands.lab.example.com are both tasks.lab.example.com" in both.problem
     assert "goals.lab.example.com and tasks.lab.example.com are both tasks.lab.example.com" in annotated.problem
+
+
+def test_C7_kinds_of_related_objects_are_not_one_with_another_kind_in_the_cloud():
+    tasks = {"resource": "tasks", "group": "lab.example.com"}
+    maps = policy_object(specSource="cloud", related=[entry(projection=tasks)])
+    errands = {"group": "lab.example.com", "resource": "errands"}
+    others = {
+        "errands.lab.example.com": policy_object("b", resource=errands, specSource="cloud", projection=tasks),
+        "secrets": policy_object("b", resource=errands, related=[entry(plural="secrets", projection=tasks)]),
+        "tasks.lab.example.com": policy_object(
+            "b", resource=errands, related=[entry(plural="tasks", group="lab.example.com")]
+        ),
+    }
+    for name, other in others.items():
+        found = configured(crd({}), maps, other)
+        assert found is not None
+        assert f"spec.related of SyncPolicy a: configmaps and {name} are both {TASKS} in the cloud" in found.problem
+    alike = policy_object("b", resource=errands, specSource="cloud", related=[entry(projection=tasks)])
+    for objects in ((maps,), (maps, alike)):
+        found = configured(crd({}), *objects)
+        assert found is not None
+        assert found.problem == ""
+    annotated = configured(crd({}), maps, goals=False, tasks=True)
+    assert annotated is not None
+    assert f"configmaps and {TASKS} are both" in annotated.problem

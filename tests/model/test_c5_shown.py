@@ -1,14 +1,17 @@
 """What operators are told of related objects on virtual time: `explain` and `diff` (C1.5, C5)."""
 
 import asyncio
+from types import SimpleNamespace
+from typing import Any
 
 from crsyncer.adapters.expressions import Expressions
 from crsyncer.console import lister
 from crsyncer.console.diff import compare
+from crsyncer.console.identities import identified
 from crsyncer.core.model import Json, Side
 from tests.model.config_maps import data, delete_map, put_map
-from tests.model.policies import senders
-from tests.model.related import BOTH, EDGE, ends, related
+from tests.model.policies import apply_policy, senders
+from tests.model.related import BOTH, EDGE, ends, entry, related
 from tests.model.world import World
 
 
@@ -151,3 +154,29 @@ def test_C5_1_diff_compares_what_is_selected_and_says_where_that_is_too_much() -
         for number in range(100):
             put_map(world.cloud, f"c{number}", labels={"tier": "edge"}, x="1")
         assert diff(world, "configmaps")["error"] == "there are 103 of them; allowed: 100"
+
+
+@BOTH
+def test_C4_1_C5_1_diff_knows_the_cluster_that_steps_and_related_objects_name(origin: str) -> None:
+    steps = [{"path": "/spec/hash", "template": "{hash}"}, {"path": "/spec/of", "template": "{cluster}"}]
+    with related(origin, start=False, object={"name": "{hash}"}) as world:
+        entries = [entry(origin, object={"name": "{hash}"})]
+        apply_policy(world.robot, related=entries, naming={"name": "copy-{name}"}, mutations={"down": steps})
+        world.cloud.create("a")
+        world.start()
+        world.settle()
+        put_map(ends(world, origin)[0], world.robot.objects()["copy-a"]["spec"]["hash"], x="1")
+        world.settle()
+        assert len(data(ends(world, origin)[1])) == 1
+        send = senders(world)
+        clusters: Any = {side: SimpleNamespace(request=send[side], server="", fallback_identity="") for side in Side}
+
+        async def compared(known: dict[Side, str]) -> list[Json]:
+            found = await lister.configuration(send[Side.ROBOT], Expressions)
+            kinds = await identified(found.kinds("robot-1"), clusters, known)
+            return [await compare(kinds[name], send, kinds=kinds) for name in ("goals.lab.example.com", "configmaps")]
+
+        both = {side.value: 1 for side in Side}
+        for known in ({}, {Side.CLOUD: world.status()["sides"]["cloud"]["identity"]}):
+            rows = asyncio.run(compared(known))
+            assert [(each["objects"], each["differences"], each["error"]) for each in rows] == [(both, [], None)] * 2

@@ -7,7 +7,7 @@ from typing import Any
 from crsyncer.core.model import Json
 from tests.model.config_maps import data, delete_map, put_map
 from tests.model.plane import Plane
-from tests.model.policies import policy_rows
+from tests.model.policies import apply_policy, delete_policy, policy_rows
 from tests.model.projected import FLEET, TASKS
 from tests.model.related import BOTH, related
 from tests.model.scene import restart
@@ -105,3 +105,23 @@ def test_C7_names_of_related_objects_in_the_other_scope_do_not_clash() -> None:
         assert (shown["state"], "has neither" in shown["message"]) == ("misconfigured", True)
         assert set(world.robot.objects()) == {"a"}
         assert policy_rows(world)["p"][0] == "active"
+
+
+def test_C7_a_kind_of_related_objects_and_another_kind_are_not_one_in_the_cloud() -> None:
+    with projected_maps("cloud") as world:
+        world.robot.apply(crd("lab.example.com", plural="errands", source=None))
+        put(world, "cloud", "m", a="1")
+        world.cloud.create("a", spec={"maps": ["m"]})
+        world.start()
+        world.settle()
+        apply_policy(world.robot, "q", kind="errands", specSource="cloud", projection=CLOUD)
+        world.pass_time(5)
+        rows = policy_rows(world)
+        assert {name: found[0] for name, found in rows.items()} == {"p": "misconfigured", "q": "misconfigured"}
+        assert f"configmaps and errands.lab.example.com are both {TASKS} in the cloud" in str(rows["p"][1])
+        put(world, "cloud", "m", a="2")
+        world.pass_time(5)
+        assert data(world.robot) == {"m": {"a": "1"}}
+        delete_policy(world.robot, "q")
+        world.pass_time(5)
+        assert (policy_rows(world)["p"][0], data(world.robot)) == ("active", {"m": {"a": "2"}})

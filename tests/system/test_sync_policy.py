@@ -13,7 +13,7 @@ from tests.api import Api, ApiError
 from tests.core.sync_policies import FULL, MINIMAL, WRONG, edited
 from tests.delivery.policy_reference import policies
 from tests.system.bed import ROBOT, eventually
-from tests.system.commands import access, ask
+from tests.system.commands import access, ask, run
 from tests.system.conftest import MakeBed
 from tests.system.examined import bad, checks, doctor
 from tests.system.kinds import row, until_row
@@ -104,6 +104,7 @@ async def test_C4_1_C3_2_steps_and_local_fields_travel_between_real_api_servers(
         {"path": "/spec/url", "regex": {"pattern": "^http:", "replacement": "https:"}},
         {"path": "/spec/x", "cel": "value * 2"},
         {"path": "/metadata/labels/who", "template": "{robot}-{name}"},
+        {"path": "/metadata/annotations/of", "template": "{cluster}-{hash}"},
     ]
     up = [{"path": "/status/word", "template": "{name} {/spec/x}"}]
     resource = {"group": bed.group, "resource": bed.cloud.resource.plural}
@@ -114,6 +115,7 @@ async def test_C4_1_C3_2_steps_and_local_fields_travel_between_real_api_servers(
     await bed.cloud.create("a", spec={"x": 1, "url": "http://b"})
     copy = await bed.robot.shows("a", spec={"x": 2, "url": "https://b"})
     assert copy["metadata"]["labels"]["who"].endswith("-a")
+    assert await run(bed, "diff", *access(bed), "--robot-name", ROBOT) == ""
     await bed.robot.patch("a", {"spec": {"url": "ftp://c", "mine": 1}})
     await bed.robot.set_status("a", {"n": 1})
     await bed.cloud.shows("a", status={"n": 1, "word": "a 2"})
