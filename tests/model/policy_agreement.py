@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from crsyncer.core.annotations import ROBOT_LABEL
+from crsyncer.core.annotations import OURS, ROBOT_LABEL
 from crsyncer.core.model import Json, Side
 from tests.model.blocking import MINE
 from tests.model.check import labels, stamp
 from tests.model.life import ROBOT
-from tests.model.policy_check import GOALS, objects_of
+from tests.model.policy_references import GOALS, objects_of
 
 if TYPE_CHECKING:
     from tests.model.policy_machine import PolicyMachine
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def open_ends(machine: "PolicyMachine") -> list[str]:
     """What the two sides disagree on."""
     found = _of_primaries(machine)
-    for resource in machine.checker.origins:
+    for resource in machine.checker.references.origins:
         found += _of_related(machine, resource)
     return found
 
@@ -60,10 +60,16 @@ def _may_be_taken(machine: "PolicyMachine", taken: Json) -> bool:
 
 def _is_taken(machine: "PolicyMachine", resource: str, found: Json) -> bool:
     """Whether an object is somebody else's, so that a related copy of its name has no place."""
-    if stamp(found) or machine.setup.namings:
+    references = machine.checker.references
+    if stamp(found) or machine.setup.namings or any("naming" in each for each in references.of(resource)):
         return True
-    in_cloud = machine.checker.origins[resource] is Side.ROBOT
+    in_cloud = references.origins[resource] is Side.ROBOT
     return in_cloud or resource == "secrets" or not _matches(machine, found)
+
+
+def _is_marked(copy: Json) -> bool:
+    """Whether a related copy has the labels by which it is watched: one that lost them is not deleted (C5.3, 5)."""
+    return all(f"{OURS}upstream-{what}" in labels(copy) for what in ("cluster", "namespace", "name"))
 
 
 def _matches(machine: "PolicyMachine", taken: Json) -> bool:
@@ -81,30 +87,28 @@ def _agrees(machine: "PolicyMachine", original: Json, copy: Json) -> bool:
 
 
 def _of_related(machine: "PolicyMachine", resource: str) -> list[str]:
-    checker, found = machine.checker, []
-    side = checker.origins[resource]
+    checker, references, found = machine.checker, machine.checker.references, []
+    side = references.origins[resource]
     originals = objects_of(machine.world.planes[side], resource)
     copies = objects_of(machine.world.planes[side.other], resource)
-    entries = [each for each in checker.entries if each["resource"]["resource"] == resource]
-    wanted = {
-        where: originals[where]
-        for where in sorted(checker.wanted(resource, entries, copied=True))
-        if where in originals and checker.sees(originals[where], side)
-    }
+    wanted = references.wanted(resource, references.entries, copied=True)
     by_uid = {stamp(copy): copy for copy in copies.values() if stamp(copy)}
-    for where, original in wanted.items():
+    for where, places in sorted(wanted.items()):
+        original = originals.get(where)
+        if original is None or not checker.sees(original, side):
+            continue
         copy = by_uid.pop(original["metadata"]["uid"], None)
         if copy is not None:
             agrees = copy["data"] == original["data"]
             found += [] if agrees else [f"{resource} {where}: {original['data']} and {copy['data']}"]
-        elif not any(name == where[1] and _is_taken(machine, resource, each) for (_, name), each in copies.items()):
+        elif not any(place in copies and _is_taken(machine, resource, copies[place]) for place in places):
             found.append(f"{resource} {where} has no copy")
-    cleanup = {each["cleanup"] for each in machine.setup.entries if each["resource"]["resource"] == resource}
-    needed = {
-        each["metadata"]["uid"] for where, each in originals.items() if where in checker.wanted(resource, entries)
-    }
+    cleanup = {each["cleanup"] for each in references.of(resource)}
+    wanted = references.wanted(resource, references.entries)
+    needed = {each["metadata"]["uid"] for where, each in originals.items() if where in wanted}
     for uid, copy in by_uid.items():
-        changed = [time for time in checker.entries_changed if time > checker.born(copy) - 60]
-        if cleanup == {"delete"} and not changed and uid not in needed and uid not in checker.twins:
+        changed = [time for time in references.changed if time > checker.born(copy) - 60]
+        excused = bool(changed) or uid in needed or uid in checker.twins or not _is_marked(copy)
+        if cleanup == {"delete"} and not excused:
             found.append(f"{resource} {copy['metadata']['name']} is the copy of what nothing refers to")
     return found

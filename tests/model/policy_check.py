@@ -2,7 +2,6 @@
 
 import base64
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,13 +13,12 @@ from crsyncer.core.template import read_template
 from tests.model.check import Violation, is_guarded, is_of_finalizer, labels, signed, stamp, without_status
 from tests.model.journal import WRITES, Request
 from tests.model.life import ROBOT
-from tests.model.plane import GROUP, Plane
 from tests.model.policy_history import RESOURCES, Setup
+from tests.model.policy_references import GOALS, PolicyReferences, objects_of
 from tests.model.scene import roles
 from tests.model.storage import Change, Where
 from tests.model.world import World, Write
 
-GOALS = f"goals.{GROUP}"
 _RATE_SECONDS, _RATE = 10.0, 40
 """No object is written so often in so short a time; a finalizer out of sight is looked for at 32 places (C6.2)."""
 _RACE_SECONDS = 120.0
@@ -44,15 +42,10 @@ class PolicyChecker:
         self._world = world
         self._setup = setup
         self._up, self._down = roles(world, setup.source)
-        self.origins = {each["resource"]["resource"]: Side(each["origin"]) for each in setup.entries}
-        """The side of the originals, by resource."""
+        self.references = PolicyReferences(world, setup, self)
         self.violations: list[str] = []
         self.name_of: dict[str, str] = {}
         """The names of upstream's objects, by uid."""
-        self.entries = setup.entries
-        """Those of `related` in the policy at the moment."""
-        self.entries_changed: list[float] = []
-        """When entries were taken out of the policy or put back."""
         self.stories: dict[str, Story] = defaultdict(Story)
         self.twins: set[str] = set()
         """Originals that had two copies at once."""
@@ -65,10 +58,6 @@ class PolicyChecker:
         """Objects that a request made of which nobody waited for the answer."""
         self.place_of: dict[str, Where] = {}
         """By uid, where the originals of related objects are."""
-        self._free: dict[tuple[str, Where], float] = defaultdict(float)
-        """By resource and place, when last nothing referred to an original."""
-        self._needed: dict[tuple[str, Where], float] = {}
-        """By resource and place, when last something referred to an original by an entry that there is."""
         self._secrets: list[str] = []
         self._rows: list[Any] = []
         self._read = 0
@@ -102,12 +91,6 @@ class PolicyChecker:
         key = made.new_name(Key("default", name), robot=ROBOT, identity=identity, namespaced=True)
         return key.namespace, key.name
 
-    def change_entries(self, entries: Iterable[Json]) -> None:
-        """Somebody changes the entries of the policy, or deletes it."""
-        self.entries = tuple(entries)
-        self.entries_changed.append(self._world.clock.now)
-        self._note_free()
-
     # What is true
 
     def sees(self, obj: Json, side: Side) -> bool:
@@ -115,46 +98,15 @@ class PolicyChecker:
         return not self._setup.filtered or side is Side.ROBOT or labels(obj).get(ROBOT_LABEL) == ROBOT
 
     def is_synced(self, primary: Json, side: Side) -> bool:
-        """Whether an object of a side is a primary that lives."""
+        """Whether an object of a side is a primary that lives: with that of upstream its copy goes, too (C6.3)."""
         if "deletionTimestamp" in primary["metadata"]:
             return False
         if self._setup.filtered and labels(primary).get(ROBOT_LABEL) != ROBOT:
             return False
-        return side is self._up.side or bool(self.of(primary))
-
-    def wanted(self, resource: str, entries: Iterable[Json], *, copied: bool = False) -> set[Where]:
-        """The originals that primaries refer to by these entries, whether they are there or not.
-
-        `copied`: only by primaries that are on both sides.
-        """
-        side, found = self.origins[resource], set()
-        plane = self._world.planes[side]
-        uids = {self.of(each) for each in objects_of(self._down, GOALS).values()}
-        primaries = [
-            (where, each["spec"])
-            for where, each in objects_of(plane, GOALS).items()
-            if self.is_synced(each, side) and (not copied or self._is_copied(each, side, uids))
-        ]
-        for entry in entries:
-            if entry["resource"]["resource"] != resource:
-                continue
-            for (place, name), spec in primaries:
-                match entry["object"]:
-                    case {"reference": _}:
-                        found |= {(place, each) for each in spec.get(resource) or ()}
-                    case {"name": _}:
-                        found |= {(place, f"{name}-{spec['n']}")} if "n" in spec else set()
-                    case _:
-                        edge = {"tier": "edge"}.items()
-                        originals = objects_of(plane, resource).items()
-                        found |= {
-                            where for where, each in originals if where[0] == place and edge <= labels(each).items()
-                        }
-        return found
-
-    def _is_copied(self, primary: Json, side: Side, uids: set[str]) -> bool:
-        """Whether a primary is on both sides, and no duplicate may be in place of it (C2.6)."""
-        return self.of(primary) not in self.twins if side is self._down.side else primary["metadata"]["uid"] in uids
+        if side is self._up.side:
+            return True
+        originals = objects_of(self._up, GOALS).values()
+        return any(self.of(primary) == o["metadata"]["uid"] and self.is_synced(o, self._up.side) for o in originals)
 
     def _changed(self, side: Side, change: Change) -> None:
         obj = change.after or change.before
@@ -166,20 +118,11 @@ class PolicyChecker:
             self.name_of[uid] = obj["metadata"]["name"]
             there = change.after is not None and self.is_synced(obj, side)
             self.stories[uid].leaving |= not there
-        elif self.origins.get(change.resource) is side:
+        elif self.references.origins.get(change.resource) is side:
             self.place_of[uid] = (obj["metadata"]["namespace"], obj["metadata"]["name"])
             self.stories[uid].leaving |= change.after is None or not self.sees(obj, side)
-        if change.resource == GOALS or self.origins.get(change.resource) is side:
-            self._note_free()
-
-    def _note_free(self) -> None:
-        """Note which originals nothing refers to now, by any entry that there ever was."""
-        for resource, side in self.origins.items():
-            for where in self.wanted(resource, self.entries):
-                self._needed[resource, where] = self._world.clock.now
-            wanted = self.wanted(resource, self._setup.entries)
-            for where in objects_of(self._world.planes[side], resource).keys() - wanted:
-                self._free[resource, where] = self._world.clock.now
+        if change.resource == GOALS or self.references.origins.get(change.resource) is side:
+            self.references.note()
 
     # What the agent does
 
@@ -203,7 +146,7 @@ class PolicyChecker:
             raise Violation(f"{write} without its guards: {write.call.body}")
         if write.status >= 300 or write.before == write.after:
             return
-        upstream = self._up.side if write.resource == GOALS else self.origins.get(write.resource)
+        upstream = self._up.side if write.resource == GOALS else self.references.origins.get(write.resource)
         if write.side is not upstream:
             self._downstream(write)
         elif write.resource == GOALS:
@@ -248,6 +191,11 @@ class PolicyChecker:
         if write.late:
             self._late.add(uid)
         self._see_twins(write, copy)
+        if write.resource == GOALS:
+            return
+        metadata, places = copy["metadata"], self.references.places[write.resource, self.place_of[stamp(copy)]]
+        if (metadata["namespace"], metadata["name"]) not in places:
+            raise Violation(f"{write}: nothing ever wanted a copy there; it may be at {sorted(places)} (C5.2)")
 
     def _see_twins(self, write: Write, copy: Json) -> None:
         """Two copies of one original: a request that came late, or that a killed agent does not know of, made one."""
@@ -263,7 +211,8 @@ class PolicyChecker:
                 raise Violation(f"{write}: its original has a copy already, {where} (C2.3)")
 
     def _adopted(self, write: Write, before: Json, after: Json) -> None:
-        if write.resource == GOALS and self._setup.namings:
+        entries = self.references.of(write.resource)
+        if self._setup.namings or (entries and all("naming" in each for each in entries)):
             raise Violation(f"{write}: a local object was touched (C2.2)")
         if write.side is Side.CLOUD:
             raise Violation(f"{write}: an object of the cloud was adopted (S5.3)")
@@ -280,17 +229,17 @@ class PolicyChecker:
             if not self.stories[of].leaving:
                 raise Violation(f"{write}: upstream's {of} is there, and always was")
             return
-        entries = [each for each in self._setup.entries if each["resource"]["resource"] == write.resource]
+        references, resource, where = self.references, write.resource, self.place_of[of]
+        entries = references.of(resource)
         if entries[0]["cleanup"] == "keep":
             raise Violation(f"{write}: it is to be kept (C5.4)")
-        where = self.place_of[of]
-        if self.entries_changed and where not in self.wanted(write.resource, self.entries):
-            needed = self._needed.get((write.resource, where), -1.0) >= self.entries_changed[-1]
+        if references.changed and where not in references.wanted(resource, references.entries):
+            needed = references.needed.get((resource, where), -1.0) >= references.changed[-1]
             if self.forgot or needed:
                 return  # that there was another entry is forgotten, or it is one of those that are left that lets go
         since = self.born(copy) - _RACE_SECONDS
-        free = where not in self.wanted(write.resource, entries)
-        if not (free or self.stories[of].leaving or self._free.get((write.resource, where), -_RACE_SECONDS) >= since):
+        free = where not in references.wanted(resource, entries)
+        if not (free or self.stories[of].leaving or references.free.get((resource, where), -_RACE_SECONDS) >= since):
             raise Violation(f"{write}: its original is there, and something always referred to it (C5.4)")
 
     # Secrets
@@ -322,8 +271,3 @@ class PolicyChecker:
         found = [each for each in self._secrets if each in text]
         if found:
             self.violations.append(f"{where} has a value of a Secret: {found[0]}")
-
-
-def objects_of(plane: Plane, resource: str) -> dict[Where, Json]:
-    """A cluster's objects of a kind."""
-    return dict(plane.server.storage.of(resource))

@@ -4,7 +4,7 @@ As in `history`, every step can be taken in any state, so that a failing list sh
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -33,6 +33,15 @@ NAMINGS: tuple[Json, ...] = (
 )
 PLACES = ("default", "copies", "others")
 """The namespaces of both sides."""
+RELATED_NAMINGS: tuple[Json, ...] = (
+    {"name": "{robot}-{name}"},
+    {"namespace": "others"},
+    {"namespace": "copies", "name": "{namespace}-{name}"},
+    {"name": "{name}-{/spec/n}"},
+)
+"""What copies of related objects may be called (C5.2)."""
+NAMESPACES = ("others", "{/spec/home}")
+"""Where related objects may be, but in the namespace of their primary (C5.1)."""
 RESOURCES = ("configmaps", "secrets")
 _FORMS: Mapping[str, Json] = {
     "reference": {"reference": "/spec/{}/*"},
@@ -122,7 +131,7 @@ _AROUND = (
 def policy_history_of(seed: int) -> PolicyHistory:
     """The history of a seed."""
     chance = Random(f"policy-history-{seed}")
-    setup = _setup(chance)
+    setup = _more(_setup(chance), Random(f"policy-history-more-{seed}"))
     around = {what: OTHERS[what] for what in _AROUND}
     table = {**_OF_POLICIES, **around, **(_OF_RELATED if setup.entries else {})}
     weights = {what: weight * chance.choice([0, 1, 1, 1, 3]) for what, (weight, _) in table.items()}
@@ -152,6 +161,20 @@ def _setup(chance: Random) -> Setup:
         steps=({"path": "/spec/mode", "set": {"value": "m"}},) if chance.random() < 0.3 else (),
         entries=_entries(chance) if form == "related" else (),
     )
+
+
+def _more(setup: Setup, chance: Random) -> Setup:
+    """What comes seldom. It is drawn from numbers of its own, so that all other histories stay as they are."""
+    if setup.entries and chance.random() < 0.3:
+        setup = replace(setup, entries=tuple(_elsewhere(each, chance) for each in setup.entries))
+    return setup
+
+
+def _elsewhere(entry: Json, chance: Random) -> Json:
+    """The entry with originals or copies somewhere else."""
+    named = {"naming": chance.choice(RELATED_NAMINGS)} if chance.random() < 0.6 else {}
+    placed = {"namespace": chance.choice(NAMESPACES)} if chance.random() < 0.5 else {}
+    return entry | named | {"object": entry["object"] | placed}
 
 
 def _entries(chance: Random) -> tuple[Json, ...]:

@@ -11,8 +11,9 @@ from tests.model.life import ROBOT
 from tests.model.plane import GROUP, Plane
 from tests.model.policies import apply_policy, delete_policy, policies, serve_policies
 from tests.model.policy_agreement import open_ends
-from tests.model.policy_check import GOALS, PolicyChecker, objects_of
+from tests.model.policy_check import PolicyChecker
 from tests.model.policy_history import PLACES, SETS, PolicyHistory
+from tests.model.policy_references import GOALS, objects_of
 from tests.model.scene import roles
 from tests.model.storage import Where, copied
 from tests.model.surroundings import Surroundings
@@ -136,34 +137,41 @@ class PolicyMachine:
         secret = resource == "secrets"
         data = {"x": self.checker.new_secret(self._number) if secret else str(x)}
         wanted = ({"tier": "edge"} if edge else {}) | ({ROBOT_LABEL: ROBOT} if mine else {})
-        places = PLACES if origin is self.down and self.setup.namings else PLACES[:1]
+        entries = self.checker.references.of(resource)
+        anywhere = (origin is self.down and self.setup.namings) or any("namespace" in e["object"] for e in entries)
+        places = PLACES if anywhere else PLACES[:1]
         self._put(origin, resource, (places[x % len(places)], name), data, wanted)
 
     def unput(self, resource: str, name: str) -> None:
         """Somebody deletes an original."""
-        self._unput(self._origin(resource), resource, name)
+        origin = self._origin(resource)
+        for where in _called(origin, resource, name):
+            _delete(origin, resource, where)
 
     def drift_related(self, resource: str, name: str, x: int) -> None:
         """Somebody changes a related copy."""
         target = self._target(resource)
-        for where in _called(target, resource, name):
+        for where in self._related_copies(resource, name):
             self._put(target, resource, where, {"drift": str(x)}, labels(objects_of(target, resource)[where]))
 
     def lose_related(self, resource: str, name: str) -> None:
         """Somebody deletes a related copy."""
-        self._unput(self._target(resource), resource, name)
+        for where in self._related_copies(resource, name):
+            _delete(self._target(resource), resource, where)
 
     def tear_related(self, resource: str, name: str, which: int) -> None:
         """Somebody takes marks away from a related copy."""
         target = self._target(resource)
-        for where in _called(target, resource, name):
+        for where in self._related_copies(resource, name):
             self._edit(target, resource, where, lambda copy: _tear(copy, which, target.side))
 
     def by_hand_related(self, resource: str, name: str, x: int, labelled: int) -> None:
         """Somebody makes an object where a related copy may be."""
         target = self._target(resource)
         places = PLACES if target is self.down and self.setup.namings else PLACES[:1]
-        where = (places[x % len(places)], name)
+        wanted = self.checker.references.places_of(resource, name)
+        named = any("naming" in each or "namespace" in each["object"] for each in self.checker.references.of(resource))
+        where = wanted[x % len(wanted)] if named and wanted else (places[x % len(places)], name)
         if where not in objects_of(target, resource):
             self._put(target, resource, where, {"own": str(x)}, {ROBOT_LABEL: ROBOT} if labelled else {})
 
@@ -185,14 +193,14 @@ class PolicyMachine:
         """Somebody takes entries of `related` out of the policy, or puts them back."""
         if self.setup.entries:
             left = [each for number, each in enumerate(self.setup.entries) if not which >> number & 1]
-            self.checker.change_entries(left)
+            self.checker.references.change_entries(left)
             self._apply()
 
     def drop_policy(self) -> None:
         """Somebody deletes the policy, and after a while puts it back."""
         if policies(self.world.robot):
             delete_policy(self.world.robot)
-        self.checker.change_entries(self.checker.entries)
+        self.checker.references.change_entries(self.checker.references.entries)
         self.world.pass_time(7)
         self._apply()
 
@@ -209,7 +217,7 @@ class PolicyMachine:
         spec |= {"deletion": {"mode": "blocking", "gracePeriod": "720h"}} if setup.blocking else {}
         spec |= {"conflict": "keepLocal"} if setup.keep_local else {}
         spec |= {"mutations": {"down": [*setup.steps]}} if setup.steps else {}
-        spec |= {"related": [*self.checker.entries]} if self.checker.entries else {}
+        spec |= {"related": [*self.checker.references.entries]} if self.checker.references.entries else {}
         spec |= {"filter": {"byRobotName": True}} if setup.filtered else {}
         apply_policy(self.world.robot, specSource=setup.source, **spec)
 
@@ -298,9 +306,15 @@ class PolicyMachine:
 
         self._edit(plane, resource, where, change)
 
-    def _unput(self, plane: Plane, resource: str, name: str) -> None:
-        for where in _called(plane, resource, name):
-            _ask(plane, Call("delete", "DELETE", f"{_path(resource, where[0])}/{name}"))
+    def _related_copies(self, resource: str, name: str) -> list[Where]:
+        """The objects where copies are that have the name of an original, or are the copies of such."""
+        target, checker = self._target(resource), self.checker
+        others = [
+            where
+            for where, each in objects_of(target, resource).items()
+            if checker.place_of.get(checker.of(each), ("", ""))[1] == name != where[1]
+        ]
+        return [*_called(target, resource, name), *others]
 
 
 def _called(plane: Plane, resource: str, name: str) -> list[Where]:
@@ -308,8 +322,18 @@ def _called(plane: Plane, resource: str, name: str) -> list[Where]:
     return [where for where in objects_of(plane, resource) if where[1] == name]
 
 
+def _delete(plane: Plane, resource: str, where: Where) -> None:
+    _ask(plane, Call("delete", "DELETE", f"{_path(resource, where[0])}/{where[1]}"))
+
+
 def _references(maps: int, secrets: int, n: int) -> Json:
-    return {"maps": [*SETS[maps]], "configmaps": [*SETS[maps]], "secrets": [*SETS[secrets]], "n": n}
+    return {
+        "maps": [*SETS[maps]],
+        "configmaps": [*SETS[maps]],
+        "secrets": [*SETS[secrets]],
+        "n": n,
+        "home": PLACES[maps % 3],
+    }
 
 
 def _tear(copy: Json, which: int, side: Side) -> None:

@@ -1,0 +1,139 @@
+"""What primaries refer to, now and before, and where the copies of that may be (C5), as a judge sees it."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from crsyncer.core.model import Json, Side
+from tests.model.check import labels
+from tests.model.life import ROBOT
+from tests.model.plane import GROUP, Plane
+from tests.model.policy_history import Setup
+from tests.model.scene import roles
+from tests.model.storage import Where
+from tests.model.world import World
+
+if TYPE_CHECKING:
+    from tests.model.policy_check import PolicyChecker
+
+GOALS = f"goals.{GROUP}"
+
+
+class PolicyReferences:
+    """What the primaries of one world refer to. What they are is known by `checker`."""
+
+    def __init__(self, world: World, setup: Setup, checker: "PolicyChecker") -> None:
+        self._world = world
+        self._setup = setup
+        self._checker = checker
+        self._up, self._down = roles(world, setup.source)
+        self.origins = {each["resource"]["resource"]: Side(each["origin"]) for each in setup.entries}
+        """The side of the originals, by resource."""
+        self.entries = setup.entries
+        """Those of `related` in the policy at the moment."""
+        self.changed: list[float] = []
+        """When entries were taken out of the policy or put back."""
+        self.free: dict[tuple[str, Where], float] = {}
+        """By resource and place, when last nothing referred to an original."""
+        self.needed: dict[tuple[str, Where], float] = {}
+        """By resource and place, when last something referred to an original by an entry that there is."""
+        self.places: dict[tuple[str, Where], set[Where]] = defaultdict(set)
+        """By resource and place of an original, where its copy may ever have been wanted."""
+
+    def change_entries(self, entries: Iterable[Json]) -> None:
+        """Somebody changes the entries of the policy, or deletes it."""
+        self.entries = tuple(entries)
+        self.changed.append(self._world.clock.now)
+        self.note()
+
+    def of(self, resource: str) -> list[Json]:
+        """The entries about a kind that the policy may have."""
+        return [each for each in self._setup.entries if each["resource"]["resource"] == resource]
+
+    def places_of(self, resource: str, name: str) -> list[Where]:
+        """Where copies of the originals of a name may ever have been wanted."""
+        found = [places for (kind, where), places in self.places.items() if (kind, where[1]) == (resource, name)]
+        return sorted({place for places in found for place in places})
+
+    def wanted(self, resource: str, entries: Iterable[Json], *, copied: bool = False) -> dict[Where, set[Where]]:
+        """The originals that primaries refer to by these entries, there or not, and where their copies may be.
+
+        `copied`: only by primaries that are on both sides.
+        """
+        found: dict[Where, set[Where]] = {}
+        side = self.origins[resource]
+        plane, checker = self._world.planes[side], self._checker
+        uids = {checker.of(each) for each in objects_of(self._down, GOALS).values()}
+        for where, primary in objects_of(plane, GOALS).items():
+            if not checker.is_synced(primary, side) or (copied and not self._is_copied(primary, side, uids)):
+                continue
+            homes = self._homes(primary, side)
+            for entry in entries:
+                if entry["resource"]["resource"] == resource:
+                    for original in _originals(entry, where, primary["spec"], objects_of(plane, resource)):
+                        places = {_place(entry, original, home, primary["spec"]) for home in homes}
+                        found.setdefault(original, set()).update(places)
+        return found
+
+    def note(self) -> None:
+        """Note which originals something refers to now, and which nothing does by any entry that there ever was."""
+        now = self._world.clock.now
+        for resource, side in self.origins.items():
+            for where in self.wanted(resource, self.entries):
+                self.needed[resource, where] = now
+            wanted = self.wanted(resource, self._setup.entries)
+            for where, places in wanted.items():
+                self.places[resource, where] |= places
+            for where in objects_of(self._world.planes[side], resource).keys() - wanted.keys():
+                self.free[resource, where] = now
+
+    def _is_copied(self, primary: Json, side: Side, uids: set[str]) -> bool:
+        """Whether a primary is on both sides, and no duplicate may be in place of it (C2.6)."""
+        of = self._checker.of(primary)
+        return of not in self._checker.twins if side is self._down.side else primary["metadata"]["uid"] in uids
+
+    def _homes(self, primary: Json, side: Side) -> set[str]:
+        """The namespaces that a primary, as it is on one side, has or may get on the other."""
+        if side is self._down.side:
+            return {"default"}
+        uid, name = primary["metadata"]["uid"], primary["metadata"]["name"]
+        copies = objects_of(self._down, GOALS).items()
+        return {where[0] for where, each in copies if self._checker.of(each) == uid} or {
+            self._checker.new_name(name, naming)[0] for naming in self._setup.namings or (None,)
+        }
+
+
+def objects_of(plane: Plane, resource: str) -> dict[Where, Json]:
+    """A cluster's objects of a kind."""
+    return dict(plane.server.storage.of(resource))
+
+
+def _originals(entry: Json, primary: Where, spec: Json, originals: dict[Where, Json]) -> set[Where]:
+    """What a primary at a place refers to by an entry (C5.1)."""
+    place, name = primary
+    rule = entry["object"]
+    if "namespace" in rule:
+        made = rule["namespace"].replace("{/spec/home}", spec.get("home", ""))
+        if not made:
+            return set()
+        place = made
+    match rule:
+        case {"reference": _}:
+            return {(place, each) for each in spec.get(entry["resource"]["resource"]) or ()}
+        case {"name": _}:
+            return {(place, f"{name}-{spec['n']}")} if "n" in spec else set()
+        case _:
+            edge = {"tier": "edge"}.items()
+            return {where for where, each in originals.items() if where[0] == place and edge <= labels(each).items()}
+
+
+def _place(entry: Json, original: Where, home: str, spec: Json) -> Where:
+    """Where the copy of an original is made, for a primary whose namespace on that side is `home` (C5.2)."""
+    values = {"{namespace}": home, "{name}": original[1], "{robot}": ROBOT, "{/spec/n}": str(spec.get("n"))}
+    made = []
+    for key, default in (("namespace", "{namespace}"), ("name", "{name}")):
+        text = (entry.get("naming") or {}).get(key, default)
+        for placeholder, value in values.items():
+            text = text.replace(placeholder, value)
+        made.append(text)
+    return made[0], made[1]
