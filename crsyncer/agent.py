@@ -21,6 +21,7 @@ from crsyncer.adapters.ending import Ending
 from crsyncer.adapters.files import read_boot_id
 from crsyncer.adapters.kube import Exchange, KubeCluster
 from crsyncer.adapters.metrics import Metrics
+from crsyncer.adapters.store.statedir import Lock
 from crsyncer.adapters.store.store import SqliteStore
 from crsyncer.adapters.systemd import ServiceManager
 from crsyncer.console.control import ControlCommands
@@ -85,6 +86,9 @@ class Agent:
         """Serve until SIGTERM or SIGINT; the exit code. Raises ConfigError, Locked or StoreError if it cannot start."""
         ending = Ending()
         await self._try(self._settings)  # before anything is touched
+        Lock(self._settings.state_dir).peek()  # or the other agent's port would be named instead of the agent
+        if self._settings.listen is not None:
+            await web.check(self._settings.listen)
         self._store = await SqliteStore.open(
             self._settings.state_dir, on_trouble=self._trouble, on_commit=self._metrics.commit
         )

@@ -84,16 +84,28 @@ async def serve(
     try:
         address, stop = await asyncio.wrap_future(opened)
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise ConfigError(
-            f"--listen {listen[0]}:{listen[1]} cannot be used ({why});"
-            " allowed: a free HOST:PORT of this machine, or off"
-        ) from None
+        raise _refused(listen, error) from None
     try:
         yield address
     finally:
         stop()
         await asyncio.wrap_future(ended)
+
+
+async def check(listen: tuple[str, int]) -> None:
+    """Raise ConfigError where the address cannot be listened on now. Listens for a moment."""
+    try:
+        server = await asyncio.get_running_loop().create_server(asyncio.Protocol, *listen)
+    except (OSError, ValueError) as error:
+        raise _refused(listen, error) from None
+    server.close()
+
+
+def _refused(listen: tuple[str, int], error: OSError | ValueError) -> ConfigError:
+    why = getattr(error, "strerror", None) or error
+    return ConfigError(
+        f"--listen {listen[0]}:{listen[1]} cannot be used ({why}); allowed: a free HOST:PORT of this machine, or off"
+    )
 
 
 def _health(trouble: str | None) -> web.Response:

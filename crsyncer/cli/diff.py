@@ -25,8 +25,9 @@ _TROUBLE = 2
 
 @click.command(params=settings_options(*CLUSTER_SETTINGS))
 @click.argument("resource", required=False, default="")
+@click.option("-n", "within", metavar="NS", default="", help="Show only objects of this namespace.")
 @output_options
-def diff(resource: str, output: str, **flags: Any) -> int:
+def diff(resource: str, within: str, output: str, **flags: Any) -> int:
     """What differs between the two clusters now, as a unified diff: of all kinds, or of RESOURCE.
 
     Reads both clusters itself, needs no agent and changes nothing. --- is the cloud, +++ the robot; /dev/null means
@@ -49,6 +50,9 @@ def diff(resource: str, output: str, **flags: Any) -> int:
         # Not 1, which means that both sides were compared.
         report_error(first_cause(error) if isinstance(error, BaseExceptionGroup) else error)
         return _TROUBLE
+    if within:
+        for kind in found:
+            kind["differences"] = [each for each in kind["differences"] if each["namespace"] == within]
     names = [f"{kind['resource']}/{object_name(each)}" for kind in found for each in kind["differences"]]
     lines = (line for kind in found for line in _unified(kind))
     show({"schema": SCHEMA, "kinds": found}, output, names=names, text=lambda: "\n".join(lines))

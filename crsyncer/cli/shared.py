@@ -32,7 +32,9 @@ def settings_options(*fields: str) -> list[click.Parameter]:
 def object_target(resource: str, name: str, namespace: str) -> tuple[str, str]:
     """RESOURCE and [NAMESPACE/]NAME of the one object that the arguments name. Raises UsageError without a name."""
     resource, name = split_target(resource, name, namespace)
-    if not name:
+    if not resource:
+        raise click.UsageError("Missing argument 'RESOURCE'")
+    if not name.rpartition("/")[2]:
         raise click.UsageError("Missing argument '[NAMESPACE/]NAME'")
     return resource, name
 

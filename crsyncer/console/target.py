@@ -9,8 +9,10 @@ from crsyncer.errors import SyncError
 def split_target(resource: str, name: str, namespace: str) -> tuple[str, str]:
     """RESOURCE and [NAMESPACE/]NAME from `RESOURCE NAME` or `RESOURCE/NAME`; `namespace` is that of -n, if any.
 
-    Raises SyncError where the namespace is given twice and differs.
+    Raises SyncError where the name is given twice, or the namespace is and differs.
     """
+    if name and "/" in resource:
+        raise SyncError(f"{resource} and {name} are two names", hint="give RESOURCE NAME or RESOURCE/NAME")
     if not name:
         resource, _, name = resource.partition("/")
     given, slash, bare = name.rpartition("/")
@@ -42,6 +44,10 @@ def find_resource(text: str, kinds: Mapping[str, Sequence[str]]) -> str:
 def synced_resource(text: str, kinds: Mapping[str, Sequence[str]]) -> str:
     """As `find_resource`, but raises SyncError also where no kind has the text."""
     found = find_resource(text, kinds)
+    if found not in kinds and "/" in text:
+        raise SyncError(
+            f"{text} is an object, and this command takes a kind", hint=f"crsyncer explain {text} looks at one object"
+        )
     if found not in kinds:
         raise SyncError(
             f"{text} is not synced: no CRD of that name on the robot is annotated",

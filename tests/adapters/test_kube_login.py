@@ -182,6 +182,7 @@ async def test_the_proxy_is_the_one_that_kubectl_would_use(
         ("https://one", {"client-key-data": base64.b64encode(TOKEN.encode()).decode()}, {}, "not both there"),
         ("https://one", {"client-key-data": TOKEN + "=x"}, {}, "client-key is not PEM"),
         ("https://one", {}, {"certificate-authority-data": "eA=="}, "no PEM certificate"),
+        ("https://one", {}, {"certificate-authority-data": "!!"}, "certificate-authority is not PEM in base64"),
         ("https://one", {}, {"insecure-skip-tls-verify": True}, "insecure-skip-tls-verify"),
         *(("https://one", {}, {"proxy-url": wrong}, "proxy") for wrong in ("socks5://x", "http://", "http://[::1")),
         ("https://one..two", {}, {}, "not a host name"),

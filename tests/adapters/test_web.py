@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from crsyncer.adapters import web
 from crsyncer.adapters.metrics import Metrics
-from crsyncer.adapters.web import serve
+from crsyncer.adapters.web import check, serve
 from crsyncer.core.model import Side
 from crsyncer.errors import ConfigError
 from crsyncer.sandbox.ports import free_ports
@@ -71,6 +71,15 @@ async def test_a_busy_port_names_the_flag():
         with pytest.raises(ConfigError, match=rf"^--listen 127.0.0.1:{address[1]} cannot be used .*; allowed:"):
             async with served(listen=address):
                 pass
+
+
+async def test_a_port_is_tried_before_anything_is_touched():
+    async with served() as address:
+        with pytest.raises(ConfigError, match=rf"^--listen 127.0.0.1:{address[1]} cannot be used .*; allowed:"):
+            await check(address)
+    await check(address)
+    async with served(listen=address) as again:
+        assert again == address
 
 
 @pytest.mark.parametrize("host", ["203.0.113.7", "a..b", "x" * 64, "x\0y"])

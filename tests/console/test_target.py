@@ -2,7 +2,7 @@
 
 import pytest
 
-from crsyncer.console.target import find_key, find_resource, split_target
+from crsyncer.console.target import find_key, find_resource, split_target, synced_resource
 from crsyncer.core.kind_policy import read_policy
 from crsyncer.core.model import Key
 from crsyncer.errors import SyncError
@@ -63,9 +63,18 @@ def test_an_object_may_be_named_in_one_word_or_in_two(given, meant):
     assert split_target(*given) == meant
 
 
-def test_a_namespace_that_is_given_twice_has_to_be_the_same():
+def test_a_name_that_is_given_twice_is_refused_and_a_namespace_has_to_be_the_same():
+    with pytest.raises(SyncError, match="goals/a and b are two names"):
+        split_target("goals/a", "b", "")
     with pytest.raises(SyncError, match="x/a is not in the namespace y"):
         split_target("goals", "x/a", "y")
+
+
+def test_an_object_where_a_kind_is_meant_is_told_apart_from_a_kind_that_is_not_synced():
+    with pytest.raises(SyncError, match=r"maps/a is an object, and this command takes a kind"):
+        synced_resource("maps/a", KNOWN)
+    with pytest.raises(SyncError, match=r"charts is not synced"):
+        synced_resource("charts", KNOWN)
 
 
 def test_an_object_may_be_named_without_its_namespace_where_only_one_is_meant():

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -102,6 +103,18 @@ def test_a_wrong_word_is_one_line_and_exit_code_2_and_touches_nothing(tmp_path, 
     [line] = done.stderr.splitlines()
     assert line.startswith("crsyncer: ")
     assert said in line
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_port_that_is_taken_is_one_line_and_exit_code_2_and_touches_nothing(tmp_path):
+    write_kubeconfig(tmp_path / "k")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listen = f"127.0.0.1:{taken.getsockname()[1]}"
+        clusters = ("--cloud-kubeconfig", "k", "--robot-kubeconfig", "k", "--robot-context", "robot")
+        done = crsyncer("run", *clusters, "--listen", listen, cwd=tmp_path, CRSYNCER_STATE_DIR=str(tmp_path / "state"))
+    assert (done.returncode, done.stdout) == (2, "")
+    [line] = done.stderr.splitlines()
+    assert line.startswith(f"crsyncer: --listen {listen} cannot be used")
     assert not (tmp_path / "state").exists()
 
 

@@ -71,6 +71,8 @@ def test_a_store_that_cannot_be_read_is_an_error_with_a_hint(tmp_path, arguments
         (["holds", "drop"], "No such command 'drop'"),
         (["pending", "drop", "goals"], "Missing argument '[NAMESPACE/]NAME'"),
         (["explain", "goals"], "Missing argument '[NAMESPACE/]NAME'"),
+        (["explain", "goals", "r1/"], "Missing argument '[NAMESPACE/]NAME'"),
+        (["explain", "", "dock"], "Missing argument 'RESOURCE'"),
         (["resync", "a", "b"], "unexpected extra argument"),
         (["holds", "list", "--jsn"], "--json"),
     ],

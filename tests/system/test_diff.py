@@ -53,6 +53,8 @@ async def test_what_differs_is_a_unified_diff_of_what_crsyncer_is_responsible_fo
     await bed.robot.set_status("status", {"phase": "DONE"})
     out, error = await diff(bed, "goals", code=1)
     assert error == ""
+    assert await diff(bed, "goals", "-n", "default", code=1) == (out, "")
+    assert await diff(bed, "goals", "-n", "elsewhere", code=0) == ("", "")
     place = f"{bed.resource}/default"
     assert [line for line in out.splitlines() if line.startswith(("---", "+++"))] == [
         *("--- /dev/null", f"+++ robot/{place}/gone"),

@@ -147,6 +147,7 @@ def read_config(path: Path | None, *, only: str = "") -> dict[str, tuple[Any, st
         raise _at("--config", error) from None
     sections = {key.split(".")[0] for key in OPTIONS if "." in key}
     found: dict[str, tuple[Any, str]] = {}
+    read: set[str] = set()
 
     def walk(node: Any, prefix: str) -> None:
         if node.id != "mapping":
@@ -157,13 +158,14 @@ def read_config(path: Path | None, *, only: str = "") -> dict[str, tuple[Any, st
             place = f"{path}:{name.start_mark.line + 1}: {key}"
             if (only and not only.startswith(key)) or (value.tag == _NULL and (key in OPTIONS or key in sections)):
                 continue
+            if key not in sections and key not in OPTIONS:
+                raise ConfigError(f"{place} is not a known key{_did_you_mean(key)}; allowed: {', '.join(OPTIONS)}")
+            if key in read:
+                raise ConfigError(f"{place} is given twice; allowed: once")
+            read.add(key)
             if key in sections:
                 walk(value, f"{key}.")
-            elif key not in OPTIONS:
-                raise ConfigError(f"{place} is not a known key{_did_you_mean(key)}; allowed: {', '.join(OPTIONS)}")
-            elif key in found:
-                raise ConfigError(f"{place} is given twice; allowed: once")
-            elif value.value:
+            elif value.value or value.id != _shape(OPTIONS[key]):
                 found[key] = _value(OPTIONS[key], value, place, path.parent), place
 
     if top is not None and top.tag != _NULL:
@@ -171,9 +173,14 @@ def read_config(path: Path | None, *, only: str = "") -> dict[str, tuple[Any, st
     return found
 
 
+def _shape(option: click.Option) -> str:
+    """The kind of YAML node that an option takes."""
+    return "mapping" if option.metavar == PAIR else "sequence" if option.multiple else "scalar"
+
+
 def _value(option: click.Option, node: Any, place: str, folder: Path) -> Any:
     """A YAML value as click reads a flag's text: `off` and `7` stay what was written, paths start at the file."""
-    shape = "mapping" if option.metavar == PAIR else "sequence" if option.multiple else "scalar"
+    shape = _shape(option)
     items = [node] if shape == "scalar" else node.value if node.id == shape else []
     scalars = [item for each in items for item in (each if shape == "mapping" else (each,))]
     if node.id != shape or any(item.id != "scalar" for item in scalars):

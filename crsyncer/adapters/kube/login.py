@@ -1,7 +1,6 @@
 """The login to one API server as far as its files tell it: who we are, whom we trust, and the way there."""
 
 import base64
-import binascii
 import os
 import ssl
 from collections.abc import Mapping
@@ -138,8 +137,8 @@ def _pem(config: Kubeconfig, holder: Mapping[str, Any], field: str) -> str:
     """The text of FIELD-data (base64) or else of the file FIELD names; empty where neither is there."""
     if data := holder.get(f"{field}-data"):
         try:
-            return base64.b64decode(str(data), validate=False).decode()
-        except (binascii.Error, UnicodeDecodeError):
+            return base64.b64decode("".join(str(data).split()), validate=True).decode()
+        except ValueError:
             raise ConfigError(f"{field} is not PEM in base64", hint="check it with: kubectl config view") from None
     file = config.path(field)
     try:
