@@ -102,6 +102,11 @@ class WorkQueue(Generic[K]):
         if key in self._dirty:
             self._enter(key)
 
+    def withdraw(self, key: K) -> None:
+        """Nothing is left to be done for a key that is being processed: do not hand it out again for what happened."""
+        if key in self._processing:
+            self._dirty.pop(key, None)
+
     def next_due(self) -> float | None:
         """When the next waiting key's time comes; None when none waits."""
         while self._later and self.due(self._later[0][2]) != self._later[0][0]:

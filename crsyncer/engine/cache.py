@@ -274,11 +274,10 @@ class Cache:
 
     def tidy(self, key: Key) -> None:
         """Forget a pair that is absent on both sides."""
-        observed = {side: self.observe(side, key) for side in Side}
-        row = self.pending.get(key)
-        if any(each.found is not Gap.ABSENT for each in observed.values()):
+        if any(self.observe(side, key).found is not Gap.ABSENT for side in Side):
             return
-        if row is not None and observed[self.policy.upstream].of(row.upstream_uid) is Gap.UNSEEN:
+        row = self.pending.get(key)
+        if row is not None and self.observe(self.policy.upstream, key).of(row.upstream_uid) is Gap.UNSEEN:
             return
         self.departed.discard(key)
         self.add_tombstone(key, None)

@@ -229,14 +229,14 @@ class Kind:
     def _changed(self, side: Side, key: Key, event_type: EventType, raw: Json | None) -> None:
         job = Job(self.policy.resource, CONTENT, key)
         gone = event_type is EventType.DELETED
+        copy = self.cache.views[self.policy.downstream].get(key)
+        plan = None if copy is None else self.reconciler.plan(key)
         if side is self.policy.downstream:
-            plan = self.reconciler.plan(key)
-            if plan.status is not None and raw is not None:
+            if plan is not None and plan.status is not None and raw is not None:
                 # In the same transaction as the copy and the cursor: nothing can come between (S6.1).
                 self.reconciler.take(key, plan.status, raw)
         else:
             self.reconciler.outcomes.unfinalized.pop(key, None)
-            copy = self.cache.views[self.policy.downstream].get(key)
             stamp = None if copy is None else copy.stamp
             if raw is not None and stamp is not None and stamp.upstream_uid != raw["metadata"]["uid"]:
                 with self._hold_driver.event() as machine:
@@ -252,9 +252,10 @@ class Kind:
             self._hold_driver.holds.gone(key)
             if side is Side.CLOUD:
                 self._context.other_agents.forget(self.policy.resource, key)
-        self._context.dispatchers[self.policy.downstream].add(
-            job, Priority.DELETION if gone else self.reconciler.priority(key)
-        )
+        taken = side is self.policy.downstream
+        if gone or plan is None or not self.reconciler.settle(job, plan, status_taken=taken):
+            priority = Priority.DELETION if gone else self.reconciler.priority(key)
+            self._context.dispatchers[self.policy.downstream].add(job, priority)
         self.reconciler.consider_finalizer(key)
         if gone and side is self.policy.upstream and not self._downstream.up.is_set():
             # Downstream is offline: verify the deletion now, upstream may be offline when downstream is back.

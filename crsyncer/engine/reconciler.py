@@ -161,6 +161,8 @@ class Reconciler:
             self.outcomes.dispatcher(content).add(content, Priority.SPEC)
         elif job.key in self.cache.pending:
             self.queue_status(job.key, self.outbox.priority(job.key))
+        else:
+            self.outcomes.dispatcher(job).withdraw(job)  # the echo of the write has queued it, before the answer came
 
     def plan(self, key: Key) -> Plan:
         """Decide what has to be done for an object now."""
@@ -195,10 +197,7 @@ class Reconciler:
         action = plan.content
         match action:
             case None:
-                self.outcomes.rejected.pop(key, None)
-                self.cache.tidy(key)
-                self._settled(key)
-                self._unhold(key, plan.status)
+                self._agrees(key, plan.status)
             case Wait(until=until):
                 await self._wait(job, until)
             case Hold():
@@ -207,6 +206,23 @@ class Reconciler:
             case _:
                 return await self._write(job, action, plan.status)
         return None
+
+    def settle(self, job: Job, plan: Plan, *, status_taken: bool) -> bool:
+        """Do a content job at once where there is nothing to do; whether it is done. Else it has to be queued."""
+        begins = not self.stopped and self.outcomes.dispatcher(job).begins_at_once(job)
+        if not begins or plan.content is not None or not (plan.status is None or status_taken):
+            return False
+        self.to_audit.discard(job.key)
+        self._agrees(job.key, plan.status)
+        self.outcomes.done(job, None)
+        return True
+
+    def _agrees(self, key: Key, status: StatusAction | None) -> None:
+        """The content of a pair agrees, or cannot be judged."""
+        self.outcomes.rejected.pop(key, None)
+        self.cache.tidy(key)
+        self._settled(key)
+        self._unhold(key, status)
 
     async def _write(self, job: Job, action: Write, status: StatusAction | None) -> str | None:
         key = job.key

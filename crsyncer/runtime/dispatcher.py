@@ -61,6 +61,14 @@ class Dispatcher:
         self._queue.add(job, priority)
         self._wake.set()
 
+    def begins_at_once(self, job: Job) -> bool:
+        """Whether a job would begin at once if it were added: it neither waits for a time nor is under way."""
+        return self._connection.up.is_set() and not self._retry_after.left and job not in self._queue
+
+    def withdraw(self, job: Job) -> None:
+        """Nothing is left of a job that is under way: do not run it again."""
+        self._queue.withdraw(job)
+
     def later(self, job: Job, seconds: float) -> None:
         """Run a job again after a time, jittered by up to a fifth."""
         self._at(job, spread(seconds, chance()))

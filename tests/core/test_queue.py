@@ -186,6 +186,21 @@ def test_S9_5_a_key_that_changes_while_it_is_worked_on_is_looked_at_again_after_
     assert (queue.pop(0.0), queue.count(lambda _: True)) == (None, 0)
 
 
+def test_a_key_that_is_withdrawn_while_it_is_worked_on_is_not_handed_out_again_for_what_happened_before():
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add("a", Priority.SPEC)
+    queue.add("b", Priority.AUDIT)
+    queue.pop(0.0)
+    queue.add("a", Priority.SPEC)
+    queue.withdraw("a")
+    queue.withdraw("b")
+    queue.done("a")
+    assert "a" not in queue
+    assert queue.pop(0.0) == "b"
+    queue.add("a", Priority.SPEC)
+    assert queue.pop(0.0) == "a"
+
+
 def test_a_key_whose_time_comes_while_it_is_worked_on_waits_for_its_reconciler():
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a", Priority.SPEC)
