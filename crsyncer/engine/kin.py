@@ -4,6 +4,7 @@ Imported and made only where the robot has the CRD of SyncPolicies.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Collection
 from functools import partial
 
@@ -40,6 +41,8 @@ class Kin:
         self._demands: dict[str, Demand] = {}
         self._primaries: dict[str, Kind] = {}
         """The kinds of primaries that run, or have run last."""
+        self._unread: Counter[tuple[str, str]] = Counter()
+        """By entry, how often the known primaries are being read for it: until that ends, not all are known."""
         self._first: dict[str, RelatedFirst] = {}
         """For each of them, what goes before the copies of primaries."""
         self._failures: dict[tuple[str, Key], dict[tuple[tuple[str, str], bool], str]] = {}
@@ -58,7 +61,6 @@ class Kin:
         kind.cache.on_seen = partial(self._seen, kind)
         kind.cache.on_freshness = partial(self._freshness_changed, kind)
         await self._read_primaries(kind, entries)
-        self._sweep()
 
     async def _attach_originals(self, kind: Kind) -> None:
         demand = self._demand(kind.policy.resource)
@@ -72,6 +74,7 @@ class Kin:
 
     async def _read_primaries(self, kind: Kind, entries: Collection[RelatedEntry]) -> None:
         """Read what the known primaries of a kind refer to by these entries."""
+        self._unread.update(entry.id for entry in entries)
         for side in {entry.related.origin for entry in entries}:
             ours = [entry for entry in entries if entry.related.origin is side]
             known = list(kind.cache.views[side])
@@ -84,6 +87,8 @@ class Kin:
                         self._demand(entry.resource).unclear.add((entry.id, key))
             for entry in ours:
                 self._forget_others(entry, set(known))
+        self._unread.subtract(entry.id for entry in entries)
+        self._sweep()
 
     def demand(self, resource: str) -> Demand | None:
         """What is wanted of a kind of related objects; None: nothing ever was."""
@@ -137,7 +142,7 @@ class Kin:
     def _is_known(self, entry: RelatedEntry) -> bool:
         """Whether all primaries of an entry have been seen, on this connection or before."""
         kind = self._primaries.get(entry.primary)
-        if kind is None or entry not in related_entries(kind.policy):
+        if kind is None or self._unread[entry.id] or entry not in related_entries(kind.policy):
             return False
         return all(each.state.cursor() is not None for each in kind.on(entry.related.origin))
 

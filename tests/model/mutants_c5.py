@@ -19,6 +19,13 @@ MUTANTS = (
         noticed_by="C5_1_related_objects_of_a_cluster_scoped",
     ),
     Mutant(
+        "of primaries that are being read, those not read yet refer to nothing",
+        Kin._is_known,
+        "self._unread[entry.id] or",
+        "",
+        noticed_by="C5_3_S7_1_offline",
+    ),
+    Mutant(
         "every object of the kind is related",
         Demand.wants,
         "return bool(self._counts[key]) or",

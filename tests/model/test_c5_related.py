@@ -55,6 +55,29 @@ def test_C5_3_a_change_arrives_within_2_s_without_a_change_of_the_primary(origin
         assert data(there) == {"a": {"x": "3"}}
 
 
+@pytest.mark.parametrize("plural", ["errands", "tasks"])  # before and after goals by name
+def test_C5_3_S7_1_offline_after_a_restart_copies_are_what_their_originals_were(plural: str) -> None:
+    own = entry(resource={"group": GROUP, "resource": plural}, object={"reference": "/spec/one"})
+    with scene(goals={"source": "cloud"}) as world:
+        serve_policies(world.robot)
+        for plane in world.planes.values():
+            plane.apply(crd(GROUP, plural=plural, source=None))
+        apply_policy(world.robot, related=[own])
+        world.start()
+        for number in range(10):
+            world.cloud.create(f"t{number}", kind=plural, spec={"x": number})
+            world.cloud.create(f"g{number}", spec={"one": f"t{number}"})
+        world.settle()
+        world.cut("cloud")
+        world.crash()
+        world.start()
+        world.pass_time(10)
+        for number in range(10):
+            world.robot.delete(f"t{number}", kind=plural)
+        world.pass_time(10)
+        assert len(world.robot.objects(plural)) == 10
+
+
 @BOTH
 def test_C5_3_primaries_share_copies(origin: str) -> None:
     with related(origin) as world:
