@@ -10,12 +10,14 @@ from crsyncer.core.merge import keep_local
 from crsyncer.core.model import Json, Key, Side, Stamp, View
 from crsyncer.core.project import (
     APPLIED,
+    LAST_DESIRED,
     ROBOT,
+    TOO_LARGE,
     UPSTREAM_UID,
     content_of,
-    desired_digest,
     key_of,
     labels,
+    last_desired,
     stamp_of,
     synced_annotations,
     synced_fields,
@@ -24,8 +26,6 @@ from crsyncer.core.project import (
 
 UPSTREAM_PATH = OURS + "upstream-path"
 """The path of the logical cluster of kcp that the original is in (C9.1)."""
-LAST_DESIRED = OURS + "last-applied"
-"""The synced fields that upstream's object called for when the copy was written last, with keepLocal only (C3.3)."""
 _LAST_DESIRED_BYTES = 128 << 10
 """More is not kept: all annotations of an object may have twice as much. As JSON it is ASCII."""
 
@@ -67,12 +67,14 @@ def compose_copy(
         new_annotations.pop(LAST_DESIRED, None)
         keep = downstream
     new_annotations[UPSTREAM_UID] = view.uid
-    applied = {"digest": view.content, "labels": sorted(up_labels), "annotations": sorted(up_annotations)}
-    new_annotations[APPLIED] = json.dumps(applied, separators=(",", ":"))
+    applied: Json = {"digest": view.content, "labels": sorted(up_labels), "annotations": sorted(up_annotations)}
     if policy.shape.keep_local:
         text = json.dumps(synced_fields(desired), separators=(",", ":"))
         if len(text) <= _LAST_DESIRED_BYTES:
             new_annotations[LAST_DESIRED] = text
+        else:
+            applied[TOO_LARGE] = True
+    new_annotations[APPLIED] = json.dumps(applied, separators=(",", ":"))
     if policy.downstream is Side.CLOUD:
         new_annotations[ROBOT] = policy.robot
     if policy.shape.path is not None and (path := policy.shape.path() or _own_path(desired)):
@@ -105,19 +107,6 @@ def selected_labels(own: dict[str, str], wanted: dict[str, str], policy: KindPol
     keys = policy.selector_keys
     kept = {key: value for key, value in own.items() if key not in keys}
     return kept | {key: value for key, value in wanted.items() if key in keys}
-
-
-def last_desired(copy: Json, policy: KindPolicy) -> Json | None:
-    """What a copy's annotation says was applied to it last; None where it says nothing, or nothing sound (C3.3)."""
-    stamp, text = stamp_of(copy), (copy["metadata"].get("annotations") or {}).get(LAST_DESIRED)
-    if stamp is None or text is None:
-        return None
-    try:
-        found = json.loads(text)
-        sound = isinstance(found, dict) and desired_digest(found, policy) == stamp.digest
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
-    return found if sound else None
 
 
 def _three_way(theirs: dict[str, str], upstream: dict[str, str], owned: Iterable[str]) -> dict[str, str]:

@@ -6,6 +6,7 @@ Digests are of meaning, not of text: key order and number spelling do not count 
 import hashlib
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 from crsyncer.core.annotations import COPY_OF, OURS, PROPAGATION, ROBOT_LABEL, SYNCER
@@ -17,6 +18,10 @@ from crsyncer.core.text import unix
 UPSTREAM_UID = OURS + "upstream-uid"
 ROBOT = OURS + "robot"
 APPLIED = OURS + "applied"
+LAST_DESIRED = OURS + "last-applied"
+"""The synced fields that upstream's object called for when the copy was written last, with keepLocal only (C3.3)."""
+TOO_LARGE = "large"
+"""In `APPLIED`: these fields are too large to be kept."""
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 _STAYING = (OURS, SYNCER, "kcp.io/")
@@ -163,6 +168,24 @@ def stamp_of(raw: Json) -> Stamp | None:
         return Stamp(upstream_uid=uid, robot=annotations.get(ROBOT, ""))
 
 
+def last_desired(copy: Json, policy: KindPolicy) -> Json | None:
+    """What a copy's annotation says was applied to it last; None where it says nothing, or nothing sound (C3.3)."""
+    stamp, text = stamp_of(copy), (copy["metadata"].get("annotations") or {}).get(LAST_DESIRED)
+    if stamp is None or text is None:
+        return None
+    try:
+        found = json.loads(text)
+        sound = isinstance(found, dict) and desired_digest(found, policy) == stamp.digest
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return found if sound else None
+
+
+def _has_lost_desired(copy: Json, policy: KindPolicy) -> bool:
+    """Whether it is not known any more what was applied to a copy with a sound stamp, although that was kept (C3.3)."""
+    return last_desired(copy, policy) is None and TOO_LARGE not in json.loads(copy["metadata"]["annotations"][APPLIED])
+
+
 def view_of(raw: Json, policy: KindPolicy, side: Side, *, key: Key | None = None) -> View:
     """What decisions need to know of an object as seen on a side.
 
@@ -173,6 +196,8 @@ def view_of(raw: Json, policy: KindPolicy, side: Side, *, key: Key | None = None
     unnamed = policy.key_of(side, own) or own
     key = key or unnamed
     stamp = stamp_of(raw) if side is policy.downstream else None
+    if policy.shape.keep_local and stamp is not None and stamp.digest and _has_lost_desired(raw, policy):
+        stamp = replace(stamp, digest="")
     status = raw.get("status")
     finalized = side is policy.upstream and _is_finalized(metadata, policy)
     shaped, failure = _shaped(raw, policy, side, key) if policy.shape is not AS_RECEIVED else (raw, "")

@@ -10,10 +10,20 @@ from crsyncer.core import calls, object_calls
 from crsyncer.core.actions import NAME_TAKEN, Create, Delete, Hold, HoldReason, Seed, Update, Why
 from crsyncer.core.annotations import DRIFT
 from crsyncer.core.answers import judge, shown, without_words
-from crsyncer.core.compose import compose_copy, last_desired, selected_labels
+from crsyncer.core.compose import compose_copy, selected_labels
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Side, View
-from crsyncer.core.project import bears_mark, differences, key_of, labels, objection, stamp_of, status_with, view_of
+from crsyncer.core.project import (
+    bears_mark,
+    differences,
+    key_of,
+    labels,
+    last_desired,
+    objection,
+    stamp_of,
+    status_with,
+    view_of,
+)
 from crsyncer.engine.cache import Cache
 from crsyncer.errors import Conflict
 from crsyncer.ports import Reply, Store

@@ -7,13 +7,13 @@ import pytest
 
 from crsyncer.adapters.expressions import Expressions
 from crsyncer.core.actions import Create, Hold, HoldReason, Update, Why
-from crsyncer.core.compose import LAST_DESIRED, compose_copy, last_desired
+from crsyncer.core.compose import compose_copy
 from crsyncer.core.decide import decide
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Gap, Json, Key, Observation, Pending, Record, Side, View
 from crsyncer.core.mutate import shape_of
 from crsyncer.core.namespaces import Namespaces, meta_name
-from crsyncer.core.project import status_value, value_to_send, view_of
+from crsyncer.core.project import APPLIED, LAST_DESIRED, last_desired, status_value, value_to_send, view_of
 from crsyncer.core.shape import AS_RECEIVED, MutationFailed, Shape, signature_name
 from crsyncer.core.sync_policy import read_sync_policy
 from crsyncer.errors import ConfigError
@@ -229,6 +229,22 @@ def test_C3_3_128_KiB_are_kept_and_no_byte_more(size, is_kept):
     around = len('{"spec":"","metadata":{"labels":{},"annotations":{}}}')
     copy = kept(goal(spec="x" * (size - around)), kind(keep_local=True))
     assert (LAST_DESIRED in copy["metadata"]["annotations"]) is is_kept
+
+
+def test_C3_3_a_copy_that_has_lost_it_is_not_in_line_unless_it_was_never_kept():
+    local, raw = kind(keep_local=True), goal(spec={"x": 1})
+    for spec, change, in_line in (
+        ({"x": 1}, {}, True),
+        ({"x": 1}, {LAST_DESIRED: "{"}, False),
+        ({"x": 1}, {APPLIED: "{"}, False),
+        ("x" * (128 << 10), {}, True),
+    ):
+        copy = kept(raw | {"spec": spec}, local)
+        wanted = view_of(raw | {"spec": spec}, local, local.upstream).content
+        copy["metadata"]["annotations"] |= change
+        stamp = view_of(copy, local, local.downstream).stamp
+        assert stamp is not None
+        assert (stamp.digest == wanted) is in_line
 
 
 @pytest.mark.parametrize("text", [None, "", "{", "[]", "1", '{"spec":1}', '{"metadata":1}', "[" * 100_000])

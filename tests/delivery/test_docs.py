@@ -52,7 +52,7 @@ TARGETS = set(re.findall("^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTI
 ANNOTATIONS = {
     *(annotations.SPEC_SOURCE, annotations.FILTER, annotations.SUBTREE),
     *(annotations.OBSERVED_GENERATION, annotations.DRIFT, annotations.ORPHANS, annotations.PROPAGATION),
-    *(project.UPSTREAM_UID, project.APPLIED, project.ROBOT, compose.LAST_DESIRED, compose.UPSTREAM_PATH),
+    *(project.UPSTREAM_UID, project.APPLIED, project.ROBOT, project.LAST_DESIRED, compose.UPSTREAM_PATH),
     *(marks.UPSTREAM_CLUSTER, marks.UPSTREAM_NAMESPACE, marks.UPSTREAM_NAME),
 }
 

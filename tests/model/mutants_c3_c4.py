@@ -82,10 +82,24 @@ MUTANTS = (
     ),
     Mutant(
         "whatever an annotation says was applied last",
-        compose.last_desired,
+        project.last_desired,
         "desired_digest(found, policy) == stamp.digest",
         "True",
         noticed_by="C3_3_without",
+    ),
+    Mutant(
+        "what was applied last may be lost until upstream changes",
+        project._has_lost_desired,
+        "return last_desired(copy, policy) is None and",
+        "return False and",
+        noticed_by="C3_3_without",
+    ),
+    Mutant(
+        "what is too large to be kept is lost",
+        project._has_lost_desired,
+        "and TOO_LARGE not in",
+        "or",
+        noticed_by="C3_3_more",
     ),
     Mutant(
         "an annotation may be of any size",

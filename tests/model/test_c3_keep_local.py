@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from crsyncer.core.annotations import OURS, ROBOT_LABEL
-from crsyncer.core.compose import LAST_DESIRED
 from crsyncer.core.model import Json, Side
+from crsyncer.core.project import LAST_DESIRED
 from tests.model.plane import GROUP, Plane
 from tests.model.scene import SOURCES, full_lists, restart, rival, roles
 from tests.model.shapes import reshape, shaped, unshape
@@ -192,19 +192,37 @@ def test_C3_3_without_it_upstreams_fields_are_set_and_the_others_stay(broken: st
         world.cloud.create("a", spec={"x": 1, "y": 1})
         world.start()
         world.settle()
+        world.cut("robot")
         world.robot.annotate("a", {LAST_DESIRED: broken})
         world.robot.set("a", spec={"x": 2, "y": 2, "mine": 1})
-        world.settle()
-        assert spec(world.robot) == {"x": 2, "y": 2, "mine": 1}
+        world.cloud.set("a", spec={"x": 1})
+        world.pass_time(5)
         with unmerged() as messages:
-            for number in (3, 4):
-                world.cloud.set("a", spec={"x": 1, "z": number})
-                world.settle()
-        assert spec(world.robot) == {"x": 1, "y": 2, "z": 4, "mine": 1}
+            world.mend("robot")
+            world.settle()
+            assert spec(world.robot) == {"x": 1, "y": 2, "mine": 1}
+            world.robot.annotate("a", {LAST_DESIRED: broken})
+            world.robot.set("a", spec={"x": 2, "mine": 2})
+            world.pass_time(2)
+            assert spec(world.robot) == {"x": 1, "mine": 2}
         assert len(messages) == 1
+        world.cloud.set("a", spec={"x": 1, "z": 3})
+        world.settle()
         world.cloud.set("a", spec={"x": 1})
         world.settle()
-        assert spec(world.robot) == {"x": 1, "y": 2, "mine": 1}
+        assert spec(world.robot) == {"x": 1, "mine": 2}
+
+
+def test_C3_3_who_keeps_removing_it_is_not_fought_without_end() -> None:
+    with shaped(conflict=KEEP) as world:
+        world.cloud.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        for _ in range(60):
+            world.robot.annotate("a", {LAST_DESIRED: None})
+            world.pass_time(1)
+        assert 5 <= puts(world) <= 7
+        assert [hold["reason"] for hold in world.status()["holds"]] == ["Contested"]
 
 
 def test_C3_3_more_than_128_KiB_are_not_kept() -> None:
