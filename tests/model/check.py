@@ -101,6 +101,11 @@ def signed(obj: Json) -> bool:
     return bool(stamp(obj)) and obj["metadata"]["annotations"].get(SIGNATURE) == ROBOT
 
 
+def is_marked(copy: Json) -> bool:
+    """Whether a copy has the labels by which related copies are watched (C2.1)."""
+    return all(f"{OURS}upstream-{what}" in labels(copy) for what in ("cluster", "namespace", "name"))
+
+
 @dataclass(slots=True)
 class Story:
     """What has happened to one upstream object."""

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from crsyncer.core.annotations import OURS, ROBOT_LABEL
+from crsyncer.core.annotations import ROBOT_LABEL
 from crsyncer.core.model import Json, Side
 from tests.model.blocking import MINE
-from tests.model.check import labels, stamp
+from tests.model.check import is_marked, labels, stamp
 from tests.model.life import ROBOT
 from tests.model.policy_references import GOALS, objects_of
 
@@ -67,11 +67,6 @@ def _is_taken(machine: "PolicyMachine", resource: str, found: Json) -> bool:
     return in_cloud or resource == "secrets" or not _matches(machine, found)
 
 
-def _is_marked(copy: Json) -> bool:
-    """Whether a related copy has the labels by which it is watched: one that lost them is not deleted (C5.3, 5)."""
-    return all(f"{OURS}upstream-{what}" in labels(copy) for what in ("cluster", "namespace", "name"))
-
-
 def _matches(machine: "PolicyMachine", taken: Json) -> bool:
     return not machine.setup.filtered or labels(taken).get(ROBOT_LABEL) == ROBOT
 
@@ -108,7 +103,8 @@ def _of_related(machine: "PolicyMachine", resource: str) -> list[str]:
     needed = {each["metadata"]["uid"] for where, each in originals.items() if where in wanted}
     for uid, copy in by_uid.items():
         changed = [time for time in references.changed if time > checker.born(copy) - 60]
-        excused = bool(changed) or uid in needed or uid in checker.twins or not _is_marked(copy)
+        # One that lost its labels is out of sight, and not deleted (C5.3).
+        excused = bool(changed) or uid in needed or uid in checker.twins or not is_marked(copy)
         if cleanup == {"delete"} and not excused:
             found.append(f"{resource} {copy['metadata']['name']} is the copy of what nothing refers to")
     return found

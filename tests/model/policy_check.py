@@ -7,12 +7,13 @@ from typing import Any
 
 from crsyncer.core.annotations import ROBOT_LABEL
 from crsyncer.core.identity import KUBE_SYSTEM, name_of
-from crsyncer.core.model import Json, Key, Side
+from crsyncer.core.model import Json, Key, Pending, Side
 from crsyncer.core.naming import Naming
 from crsyncer.core.template import read_template
 from tests.model.check import Violation, is_guarded, is_of_finalizer, labels, signed, stamp, without_status
 from tests.model.journal import WRITES, Request
 from tests.model.life import ROBOT
+from tests.model.policy_deletion import DeletionJudge
 from tests.model.policy_history import RESOURCES, Setup
 from tests.model.policy_references import GOALS, PolicyReferences, objects_of
 from tests.model.scene import roles
@@ -43,6 +44,7 @@ class PolicyChecker:
         self._setup = setup
         self._up, self._down = roles(world, setup.source)
         self.references = PolicyReferences(world, setup, self)
+        self.deletions = DeletionJudge(world, setup, self)
         self.violations: list[str] = []
         self.name_of: dict[str, str] = {}
         """The names of upstream's objects, by uid."""
@@ -54,7 +56,7 @@ class PolicyChecker:
         self._whose: dict[str, str] = {}
         """By uid of a copy, that of its original."""
         self._born: dict[str, float] = {}
-        self._late: set[str] = set()
+        self.late: set[str] = set()
         """Objects that a request made of which nobody waited for the answer."""
         self.place_of: dict[str, Where] = {}
         """By uid, where the originals of related objects are."""
@@ -95,13 +97,17 @@ class PolicyChecker:
 
     def sees(self, obj: Json, side: Side) -> bool:
         """Whether a filter lets an object of a side pass; on the robot, originals need no label (C5.3)."""
-        return not self._setup.filtered or side is Side.ROBOT or labels(obj).get(ROBOT_LABEL) == ROBOT
+        return side is Side.ROBOT or self.is_mine(obj)
+
+    def is_mine(self, obj: Json) -> bool:
+        """Whether an object has the label of this robot, where that matters."""
+        return not self._setup.filtered or labels(obj).get(ROBOT_LABEL) == ROBOT
 
     def is_synced(self, primary: Json, side: Side) -> bool:
         """Whether an object of a side is a primary that lives: with that of upstream its copy goes, too (C6.3)."""
         if "deletionTimestamp" in primary["metadata"]:
             return False
-        if self._setup.filtered and labels(primary).get(ROBOT_LABEL) != ROBOT:
+        if not self.is_mine(primary):
             return False
         if side is self._up.side:
             return True
@@ -118,6 +124,7 @@ class PolicyChecker:
             self.name_of[uid] = obj["metadata"]["name"]
             there = change.after is not None and self.is_synced(obj, side)
             self.stories[uid].leaving |= not there
+            self.deletions.changed(uid, synced=there)
         elif self.references.origins.get(change.resource) is side:
             self.place_of[uid] = (obj["metadata"]["namespace"], obj["metadata"]["name"])
             self.stories[uid].leaving |= change.after is None or not self.sees(obj, side)
@@ -156,7 +163,8 @@ class PolicyChecker:
 
     def _upstream(self, write: Write) -> None:
         before, after = write.before, write.after
-        if self._setup.blocking and is_of_finalizer(before, after):
+        if self._setup.blocking and before is not None and is_of_finalizer(before, after):
+            self.deletions.released(write, before, after)
             return
         if before is None or after is None or without_status(before) != without_status(after):
             raise Violation(f"{write}: more than the status was written upstream")
@@ -189,9 +197,10 @@ class PolicyChecker:
         uid = copy["metadata"]["uid"]
         self._whose[uid] = stamp(copy)
         if write.late:
-            self._late.add(uid)
+            self.late.add(uid)
         self._see_twins(write, copy)
         if write.resource == GOALS:
+            self.deletions.copy_made(write, copy)
             return
         metadata, places = copy["metadata"], self.references.places[write.resource, self.place_of[stamp(copy)]]
         if (metadata["namespace"], metadata["name"]) not in places:
@@ -204,7 +213,7 @@ class PolicyChecker:
             if each["metadata"]["uid"] == copy["metadata"]["uid"] or self.of(each) != of:
                 continue
             self.twins.add(of)
-            late = {each["metadata"]["uid"], copy["metadata"]["uid"]} & self._late
+            late = {each["metadata"]["uid"], copy["metadata"]["uid"]} & self.late
             killed = any(death > self.born(each) - _RACE_SECONDS for death in self._world.deaths)
             quick = now - self.born(each) < _RACE_SECONDS
             if not (late or (killed and quick) or not stamp(each) or self.forgot):
@@ -216,7 +225,7 @@ class PolicyChecker:
             raise Violation(f"{write}: a local object was touched (C2.2)")
         if write.side is Side.CLOUD:
             raise Violation(f"{write}: an object of the cloud was adopted (S5.3)")
-        if self._setup.filtered and labels(before).get(ROBOT_LABEL) != ROBOT:
+        if not self.is_mine(before):
             raise Violation(f"{write}: an object that the selector does not match was adopted (C2.5)")
         if write.resource == "secrets" and before.get("data") != after.get("data"):
             raise Violation(f"{write}: a Secret that is not equal was adopted (C2.5)")
@@ -228,6 +237,7 @@ class PolicyChecker:
         if write.resource == GOALS:
             if not self.stories[of].leaving:
                 raise Violation(f"{write}: upstream's {of} is there, and always was")
+            self.deletions.copy_deleted(write, copy)
             return
         references, resource, where = self.references, write.resource, self.place_of[of]
         entries = references.of(resource)
@@ -251,10 +261,13 @@ class PolicyChecker:
         return self._secrets[-1]
 
     def read_store(self) -> None:
-        """Look for values of Secrets in what has been put into the store (C5.6)."""
+        """Look at what has been put into the store: values of Secrets (C5.6), and statuses that are owed (C6.3)."""
         disk = self._world.disk
         if self._rows is not disk.rows or len(disk.rows) < self._read:
             self._rows, self._read = disk.rows, 0
+        for part, _, _, value in disk.rows[self._read :]:
+            if part == "pending" and isinstance(value, Pending):
+                self.deletions.owe(value)
         if self._secrets:
             self._find(str(disk.rows[self._read :]), "the store")
         self._read = len(disk.rows)

@@ -121,6 +121,11 @@ _OF_RELATED: Mapping[str, tuple[float, _Draw]] = {
 }
 """Steps about one kind of related objects: how often they come, and their further arguments."""
 
+_OF_BLOCKED: Mapping[str, tuple[float, _Draw]] = {
+    "keep_related": (3, lambda c: (c.choice(ORIGINALS), c.randrange(2))),
+}
+"""The same, where upstream's objects wait for related copies."""
+
 _AROUND = (
     *("wait", "crash", "crash_after", "stop", "kill", "start", "slow_disk", "cut", "silence", "mend", "delay"),
     *("close_slowly", "lag", "repeat", "end_watches", "befall", "deny", "restart", "compact", "others_write"),
@@ -133,7 +138,8 @@ def policy_history_of(seed: int) -> PolicyHistory:
     chance = Random(f"policy-history-{seed}")
     setup = _more(_setup(chance), Random(f"policy-history-more-{seed}"))
     around = {what: OTHERS[what] for what in _AROUND}
-    table = {**_OF_POLICIES, **around, **(_OF_RELATED if setup.entries else {})}
+    related = {**(_OF_RELATED if setup.entries else {}), **(_OF_BLOCKED if setup.entries and setup.blocking else {})}
+    table = {**_OF_POLICIES, **around, **related}
     weights = {what: weight * chance.choice([0, 1, 1, 1, 3]) for what, (weight, _) in table.items()}
     for what in ("create", "wait", "start", "mend"):
         weights[what] = table[what][0]
@@ -144,7 +150,7 @@ def policy_history_of(seed: int) -> PolicyHistory:
     resources = [each["resource"]["resource"] for each in setup.entries]
     steps = []
     for what in names:
-        about = (chance.choice(resources),) if what in _OF_RELATED else ()
+        about = (chance.choice(resources),) if what in related else ()
         steps.append(Step(what, (*about, *table[what][1](chance))))
     return PolicyHistory(seed, setup, tuple(steps))
 
@@ -165,6 +171,8 @@ def _setup(chance: Random) -> Setup:
 
 def _more(setup: Setup, chance: Random) -> Setup:
     """What comes seldom. It is drawn from numbers of its own, so that all other histories stay as they are."""
+    if setup.entries and chance.random() < 0.25:
+        setup = replace(setup, blocking=True)
     if setup.entries and chance.random() < 0.3:
         setup = replace(setup, entries=tuple(_elsewhere(each, chance) for each in setup.entries))
     return setup

@@ -159,6 +159,11 @@ class PolicyMachine:
         for where in self._related_copies(resource, name):
             _delete(self._target(resource), resource, where)
 
+    def keep_related(self, resource: str, name: str, on: int) -> None:
+        """Somebody's finalizer keeps a related copy, or does no more."""
+        for where in self._related_copies(resource, name):
+            self._finalize(self._target(resource), resource, where, ["example.com/wait"] if on else [])
+
     def tear_related(self, resource: str, name: str, which: int) -> None:
         """Somebody takes marks away from a related copy."""
         target = self._target(resource)
@@ -201,6 +206,7 @@ class PolicyMachine:
         if policies(self.world.robot):
             delete_policy(self.world.robot)
         self.checker.references.change_entries(self.checker.references.entries)
+        self.checker.deletions.ended = self.world.clock.now
         self.world.pass_time(7)
         self._apply()
 
@@ -209,6 +215,7 @@ class PolicyMachine:
         self.world.crash()
         self.world.lose_database()
         self.checker.forgot = True
+        self.checker.deletions.forget()
         self.surroundings.start()
 
     def _apply(self) -> None:
@@ -230,6 +237,9 @@ class PolicyMachine:
             world.mend(str(side))
         for place, name in [*objects_of(self.down, GOALS)]:
             self.down.finalize(name, namespace=place)
+        for resource in self.checker.references.origins:
+            for where in objects_of(self._target(resource), resource):
+                self._finalize(self._target(resource), resource, where, [])
         self._apply()
         self.surroundings.start()
         if world.life is not None:
@@ -293,6 +303,9 @@ class PolicyMachine:
         body: Json = copied(objects_of(plane, resource)[where])
         change(body)
         _ask(plane, Call("update", "PUT", f"{_path(resource, where[0])}/{where[1]}", body=body))
+
+    def _finalize(self, plane: Plane, resource: str, where: Where, wanted: list[str]) -> None:
+        self._edit(plane, resource, where, lambda found: found["metadata"].update(finalizers=wanted))
 
     def _put(self, plane: Plane, resource: str, where: Where, data: Json, wanted: dict[str, str]) -> None:
         if where not in objects_of(plane, resource):

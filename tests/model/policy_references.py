@@ -1,7 +1,7 @@
 """What primaries refer to, now and before, and where the copies of that may be (C5), as a judge sees it."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from crsyncer.core.model import Json, Side
@@ -40,6 +40,13 @@ class PolicyReferences:
         self.places: dict[tuple[str, Where], set[Where]] = defaultdict(set)
         """By resource and place of an original, where its copy may ever have been wanted."""
 
+        self.users: dict[tuple[str, Where], set[str]] = defaultdict(set)
+        """By resource and place of an original, the primaries (uids, upstream's) that ever referred to it."""
+        self._ghosts: dict[str, tuple[Where, Json]] = {}
+        """By uid of a primary, its copy as it was when it was last there, and where."""
+        self.last: dict[str, set[tuple[str, Where]]] = {}
+        """By uid of a primary, what it referred to when it was last synced: resources and places."""
+
     def change_entries(self, entries: Iterable[Json]) -> None:
         """Somebody changes the entries of the policy, or deletes it."""
         self.entries = tuple(entries)
@@ -61,30 +68,48 @@ class PolicyReferences:
         `copied`: only by primaries that are on both sides.
         """
         found: dict[Where, set[Where]] = {}
+        for _, original, place in self._references(resource, entries, copied=copied):
+            found.setdefault(original, set()).add(place)
+        return found
+
+    def _references(
+        self, resource: str, entries: Iterable[Json], *, copied: bool = False, lost: bool = False
+    ) -> Iterator[tuple[str, Where, Where]]:
+        """The uid of a primary, what it refers to, and where the copy of that may be.
+
+        `lost`: also those whose copies said so last, are gone, and have to be made again.
+        """
         side = self.origins[resource]
         plane, checker = self._world.planes[side], self._checker
         uids = {checker.of(each) for each in objects_of(self._down, GOALS).values()}
-        for where, primary in objects_of(plane, GOALS).items():
+        found = [*objects_of(plane, GOALS).items()]
+        if side is self._down.side:
+            self._ghosts |= {checker.of(primary): (where, primary) for where, primary in found}
+            found += [each for uid, each in self._ghosts.items() if lost and uid not in uids]
+        for where, primary in found:
             if not checker.is_synced(primary, side) or (copied and not self._is_copied(primary, side, uids)):
                 continue
-            homes = self._homes(primary, side)
+            uid = checker.of(primary) if side is self._down.side else primary["metadata"]["uid"]
             for entry in entries:
                 if entry["resource"]["resource"] == resource:
                     for original in _originals(entry, where, primary["spec"], objects_of(plane, resource)):
-                        places = {_place(entry, original, home, primary["spec"]) for home in homes}
-                        found.setdefault(original, set()).update(places)
-        return found
+                        for home in self._homes(primary, side):
+                            yield uid, original, _place(entry, original, home, primary["spec"])
 
     def note(self) -> None:
         """Note which originals something refers to now, and which nothing does by any entry that there ever was."""
+        originals, up = objects_of(self._up, GOALS).values(), self._up.side
+        self.last |= {each["metadata"]["uid"]: set() for each in originals if self._checker.is_synced(each, up)}
         now = self._world.clock.now
         for resource, side in self.origins.items():
             for where in self.wanted(resource, self.entries):
                 self.needed[resource, where] = now
-            wanted = self.wanted(resource, self._setup.entries)
-            for where, places in wanted.items():
-                self.places[resource, where] |= places
-            for where in objects_of(self._world.planes[side], resource).keys() - wanted.keys():
+            wanted = {where for _, where, _ in self._references(resource, self._setup.entries)}
+            for uid, where, place in self._references(resource, self._setup.entries, lost=True):
+                self.places[resource, where].add(place)
+                self.users[resource, where].add(uid)
+                self.last[uid].add((resource, where))
+            for where in objects_of(self._world.planes[side], resource).keys() - wanted:
                 self.free[resource, where] = now
 
     def _is_copied(self, primary: Json, side: Side, uids: set[str]) -> bool:

@@ -1,0 +1,125 @@
+"""What must never happen when primaries go: in which order, and what waits for what (C6), as a judge sees it."""
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from crsyncer.core.model import Json, Pending, Side
+from tests.model.blocking import MINE
+from tests.model.check import Violation, is_marked, signed, stamp
+from tests.model.policy_history import Setup
+from tests.model.policy_references import GOALS, objects_of
+from tests.model.scene import roles
+from tests.model.world import World, Write
+
+if TYPE_CHECKING:
+    from tests.model.policy_check import PolicyChecker
+
+_PATIENCE_SECONDS = 29.0
+"""For nearly so long a related copy delays that of its primary, also where upstream's object does not wait (C6.3)."""
+_RACE_SECONDS = 120.0
+
+
+class DeletionJudge:
+    """Watches the deletions in one world."""
+
+    def __init__(self, world: World, setup: Setup, checker: "PolicyChecker") -> None:
+        self._world = world
+        self._setup = setup
+        self._checker = checker
+        self._up, self._down = roles(world, setup.source)
+        self.ended = -_RACE_SECONDS
+        """When the policy was deleted last, and blocking ended with it."""
+        self._left: dict[str, float] = {}
+        """By uid, when upstream's object was last seen to go or be gone, or not to be this robot's."""
+        self._owed: dict[str, int] = defaultdict(int)
+        """By uid, the highest number of a status that was durable in the outbox."""
+
+    def forget(self) -> None:
+        """The agent's store is lost."""
+        self._owed.clear()
+
+    def owe(self, pending: Pending) -> None:
+        """A status is durable in the outbox."""
+        if isinstance(pending.value, dict):
+            uid = pending.upstream_uid
+            self._owed[uid] = max(self._owed[uid], pending.value.get("n", 0))
+
+    def changed(self, uid: str, *, synced: bool) -> None:
+        """Somebody changed upstream's object."""
+        if not synced:
+            self._left.setdefault(uid, self._world.clock.now)
+        else:
+            self._left.pop(uid, None)
+
+    def copy_made(self, write: Write, copy: Json) -> None:
+        """The agent made the copy of a primary."""
+        original = self._original(stamp(copy))
+        if not self._setup.blocking or original is None or write.late or self._has_ended():
+            return
+        if self._checker.is_synced(original, self._up.side) and MINE not in _finalizers(original):
+            raise Violation(f"{write}: a copy is made before the finalizer is there (C6.1)")
+
+    def released(self, write: Write, before: Json, after: Json | None) -> None:
+        """The agent put its finalizer on upstream's object, or removed it."""
+        uid = before["metadata"]["uid"]
+        if MINE not in _finalizers(before) or MINE in _finalizers(after):
+            return
+        if self._has_ended() or not self._checker.is_mine(before):
+            return
+        if "deletionTimestamp" not in before["metadata"]:
+            raise Violation(f"{write}: the finalizer of an object that lives was removed (C6.3)")
+        if uid in self._checker.twins:
+            return
+        copies = [each for each in objects_of(self._down, GOALS).values() if self._is_known_copy(each, uid)]
+        if copies:
+            raise Violation(f"{write}: there still is a copy, {copies[0]['metadata']} (C6.3)")
+        self._has_none_left(write, uid)
+        sent = max(self._checker.stories[uid].sent, (before.get("status") or {}).get("n", 0))
+        if sent < self._owed[uid]:
+            raise Violation(f"{write}: the last status, {self._owed[uid]}, was not sent; {sent} was (C6.3)")
+
+    def copy_deleted(self, write: Write, copy: Json) -> None:
+        """The agent deletes the copy of a primary."""
+        uid = self._checker.of(copy)
+        if uid in self._checker.twins or self._checker.forgot or self._has_ended():
+            return
+        original = self._original(uid)
+        waits = self._setup.blocking and MINE in _finalizers(original) and self._checker.is_mine(original or {})
+        patient = self._world.clock.now - self._left.get(uid, -_PATIENCE_SECONDS) < _PATIENCE_SECONDS
+        if waits or patient:
+            self._has_none_left(write, uid)
+
+    def _has_none_left(self, write: Write, uid: str) -> None:
+        """Related copies that only this primary ever needed are gone."""
+        checker, references = self._checker, self._checker.references
+        for resource, where in sorted(references.last.get(uid, ())):
+            if references.of(resource)[0]["cleanup"] == "keep" or references.users[resource, where] != {uid}:
+                continue
+            side = references.origins[resource].other
+            for copy in objects_of(self._world.planes[side], resource).values():
+                of = checker.of(copy)
+                if checker.place_of.get(of) != where or of in checker.twins or not self._is_deletable(copy, side):
+                    continue
+                if references.changed and references.changed[-1] > checker.born(copy) - _RACE_SECONDS:
+                    continue
+                raise Violation(f"{write}: {resource} {copy['metadata']['name']}, its related copy, is there (C6.3)")
+
+    def _is_deletable(self, copy: Json, side: Side) -> bool:
+        """Whether the agent may delete a related copy, and knows of it."""
+        mine = (signed(copy) if side is Side.CLOUD else True) and self._checker.is_mine(copy)
+        return mine and is_marked(copy) and copy["metadata"]["uid"] not in self._checker.late
+
+    def _is_known_copy(self, copy: Json, uid: str) -> bool:
+        known = bool(stamp(copy)) or not self._checker.forgot
+        return known and self._checker.of(copy) == uid and copy["metadata"]["uid"] not in self._checker.late
+
+    def _has_ended(self) -> bool:
+        return self._world.clock.now - self.ended < _RACE_SECONDS
+
+    def _original(self, uid: str) -> Json | None:
+        found = objects_of(self._up, GOALS).values()
+        return next((each for each in found if each["metadata"]["uid"] == uid), None)
+
+
+def _finalizers(obj: Json | None) -> list[str]:
+    return list((obj or {"metadata": {}})["metadata"].get("finalizers") or [])
