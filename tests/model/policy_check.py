@@ -2,7 +2,7 @@
 
 import base64
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from crsyncer.core.annotations import ROBOT_LABEL
@@ -15,7 +15,7 @@ from tests.model.journal import WRITES, Request
 from tests.model.life import ROBOT
 from tests.model.policy_deletion import DeletionJudge
 from tests.model.policy_history import RESOURCES, Setup
-from tests.model.policy_references import GOALS, PolicyReferences, objects_of
+from tests.model.policy_references import GOALS, PolicyReferences, objects_of, on_robot
 from tests.model.scene import roles
 from tests.model.storage import Change, Where
 from tests.model.world import World, Write
@@ -115,20 +115,20 @@ class PolicyChecker:
         return any(self.of(primary) == o["metadata"]["uid"] and self.is_synced(o, self._up.side) for o in originals)
 
     def _changed(self, side: Side, change: Change) -> None:
-        obj = change.after or change.before
-        if obj is None or change.resource not in (GOALS, *RESOURCES):
+        obj, resource = change.after or change.before, on_robot(change.resource)
+        if obj is None or resource not in (GOALS, *RESOURCES):
             return
         uid = obj["metadata"]["uid"]
         self._born.setdefault(uid, self._world.clock.now)
-        if change.resource == GOALS and side is self._up.side:
+        if resource == GOALS and side is self._up.side:
             self.name_of[uid] = obj["metadata"]["name"]
             there = change.after is not None and self.is_synced(obj, side)
             self.stories[uid].leaving |= not there
             self.deletions.changed(uid, synced=there)
-        elif self.references.origins.get(change.resource) is side:
+        elif self.references.origins.get(resource) is side:
             self.place_of[uid] = (obj["metadata"]["namespace"], obj["metadata"]["name"])
             self.stories[uid].leaving |= change.after is None or not self.sees(obj, side)
-        if change.resource == GOALS or self.references.origins.get(change.resource) is side:
+        if resource == GOALS or self.references.origins.get(resource) is side:
             self.references.note()
 
     # What the agent does
@@ -141,6 +141,7 @@ class PolicyChecker:
                 self.violations.append(f"{request} is repeated {_RATE} times within {_RATE_SECONDS:.0f} s (S10)")
 
     def _witness(self, write: Write) -> None:
+        write = replace(write, resource=on_robot(write.resource))
         if write.resource not in (GOALS, *RESOURCES):
             return
         try:

@@ -11,6 +11,7 @@ from typing import Any
 from crsyncer.core.model import Json
 from tests.model.history import OTHERS, Step
 from tests.model.life import ROBOT, AgentSettings
+from tests.model.projected import FLEET
 
 NAMES = ("a", "b", "c")
 """Primaries."""
@@ -43,6 +44,8 @@ RELATED_NAMINGS: tuple[Json, ...] = (
 NAMESPACES = ("others", "{/spec/home}")
 """Where related objects may be, but in the namespace of their primary (C5.1)."""
 RESOURCES = ("configmaps", "secrets")
+IN_CLOUD: Mapping[str, str] = {"goals": "tasks", "configmaps": "parts", "secrets": "keys"}
+"""What kinds that are projected are called in the cloud, in a group of its own (C7)."""
 _FORMS: Mapping[str, Json] = {
     "reference": {"reference": "/spec/{}/*"},
     "name": {"name": "{{name}}-{{/spec/n}}"},
@@ -64,6 +67,8 @@ class Setup:
     blocking: bool
     steps: tuple[Json, ...]
     entries: tuple[Json, ...]
+    projected: tuple[str, ...] = ()
+    """The kinds that have other names in the cloud (C7): "goals", and those of related objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +180,24 @@ def _more(setup: Setup, chance: Random) -> Setup:
         setup = replace(setup, blocking=True)
     if setup.entries and chance.random() < 0.3:
         setup = replace(setup, entries=tuple(_elsewhere(each, chance) for each in setup.entries))
+    if chance.random() < 0.15:
+        kinds = {"goals", *(each["resource"]["resource"] for each in setup.entries)}
+        projected = tuple(kind for kind in IN_CLOUD if kind in kinds and chance.random() < 0.6)
+        entries = tuple(_projected(each, projected) for each in setup.entries)
+        setup = replace(setup, projected=projected, entries=entries)
     return setup
+
+
+def _projected(entry: Json, projected: tuple[str, ...]) -> Json:
+    """The entry, with other names in the cloud if its kind has such there."""
+    resource = entry["resource"]["resource"]
+    return entry | ({"projection": projection(resource)} if resource in projected else {})
+
+
+def projection(kind: str) -> Json:
+    """What the policy says of a kind that has other names in the cloud."""
+    plural = IN_CLOUD[kind]
+    return {"group": FLEET, "resource": plural, "kind": plural.removesuffix("s").capitalize()}
 
 
 def _elsewhere(entry: Json, chance: Random) -> Json:

@@ -12,12 +12,14 @@ from tests.model.plane import GROUP, Plane
 from tests.model.policies import apply_policy, delete_policy, policies, serve_policies
 from tests.model.policy_agreement import open_ends
 from tests.model.policy_check import PolicyChecker
-from tests.model.policy_history import PLACES, SETS, PolicyHistory
+from tests.model.policy_history import IN_CLOUD, PLACES, SETS, PolicyHistory, projection
 from tests.model.policy_references import GOALS, objects_of
+from tests.model.projected import FLEET
 from tests.model.scene import roles
 from tests.model.storage import Where, copied
 from tests.model.surroundings import Surroundings
 from tests.model.world import World
+from tests.system.bed import crd
 
 HOUR = 3600.0
 _MARKS = [f"{OURS}upstream-{what}" for what in ("cluster", "namespace", "name", "uid")]
@@ -40,6 +42,7 @@ class PolicyMachine:
         """The whole history, and the healing after it; raises Violation."""
         with self.world:
             serve_policies(self.world.robot)
+            self._project()
             for plane in self.world.planes.values():
                 for place in PLACES:
                     plane.make_namespace(place)
@@ -61,9 +64,9 @@ class PolicyMachine:
 
     def create(self, name: str, x: int, *refers: int) -> None:
         """Somebody creates an object upstream."""
-        if name not in self.up.objects():
+        if name not in self._originals():
             wanted = {ROBOT_LABEL: ROBOT} if self.setup.filtered and x % 4 else {}
-            self.up.create(name, spec={"x": x, **_references(*refers)}, labels=wanted)
+            self.up.create(name, kind=self._kind(self.up), spec={"x": x, **_references(*refers)}, labels=wanted)
 
     def change(self, name: str, x: int) -> None:
         """Somebody changes the content upstream."""
@@ -75,8 +78,8 @@ class PolicyMachine:
 
     def remove(self, name: str) -> None:
         """Somebody deletes it upstream."""
-        if name in self.up.objects():
-            self.up.delete(name)
+        if name in self._originals():
+            self.up.delete(name, kind=self._kind(self.up))
 
     def replace(self, name: str, x: int, *refers: int) -> None:
         """Somebody deletes it upstream, and at once creates another of that name."""
@@ -85,8 +88,8 @@ class PolicyMachine:
 
     def relabel(self, name: str, to: str) -> None:
         """Somebody gives it to another robot, or back."""
-        if self.setup.filtered and name in self.up.objects():
-            self.up.label(name, robot=to or None)
+        if self.setup.filtered and name in self._originals():
+            self.up.label(name, kind=self._kind(self.up), robot=to or None)
 
     # Copies
 
@@ -95,7 +98,7 @@ class PolicyMachine:
         for place, called in self._copies(name):
             self._number += 1
             of = self.checker.of(objects_of(self.down, GOALS)[place, called])
-            self.down.set_status(called, {"of": of, "n": self._number}, namespace=place)
+            self.down.set_status(called, {"of": of, "n": self._number}, kind=self._kind(self.down), namespace=place)
 
     def drift(self, name: str, x: int) -> None:
         """Somebody changes the content of a copy."""
@@ -109,12 +112,12 @@ class PolicyMachine:
     def lose_copy(self, name: str) -> None:
         """Somebody deletes a copy."""
         for place, called in self._copies(name):
-            self.down.delete(called, namespace=place)
+            self.down.delete(called, kind=self._kind(self.down), namespace=place)
 
     def keep_copy(self, name: str, on: int) -> None:
         """Somebody's finalizer keeps a copy, or does no more."""
         for place, called in self._copies(name):
-            self.down.finalize(called, *(["example.com/wait"] if on else []), namespace=place)
+            self._finalize(self.down, GOALS, (place, called), ["example.com/wait"] if on else [])
 
     def tear(self, name: str, which: int) -> None:
         """Somebody takes marks away from a copy."""
@@ -126,7 +129,9 @@ class PolicyMachine:
         place, called = self.checker.new_name(name, self.naming) if which else ("default", f"own-{name}")
         if (place, called) not in objects_of(self.down, GOALS):
             wanted = {ROBOT_LABEL: ROBOT} if labelled else {}
-            self.down.create(called, namespace=place, spec={"x": -1, "maps": []}, labels=wanted)
+            self.down.create(
+                called, kind=self._kind(self.down), namespace=place, spec={"x": -1, "maps": []}, labels=wanted
+            )
 
     # Related objects
 
@@ -146,7 +151,7 @@ class PolicyMachine:
         """Somebody deletes an original."""
         origin = self._origin(resource)
         for where in _called(origin, resource, name):
-            _delete(origin, resource, where)
+            self._delete(origin, resource, where)
 
     def drift_related(self, resource: str, name: str, x: int) -> None:
         """Somebody changes a related copy."""
@@ -157,7 +162,7 @@ class PolicyMachine:
     def lose_related(self, resource: str, name: str) -> None:
         """Somebody deletes a related copy."""
         for where in self._related_copies(resource, name):
-            _delete(self._target(resource), resource, where)
+            self._delete(self._target(resource), resource, where)
 
     def keep_related(self, resource: str, name: str, on: int) -> None:
         """Somebody's finalizer keeps a related copy, or does no more."""
@@ -226,6 +231,7 @@ class PolicyMachine:
         spec |= {"mutations": {"down": [*setup.steps]}} if setup.steps else {}
         spec |= {"related": [*self.checker.references.entries]} if self.checker.references.entries else {}
         spec |= {"filter": {"byRobotName": True}} if setup.filtered else {}
+        spec |= {"projection": projection("goals")} if "goals" in setup.projected else {}
         apply_policy(self.world.robot, specSource=setup.source, **spec)
 
     # Healing
@@ -235,8 +241,8 @@ class PolicyMachine:
         world = self.world
         for side in Side:
             world.mend(str(side))
-        for place, name in [*objects_of(self.down, GOALS)]:
-            self.down.finalize(name, namespace=place)
+        for where in objects_of(self.down, GOALS):
+            self._finalize(self.down, GOALS, where, [])
         for resource in self.checker.references.origins:
             for where in objects_of(self._target(resource), resource):
                 self._finalize(self._target(resource), resource, where, [])
@@ -247,13 +253,14 @@ class PolicyMachine:
         world.pass_time(30.0)  # an event that was late already still comes late
         self._agree()
         if self.setup.keep_local:
-            for name in self.up.objects():
+            for name in self._originals():
                 self._set(name, {"x": f"last {self._number}"})
             self._agree()
         done = len(world.writes)
         world.pass_time(HOUR)
         self._look()
-        wrote = [each for each in world.writes[done:] if each.before != each.after]
+        late = {each.name for each in world.writes[done:] if each.late}  # and what puts right what that came to
+        wrote = [each for each in world.writes[done:] if each.before != each.after and each.name not in late]
         if wrote:
             raise Violation(f"both sides agreed, and then the agent wrote: {[*map(str, wrote[:5])]}")
         if left := open_ends(self):
@@ -280,9 +287,29 @@ class PolicyMachine:
     # Help
 
     def _set(self, name: str, fields: Json) -> None:
-        found = self.up.objects().get(name)
+        found = self._originals().get(name)
         if found is not None:
-            self.up.set(name, spec=found["spec"] | fields)
+            self.up.set(name, kind=self._kind(self.up), spec=found["spec"] | fields)
+
+    def _project(self) -> None:
+        """The cloud has other names for kinds that are projected."""
+        cloud = self.world.cloud
+        if "goals" in self.setup.projected:
+            cloud.delete_kind()
+            assert cloud.sweep()
+        for kind in self.setup.projected:
+            cloud.apply(crd(FLEET, plural=IN_CLOUD[kind], source=None, status=kind == "goals"))
+
+    def _kind(self, plane: Plane) -> str:
+        """What a side calls the kind of primaries."""
+        return f"{IN_CLOUD['goals']}.{FLEET}" if self._is_projected(plane, "goals") else "goals"
+
+    def _is_projected(self, plane: Plane, kind: str) -> bool:
+        return plane.side is Side.CLOUD and kind in self.setup.projected
+
+    def _originals(self) -> dict[str, Json]:
+        """Upstream's primaries by name."""
+        return {name: each for (_, name), each in objects_of(self.up, GOALS).items()}
 
     def _copies(self, name: str) -> list[Where]:
         """The objects of downstream that are copies of the original of a name."""
@@ -302,7 +329,7 @@ class PolicyMachine:
     def _edit(self, plane: Plane, resource: str, where: Where, change: Callable[[Json], None]) -> None:
         body: Json = copied(objects_of(plane, resource)[where])
         change(body)
-        _ask(plane, Call("update", "PUT", f"{_path(resource, where[0])}/{where[1]}", body=body))
+        _ask(plane, Call("update", "PUT", f"{self._path(plane, resource, where[0])}/{where[1]}", body=body))
 
     def _finalize(self, plane: Plane, resource: str, where: Where, wanted: list[str]) -> None:
         self._edit(plane, resource, where, lambda found: found["metadata"].update(finalizers=wanted))
@@ -310,7 +337,7 @@ class PolicyMachine:
     def _put(self, plane: Plane, resource: str, where: Where, data: Json, wanted: dict[str, str]) -> None:
         if where not in objects_of(plane, resource):
             body = {"metadata": {"name": where[1], "labels": wanted}, "data": data}
-            _ask(plane, Call("create", "POST", _path(resource, where[0]), body=body))
+            _ask(plane, Call("create", "POST", self._path(plane, resource, where[0]), body=body))
             return
 
         def change(found: Json) -> None:
@@ -318,6 +345,15 @@ class PolicyMachine:
             found["metadata"]["labels"] = wanted
 
         self._edit(plane, resource, where, change)
+
+    def _delete(self, plane: Plane, resource: str, where: Where) -> None:
+        _ask(plane, Call("delete", "DELETE", f"{self._path(plane, resource, where[0])}/{where[1]}"))
+
+    def _path(self, plane: Plane, resource: str, place: str) -> str:
+        kind = resource.partition(".")[0]
+        if self._is_projected(plane, kind):
+            return f"/apis/{FLEET}/v1/namespaces/{place}/{IN_CLOUD[kind]}"
+        return f"{f'/apis/{GROUP}/v1' if resource == GOALS else '/api/v1'}/namespaces/{place}/{kind}"
 
     def _related_copies(self, resource: str, name: str) -> list[Where]:
         """The objects where copies are that have the name of an original, or are the copies of such."""
@@ -335,10 +371,6 @@ def _called(plane: Plane, resource: str, name: str) -> list[Where]:
     return [where for where in objects_of(plane, resource) if where[1] == name]
 
 
-def _delete(plane: Plane, resource: str, where: Where) -> None:
-    _ask(plane, Call("delete", "DELETE", f"{_path(resource, where[0])}/{where[1]}"))
-
-
 def _references(maps: int, secrets: int, n: int) -> Json:
     return {
         "maps": [*SETS[maps]],
@@ -354,12 +386,6 @@ def _tear(copy: Json, which: int, side: Side) -> None:
     metadata, part = copy["metadata"], "labels" if which % 2 or side is Side.CLOUD else "annotations"
     torn = _MARKS if which < 2 else _MARKS[which // 2 :: 2]
     metadata[part] = {k: v for k, v in (metadata.get(part) or {}).items() if k not in torn}
-
-
-def _path(resource: str, place: str) -> str:
-    if resource == GOALS:
-        return f"/apis/{GROUP}/v1/namespaces/{place}/goals"
-    return f"/api/v1/namespaces/{place}/{resource}"
 
 
 def _ask(plane: Plane, call: Call) -> None:

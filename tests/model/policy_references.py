@@ -8,7 +8,8 @@ from crsyncer.core.model import Json, Side
 from tests.model.check import labels
 from tests.model.life import ROBOT
 from tests.model.plane import GROUP, Plane
-from tests.model.policy_history import Setup
+from tests.model.policy_history import IN_CLOUD, Setup
+from tests.model.projected import FLEET
 from tests.model.scene import roles
 from tests.model.storage import Where
 from tests.model.world import World
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from tests.model.policy_check import PolicyChecker
 
 GOALS = f"goals.{GROUP}"
+_IN_CLOUD = {GOALS if kind == "goals" else kind: f"{plural}.{FLEET}" for kind, plural in IN_CLOUD.items()}
+_ON_ROBOT = {there: here for here, there in _IN_CLOUD.items()}
 
 
 class PolicyReferences:
@@ -129,8 +132,14 @@ class PolicyReferences:
 
 
 def objects_of(plane: Plane, resource: str) -> dict[Where, Json]:
-    """A cluster's objects of a kind."""
-    return dict(plane.server.storage.of(resource))
+    """A cluster's objects of a kind, which the robot calls so; it has one of its two names there."""
+    storage = plane.server.storage
+    return {**storage.of(resource), **(storage.of(_IN_CLOUD[resource]) if resource in _IN_CLOUD else {})}
+
+
+def on_robot(resource: str) -> str:
+    """What the robot calls a kind, wherever it is."""
+    return _ON_ROBOT.get(resource, resource)
 
 
 def _originals(entry: Json, primary: Where, spec: Json, originals: dict[Where, Json]) -> set[Where]:
