@@ -22,6 +22,7 @@ from tests.model.world import World, Write
 
 UPSTREAM_UID = OURS + "upstream-uid"
 SIGNATURE = OURS + "robot"
+_MARKS = [f"{OURS}upstream-{what}" for what in ("cluster", "namespace", "name", "uid")]
 _RACE_SECONDS = 1.0
 """Within so long after an answer has arrived, it is written down."""
 
@@ -104,6 +105,13 @@ def signed(obj: Json) -> bool:
 def is_marked(copy: Json) -> bool:
     """Whether a copy has the labels by which related copies are watched (C2.1)."""
     return all(f"{OURS}upstream-{what}" in labels(copy) for what in ("cluster", "namespace", "name"))
+
+
+def tear(copy: Json, which: int, side: Side) -> None:
+    """Take marks away. In the cloud annotations stay: without the robot's name a copy is not changed (S5.3)."""
+    metadata, part = copy["metadata"], "labels" if which % 2 or side is Side.CLOUD else "annotations"
+    torn = _MARKS if which < 2 else _MARKS[which // 2 :: 2]
+    metadata[part] = {k: v for k, v in (metadata.get(part) or {}).items() if k not in torn}
 
 
 @dataclass(slots=True)

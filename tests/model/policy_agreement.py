@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def open_ends(machine: "PolicyMachine") -> list[str]:
     """What the two sides disagree on."""
-    found = _of_primaries(machine)
+    found = [*machine.apis.open_ends(), *_of_primaries(machine)]
     for resource in machine.checker.references.origins:
         found += _of_related(machine, resource)
     return found

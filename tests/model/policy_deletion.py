@@ -83,6 +83,9 @@ class DeletionJudge:
         uid = self._checker.of(copy)
         if uid in self._checker.twins or self._checker.forgot or self._has_ended():
             return
+        names = {each["metadata"]["name"]: each["metadata"]["uid"] for each in objects_of(self._up, GOALS).values()}
+        if names.get(self._checker.name_of[uid], uid) != uid:
+            return  # there is another of its name, which may need what this one needed
         original = self._original(uid)
         waits = self._setup.blocking and MINE in _finalizers(original) and self._checker.is_mine(original or {})
         patient = self._world.clock.now - self._left.get(uid, -_PATIENCE_SECONDS) < _PATIENCE_SECONDS

@@ -69,6 +69,8 @@ class Setup:
     entries: tuple[Json, ...]
     projected: tuple[str, ...] = ()
     """The kinds that have other names in the cloud (C7): "goals", and those of related objects."""
+    api: str = ""
+    """The side whose CRD of goals travels to the other (C8); empty: it does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,14 @@ _OF_BLOCKED: Mapping[str, tuple[float, _Draw]] = {
 }
 """The same, where upstream's objects wait for related copies."""
 
+_OF_APIS: Mapping[str, tuple[float, _Draw]] = {
+    "define": (6, lambda c: (c.randrange(5),)),
+    "choose": (1, lambda c: (c.randrange(5),)),
+    "drop_set": (1, lambda _: ()),
+    "travel": (2, lambda c: (c.randrange(2), c.choice([0, 0, 0, 1]))),
+}
+"""Steps about a CRD that travels."""
+
 _AROUND = (
     *("wait", "crash", "crash_after", "stop", "kill", "start", "slow_disk", "cut", "silence", "mend", "delay"),
     *("close_slowly", "lag", "repeat", "end_watches", "befall", "deny", "restart", "compact", "others_write"),
@@ -144,7 +154,7 @@ def policy_history_of(seed: int) -> PolicyHistory:
     setup = _more(_setup(chance), Random(f"policy-history-more-{seed}"))
     around = {what: OTHERS[what] for what in _AROUND}
     related = {**(_OF_RELATED if setup.entries else {}), **(_OF_BLOCKED if setup.entries and setup.blocking else {})}
-    table = {**_OF_POLICIES, **around, **related}
+    table = {**_OF_POLICIES, **around, **related, **(_OF_APIS if setup.api else {})}
     weights = {what: weight * chance.choice([0, 1, 1, 1, 3]) for what, (weight, _) in table.items()}
     for what in ("create", "wait", "start", "mend"):
         weights[what] = table[what][0]
@@ -185,6 +195,8 @@ def _more(setup: Setup, chance: Random) -> Setup:
         projected = tuple(kind for kind in IN_CLOUD if kind in kinds and chance.random() < 0.6)
         entries = tuple(_projected(each, projected) for each in setup.entries)
         setup = replace(setup, projected=projected, entries=entries)
+    if "goals" not in setup.projected and chance.random() < 0.08:
+        setup = replace(setup, api=chance.choice(["cloud", "robot"]))
     return setup
 
 

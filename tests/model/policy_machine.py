@@ -3,17 +3,18 @@
 from collections.abc import Callable
 from typing import Any
 
-from crsyncer.core.annotations import OURS, ROBOT_LABEL
+from crsyncer.core.annotations import ROBOT_LABEL
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Side
-from tests.model.check import Violation, labels
+from tests.model.check import Violation, labels, tear
 from tests.model.life import ROBOT
 from tests.model.plane import GROUP, Plane
 from tests.model.policies import apply_policy, delete_policy, policies, serve_policies
 from tests.model.policy_agreement import open_ends
+from tests.model.policy_apis import Apis
 from tests.model.policy_check import PolicyChecker
-from tests.model.policy_history import IN_CLOUD, PLACES, SETS, PolicyHistory, projection
-from tests.model.policy_references import GOALS, objects_of
+from tests.model.policy_history import IN_CLOUD, PLACES, PolicyHistory, projection
+from tests.model.policy_references import GOALS, objects_of, spec_of
 from tests.model.projected import FLEET
 from tests.model.scene import roles
 from tests.model.storage import Where, copied
@@ -22,7 +23,6 @@ from tests.model.world import World
 from tests.system.bed import crd
 
 HOUR = 3600.0
-_MARKS = [f"{OURS}upstream-{what}" for what in ("cluster", "namespace", "name", "uid")]
 
 
 class PolicyMachine:
@@ -35,6 +35,7 @@ class PolicyMachine:
         self.up, self.down = roles(self.world, self.setup.source)
         self.checker = PolicyChecker(self.world, self.setup)
         self.surroundings = Surroundings(self.world, part="")
+        self.apis = Apis(self.world, self.setup)
         self._number = 0
         self._naming = 0
 
@@ -43,13 +44,16 @@ class PolicyMachine:
         with self.world:
             serve_policies(self.world.robot)
             self._project()
+            self.apis.prepare()
             for plane in self.world.planes.values():
                 for place in PLACES:
                     plane.make_namespace(place)
             self._apply()
             self.world.start()
+            if self.setup.api:
+                self.world.pass_time(10)  # until both sides have the CRD
             for step in self.history.steps:
-                actor = self.surroundings if hasattr(Surroundings, step.what) else self
+                actor = next(each for each in (self.surroundings, self.apis, self) if hasattr(each, step.what))
                 getattr(actor, step.what)(*step.arguments)
                 self._look()
             self.heal()
@@ -66,7 +70,7 @@ class PolicyMachine:
         """Somebody creates an object upstream."""
         if name not in self._originals():
             wanted = {ROBOT_LABEL: ROBOT} if self.setup.filtered and x % 4 else {}
-            self.up.create(name, kind=self._kind(self.up), spec={"x": x, **_references(*refers)}, labels=wanted)
+            self.up.create(name, kind=self._kind(self.up), spec={"x": x, **spec_of(*refers)}, labels=wanted)
 
     def change(self, name: str, x: int) -> None:
         """Somebody changes the content upstream."""
@@ -74,7 +78,7 @@ class PolicyMachine:
 
     def refer(self, name: str, *refers: int) -> None:
         """Somebody has an object refer to others."""
-        self._set(name, _references(*refers))
+        self._set(name, spec_of(*refers))
 
     def remove(self, name: str) -> None:
         """Somebody deletes it upstream."""
@@ -122,7 +126,7 @@ class PolicyMachine:
     def tear(self, name: str, which: int) -> None:
         """Somebody takes marks away from a copy."""
         for where in self._copies(name):
-            self._edit(self.down, GOALS, where, lambda copy: _tear(copy, which, self.down.side))
+            self._edit(self.down, GOALS, where, lambda copy: tear(copy, which, self.down.side))
 
     def by_hand(self, name: str, which: int, labelled: int) -> None:
         """Somebody makes an object downstream by hand: under the name of a copy, or another."""
@@ -173,7 +177,7 @@ class PolicyMachine:
         """Somebody takes marks away from a related copy."""
         target = self._target(resource)
         for where in self._related_copies(resource, name):
-            self._edit(target, resource, where, lambda copy: _tear(copy, which, target.side))
+            self._edit(target, resource, where, lambda copy: tear(copy, which, target.side))
 
     def by_hand_related(self, resource: str, name: str, x: int, labelled: int) -> None:
         """Somebody makes an object where a related copy may be."""
@@ -215,6 +219,12 @@ class PolicyMachine:
         self.world.pass_time(7)
         self._apply()
 
+    def travel(self, paused: int, allows: int) -> None:
+        """Somebody edits what the policy says of the CRD that travels."""
+        self.apis.paused, self.apis.allows = bool(paused), bool(allows)
+        self.apis.loose |= self.apis.allows
+        self._apply()
+
     def lose_store(self) -> None:
         """The agent is killed, and its state directory is emptied."""
         self.world.crash()
@@ -231,6 +241,7 @@ class PolicyMachine:
         spec |= {"mutations": {"down": [*setup.steps]}} if setup.steps else {}
         spec |= {"related": [*self.checker.references.entries]} if self.checker.references.entries else {}
         spec |= {"filter": {"byRobotName": True}} if setup.filtered else {}
+        spec |= self.apis.specification()
         spec |= {"projection": projection("goals")} if "goals" in setup.projected else {}
         apply_policy(self.world.robot, specSource=setup.source, **spec)
 
@@ -241,6 +252,7 @@ class PolicyMachine:
         world = self.world
         for side in Side:
             world.mend(str(side))
+        self.apis.paused = False
         for where in objects_of(self.down, GOALS):
             self._finalize(self.down, GOALS, where, [])
         for resource in self.checker.references.origins:
@@ -369,23 +381,6 @@ class PolicyMachine:
 def _called(plane: Plane, resource: str, name: str) -> list[Where]:
     """Where a cluster has objects of a kind that have this name."""
     return [where for where in objects_of(plane, resource) if where[1] == name]
-
-
-def _references(maps: int, secrets: int, n: int) -> Json:
-    return {
-        "maps": [*SETS[maps]],
-        "configmaps": [*SETS[maps]],
-        "secrets": [*SETS[secrets]],
-        "n": n,
-        "home": PLACES[maps % 3],
-    }
-
-
-def _tear(copy: Json, which: int, side: Side) -> None:
-    """Take marks away. In the cloud annotations stay: without the robot's name a copy is not changed (S5.3)."""
-    metadata, part = copy["metadata"], "labels" if which % 2 or side is Side.CLOUD else "annotations"
-    torn = _MARKS if which < 2 else _MARKS[which // 2 :: 2]
-    metadata[part] = {k: v for k, v in (metadata.get(part) or {}).items() if k not in torn}
 
 
 def _ask(plane: Plane, call: Call) -> None:

@@ -8,7 +8,7 @@ from crsyncer.core.model import Json, Side
 from tests.model.check import labels
 from tests.model.life import ROBOT
 from tests.model.plane import GROUP, Plane
-from tests.model.policy_history import IN_CLOUD, Setup
+from tests.model.policy_history import IN_CLOUD, PLACES, SETS, Setup
 from tests.model.projected import FLEET
 from tests.model.scene import roles
 from tests.model.storage import Where
@@ -129,6 +129,17 @@ class PolicyReferences:
         return {where[0] for where, each in copies if self._checker.of(each) == uid} or {
             self._checker.new_name(name, naming)[0] for naming in self._setup.namings or (None,)
         }
+
+
+def spec_of(maps: int, secrets: int, n: int) -> Json:
+    """The spec of a primary that refers to these."""
+    return {
+        "maps": [*SETS[maps]],
+        "configmaps": [*SETS[maps]],
+        "secrets": [*SETS[secrets]],
+        "n": n,
+        "home": PLACES[maps % 3],
+    }
 
 
 def objects_of(plane: Plane, resource: str) -> dict[Where, Json]:
