@@ -2,11 +2,13 @@
 
 SyncError                 hint: what the operator can do
 ├── Conflict              it did not happen: look again at both sides, decide anew    409, 404, failed uid test
-│   └── NotServed         nothing is served at this path                              404 without a Status object
+│   ├── NotServed         nothing is served at this path                              404 without a Status object
+│   └── NoStatus          a copy, or its subresource for the status, is not there     404, 405
 ├── Unsure                it may have happened: back off, look again, assume nothing  timeout, reset, 5xx
 │   ├── Throttled         with retry_after, seconds                                   429, 503 with Retry-After
 │   └── TooLarge          an answer that is not read to its end                       more bytes than were allowed
 ├── Never                 it did not happen, and asking again will not help           400, 413, 422
+│   └── StatusRejected    of a copy's status
 ├── NotAllowed            the credential                                              401, 403
 ├── ConfigError           a flag, variable, key or kubeconfig: what, where, what is allowed
 ├── StoreError            the disk: full, read-only, broken
@@ -37,6 +39,10 @@ class NotServed(Conflict):
     """It did not happen: the server serves nothing at this path."""
 
 
+class NoStatus(Conflict):
+    """It did not happen: there is no such copy, or none of its kind has the subresource for the status."""
+
+
 class Unsure(SyncError):
     """It may have happened: the answer is missing or a 5xx."""
 
@@ -55,6 +61,10 @@ class TooLarge(Unsure):
 
 class Never(SyncError):
     """It did not happen, and the same request will not succeed later."""
+
+
+class StatusRejected(Never):
+    """A copy's status is rejected; its content may be accepted."""
 
 
 class NotAllowed(SyncError):

@@ -94,6 +94,7 @@ RULES = {
     "C5.2": "related copies are where their primary's copy is, under the names of their originals or as named",
     "C5.3": "related objects are pairs like others: changes arrive without their primary, and primaries share copies",
     "C5.4": "a related copy goes with its original or its last primary, unless it is kept; originals are never touched",
+    "C5.5": "the status of a related object goes to its copy where it is asked for, and never back",
     "C5.6": "Secrets are in memory only, and nobody is told their values",
     "C6.1": "with blocking the robot's finalizer is on an object before its copy is made; terminating ones get none",
     "C6.2": "finalizers are patched one by one, beside those of others; what refuses them for good has no copy",

@@ -44,6 +44,7 @@ def difference(
     seen         absent        the whole object: it must be created                   S3.2
     seen         seen          content; labels and annotations that upstream owns     S3.1, S3.4
                                the synced status, once the copy has one               S4.3, S4.5
+                               that of a related object, where it goes to the copy    C5.5
                                the uid, if it is a copy of another object             S5.4
                                a deletion that has begun on one side only             S5
 
@@ -72,7 +73,7 @@ def difference(
     wanted, found = _document(upstream, policy, key, *own), _document(downstream, policy, key, *copied)
     uid = upstream["metadata"]["uid"]
     if stamp.upstream_uid == uid:
-        if downstream.get("status") and not policy.related:  # of related objects no status goes to the original (C5.5)
+        if policy.copies_status or (downstream.get("status") and not policy.related):
             statuses = _statuses(upstream, downstream, policy, generations)
             wanted, found = (_with_status(*each, policy) for each in zip((wanted, found), statuses, strict=True))
     elif stamp.upstream_uid:
@@ -95,7 +96,7 @@ def _lone(raw: Json | None, policy: KindPolicy, side: Side, *, key: Key) -> Diff
     else:
         differs = may_delete(view_of(raw, policy, side, key=key), policy)
     whole = _document(raw, policy, key, synced_labels(raw), synced_annotations(raw))
-    status = None if policy.related else status_value(raw, policy)
+    status = None if policy.related and not policy.copies_status else status_value(raw, policy)
     return {side: _with_status(whole, status, policy), side.other: None} if differs else None
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from crsyncer.console.differences import difference
-from crsyncer.console.explain_policy import ON, api_step, primary_steps, related_steps
+from crsyncer.console.explain_policy import ON, SEEDS, api_step, primary_steps, related_steps, status_steps
 from crsyncer.core.actions import NOTHING, Create, Delete, Hold, HoldReason, Plan, Seed, Until, Update, Wait
 from crsyncer.core.annotations import ROBOT_LABEL, SPEC_SOURCE
 from crsyncer.core.endpoint import Endpoint
@@ -70,6 +70,8 @@ class ObjectFacts:
     """The objects that it goes with; None: they are not all known."""
     copy: Key | None = None
     """What the copy is called, or will be; None: as the kind's policy says."""
+    lacks_status: bool = False
+    """Downstream answers that it has no `/status` (C5.5)."""
 
 
 def _step(rule: str, ok: bool | None, text: str) -> Json:
@@ -225,8 +227,8 @@ def _of_content(facts: ObjectFacts, policy: KindPolicy) -> Iterator[Json]:
     match facts.plan.content:
         case Create():
             yield _step("S3.2", None, f"the copy must be created {ON[policy.downstream]}")
-        case Seed():
-            yield _step("S4.4", None, "the new copy must be given upstream's status, once")
+        case Seed(follows=follows):
+            yield _step(*SEEDS[follows])
         case Update(why=why) | Delete(why=why):
             done, rule, cause = CAUSES[why]
             yield _step(rule, None, f"the copy must be {done}: {cause}")
@@ -288,7 +290,11 @@ def _of_status(facts: ObjectFacts, policy: KindPolicy) -> Iterator[Json]:
     elif isinstance(facts.plan.status, Hold):
         if not facts.holds:
             yield _step("S4.5", False, f"{facts.plan.status.message}; {facts.plan.status.hint}")
-    elif isinstance(down, View) and isinstance(up, View) and not policy.related:
+    elif isinstance(down, View) and isinstance(up, View) and policy.related:
+        waits = facts.plan.content is not None
+        steps = status_steps(policy, up, down, facts.record, lacks_status=facts.lacks_status, waits=waits)
+        yield from (_step(*step) for step in steps)
+    elif isinstance(down, View) and isinstance(up, View):
         if down.stamp is None or down.stamp.upstream_uid != up.uid:
             yield _step("S5.4", None, "no status is sent until the copy belongs to this upstream object")
         elif not down.status:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from crsyncer.core.kind_policy import KindPolicy
-from crsyncer.core.model import Json, Side
+from crsyncer.core.model import Json, Record, Side, View
 
 ON = {Side.CLOUD: "in the cloud", Side.ROBOT: "on the robot"}
 """A side, as a sentence has it."""
@@ -11,6 +11,11 @@ _MOST_NAMES = 5
 
 Step = tuple[str, bool | None, str]
 """A rule, whether it is fulfilled (None: not yet), and the sentence."""
+SEEDS: dict[bool, Step] = {
+    False: ("S4.4", None, "the new copy must be given upstream's status, once"),
+    True: ("C5.5", None, "the copy must be given the original's status"),
+}
+"""What is said of a status that is to be written to a copy, by whether it follows upstream's."""
 
 
 def api_step(api: Json) -> Step:
@@ -39,6 +44,8 @@ def related_steps(rows: Sequence[Json]) -> Iterator[Step]:
         if not row["synced"]:
             yield "C5.3", None, f"{about}: {row['resource']} is not synced; crsyncer status says why"
             continue
+        if row["statusCopied"] is False:
+            yield "C5.5", True, f"{about}: {_no_status(there)}"
         groups: dict[tuple[str, str], list[Json]] = {}
         for each in objects:
             groups.setdefault((each["original"], each["copy"]["state"] if each["copy"] else "absent"), []).append(each)
@@ -52,6 +59,31 @@ def related_steps(rows: Sequence[Json]) -> Iterator[Step]:
                 yield "C5.3", True, f"{about}: {named}: copied, {ON[there]}"
             else:
                 yield "C5.3", None, f"{about}: {named}: not yet {ON[there]}"
+
+
+def status_steps(
+    policy: KindPolicy, original: View, copy: View, record: Record, *, lacks_status: bool, waits: bool
+) -> Iterator[Step]:
+    """What becomes of the status of a related object; `waits`: something is to be written to the copy, or is held."""
+    if not any(each.related.status for each in policy.related):
+        return
+    if not policy.copies_status or lacks_status:
+        yield "C5.5", True, _no_status(policy.downstream)
+    elif original.odd_status:
+        yield "C5.5", True, "the original's status is not an object, and is not copied"
+    elif record.upstream_uid == original.uid and record.upstream_status == original.status:
+        changed = copy.status != original.status
+        what = "the original's status was copied" if original.status else "the original has no status to copy"
+        why = "its schema or another writer there has changed it"
+        yield "C5.5", True, what + (f"; the copy has another: {why}" if changed else "")
+    elif not original.status:
+        yield "C5.5", True, "the original has no status to copy"
+    elif waits:
+        yield "C5.5", None, "the original's status has not been copied yet"
+
+
+def _no_status(side: Side) -> str:
+    return f"the {side} has no /status of the kind, so the original's status is not copied"
 
 
 def primary_steps(policy: KindPolicy, primaries: Sequence[Json] | None) -> Iterator[Step]:

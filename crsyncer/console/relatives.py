@@ -20,7 +20,13 @@ def with_relatives(facts: ObjectFacts, kind: Kind, kinds: Kinds, kin: Kin) -> Ob
     """The facts about an object of a kind that runs, with what it is related to."""
     related = tuple(_related(kind, facts.key, kinds, kin))
     copy = _copy_name(kind, kind.policy.downstream, facts.key) if kind.policy.related else None
-    return replace(facts, related=related, primaries=_primaries(kind, facts.key, kin), copy=copy)
+    return replace(
+        facts,
+        related=related,
+        primaries=_primaries(kind, facts.key, kin),
+        copy=copy,
+        lacks_status=kind.reconciler.outcomes.lacks_status,
+    )
 
 
 def _primaries(kind: Kind, key: Key, kin: Kin) -> tuple[Json, ...] | None:
@@ -49,8 +55,16 @@ def _related(kind: Kind, key: Key, kinds: Kinds, kin: Kin) -> Iterator[Json]:
             "resource": entry.resource,
             "origin": entry.related.origin.value,
             "synced": running is not None,
+            "statusCopied": _is_status_copied(running, entry),
             "objects": [_row(running, original, entry) for original in originals],
         }
+
+
+def _is_status_copied(kind: Kind | None, entry: RelatedEntry) -> bool | None:
+    """Whether the statuses of originals go to the copies; None: they shall not, or it is not known yet (C5.5)."""
+    if kind is None or not entry.related.status:
+        return None
+    return kind.policy.copies_status and not kind.reconciler.outcomes.lacks_status
 
 
 def _row(kind: Kind | None, original: Key, entry: RelatedEntry) -> Json:

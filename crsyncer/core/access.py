@@ -89,7 +89,9 @@ def needs(policy: KindPolicy, side: Side) -> tuple[Need, ...]:
         # In the cloud nothing is ever read by name.
         found.append(one("get", unless="a copy that lost its label is not found again"))
     found += [one(verb) for verb in ("create", "update", "delete") if verb != "delete" or not policy.keep_copies]
-    if endpoint.status and not policy.related:
+    if policy.copies_status:
+        found.append(one("update", status, unless="the statuses of related objects are not copied"))
+    elif endpoint.status and not policy.related:
         found.append(one("update", status, unless="a copy that is made again does not get its last status back"))
     return tuple(found)
 

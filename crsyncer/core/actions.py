@@ -55,10 +55,14 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """Write upstream's status to a new copy, once; from then on downstream owns the status (S4.4)."""
+    """Write upstream's status to a new copy, once; from then on downstream owns the status (S4.4).
+
+    `follows`: it is the copy of a related object, whose status goes down whenever it changes (C5.5).
+    """
 
     uid: str
     resource_version: str
+    follows: bool = False
 
 
 @dataclass(frozen=True, slots=True)

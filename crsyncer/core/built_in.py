@@ -5,9 +5,9 @@ A robot without SyncPolicies never imports this.
 
 from collections.abc import Mapping
 
-from crsyncer.core.kind_policy import version_priority
 from crsyncer.core.model import Json
 from crsyncer.core.sync_policy import Resource
+from crsyncer.core.version import version_priority
 
 CORE: Json = {"versions": [{"version": "v1"}]}
 """What the core group serves; it has no list of versions like that of other groups."""

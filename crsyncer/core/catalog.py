@@ -85,11 +85,9 @@ def read_object(raw: Json, expressions: Callable[[], Expressions], trust: Collec
     except ConfigError as error:
         problem = "; ".join(filter(None, (str(error), error.hint)))
         return PolicyObject(name, _named_resource(raw), None, problem)
-    unsupported = ", ".join(_unsupported(policy))
-    verb = "are" if "," in unsupported else "is"
-    problem = f"{unsupported} {verb} not supported by this version" if unsupported else ""
     if stamp_of(raw) is None or EVERYTHING in trust:
-        return PolicyObject(name, _named_resource(raw), policy, problem, shape)
+        return PolicyObject(name, _named_resource(raw), policy, shape=shape)
+    problem = ""
     if policy.api is not None and API not in trust:
         problem = f"it is a copy and has spec.api; allowed: {API} in policies.trust (--trust)"
     named = {policy.resource.full_name, *(each.resource.full_name for each in policy.related)}
@@ -209,11 +207,6 @@ def _named_resource(raw: Json) -> str:
     if not isinstance(named, dict) or not all(isinstance(named.get(key), str) for key in ("group", "resource")):
         return ""
     return Resource(named["group"], named["resource"]).full_name
-
-
-def _unsupported(policy: SyncPolicy) -> Iterator[str]:
-    """The fields that are not followed yet."""
-    return (f"spec.related[{number}].status" for number, related in enumerate(policy.related) if related.status)
 
 
 def _settings(policy: SyncPolicy) -> dict[str, str]:

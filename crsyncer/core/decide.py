@@ -40,6 +40,7 @@ def decide(
     kept: Hold | Wait | None = None,
     contested: bool = False,
     unknown: bool = False,
+    lacks_status: bool = False,
     after: Wait | None = None,
 ) -> Plan:
     """What must be done so that the pair agrees (S3 to S5). Pure; an agreed pair gives an empty plan.
@@ -69,14 +70,16 @@ def decide(
                                    both: after the related copies that only it needs        C6.3
     seen         terminating       wait                                                     S5.1, S5.2
     seen         seen              content, then status, each only where it differs         S3, S4
+                                   a related object's status: the original's goes down      C5.5
 
     `pending` is the pair's row in the outbox, `proof` what shows that it is the newest status. The row may be on its
     way: what upstream shows meanwhile is no agreement, and a status that differs from the row has to follow it (S4.1).
     `reachable`: upstream is connected. `behind`: upstream has acknowledged a status that it does not show yet.
     `rejected` is the upstream content that downstream rejects for now (S3.6). `kept` is what keeps a copy from
     being deleted (S5.5), `after` what its deletion waits for then. `contested`: somebody keeps changing the copy, so
-    that it may not be reverted yet (S3.5). `unknown`: upstream's content is known by its digest only. With `audit` (or
-    with a restored side) upstream's status is compared too, not only downstream's changes (S4.8).
+    that it may not be reverted yet (S3.5). `unknown`: upstream's content is known by its digest only.
+    `lacks_status`: downstream answers that it has no `/status`. With `audit` (or with a restored side) upstream's
+    status is compared too, not only downstream's changes (S4.8).
     """
     up, copy = upstream.found, downstream.found
     if not isinstance(copy, View):
@@ -111,9 +114,11 @@ def decide(
         return Plan(mutation_failed(own.failure), status)
     if copy.controlled or (policy.sensitive and copy.stamp is None and copy.content != own.content):
         return Plan(NAME_TAKEN, status)
-    content: ContentAction | None = _content(own, copy, policy, record, pending=pending)
+    content: ContentAction | None = _content(own, copy, policy, record, pending=pending, audit=audit)
     if isinstance(content, Update) and rejected == own.content:
         content = Wait(Until.RETRY)
+    elif isinstance(content, Seed) and content.follows:
+        content = None if lacks_status else Wait(Until.RETRY) if rejected and rejected == own.status else content
     elif isinstance(content, Update) and _is_ahead(own, copy, record):
         content = _wait_for_list(upstream) if upstream.freshness is not Freshness.CONFIRMED else content
     elif isinstance(content, Update) and content.why in REVERTS and contested:
@@ -159,7 +164,7 @@ def _before_create(
 
 
 def _content(
-    upstream: View, downstream: View, policy: KindPolicy, record: Record, *, pending: Pending | None
+    upstream: View, downstream: View, policy: KindPolicy, record: Record, *, pending: Pending | None, audit: bool
 ) -> Update | Seed | None:
     """The write that brings a copy, or its marks, in line with its object, if any is needed."""
     stamp = downstream.stamp
@@ -175,7 +180,23 @@ def _content(
         return Update(*put, Why.DRIFT)
     if downstream.unmarked:
         return Update(*put, Why.MARKS)
+    if policy.related:
+        follows = policy.copies_status and _is_to_follow(upstream, downstream, known, audit=audit)
+        return Seed(*put, follows=True) if follows else None
     return Seed(*put) if _lacks_status(upstream, downstream, policy, known, pending=pending) else None
+
+
+def _is_to_follow(upstream: View, downstream: View, known: Record, *, audit: bool) -> bool:
+    """Whether the status of a related object has to be written to its copy (C5.5).
+
+    It has changed since it was written last, or the audit finds that the copy's has. As upwards, a status that never
+    was replaces none, and what downstream's schema made of ours is not fought.
+    """
+    if upstream.odd_status or upstream.status == downstream.status:
+        return False
+    if upstream.status != known.upstream_status:
+        return True
+    return bool(upstream.status) and (known.seed or (audit and downstream.status != known.acknowledged))
 
 
 def _lacks_status(
@@ -252,14 +273,11 @@ def _status(
 ) -> StatusAction | None:
     """The status to queue for upstream (S4). `own` is the object that the copy is stamped with; it may be unseen."""
     stamp = downstream.stamp
-    if (
-        own is Gap.ABSENT
-        or stamp is None
-        or policy.related
-        or (policy.downstream is Side.CLOUD and not _signed(downstream, policy))
-    ):
+    if own is Gap.ABSENT or stamp is None or (policy.downstream is Side.CLOUD and not _signed(downstream, policy)):
         return None
     upstream = own if isinstance(own, View) else None
+    if policy.related:
+        return _following(upstream, downstream, record) if policy.copies_status else None
     if downstream.odd_status:
         return ODD_STATUS
     if downstream.failure:
@@ -282,3 +300,12 @@ def _status(
     fresh = known.acknowledged != downstream.status
     lost = audit and upstream is not None and upstream.status != known.upstream_status
     return send if fresh or lost else None
+
+
+def _following(upstream: View | None, downstream: View, record: Record) -> Agreed | None:
+    """What has to be remembered of a copy that has its original's status (C5.5)."""
+    if upstream is None or upstream.odd_status or upstream.status != downstream.status:
+        return None
+    known = _known(record, upstream.uid)
+    same = known.upstream_status == known.acknowledged == upstream.status
+    return None if same else Agreed(upstream.uid, upstream.status)

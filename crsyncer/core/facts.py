@@ -102,8 +102,8 @@ def fact_of_write(write: Create | Update | Seed | Delete, *, side: Side, resourc
     match write:
         case Create():
             found = (Action.CREATED, "S3.2", "")
-        case Seed():
-            found = (Action.SEEDED, "S4.4", "")
+        case Seed(follows=follows):
+            found = (Action.SENT, "C5.5", "") if follows else (Action.SEEDED, "S4.4", "")
         case Update(why=why) | Delete(why=why):
             found = CAUSES[why]
         case _:

@@ -1,6 +1,5 @@
 """From a robot's CRD to what is synced, and how: annotations, versions, scope (S1)."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from crsyncer.core.endpoint import Endpoint
 from crsyncer.core.model import Found, Json, Key, Side, View
 from crsyncer.core.namespaces import EVERYWHERE, Namespaces
 from crsyncer.core.shape import AS_RECEIVED, Shape
+from crsyncer.core.version import version_priority
 from crsyncer.errors import Conflict
 
 if TYPE_CHECKING:  # a robot without SyncPolicies does not load what reads them (C1.1)
@@ -36,7 +36,6 @@ _NO_KEY = Key("", "")
 NO_PLACES: Mapping[str, str] = {}
 _CRD_METADATA = ("name", "uid", "generation", "deletionTimestamp")
 _CRD_VERSION = ("name", "served", "storage", "subresources")
-_VERSION = re.compile(r"v([0-9]+)(?:(alpha|beta)([0-9]+))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +93,15 @@ class KindPolicy:
     def keep_copies(self) -> bool:
         """Whether no copy is ever deleted: they are related objects, and are kept (C5.4)."""
         return any(each.related.keep for each in self.related)
+
+    @property
+    def copies_status(self) -> bool:
+        """Whether an original's status goes to its copy: they are related objects, and it shall (C5.5).
+
+        Where the copy's side has no `/status` it stays where it is.
+        """
+        asked = any(each.related.status for each in self.related)
+        return asked and self.endpoint(self.downstream).status
 
     @property
     def resource(self) -> str:
@@ -371,18 +379,6 @@ def _aliases(names: Json) -> tuple[str, ...]:
     """The names that kubectl takes for a kind besides its plural."""
     found = (names.get("singular"), names["kind"], *(names.get("shortNames") or ()))
     return tuple(dict.fromkeys(str(name) for name in found if name))
-
-
-def version_priority(name: str) -> tuple[int, int, int, str]:
-    """Sort key of Kubernetes' version priority, best first: v2, v1, v2beta1, v1alpha3, then other names alphabetically.
-
-    Source: Kubernetes documentation, "Versions in CustomResourceDefinitions", version priority.
-    """
-    match = _VERSION.fullmatch(name)
-    if match is None:
-        return (3, 0, 0, name)
-    stability = {None: 0, "beta": 1, "alpha": 2}[match[2]]
-    return (stability, -int(match[1]), -int(match[3] or 0), name)
 
 
 def choose_version(policy: KindPolicy, cloud_versions: frozenset[str] | None) -> str | None:

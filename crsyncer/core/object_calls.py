@@ -142,11 +142,19 @@ def put_status(policy: KindPolicy, key: Key, uid: str, value: Any, *, upstream: 
     return Call("update", "PUT", _status_path(endpoint, key), body=body, accept=PARTIAL)
 
 
-def seed_status(policy: KindPolicy, copy: Key, *, uid: str, resource_version: str, status: Json) -> Call:
-    """Give a fresh copy upstream's status (S4.4). It conflicts with any write to the copy since."""
+def seed_status(
+    policy: KindPolicy, copy: Key, *, uid: str, resource_version: str, status: Json | None, whole: Json | None = None
+) -> Call:
+    """Give a copy upstream's status (S4.4, C5.5), or none. It conflicts with any write to the copy since.
+
+    `whole` is the copy in that very version: a kind without a CRD takes the metadata from what is put (measured).
+    """
     endpoint = policy.endpoint(policy.downstream)
     guards = {"name": copy.name, "uid": uid, "resourceVersion": resource_version}
     if endpoint.namespaced:
         guards["namespace"] = copy.namespace
-    body = {"apiVersion": endpoint.api_version, "kind": endpoint.kind, "metadata": guards, "status": status}
+    body = (whole or {"metadata": guards}) | {"apiVersion": endpoint.api_version, "kind": endpoint.kind}
+    body.pop("status", None)
+    if status is not None:
+        body["status"] = status
     return Call("update", "PUT", _status_path(endpoint, copy), body=body)

@@ -236,6 +236,7 @@ def related_policy(
         "resource.version": {each.related.resource.version for each in entries},
         "cleanup": {each.related.keep for each in entries},
         "filterByRobotName": {each.filtered for each in entries},
+        "status": {each.related.status for each in entries},
         "projection": {each.related.projection for each in entries},
     }
     for name, values in same.items():

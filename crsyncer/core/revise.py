@@ -11,11 +11,11 @@ from enum import StrEnum
 from typing import Any
 
 from crsyncer.core.fields import Fields, Text, fields_at, wrong
-from crsyncer.core.kind_policy import version_priority
 from crsyncer.core.model import Json
 from crsyncer.core.pointer import EACH
 from crsyncer.core.project import is_deeper_than, whole_numbers
 from crsyncer.core.text import pointer_segment
+from crsyncer.core.version import version_priority
 from crsyncer.errors import ConfigError
 
 API_VERSION = "apiextensions.k8s.io/v1"

@@ -289,7 +289,7 @@ class Kind:
             self._check_outbox()
             if self._informer_set.is_complete(side):
                 # A change of the CRD causes a list, and may change what the server accepts.
-                self.reconciler.outcomes.rejected.clear()
+                self.reconciler.outcomes.server_has_changed()
         if self._context.connections[side].up.is_set():
             # The events of the outage arrive now, oldest first. Wait for them: deletions go first (S7.2), and a status
             # that was sent before a crash must not follow the newer one that was sent after it (S4.1).

@@ -7,13 +7,13 @@ import asyncio
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from crsyncer.core.answers import lasting
+from crsyncer.core.answers import TRIES_BEFORE_DEAD, lasting
 from crsyncer.core.facts import Action, Fact
 from crsyncer.core.model import Key, Side
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.outbox import Outbox
-from crsyncer.errors import Conflict, Never, NotAllowed, SyncError, Throttled
+from crsyncer.errors import Conflict, Never, NoStatus, NotAllowed, StatusRejected, SyncError, Throttled
 from crsyncer.runtime.dispatcher import Dispatcher, Job
 
 CONTENT, STATUS, VERIFY, FINALIZER = "content", "status", "verify", "finalizer"
@@ -23,7 +23,7 @@ _DEAD_RULES = {STATUS: "S10", FINALIZER: "C6.2"}
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """Downstream's answer to some upstream content; tried again at `until` (event loop time, seconds)."""
+    """Downstream's answer to some upstream content, or status; tried again at `until` (event loop time, seconds)."""
 
     content: str
     message: str
@@ -42,6 +42,8 @@ class Outcomes:
         """Writes that the credential does not allow, until it does, or nothing is left to be written."""
         self.errors: dict[Job, str] = {}
         """Why the last try of a job failed that is tried again, until one succeeds."""
+        self.lacks_status = False
+        """Downstream answers that it has no `/status`, whatever its discovery says: it is not asked again (C5.5)."""
         self._policy = cache.policy
         self._cache = cache
         self._outbox = outbox
@@ -77,7 +79,8 @@ class Outcomes:
         dispatcher = self.dispatcher(job)
         error = lasting(error, tries=dispatcher.failures(job) + 1)
         # "refused" is the label of a conflict in the metric.
-        result = "refused" if isinstance(error, Conflict) else type(error).__name__.lower()
+        results = {Conflict: "refused", Never: "never"}
+        result = next((text for kind, text in results.items() if isinstance(error, kind)), type(error).__name__.lower())
         side = self._count(job, job.work if job.work in (STATUS, FINALIZER) else "content", result)
         action = Action.FAILED
         self.errors[job] = str(error)
@@ -93,27 +96,37 @@ class Outcomes:
                 action = Action.REFUSED
                 self._denied(job, str(error) if status == HTTPStatus.FORBIDDEN else None)
                 dispatcher.back_off(job)
+            case NoStatus() if dispatcher.failures(job) + 1 >= TRIES_BEFORE_DEAD:
+                self.lacks_status, action = True, Action.GIVEN_UP
+                dispatcher.later(job, 0.0)
             case Conflict():
                 action = Action.CONFLICT
                 dispatcher.back_off(job, conflict=True)
             case _:
                 dispatcher.back_off(job)
         rule = _DEAD_RULES.get(job.work, "S3.6") if isinstance(error, Never) else "S10"
+        rule = "C5.5" if isinstance(error, NoStatus) else rule
         self._context.recorder.record(Fact(side, self._policy.resource, job.key, action, rule, str(error)))
         if job.work == STATUS and not isinstance(error, Never):
             self._outbox.tried(job.key, error)
 
     def rejected_content(self, key: Key) -> str:
-        """The upstream content that downstream has rejected, and that is not to be tried again yet (S3.6); "": none."""
+        """What downstream has rejected of upstream, and what is not to be tried again yet (S3.6); "": nothing."""
         return self.rejected[key].content if key in self.rejected and self.retry_in(key) > 0 else ""
 
     def revive(self, key: Key | None = None) -> None:
         """Try what was refused for good again at once: of an object, or (None) of all."""
-        for rejections in (self.rejected, self.unfinalized):
-            if key is None:
-                rejections.clear()
-            else:
-                rejections.pop(key, None)
+        if key is None:
+            self.server_has_changed()
+            self.unfinalized.clear()
+        else:
+            self.rejected.pop(key, None)
+            self.unfinalized.pop(key, None)
+
+    def server_has_changed(self) -> None:
+        """Downstream may accept what it has rejected."""
+        self.rejected.clear()
+        self.lacks_status = False
 
     @property
     def dead(self) -> int:
@@ -141,7 +154,8 @@ class Outcomes:
         upstream = self._cache.views[self._policy.upstream].get(job.key)
         until = asyncio.get_running_loop().time() + _DEAD_RETRY_SECONDS
         rejections = self.unfinalized if job.work == FINALIZER else self.rejected
-        rejections[job.key] = Rejection(upstream.content if upstream else "", str(error), until)
+        what = "" if upstream is None else upstream.status if isinstance(error, StatusRejected) else upstream.content
+        rejections[job.key] = Rejection(what, str(error), until)
         self._context.report_changed()
 
     def _denied(self, job: Job, message: str | None) -> None:

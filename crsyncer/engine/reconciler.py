@@ -13,6 +13,7 @@ from crsyncer.core.actions import (
     Hold,
     HoldReason,
     Plan,
+    Seed,
     SendStatus,
     StatusAction,
     Until,
@@ -180,6 +181,7 @@ class Reconciler:
             audit=key in self.to_audit,
             kept=self._hold_driver.holds.keeps(key),
             unknown=self.cache.is_unknown(key),
+            lacks_status=self.outcomes.lacks_status,
             contested=self._revert_limit.wait(key, asyncio.get_running_loop().time()) > 0,
             after=_RELATED_FIRST if self.related_first is not None and self.related_first.delay(key) else None,
         )
@@ -190,7 +192,8 @@ class Reconciler:
         plan = self.plan(key)
         if plan.status is not None:
             await self._recall_status(key, plan.status)
-        self.to_audit.discard(key)
+        if not isinstance(plan.content, Seed):  # which the audit may have planned: it is planned until it is written
+            self.to_audit.discard(key)
         if plan.content == Wait(Until.VERIFIED):
             await self._hold_driver.verify(key)
             plan = self.plan(key)
@@ -232,6 +235,8 @@ class Reconciler:
             hold = await self._writer.write(key, action)
         finally:
             self.creating.discard(key)
+        if isinstance(action, Seed):
+            self.to_audit.discard(key)
         if hold is not None:
             # The object that has the name is not in our selection: no event will report its deletion.
             self.outcomes.dispatcher(job).later(job, _TAKEN_RETRY_SECONDS)

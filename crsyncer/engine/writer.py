@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import assert_never
 
 from crsyncer.core import calls, object_calls
@@ -25,7 +26,7 @@ from crsyncer.core.project import (
     view_of,
 )
 from crsyncer.engine.cache import Cache
-from crsyncer.errors import Conflict
+from crsyncer.errors import Conflict, Never, NoStatus, StatusRejected
 from crsyncer.ports import Reply, Store
 from crsyncer.runtime.connection import Connection
 
@@ -33,6 +34,7 @@ log = logging.getLogger(__name__)
 
 _SHOWN, _SHOWN_CHARACTERS = 5, 200
 """How many paths of a contested object are named, in how many characters: the actor that fights chooses them."""
+_NO_STATUS = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
 
 
 Write = Create | Update | Seed | Delete
@@ -127,9 +129,7 @@ class Writer:
 
     async def _update(self, key: Key, action: Update) -> None:
         view, upstream = await self._upstream(key)
-        downstream = await self._store.body(self._policy.downstream, self._policy.resource, key)
-        if downstream is None or downstream["metadata"]["resourceVersion"] != action.resource_version:
-            raise Conflict("the copy has changed since")
+        downstream = await self._copy_in(key, action)
         marks = self._policy.shape.marks_of(key) if action.why is Why.MARKS else None
         if marks is not None:
             call = self._put(key, marks.put_on(downstream))
@@ -141,13 +141,33 @@ class Writer:
     async def _seed(self, key: Key, action: Seed) -> None:
         view, upstream = await self._upstream(key)
         status = self._effective_status(key, view, upstream)
-        if status is None:  # the status that waits for upstream is a removal
+        if status is None and not action.follows:  # the status that waits for upstream is a removal
             self._cache.remember(key, replace(self._cache.record_of(key, view.uid), seed=False))
             return
+        marked = self._policy.shape.marks is not None
         call = object_calls.seed_status(
-            self._policy, self._copy(key), uid=action.uid, resource_version=action.resource_version, status=status
+            self._policy,
+            self._copy(key),
+            uid=action.uid,
+            resource_version=action.resource_version,
+            status=status,
+            whole=await self._copy_in(key, action) if marked else None,
         )
-        self._wrote(key, view, _object(await self._request(_Intent(key, action, view), call)), seeded=True)
+        reply = await self._request(_Intent(key, action, view), call)
+        if reply.status in _NO_STATUS and action.follows:
+            raise NoStatus(f"the {self._policy.downstream} answers that there is no /status: {reply.status}")
+        try:
+            answer = _object(reply)
+        except Never as error:
+            raise StatusRejected(str(error)) from None
+        self._wrote(key, view, answer, seeded=True)
+
+    async def _copy_in(self, key: Key, action: Update | Seed) -> Json:
+        """The copy in the version that a write is for."""
+        copy = await self._store.body(self._policy.downstream, self._policy.resource, key)
+        if copy is None or copy["metadata"]["resourceVersion"] != action.resource_version:
+            raise Conflict("the copy has changed since")
+        return copy
 
     async def _delete(self, key: Key, action: Delete) -> None:
         await self._store.durable()  # a deletion acts on a recorded tombstone, with its verdict (S6.1, S7.1)
@@ -252,9 +272,9 @@ class Writer:
     def _effective_status(self, key: Key, view: View, upstream: Json) -> Json | None:
         """Upstream's status as it will be once the outbox is empty; None when there is none, or an empty one.
 
-        That of a related object stays where it is (C5.5).
+        That of a related object stays where it is, unless it is asked for (C5.5).
         """
-        if self._policy.related:
+        if self._policy.related and not self._policy.copies_status:
             return None
         status = upstream.get("status")
         row = self._cache.pending.get(key)

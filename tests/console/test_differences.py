@@ -8,14 +8,24 @@ from hypothesis import given
 
 from crsyncer.console import differences
 from crsyncer.console.differences import Difference
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Key, Side
 from crsyncer.core.project import APPLIED, ROBOT, UPSTREAM_UID
+from crsyncer.core.relate import related_entries, related_policy
 from crsyncer.core.shape import MutationFailed, Shape
-from tests.core.builders import copy_of, goal, policies, policy, some, upstream_goals
+from tests.core.builders import copy_of, crd, goal, policies, policy, some, spoken, upstream_goals
+from tests.core.policy_objects import merged_of, policy_object
 
 KIND = policy()
 difference = partial(differences.difference, key=Key("default", "a"))
 CLOUD, ROBOT_SIDE = Side.CLOUD, Side.ROBOT
+
+
+def related_goals(*, status: bool) -> KindPolicy:
+    """Goals that are related objects, from the cloud."""
+    entry = {"id": "x", "origin": "cloud", "resource": {"group": "", "resource": "goals"}, "object": {"name": "a"}}
+    own = merged_of(crd({}), policy_object(specSource="cloud", related=[{**entry, "status": status}]))
+    return spoken(related_policy(crd({}), related_entries(own), "robot-1"))
 
 
 def shown(found: Difference | None) -> Difference:
@@ -184,3 +194,17 @@ def test_C4_4_where_a_step_fails_nothing_can_be_compared():
 
     with pytest.raises(MutationFailed):
         difference(goal(), None, policy(shape=Shape(steps="x", down=fails)))
+
+
+def test_C5_5_the_statuses_of_related_objects_differ_where_they_are_copied():
+    up = goal(metadata={"uid": "u"}, status={"n": 1})
+    copy = goal(metadata={"annotations": {UPSTREAM_UID: "u"}})
+    for status in ({"n": 2}, None):
+        found = shown(difference(up, {**copy, "status": status}, related_goals(status=True)))
+        assert [each and each.get("status") for each in found.values()] == [{"n": 1}, status]
+        assert difference(up, {**copy, "status": status}, related_goals(status=False)) is None
+    assert difference(up, {**copy, "status": {"n": 1}}, related_goals(status=True)) is None
+    for copied in (True, False):
+        new = shown(difference(up, None, related_goals(status=copied)))[CLOUD]
+        assert new is not None
+        assert ("status" in new) is copied

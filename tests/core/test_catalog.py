@@ -23,7 +23,7 @@ from crsyncer.core.shape import AS_RECEIVED, Shape
 from crsyncer.errors import ConfigError
 from tests.core.builders import crd, goal, spoken
 from tests.core.policy_objects import merged_of, policy_object, read
-from tests.core.sync_policies import FULL, MINIMAL, WRONG, Wrong, edited
+from tests.core.sync_policies import MINIMAL, WRONG, Wrong, edited
 
 CLOUD = {SPEC_SOURCE: "cloud"}
 MARKED = Shape(marks=Marks)
@@ -156,20 +156,6 @@ def test_C1_3_a_wrong_policy_stops_its_kind_and_says_why_in_a_line(wrong: Wrong)
         assert stopped is not None
         assert stopped.problem == f"SyncPolicy orders: {found.problem}"
         assert (stopped.sync_policy, "\n" in stopped.problem) == (None, False)
-
-
-@pytest.mark.parametrize(
-    ("spec", "fields"),
-    [
-        ({"related": [{**FULL["spec"]["related"][0], "status": True}]}, "spec.related[0].status is"),
-        (
-            {"related": [{**each, "status": True} for each in FULL["spec"]["related"][:2]]},
-            "spec.related[0].status, spec.related[1].status are",
-        ),
-    ],
-)
-def test_C1_3_what_is_not_supported_yet_stops_the_kind_and_is_named(spec, fields):
-    assert problem(CLOUD, **spec) == f"SyncPolicy a: {fields} not supported by this version"
 
 
 def test_C2_3_names_that_cannot_be_made_or_that_nobody_would_see_are_misconfigured():

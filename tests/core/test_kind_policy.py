@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crsyncer.core.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, SPEC_SOURCE, SUBTREE
-from crsyncer.core.kind_policy import Version, choose_version, read_policy, reduced_crd, version_priority
+from crsyncer.core.kind_policy import Version, choose_version, read_policy, reduced_crd
 from crsyncer.core.model import Side
+from crsyncer.core.version import version_priority
 from tests.core.builders import crd, policy, some
 
 CLOUD = {SPEC_SOURCE: "cloud"}

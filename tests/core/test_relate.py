@@ -196,15 +196,6 @@ def test_C5_3_an_original_has_one_copy_and_says_so_where_another_is_needed():
     assert text == "the copy of a/m is a/m, which other objects need; this one needs it as b/m"
 
 
-def test_C5_1_what_cannot_be_followed_yet_is_refused():
-    def problem(**more: Any) -> str:
-        return primaries(entry(**more)).problem
-
-    assert problem() == ""
-    for more, said in (({"status": True}, "spec.related[0].status is"),):
-        assert f"{said} not supported by this version" in problem(**more)
-
-
 def test_C5_2_related_objects_stay_in_the_namespaces_of_an_agent_that_is_confined():
     def problem(**more: Any) -> str:
         own = policy_object(specSource="cloud", related=[entry(**more)])

@@ -6,6 +6,8 @@ from crsyncer.engine.copy_names import CopyNames
 from crsyncer.engine.demand import Demand
 from crsyncer.engine.informer import Informer
 from crsyncer.engine.kin import Kin
+from crsyncer.engine.outcomes import Outcomes
+from crsyncer.engine.reconciler import Reconciler
 from crsyncer.engine.writer import Writer
 from crsyncer.runtime.collection_state import CollectionState
 from tests.model.mutant import Mutant
@@ -241,5 +243,96 @@ MUTANTS = (
         "if kind == resource",
         "if False",
         noticed_by="C5_1_what_is_wrong",
+    ),
+    Mutant(
+        "the status of a related object goes down once",
+        decide._is_to_follow,
+        "if upstream.status != known.upstream_status:",
+        "if not known.upstream_status:",
+        noticed_by="C5_5_the_status_goes",
+    ),
+    Mutant(
+        "a related object's status that never was replaces one",
+        decide._is_to_follow,
+        "upstream.status != known.upstream_status",
+        "not known.had_status",
+        noticed_by="C5_5_a_status_that_is_gone",
+    ),
+    Mutant(
+        "the audit does not look at the status of a related copy",
+        decide._is_to_follow,
+        "audit and",
+        "False and",
+        noticed_by="C5_5_what_somebody",
+    ),
+    Mutant(
+        "the audit forgets a status before it is written",
+        Reconciler._content,
+        "if not isinstance(plan.content, Seed):",
+        "if True:",
+        noticed_by="C5_5_what_somebody",
+    ),
+    Mutant(
+        "what downstream's schema makes of a related object's status is fought",
+        decide._is_to_follow,
+        "downstream.status != known.acknowledged",
+        "True",
+        noticed_by="C5_5_what_the_schema",
+    ),
+    Mutant(
+        "the status of a related copy goes up",
+        decide._status,
+        "if policy.related:",
+        "if False:",
+        noticed_by="C5_5_the_status_goes",
+    ),
+    Mutant(
+        "a status goes to related copies that nobody wants it for",
+        decide._content,
+        "policy.copies_status and",
+        "True and",
+        noticed_by="C5_5_without_the_field",
+    ),
+    Mutant(
+        "that a related copy has its original's status is forgotten",
+        decide._following,
+        "None if same else",
+        "None if True else",
+        noticed_by="C5_5_losing",
+    ),
+    Mutant(
+        "a related copy that is made again gets no status",
+        Writer._create,
+        "seed=True",
+        "seed=False",
+        noticed_by="C5_5_a_copy_that_is_made_again",
+    ),
+    Mutant(
+        "the status of a related object that is gone stays on its copy",
+        Writer._seed,
+        "and not action.follows:",
+        "or False:",
+        noticed_by="C5_5_a_status_that_is_gone",
+    ),
+    Mutant(
+        "a server that has no status is asked for ever",
+        Outcomes.failed,
+        "dispatcher.failures(job) + 1 >= TRIES_BEFORE_DEAD",
+        "False",
+        noticed_by="C5_5_a_server",
+    ),
+    Mutant(
+        "a related object's status that is rejected keeps its content back",
+        Outcomes._dead,
+        "isinstance(error, StatusRejected)",
+        "False",
+        noticed_by="C5_5_a_status_that_is_rejected",
+    ),
+    Mutant(
+        "entries of one kind may differ in whose status goes down",
+        relate.related_policy,
+        '"status": {each.related.status for each in entries}',
+        '"status": {True}',
+        noticed_by="C5_5_entries",
     ),
 )

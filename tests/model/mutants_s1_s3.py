@@ -332,7 +332,7 @@ MUTANTS = (
     Mutant(
         "a new schema revives nothing",
         Kind._freshness_changed,
-        "self.reconciler.outcomes.rejected.clear()",
+        "self.reconciler.outcomes.server_has_changed()",
         "pass",
         noticed_by="S3_6_a_change",
     ),

@@ -11,25 +11,7 @@ from crsyncer.console.identities import identified
 from crsyncer.core.model import Json, Side
 from tests.model.config_maps import data, delete_map, put_map
 from tests.model.policies import apply_policy, senders
-from tests.model.related import BOTH, EDGE, ends, entry, related
-from tests.model.world import World
-
-
-def explained(world: World, resource: str, name: str) -> Json:
-    """What `explain` says of an object."""
-    return world.order("explain", resource=resource, name=name)
-
-
-def said(found: Json, rule: str) -> list[tuple[bool | None, str]]:
-    """The steps that cite a rule."""
-    return [(step["ok"], step["text"]) for step in found["steps"] if step["rule"] == rule]
-
-
-def diff(world: World, resource: str) -> Json:
-    """The row of a kind in what `diff` prints."""
-    send = senders(world)
-    found = asyncio.run(lister.configuration(send[Side.ROBOT], Expressions)).kinds("robot-1")
-    return asyncio.run(compare(found[resource], send, kinds=found))
+from tests.model.related import BOTH, EDGE, diff, ends, entry, explained, related, said
 
 
 @BOTH

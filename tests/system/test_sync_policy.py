@@ -268,6 +268,58 @@ async def test_C5_C1_4_a_config_map_that_an_object_names_travels_with_it(api: Ap
     await api.delete(policy)
 
 
+async def test_C5_5_the_status_of_a_built_in_object_goes_to_its_copy_which_keeps_its_marks(
+    api: Api, make_bed: MakeBed
+) -> None:
+    bed = await make_bed()
+    budgets = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", namespaced=True)
+    for each in (bed.cloud.api, api):
+        each.learn(budgets)
+    named = {
+        "id": "budgets",
+        "origin": "cloud",
+        "resource": {"group": "policy", "resource": "poddisruptionbudgets"},
+        "object": {"reference": "/spec/budget"},
+        "status": True,
+    }
+    resource = {"group": bed.group, "resource": bed.cloud.resource.plural}
+    policy = {**MINIMAL, "metadata": {"name": bed.group}, "spec": {"resource": resource, "related": [named]}}
+    await api.create(policy)
+    await until_row(bed, state="syncing", policy=bed.group)
+    goal = bed.cloud.goal(bed.group.replace(".", "-"))
+    goal["spec"] = {"budget": goal["metadata"]["name"]}
+    budget = budgets.object(goal["metadata"]["name"], spec={"maxUnavailable": 1}, labels={"bed": bed.group})
+    budget["metadata"]["namespace"] = goal["metadata"]["namespace"]
+    await bed.cloud.api.create(budget)
+
+    async def reports(healthy: int) -> None:
+        counts = {"currentHealthy": healthy, "desiredHealthy": 1, "expectedPods": 1, "disruptionsAllowed": 0}
+        await bed.cloud.api.patch(budget, {"status": counts}, subresource="status")
+
+    async def shows(healthy: int) -> dict:
+        async def check() -> dict | None:
+            found = await api.find(budget)
+            return found if found and found.get("status", {}).get("currentHealthy") == healthy else None
+
+        found: dict = await eventually(check, what=f"the copy shows that {healthy} are healthy")
+        return found
+
+    await reports(3)
+    await bed.cloud.api.create(goal)
+    await shows(3)
+    await reports(4)
+    copy = (await shows(4))["metadata"]
+    assert (copy["labels"]["bed"], "crsyncer.cloudrobotics.com/upstream-uid" in copy["annotations"]) == (
+        bed.group,
+        True,
+    )
+    explained = await ask(bed, "explain", "poddisruptionbudgets.policy", copy["name"])
+    assert "the original's status was copied" in [each["text"] for each in explained["steps"] if each["rule"] == "C5.5"]
+    await bed.cloud.api.delete(goal)
+    await bed.cloud.api.delete(budget)
+    await api.delete(policy)
+
+
 async def test_C1_4_config_maps_are_synced_like_any_kind(api: Api, make_bed: MakeBed) -> None:
     bed = await make_bed()
     filter_ = {"selector": {"matchLabels": {"bed": bed.group}}}
