@@ -137,7 +137,7 @@ def policy_of_kind(
         problems.append(
             f"spec.filter.selector {place} is too long; allowed: {_LONGEST_SELECTOR} characters in a request"
         )
-    if crd["metadata"].get("uid") == "" and own.api is None:
+    if not found.has_crd and own.api is None:
         problems += _built_in_problems(objects[0], found, place)
     problems += _naming_problems(
         own, annotations, robot=robot, namespaces=namespaces if found.namespaced else EVERYWHERE

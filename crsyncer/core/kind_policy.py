@@ -67,6 +67,8 @@ class KindPolicy:
     """Whether the cloud has not shown which versions it serves: it may serve others only."""
     problem: str = ""
     """Why the kind cannot be synced as annotated; empty when it can."""
+    has_crd: bool = True
+    """On the robot (C1.4)."""
     namespaces: Namespaces = EVERYWHERE
     """Where its objects are, on a side on which it is namespaced."""
     shape: Shape = AS_RECEIVED
@@ -354,6 +356,7 @@ def policy_by(
         keep_drift=one_of(DRIFT, "revert", "keep"),
         keep_orphans=one_of(ORPHANS, "delete", "keep"),
         problem="; ".join(problems),
+        has_crd=crd.get("metadata", {}).get("uid") != "",
         namespaces=namespaces,
         aliases=_aliases(spec["names"]),
     )

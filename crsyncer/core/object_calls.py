@@ -122,13 +122,22 @@ def _write(path: str, value: Any) -> Json:
     return {"op": "remove", "path": path} if value is None else {"op": "add", "path": path, "value": value}
 
 
+def takes_metadata(policy: KindPolicy, side: Side) -> bool:
+    """Whether a side may take an object's metadata, too, from what is put to give it a status.
+
+    A kind that is no CRD's does (measured: labels and annotations that are not put are gone), and where the status is
+    part of the main resource everything is taken (S4.6).
+    """
+    return not policy.endpoint(side).status or not policy.has_crd or policy.projected is not None
+
+
 def put_status(policy: KindPolicy, key: Key, uid: str, value: Any, *, upstream: Json) -> Call:
     """Write a status by PUT, where `patch` is forbidden, guarded by uid and resourceVersion of the last observation.
 
-    With the subresource, only what identifies the object travels along; without, the whole object has to (S4.6).
+    Only what identifies the object travels along, or where that is not enough the whole object.
     """
     metadata, endpoint = upstream["metadata"], policy.endpoint(policy.upstream)
-    if endpoint.status:
+    if not takes_metadata(policy, policy.upstream):
         guards = {"name": metadata["name"], "uid": uid, "resourceVersion": metadata["resourceVersion"]}
         if endpoint.namespaced:
             guards["namespace"] = metadata["namespace"]
@@ -147,7 +156,7 @@ def seed_status(
 ) -> Call:
     """Give a copy upstream's status (S4.4, C5.5), or none. It conflicts with any write to the copy since.
 
-    `whole` is the copy in that very version: a kind without a CRD takes the metadata from what is put (measured).
+    `whole` is the copy in that very version, where that is needed (`takes_metadata`).
     """
     endpoint = policy.endpoint(policy.downstream)
     guards = {"name": copy.name, "uid": uid, "resourceVersion": resource_version}

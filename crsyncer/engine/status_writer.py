@@ -46,7 +46,8 @@ class StatusWriter:
         body = await self._store.body(self._policy.upstream, self._policy.resource, key)
         if body is None:
             raise Conflict("upstream's object is not in the store yet")
-        if self._policy.endpoint(self._policy.upstream).status and self._policy.subtree is None:
+        takes_metadata = object_calls.takes_metadata(self._policy, self._policy.upstream)
+        if not takes_metadata and self._policy.subtree is None:
             # Only the status travels, so the newest version that is known will do. Elsewhere the body's own version
             # must guard what travels along with it: an older body never goes out under a newer version.
             body = {**body, "metadata": {**body["metadata"], "resourceVersion": upstream.resource_version}}

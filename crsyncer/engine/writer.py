@@ -144,14 +144,14 @@ class Writer:
         if status is None and not action.follows:  # the status that waits for upstream is a removal
             self._cache.remember(key, replace(self._cache.record_of(key, view.uid), seed=False))
             return
-        marked = self._policy.shape.marks is not None
+        takes_metadata = object_calls.takes_metadata(self._policy, self._policy.downstream)
         call = object_calls.seed_status(
             self._policy,
             self._copy(key),
             uid=action.uid,
             resource_version=action.resource_version,
             status=status,
-            whole=await self._copy_in(key, action) if marked else None,
+            whole=await self._copy_in(key, action) if takes_metadata else None,
         )
         reply = await self._request(_Intent(key, action, view), call)
         if reply.status in _NO_STATUS and action.follows:

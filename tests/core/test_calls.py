@@ -12,6 +12,7 @@ from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.namespaces import same_names
 from crsyncer.core.project import status_value, view_of
+from crsyncer.core.sync_policy import Projection
 from tests.core.builders import goal, json_objects, json_values, policy, some, statuses
 
 KEY = Key("default", "a")
@@ -140,6 +141,14 @@ def test_S4_6_a_put_to_the_main_resource_carries_the_whole_object(before, value)
     body = object_calls.put_status(policy(status=False), KEY, "u-7", value, upstream=raw).body
     rest = {k: v for k, v in raw.items() if k != "status"}
     assert body == rest | {"metadata": raw["metadata"] | {"uid": "u-7"}} | ({} if value is None else {"status": value})
+
+
+@pytest.mark.parametrize("how", [{"has_crd": False}, {"projected": Projection(group="apps")}])
+def test_S4_2_to_a_kind_that_may_have_no_crd_the_whole_object_is_put_which_keeps_its_metadata(how):
+    kind, raw = replace(WHOLE, **how), goal(metadata={"labels": {"a": "b"}}, status={"n": 1})
+    put = object_calls.put_status(kind, KEY, "u-1", {"n": 2}, upstream=raw)
+    assert (put.path, put.body) == (IN_DEFAULT + "/a/status", raw | {"status": {"n": 2}})
+    assert [object_calls.takes_metadata(each, Side.CLOUD) for each in (kind, WHOLE)] == [True, False]
 
 
 @some
