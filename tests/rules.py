@@ -101,6 +101,7 @@ RULES = {
     "C6.3": "the finalizer goes with the copy and its last status, and whenever blocking ends; until then it waits",
     "C6.4": "what a lost robot's finalizer keeps is released by the cloud's API server alone",
     "C6.5": "the policy, or else the object's annotation, says what becomes of a copy's dependents",
+    "C7": "in the cloud a kind may have another group, version, name and scope; what cannot be told apart is refused",
     "C8.1": "the CRD of a kind travels as revisions that are never changed, and found again",
     "C8.2": "the CRD on the other side follows its entry, and is never deleted",
     "C8.3": "a change that breaks something is held, with its paths, and objects are synced on",

@@ -18,6 +18,13 @@ MUTANTS = (
         noticed_by="C3_1_a_status",
     ),
     Mutant(
+        "a merge is put over whatever version the copy has",
+        compose.compose_copy,
+        'downstream["metadata"].items() if k != "managedFields"',
+        'downstream["metadata"].items() if k not in ("managedFields", "resourceVersion")',
+        noticed_by="C3_4_a_put",
+    ),
+    Mutant(
         "a pattern makes what is absent",
         mutate._compiled,
         "creates, result = False, _regex(",
