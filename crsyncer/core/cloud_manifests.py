@@ -285,7 +285,7 @@ def rules(kind: KindPolicy, profile: Profile) -> list[Json]:
     verbs, status = ["list", "watch"], []
     if kind.upstream is Side.ROBOT:
         verbs += ["create", "update", "delete"]
-        status = ["update"] if has_status else []
+        status = ["update"] if has_status and (kind.copies_status or not kind.related) else []
     elif not kind.related:  # originals are never written (C5.4)
         verbs += reports if lacks_status(kind) else []
         status = reports if has_status else []

@@ -8,6 +8,7 @@ import pytest
 from crsyncer.core import object_calls
 from crsyncer.core.access import needs, told
 from crsyncer.core.actions import Agreed, Seed, Until, Update, Wait, Why
+from crsyncer.core.cloud_manifests import Profile, rules
 from crsyncer.core.decide import decide
 from crsyncer.core.facts import Action, fact_of_write
 from crsyncer.core.kind_policy import KindPolicy
@@ -122,6 +123,14 @@ def test_C5_5_the_account_on_the_copies_side_needs_to_write_statuses():
         assert wanted not in told(needs(parts(origin=origin), side.other))
         assert wanted not in told(needs(parts(origin=origin, status=False), side))
         assert wanted not in told(needs(parts(origin=origin, copies=False), side))
+
+
+@pytest.mark.parametrize("profile", Profile)
+def test_C5_5_only_who_copies_statuses_into_the_cloud_may_write_them_there(profile):
+    for status, wanted in ((True, [["update"]]), (False, [])):
+        found = rules(parts(origin="robot", status=status), profile)
+        assert [rule["verbs"] for rule in found if rule["resources"] == ["goals/status"]] == wanted
+    assert [rule["resources"] for rule in rules(parts(origin="cloud"), profile)] == [["goals"]]
 
 
 def test_C5_5_statuses_that_are_copied_are_no_events_to_keep():
