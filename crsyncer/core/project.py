@@ -7,10 +7,12 @@ import hashlib
 import json
 import re
 from dataclasses import replace
+from sys import intern
 from typing import Any
 
 from crsyncer.core.annotations import COPY_OF, OURS, PROPAGATION, ROBOT_LABEL, SYNCER
 from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.core.known import Known
 from crsyncer.core.model import Json, Key, Pending, Side, Stamp, View
 from crsyncer.core.shape import AS_RECEIVED, MutationFailed
 from crsyncer.core.text import unix
@@ -67,7 +69,7 @@ def is_name(text: str) -> bool:
 def key_of(raw: Json) -> Key:
     """The key of an object that an API server sent."""
     metadata = raw["metadata"]
-    return Key(metadata.get("namespace", ""), metadata["name"])
+    return Key(intern(metadata.get("namespace") or ""), metadata["name"])  # many objects are in few namespaces
 
 
 def objection(raw: Json, policy: KindPolicy, side: Side, *, namespace: str = "", leaving: bool = False) -> str:
@@ -148,24 +150,27 @@ def labels(raw: Json) -> dict[str, str]:
     return raw["metadata"].get("labels") or {}
 
 
-def stamp_of(raw: Json) -> Stamp | None:
-    """What our annotations on a copy say; None when it is not a copy of ours."""
+def stamp_of(raw: Json, known: Known | None = None) -> Stamp | None:
+    """What our annotations on a copy say; None when it is not a copy of ours. Texts that are `known` are kept once."""
     annotations = raw["metadata"].get("annotations") or {}
     uid = annotations.get(UPSTREAM_UID)
     if not uid:
         return None
+    same = ({} if known is None else known).setdefault
+    robot = annotations.get(ROBOT, "")
     try:
         applied = json.loads(annotations.get(APPLIED, ""))
+        content = str(applied["digest"])
         return Stamp(
-            upstream_uid=uid,
-            robot=annotations.get(ROBOT, ""),
-            digest=str(applied["digest"]),
+            upstream_uid=same(uid, uid),
+            robot=same(robot, robot),
+            digest=same(content, content),
             labels=tuple(map(str, applied["labels"])),
             annotations=tuple(map(str, applied["annotations"])),
         )
     except (ValueError, KeyError, TypeError, RecursionError):
         # Somebody edited the annotation: the uid still says whose copy it is, and the content is written again.
-        return Stamp(upstream_uid=uid, robot=annotations.get(ROBOT, ""))
+        return Stamp(upstream_uid=uid, robot=robot)
 
 
 def last_desired(copy: Json, policy: KindPolicy) -> Json | None:
@@ -186,31 +191,35 @@ def _has_lost_desired(copy: Json, policy: KindPolicy) -> bool:
     return last_desired(copy, policy) is None and TOO_LARGE not in json.loads(copy["metadata"]["annotations"][APPLIED])
 
 
-def view_of(raw: Json, policy: KindPolicy, side: Side, *, key: Key | None = None) -> View:
+def view_of(raw: Json, policy: KindPolicy, side: Side, *, key: Key | None = None, known: Known | None = None) -> View:
     """What decisions need to know of an object as seen on a side.
 
-    `key` is that of its pair; None: the one that the namespace map makes of its name.
+    `key` is that of its pair; None: the one that the namespace map makes of its name. Texts that are `known` are
+    kept once.
     """
     metadata = raw["metadata"]
     own = key_of(raw)
     unnamed = policy.key_of(side, own) or own
     key = key or unnamed
-    stamp = stamp_of(raw) if side is policy.downstream else None
+    known = {} if known is None else known
+    stamp = stamp_of(raw, known) if side is policy.downstream else None
     if policy.shape.keep_local and stamp is not None and stamp.digest and _has_lost_desired(raw, policy):
         stamp = replace(stamp, digest="")
     status = raw.get("status")
     finalized = side is policy.upstream and _is_finalized(metadata, policy)
     shaped, failure = _shaped(raw, policy, side, key) if policy.shape is not AS_RECEIVED else (raw, "")
+    uid, moving = metadata["uid"], status_digest(shaped, policy)
+    content = desired_digest(shaped, policy) if side is policy.upstream else _content_digest(shaped, stamp, policy)
     return View(
-        uid=metadata["uid"],
+        uid=known.setdefault(uid, uid),
         resource_version=metadata["resourceVersion"],
         generation=metadata.get("generation", 0),
         terminating=metadata.get("deletionTimestamp") is not None,
-        content=desired_digest(shaped, policy) if side is policy.upstream else _content_digest(shaped, stamp, policy),
-        status=status_digest(shaped, policy),
+        content=known.setdefault(content, content),
+        status=known.setdefault(moving, moving),
         has_status=status is not None,
         odd_status=status is not None and not isinstance(status, dict),
-        stamp=stamp,
+        stamp=known.setdefault(stamp, stamp),
         failure=failure,
         unmarked=side is policy.downstream and _is_unmarked(raw, policy, key),
         propagation=_propagation(metadata) if side is policy.upstream and policy.sync_policy is not None else "",

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.core.known import known_of
 from crsyncer.core.model import (
     Cursor,
     FinalizerRow,
@@ -195,7 +196,7 @@ class Cache:
 
     def saw(self, side: Side, key: Key, raw: Json) -> bool:
         """An event, a list or a write's answer shows an object; False when a newer version is known."""
-        view = view_of(raw, self.policy, side, key=key)
+        view = view_of(raw, self.policy, side, key=key, known=known_of(key, self.policy, self.views))
         known = self.views[side].get(key)
         if known is not None and newer(known.resource_version, view.resource_version):
             return False
@@ -350,7 +351,7 @@ class Cache:
         body["status"] = value
         if value is None:
             del body["status"]
-        self.views[side][key] = view_of(body, self.policy, side, key=key)
+        self.views[side][key] = view_of(body, self.policy, side, key=key, known=known_of(key, self.policy, self.views))
         self._store.put_copy(side, self._resource, key, self.views[side][key], body)
 
     def is_behind(self, key: Key) -> bool:

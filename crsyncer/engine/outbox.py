@@ -141,7 +141,7 @@ class Outbox:
             observed = note_observed(self._shaped(key, row), record.generations)
             self._cache.remember(key, replace(record, generations=observed))
         value = self._value(key, row)
-        wire = _wire(value)
+        wire = row.digest if value is row.value else _wire(value)
         match self._delivery(key, row, wire):
             case Delivery.KEEP:
                 return False
