@@ -19,7 +19,7 @@ from crsyncer.engine.recorder import Recorder
 from crsyncer.ports import Observer
 from crsyncer.runtime.collection_state import CollectionState, Rewind
 from crsyncer.runtime.connection import Connection
-from crsyncer.runtime.listwatch import ListWatch
+from crsyncer.runtime.listwatch import ListWatch, Phase
 
 
 class Informer:
@@ -52,7 +52,7 @@ class Informer:
     ) -> None:
         self.side = side
         self.namespace = namespace
-        self.phase_changed = phase_changed
+        self._phase_changed = phase_changed
         self._policy = policy
         self._cache = cache
         self._recorder = recorder
@@ -167,6 +167,13 @@ class Informer:
         if self._cache.demand is not None and self.side is self._policy.upstream:
             self._cache.demand.gone(key)
         self._changed(self.side, key, EventType.DELETED, None)
+
+    def phase_changed(self) -> None:
+        """Report why the collection cannot be listed, and have the kind look at it (S1.6)."""
+        phase, message = self.listwatch.phase, self.listwatch.message
+        if phase in (Phase.MISSING, Phase.FORBIDDEN):
+            self._recorder.record(Fact(self.side, self._policy.resource, None, Action.REFUSED, "S1.6", message))
+        self._phase_changed()
 
     def freshness_changed(self, freshness: Freshness) -> None:
         """Note it in the cache, and have everything looked at that this may change."""

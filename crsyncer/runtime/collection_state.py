@@ -208,7 +208,6 @@ class CollectionState:
 
     def list_wanted(self, reason: ListReason) -> None:
         """The collection is about to be listed."""
-        log.info("%s %s is listed: %s", self.connection.name, self.name, reason)
         self.relists += 1
         self.expiries += reason is ListReason.EXPIRED
         if self._observer is not None:

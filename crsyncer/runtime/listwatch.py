@@ -283,8 +283,9 @@ class ListWatch:
 
     async def _list(self) -> Listing | WatchStep:
         self._set(Phase.LISTING, "")
+        reason = self._reason
         if not self.paged_list.goes_on:
-            self.state.list_wanted(self._reason)
+            self.state.list_wanted(reason)
             history = self.connection.history_identity
             self._revision_before = self.connection.history.highest_revision(history)
         listing = await self.paged_list.deliver()
@@ -295,6 +296,7 @@ class ListWatch:
             return self._restored()  # since the last probe, or no probe came before this list
         self.state.list_ends(version, consistent=listing.consistent)
         self.state.set_cursor(version)
+        log.info("%s %s is listed: %s", self.connection.name, self.state.name, reason)
         self._just_listed = True
         self._checkpoint = None
         self._cut_short = False

@@ -2,6 +2,7 @@
 
 from crsyncer.core import answers, calls, compose, decide, kind_policy, project, revert_limit
 from crsyncer.engine import negotiation
+from crsyncer.engine.informer import Informer
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.kind_entry import KindEntry
 from crsyncer.engine.kinds import Kinds
@@ -46,6 +47,13 @@ MUTANTS = (
         "filtered and not robot",
         "False",
         noticed_by="S1_3_without",
+    ),
+    Mutant(
+        "nobody is told that a kind cannot be listed",
+        Informer.phase_changed,
+        "phase in (Phase.MISSING, Phase.FORBIDDEN)",
+        "False",
+        noticed_by="S1_6_a_kind_that_is",
     ),
     Mutant(
         "what another filter has shown counts under this one",

@@ -172,6 +172,7 @@ def test_S1_6_a_kind_that_is_missing_or_forbidden_says_so_deletes_nothing_and_le
             restart_unsettled(world)
         assert state(world) == called
         assert (str(side) if called == "kind-missing" else called) in (row(world) or {})["message"]
+        assert [(event["side"], event["rule"]) for event in refusals(world)] == [(side, "S1.6")], "once, however often"
         world.cloud.create("t", kind="tasks", spec={"x": 1})
         world.pass_time(HOUR)
         assert (set(world.robot.objects("tasks")), state(world, "tasks")) == ({"t"}, "syncing")
@@ -183,6 +184,11 @@ def test_S1_6_a_kind_that_is_missing_or_forbidden_says_so_deletes_nothing_and_le
         world.cloud.set("a", spec={"x": 2})
         world.pass_time(90)
         assert (state(world), copy(world)["spec"]) == ("syncing", {"x": 2})
+
+
+def refusals(world: World) -> list[dict[str, Any]]:
+    """The events that say why a kind is not synced."""
+    return [event for event in world.order("events")["events"] if event["action"] == "refused" and not event["name"]]
 
 
 def restart_unsettled(world: World) -> None:
