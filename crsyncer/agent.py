@@ -253,6 +253,8 @@ class Agent:
         self._changed.set()
 
     def _adopt(self, settings: Settings) -> None:
+        if self._config_error is not None:
+            log.info("the configuration can be used again")
         self._config_error = None
         self._settings = self._wanted = settings
         self._set_up_logs(settings.log_format, settings.log_level)

@@ -114,7 +114,8 @@ def ask(state_dir: Path, request: Json, *, timeout: float = 5.0) -> Json | None:
         ) from None
     except (TimeoutError, BlockingIOError):
         raise Unsure(
-            f"the agent did not answer within {timeout:g} s", hint="it is running but stuck or overloaded: see its log"
+            f"the agent did not answer within {timeout:g} s",
+            hint="it is running but stuck or overloaded: see its log; restart it if this lasts",
         ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise Unsure(f"the agent closed the connection ({error})", hint="ask again; see its log") from None

@@ -16,7 +16,10 @@ _GOOD_STORE_STATES = ("ok", "rebuilt", "missing")
 START_HINT = "systemctl start crsyncer (or crsyncer run)"
 TLS_HINT = "add the CA to the kubeconfig and remove --insecure-skip-tls-verify"
 _SET_CLOCK = "set this machine's clock (timedatectl status shows whether it follows a time server)"
-_NEW_CREDENTIAL = "renew the credential in the {side}'s kubeconfig; the agent reads it again and retries"
+_NO_CREDENTIAL = (
+    "no usable credential for the {side}'s API server{error}",
+    "{way}; the agent reads the kubeconfig again and retries",
+)
 
 _REASONS = {
     "attention": {
@@ -33,8 +36,8 @@ _REASONS = {
             "a disk image was cloned, or an old robot still runs: stop it, or give it its own --robot-name, account and"
             " state directory; this message ends 10 minutes after its last write",
         ),
-        "CloudUnauthorized": ("the {side}'s API server rejects the agent's credential{error}", _NEW_CREDENTIAL),
-        "RobotUnauthorized": ("the {side}'s API server rejects the agent's credential{error}", _NEW_CREDENTIAL),
+        "CloudUnauthorized": _NO_CREDENTIAL,
+        "RobotUnauthorized": _NO_CREDENTIAL,
         "Restored": (
             "{deletions} of {resource} held: upstream was restored to an older state, or mapped to other namespaces",
             "restore a newer backup, and the hold ends; or create again what is still needed, then: crsyncer holds"
@@ -305,8 +308,9 @@ def _connection_reasons(content: Json, now: float) -> Iterator[_Reason]:
                     yield _reason("degraded", "RobotOffline", silence=silence, way=way)
             case "unauthorized":
                 code = "CloudUnauthorized" if side is Side.CLOUD else "RobotUnauthorized"
-                error = f" ({row['error']})" if row["error"] else ""
-                yield _reason("attention", code, side=side, error=error)
+                error = f": {row['error']}" if row["error"] else ""
+                way = row["hint"] or "renew the credential"
+                yield _reason("attention", code, side=side, error=error, way=way)
             case "identity-changed":
                 message = f"the {side} at {row['server']} is another cluster than before: nothing is synced with it"
                 hint = next((hold["hint"] for hold in content["holds"] if hold["id"] == side), "")

@@ -337,7 +337,10 @@ async def test_a_proxy_only_ever_sees_a_tunnel(reach: Reach) -> None:
     assert b"Proxy-Authorization: Basic dXNlcjp3b3Jk" in head
     assert b"Bearer" not in head
     async with reach(always(answer()), **{"proxy-url": url}) as (cluster, _):
-        assert "word" not in str(await failure(cluster))
+        error = await failure(cluster)
+        assert "word" not in str(error)
+        assert str(error) == "the proxy cannot be reached: connection refused"
+        assert error.hint == "check proxy-url and HTTPS_PROXY"
     async with reach(always(answer()), **{"proxy-url": "http://no..name"}) as (cluster, _):
         assert "does not resolve" in str(await failure(cluster))
 

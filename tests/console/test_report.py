@@ -48,7 +48,7 @@ REASONS = {
     "cloud offline": ("offline", "CloudOffline", "not answered for 2 s", facts(cloud=side("offline"))),
     "cloud never reached": ("offline", "CloudOffline", "never answered", facts(cloud=side("offline", last_ok=None))),
     "robot offline": ("degraded", "RobotOffline", "own API server", facts(robot=side("offline"))),
-    "cloud refuses us": ("attention", "CloudUnauthorized", "(401)", facts(cloud=side("unauthorized", error="401"))),
+    "cloud refuses us": ("attention", "CloudUnauthorized", ": 401", facts(cloud=side("unauthorized", error="401"))),
     "robot refuses us": ("attention", "RobotUnauthorized", "credential", facts(robot=side("unauthorized"))),
     "another cluster": ("attention", "IdentityChanged", "another cluster", facts(cloud=side("identity-changed"))),
     "misconfigured": ("attention", "Misconfigured", "odd", facts(kinds=[kind(state="misconfigured", message="odd")])),
@@ -210,6 +210,15 @@ def test_an_agent_without_its_robot_is_not_said_to_be_starting():
 def test_a_failure_outranks_a_lost_cloud():
     content = document(facts(cloud=side("offline"), robot=side("offline")), NOW)
     assert (content["health"], codes(content)) == ("degraded", ["RobotOffline", "CloudOffline"])
+
+
+def test_a_plug_in_that_fails_is_not_called_a_refusal_by_the_server():
+    trouble = side("unauthorized", error="exec plug-in 'login': no such file or directory", hint="apt install login")
+    (reason,) = document(facts(cloud=trouble), NOW)["reasons"]
+    assert reason["message"] == (
+        "no usable credential for the cloud's API server: exec plug-in 'login': no such file or directory"
+    )
+    assert reason["hint"] == "apt install login; the agent reads the kubeconfig again and retries"
 
 
 def test_the_most_important_reason_comes_first():

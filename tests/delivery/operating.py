@@ -8,6 +8,7 @@ from tests.console.report_kit import GOALS, NOW, document, facts, hold, kind, ou
 
 _LOST = side("offline", since=NOW - 240, last_ok=NOW - 252, error="network unreachable")
 _HELD = kind(state="held", held=215, objects={"cloud": 40, "robot": 255})
+_REFUSED = side("unauthorized", error="the credential is refused (401)", hint="renew the token or certificate")
 _IDENTITY = hold("IdentityChanged", "cloud", resource="", objects=0)
 _DUPLICATE = DuplicateAgent("crsyncer-5f0c2a91", GOALS, Key("robot-1", "dock"), NOW - 60, NOW + 540)
 _NO_KIND = "spec.resource is namespaces; allowed: neither namespaces nor kinds of our own"
@@ -30,8 +31,8 @@ _BREAKING = "v0b5ee53de1.goals.lab.example.com is breaking: v1 /spec/speed: is g
 _RUNNING: dict[str, tuple[Json, ...]] = {
     "IdentityChanged": (facts(cloud=side("identity-changed"), holds=[_IDENTITY]),),
     "DuplicateInstance": (facts(duplicate=_DUPLICATE),),
-    "CloudUnauthorized": (facts(cloud=side("unauthorized", error="Unauthorized")),),
-    "RobotUnauthorized": (facts(robot=side("unauthorized", error="Unauthorized")),),
+    "CloudUnauthorized": (facts(cloud=_REFUSED),),
+    "RobotUnauthorized": (facts(robot=_REFUSED),),
     "Restored": (facts(holds=[hold("Restored", objects=3)]),),
     "Manual": (facts(holds=[hold("Manual", objects=2)]),),
     "MassDeletion": (facts(holds=[hold()]),),

@@ -39,7 +39,7 @@ def a_second_agent_writes_a_status(world: World) -> Steps:
 @case(
     "CloudUnauthorized",
     12,
-    "renew the credential in the cloud's kubeconfig",
+    "renew the token or certificate; the agent reads the kubeconfig again",
     metric=CLOUD,
 )
 def the_cloud_refuses_the_token(world: World) -> Steps:
@@ -49,7 +49,7 @@ def the_cloud_refuses_the_token(world: World) -> Steps:
 @case(
     "RobotUnauthorized",
     12,
-    "renew the credential in the robot's kubeconfig",
+    "renew the token or certificate; the agent reads the kubeconfig again",
     metric=ROBOTS,
 )
 def the_robot_refuses_the_certificate(world: World) -> Steps:

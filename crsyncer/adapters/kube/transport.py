@@ -118,6 +118,13 @@ def unsure(error: BaseException, *, seconds: float) -> Unsure:
 
 
 def _explain(error: BaseException, *, seconds: float) -> tuple[str, str]:
+    reason, hint = _cause(error, seconds=seconds)
+    if isinstance(error, aiohttp.ClientProxyConnectionError):
+        return f"the proxy cannot be reached: {reason}", "check proxy-url and HTTPS_PROXY"
+    return reason, hint
+
+
+def _cause(error: BaseException, *, seconds: float) -> tuple[str, str]:
     cause: BaseException | None = error
     while cause is not None:
         # aiohttp's wrappers are SSL errors too, but only the cause inside them is specific.
