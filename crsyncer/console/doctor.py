@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 from crsyncer.console import lister
+from crsyncer.console.doctor_admission import BINDINGS, POLICIES, judge_admission
 from crsyncer.console.doctor_report import (
     Check,
     Mark,
@@ -202,8 +203,18 @@ class _SideChecks:
         for resource, api in configuration.apis().items():
             if needed := api_needs(api, self._side, resource=resource, robot=robot):
                 work.append(self._access(needed, resource=resource))
+        if self._side is Side.CLOUD:
+            work.append(self._confinement(configuration.kinds(robot, namespaces)))
         for found in await asyncio.gather(*work):
             self._checks += found
+
+    async def _confinement(self, kinds: Mapping[str, KindPolicy]) -> list[Check]:
+        """Check the admission policies where the account may read them, as an administrator's may."""
+        try:
+            policies, bindings = [[raw async for raw in lister.objects(self._ask, of)] for of in (POLICIES, BINDINGS)]
+        except SyncError:
+            return []
+        return judge_admission(policies, bindings, [kind for kind in kinds.values() if not kind.problem])
 
     async def _kind(self, policy: KindPolicy) -> list[Check]:
         try:

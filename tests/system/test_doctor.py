@@ -6,7 +6,10 @@ import signal
 
 import yaml
 
-from tests.system.bed import ROBOT, SYNCER, Bed
+from crsyncer.console.doctor_admission import BINDINGS, POLICIES
+from crsyncer.core.cloud_policies import binding, kind_policy
+from crsyncer.core.kind_policy import read_policy
+from tests.system.bed import ROBOT, SYNCER, Bed, crd
 from tests.system.commands import access
 from tests.system.conftest import MakeBed
 from tests.system.examined import bad, checks, doctor
@@ -122,6 +125,22 @@ async def test_what_an_account_may_not_do_is_named(make_bed: MakeBed):
     assert bad(content) == [("cloud", "token", "warn"), ("cloud", "permissions", "fail")]  # this token lives an hour
     assert "may not patch or update goals/status" in checks(content, "permissions", "cloud")[0]["message"]
     assert (code, content["health"]) == (12, "attention")
+
+
+async def test_an_admission_policy_that_is_not_in_force_is_told_to_who_may_read_it(make_bed: MakeBed):
+    bed = await make_bed(start=False)
+    kind = read_policy(crd(bed.group), ROBOT)
+    assert kind is not None
+    policy = kind_policy(kind)
+    name = policy["metadata"]["name"]
+    for collection, content in ((POLICIES, policy), (BINDINGS, binding(policy, audit=False))):
+        await bed.cloud.api.request("POST", collection.path, json=content)
+    _, content = await doctor(bed)
+    assert [check["state"] for check in checks(content, "confinement")] == ["ok"]
+    await bed.cloud.api.request("DELETE", f"{BINDINGS.path}/{name}")
+    code, content = await doctor(bed)
+    assert (code, bad(content)) == (12, [("cloud", "confinement", "fail")])
+    await bed.cloud.api.request("DELETE", f"{POLICIES.path}/{name}")
 
 
 async def test_a_gateway_that_refuses_reviews_is_unknown_and_not_wrong(make_bed: MakeBed):
