@@ -22,7 +22,7 @@ from crsyncer.core.model import Json, Side
 from crsyncer.core.text import count, plain
 from crsyncer.errors import Unsure
 
-_HINT = "are they in force? kubectl get validatingadmissionpolicybindings, as an administrator"
+_HINT = "are they in force? crsyncer doctor says so to an administrator of the cloud"
 _SCHEMA = "crsyncer.check-access/v1"
 
 

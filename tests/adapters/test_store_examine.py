@@ -1,6 +1,9 @@
 """What the doctor finds of the state directory and its disk, without touching either."""
 
 import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,6 +47,18 @@ async def test_what_the_agent_would_refuse_is_said_with_its_hint(tmp_path: Path)
     assert facts.remedy
     (tmp_path / "real" / "state.db").chmod(0o644)
     assert "may be read by others" in look_at_disk(tmp_path / "real").objection
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="takes root, to give up one of its rights")
+def test_root_that_may_not_look_is_told_so(tmp_path: Path) -> None:
+    """Such as root in a container without capabilities, and the state of another user."""
+    (state := tmp_path / "state").mkdir(mode=0o700)
+    os.chown(state, 65534, 65534)
+    look = "import sys; from pathlib import Path; from crsyncer.adapters.store.offline import look_at_disk"
+    look += "; print(look_at_disk(Path(sys.argv[1])).objection)"
+    fewer = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search", "--inh-caps", "-all")
+    done = subprocess.run([*fewer, sys.executable, "-c", look, str(state)], capture_output=True, text=True, check=False)
+    assert "Permission denied" in done.stdout, done.stderr
 
 
 async def test_a_sound_store_a_used_one_and_broken_ones_are_told_apart(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def _objection(directory: Path, me: int) -> tuple[str, str]:
     """What is wrong with the owner or the modes of the state, and what to do about it; empty: nothing."""
     user = me
     for path in (directory, directory / DATABASE):  # root asks for an agent that may run as another user
-        if not me and path.exists():
+        if not me and os.path.exists(path):  # unlike Path's, it does not raise where root may not look
             user = path.stat().st_uid
     try:
         wide = check(directory, user=user)
