@@ -130,6 +130,10 @@ class Cache:
         """Originals that have another copy, which is not touched (C2.6), and what that is called."""
         return {} if self._copies is None else self._copies.duplicates()
 
+    def has_left(self, key: Key, uid: str) -> bool:
+        """Whether an object was the copy until it left our sight."""
+        return self._copies is not None and self._copies.left.get(key) == uid
+
     def _copies_of(self, side: Side, raw: Json) -> "Copies | None":
         if side is self.policy.upstream:
             return None
@@ -207,9 +211,7 @@ class Cache:
         self.views[side][key] = view
         self._store.put_copy(side, self._resource, key, view, raw)
         if self._copies is not None:
-            if known is not None and known.uid != view.uid:
-                self._copies.lost(side, known.uid)
-            self._copies.saw(side, view.uid, key)
+            self._copies.saw(side, view.uid, key, former=known)
         if side is self.policy.upstream:
             if known is not None and known.uid != view.uid:
                 self._original_gone(key, known)

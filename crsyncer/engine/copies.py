@@ -47,6 +47,8 @@ class Copies:
         """By uid, the keys of known objects."""
         self._created: dict[str, str] = {}
         """By uid, when copies were made that the store did not know: of two such copies the older one counts (C2.6)."""
+        self.left: dict[Key, str] = {}
+        """The uids of copies that were there last, and are not shown any more: without its marks none of some is."""
         self._meta_name = f"duplicates:{policy.resource}"
         self.waiting: dict[str, Waiting] = {
             uid: Waiting(NoOriginal.DUPLICATE, Key(*name), Key(*original), None, is_listed=False)
@@ -62,13 +64,23 @@ class Copies:
         """Originals that have another copy, and what that is called."""
         return {each.original: each.name for each in self.waiting.values() if each.original is not None}
 
-    def saw(self, side: Side, uid: str, key: Key) -> None:
-        """An object is known."""
+    def saw(self, side: Side, uid: str, key: Key, *, former: View | None) -> None:
+        """An object is known; `former` is what was known before."""
+        if former is not None and former.uid != uid:
+            self.lost(side, former.uid)
         self._keys[side][uid] = key
+        if side is self._policy.downstream:
+            self.left.pop(key, None)
 
     def lost(self, side: Side, uid: str) -> None:
         """An object is gone, or another one has taken its place."""
-        self._keys[side].pop(uid, None)
+        key = self._keys[side].pop(uid, None)
+        if key is None:
+            return
+        if side is self._policy.upstream:
+            self.left.pop(key, None)
+        elif key in self._views[self._policy.upstream]:
+            self.left[key] = uid
 
     def list_begins(self) -> None:
         """Downstream has to be listed, or was not reached."""

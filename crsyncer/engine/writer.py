@@ -203,12 +203,14 @@ class Writer:
         found = _object(await self._request(write, object_calls.get(self._policy, copy)))
         stamp, marks = stamp_of(found), self._policy.shape.marks_of(key)
         taken = self._policy.related and marks is not None and marks.are_foreign_to(found)
-        if taken or (self._cache.key_of(self._policy.downstream, found) != key and not self._is_free(found)):
+        has_left = self._cache.has_left(key, found["metadata"]["uid"])  # somebody has removed all marks (C2.4)
+        is_ours = has_left or self._cache.key_of(self._policy.downstream, found) == key
+        if taken or not (is_ours or self._is_free(found)):
             return NAME_TAKEN
         if not self._policy.selector_on(Side.ROBOT) or not objection(found, self._policy, Side.ROBOT):
             self._shows(key, found)
             raise Conflict("an object of this name exists already")
-        if stamp is None and not bears_mark(found):
+        if stamp is None and not bears_mark(found) and not has_left:
             return NAME_TAKEN
         if write.upstream is None or (stamp is not None and stamp.upstream_uid != write.upstream.uid):
             # The copy of an earlier upstream object: once the selection shows it again, it is replaced (S5.4).

@@ -31,6 +31,14 @@ def annotate_map(plane: Plane, name: str, annotations: Json, **metadata: Any) ->
     _ask(plane, Call("update", "PUT", f"{_PATH.format('default', 'configmaps')}/{name}", body=body))
 
 
+def strip_map(plane: Plane, name: str, *, namespace: str = "default") -> None:
+    """Remove all labels and annotations of a ConfigMap."""
+    found = maps(plane, namespace)[name]
+    kept = {key: value for key, value in found["metadata"].items() if key not in ("labels", "annotations")}
+    body = {**found, "metadata": kept}
+    _ask(plane, Call("update", "PUT", f"{_PATH.format(namespace, 'configmaps')}/{name}", body=body))
+
+
 def delete_map(plane: Plane, name: str, *, namespace: str = "default", kind: str = "configmaps") -> None:
     """Delete one."""
     _ask(plane, Call("delete", "DELETE", f"{_PATH.format(namespace, kind)}/{name}"))

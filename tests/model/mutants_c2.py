@@ -33,6 +33,13 @@ MUTANTS = (
         noticed_by="C2_1_copies",
     ),
     Mutant(
+        "a copy that has lost all its marks is somebody else's",
+        Writer._name_taken,
+        "has_left = self._cache.has_left(",
+        "has_left = False and (",
+        noticed_by="C2_4_a_related_copy",
+    ),
+    Mutant(
         "missing marks stay away",
         decide._content,
         "if downstream.unmarked:",
@@ -147,14 +154,14 @@ MUTANTS = (
     Mutant(
         "whatever has the name is taken over",
         Writer._name_taken,
-        "self._cache.key_of(self._policy.downstream, found) != key",
-        "False",
+        "self._cache.key_of(self._policy.downstream, found) == key",
+        "True",
         noticed_by="C2_5_of_two",
     ),
     Mutant(
         "a copy without its label is ours by its uid alone",
         Writer._name_taken,
-        "if stamp is None and not bears_mark(found):",
+        "if stamp is None and not bears_mark(found) and not has_left:",
         "if stamp is None:",
         noticed_by="C2_5_a_copy",
     ),

@@ -191,14 +191,14 @@ MUTANTS = (
     Mutant(
         "whoever has the name is made a copy",
         Writer._name_taken,
-        "if stamp is None and not bears_mark(found):",
+        "if stamp is None and not bears_mark(found) and not has_left:",
         "if False:",
         noticed_by="S2_3_a_local",
     ),
     Mutant(
         "a copy without its label is somebody else's",
         Writer._name_taken,
-        "if stamp is None and not bears_mark(found):",
+        "if stamp is None and not bears_mark(found) and not has_left:",
         "if True:",
         noticed_by="S2_3_a_copy_whose",
     ),

@@ -8,7 +8,7 @@ import pytest
 
 from crsyncer.core.annotations import OURS
 from crsyncer.core.model import Side
-from tests.model.config_maps import annotate_map, data, delete_map, maps, put_map
+from tests.model.config_maps import annotate_map, data, delete_map, maps, put_map, strip_map
 from tests.model.policies import apply_policy
 from tests.model.related import BOTH, EDGE, ends, entry, related
 from tests.model.scene import holds, refuse_lists, restart, roles
@@ -229,3 +229,31 @@ def test_C5_1_what_is_wrong_about_an_entry_ends_with_it() -> None:
         apply_policy(world.robot, related=[])
         world.settle()
         assert holds(world) == []
+
+
+@pytest.mark.parametrize("naming", [None, NAMING])
+def test_C2_4_a_related_copy_that_has_lost_all_its_marks_is_the_same_copy(naming: Any) -> None:
+    more = {} if naming is None else {"naming": naming}
+    with placed("cloud", **more) as world:
+        put_map(world.cloud, "m", x="1")
+        world.cloud.create("a", spec={"maps": ["m"]})
+        world.settle()
+        namespace = "default" if naming is None else "copies"
+        [(name, found)] = maps(world.robot, namespace).items()
+        for _ in range(2):
+            strip_map(world.robot, name, namespace=namespace)
+            world.pass_time(2)
+            after = maps(world.robot, namespace)[name]
+            assert {key for key in after["metadata"]["labels"] if key.startswith(OURS)} == set(
+                found["metadata"]["labels"]
+            )
+            assert (after["metadata"]["uid"], after["data"]) == (found["metadata"]["uid"], {"x": "1"})
+            assert holds(world) == []
+        put_map(world.cloud, "m", x="2")
+        world.settle()
+        assert data(world.robot, namespace) == {name: {"x": "2"}}
+        delete_map(world.robot, name, namespace=namespace)
+        put_map(world.robot, name, namespace=namespace, x="local")
+        world.settle()
+        expected = ({name: {"x": "2"}}, []) if naming is None else ({name: {"x": "local"}}, [("NameTaken", 1)])
+        assert (data(world.robot, namespace), holds(world)) == expected
