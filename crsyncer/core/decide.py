@@ -62,6 +62,9 @@ def decide(
     seen         not ours          hold: the name is taken                                  S5.3
     seen         an unlike Secret, hold: the name is taken, unless it is a copy             C2.5
                   or controlled
+    another      seen, with marks  hold: the name is taken                                  C2.2
+                  alone
+    another      seen, to be kept  content: it is upstream's object now                     C5.4
     its object:
     unseen       seen              content: nothing, or wait for a list                     S5, S5.4
                                    status: queued for the uid of the stamp                  S7.1
@@ -93,6 +96,8 @@ def decide(
         created = SECRET_UNKNOWN if unknown else Create()
         return Plan(Wait(Until.RETRY) if rejected == up.content else before or created)
     own = up if copy.stamp is None else upstream.of(copy.stamp.upstream_uid)
+    if own is Gap.ABSENT and policy.keep_copies and isinstance(up, View):
+        own = up  # what is never deleted is never replaced: it becomes the copy of the object that is there now
     has_row_of_another = _has_row_of_another(upstream, copy, pending)
     status = None if has_row_of_another else _status(own, copy, policy, record, pending=pending, audit=audit)
     if policy.downstream is Side.CLOUD and isinstance(up, View) and not up.terminating and not _signed(copy, policy):
@@ -100,11 +105,14 @@ def decide(
     match own:
         case Gap.UNSEEN:
             deleted = _delete(own, copy, policy, record, why=Why.GONE, kept=kept)
-            return Plan(None if deleted is None else _wait_for_list(upstream), status)
+            is_of_another = isinstance(up, View) and not copy.terminating
+            return Plan(_wait_for_list(upstream) if deleted is not None or is_of_another else None, status)
         case Gap.ABSENT:
             why = Why.GONE if not isinstance(up, View) else Why.TERMINATING if up.terminating else Why.REPLACED
             if isinstance(up, View) and up.failure and not up.terminating:
                 return Plan(mutation_failed(up.failure), status)
+            if why is Why.REPLACED and _is_forged(copy, policy):
+                return Plan(NAME_TAKEN, status)
             return Plan(_delete(own, copy, policy, record, why=why, kept=kept or after), status)
         case View(terminating=True):
             return Plan(_delete(own, copy, policy, record, why=Why.TERMINATING, kept=kept or after), status)
@@ -171,7 +179,7 @@ def _content(
     put = (downstream.uid, downstream.resource_version)
     known = _known(record, upstream.uid)
     applied = known.applied == upstream.content
-    if stamp is None or stamp.digest != upstream.content:
+    if stamp is None or stamp.digest != upstream.content or stamp.upstream_uid != upstream.uid:
         # Somebody changed the stamp that we wrote: that is drift as well, and may repeat without end.
         fresh = Why.ADOPT if stamp is None else Why.CHANGED
         return Update(*put, Why.DRIFT if applied else fresh)
@@ -245,11 +253,16 @@ def _delete(
 
 def may_delete(downstream: View, policy: KindPolicy) -> bool:
     """Whether an object that upstream does not have is ours to delete (S5.3)."""
-    if policy.keep_copies:
+    if policy.keep_copies or _is_forged(downstream, policy):
         return False
     if policy.downstream is Side.CLOUD:
         return _signed(downstream, policy)
     return downstream.stamp is not None or not policy.keep_orphans
+
+
+def _is_forged(downstream: View, policy: KindPolicy) -> bool:
+    """Whether marks alone say that an object is a copy: with these the agent writes what it applies (C2.2)."""
+    return policy.shape.marks is not None and downstream.stamp is not None and downstream.stamp.bare
 
 
 def _signed(downstream: View, policy: KindPolicy) -> bool:

@@ -62,6 +62,8 @@ class Stamp:
     labels: tuple[str, ...] = ()
     annotations: tuple[str, ...] = ()
     """The keys that upstream owned at that time."""
+    bare: bool = False
+    """Nothing says what was applied: whoever made the object has put marks on it alone (C2.2)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,7 +170,7 @@ def stamp_of(raw: Json, known: Known | None = None) -> Stamp | None:
         )
     except (ValueError, KeyError, TypeError, RecursionError):
         # Somebody edited the annotation: the uid still says whose copy it is, and the content is written again.
-        return Stamp(upstream_uid=uid, robot=robot)
+        return Stamp(upstream_uid=uid, robot=robot, bare=APPLIED not in annotations)
 
 
 def last_desired(copy: Json, policy: KindPolicy) -> Json | None:

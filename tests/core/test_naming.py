@@ -157,21 +157,21 @@ OWNED = {"ownerReferences": [{"kind": "Pod", "name": "x", "controller": True}]}
 
 
 @pytest.mark.parametrize(
-    ("metadata", "controlled"),
+    ("metadata", "controlled", "taken"),
     [
-        ({}, False),
-        (OWNED, True),
-        ({"ownerReferences": [{"kind": "Pod", "name": "x"}, "odd"]}, False),
-        (OWNED | {"annotations": UID}, False),
-        (OWNED | {"labels": Marks(A, "c1").labels}, False),
+        ({}, False, False),
+        (OWNED, True, True),
+        ({"ownerReferences": [{"kind": "Pod", "name": "x"}, "odd"]}, False, False),
+        (OWNED | {"annotations": UID}, False, True),  # it says that it is the copy of another object
+        (OWNED | {"labels": Marks(A, "c1").labels}, False, False),
     ],
 )
-def test_C2_5_what_a_controller_owns_is_not_adopted(metadata, controlled):
+def test_C2_5_what_a_controller_owns_is_not_adopted(metadata, controlled, taken):
     named, up = kind(name="x"), view_of(goal(), policy(), Side.CLOUD)
     down = view_of(goal(uid="c-1", metadata=metadata), named, Side.ROBOT)
     assert down.controlled is controlled
     assert not view_of(goal(metadata=metadata), policy(), Side.ROBOT).controlled
-    assert (decide(Observation(up), Observation(down), named, Record()).content == NAME_TAKEN) is controlled
+    assert (decide(Observation(up), Observation(down), named, Record()).content == NAME_TAKEN) is taken
     assert decide(Observation(Gap.ABSENT), Observation(down), named, Record()).content != NAME_TAKEN
 
 

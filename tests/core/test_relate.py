@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.actions import HoldReason
+from crsyncer.core.actions import NAME_TAKEN, HoldReason, Until, Update, Wait, Why
 from crsyncer.core.built_in import unknown
 from crsyncer.core.catalog import policy_of_kind
 from crsyncer.core.decide import decide, may_delete
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.marks import UPSTREAM_CLUSTER, Marks
-from crsyncer.core.model import Json, Key, Observation, Record, Side, Stamp, View
+from crsyncer.core.model import Freshness, Gap, Json, Key, Observation, Record, Side, Stamp, View
 from crsyncer.core.namespaces import Namespaces
 from crsyncer.core.relate import (
     Place,
@@ -28,6 +28,7 @@ from crsyncer.core.relate import (
     taken_place,
 )
 from crsyncer.core.selector import Selector
+from crsyncer.core.shape import AS_RECEIVED
 from crsyncer.core.sync_policy import Resource
 from crsyncer.core.template import Names
 from crsyncer.errors import Conflict
@@ -295,6 +296,25 @@ def test_C5_3_a_version_that_is_given_is_the_only_one():
 def test_C5_4_copies_that_are_kept_are_never_deleted():
     kept, others = (maps(*entries(entry(cleanup=cleanup))) for cleanup in ("keep", "delete"))
     assert (may_delete(COPY, kept), may_delete(COPY, others)) == (False, True)
+
+
+@pytest.mark.parametrize("content", ["content", "other"])
+def test_C5_4_a_copy_that_is_kept_becomes_that_of_the_original_that_is_there_now(content):
+    kept, anew = maps(*entries(entry(cleanup="keep"))), replace(COPY, uid="u-2", stamp=None, content=content)
+    update = Update(COPY.uid, COPY.resource_version, Why.CHANGED)
+    assert decide(Observation(anew), Observation(COPY), kept, Record()).content == update
+    resumed = Observation(anew, Freshness.RESUMED)
+    assert decide(resumed, Observation(COPY), kept, Record()).content == Wait(Until.UPSTREAM_LISTED)
+    assert decide(resumed, Observation(replace(COPY, terminating=True)), kept, Record()).content is None
+    assert decide(Observation(Gap.ABSENT), Observation(COPY), kept, Record()).content is None
+
+
+def test_C2_2_marks_alone_do_not_make_an_object_a_copy():
+    found, anew = maps(*entries(entry())), replace(COPY, uid="u-2", stamp=None)
+    forged = replace(COPY, stamp=Stamp("u", bare=True))
+    assert (may_delete(forged, found), may_delete(forged, replace(found, shape=AS_RECEIVED))) == (False, True)
+    assert decide(Observation(Gap.ABSENT), Observation(forged), found, Record()).content is None
+    assert decide(Observation(anew), Observation(forged), found, Record()).content == NAME_TAKEN
 
 
 def test_C5_5_the_status_of_a_related_object_stays_where_it_is():

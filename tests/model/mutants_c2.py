@@ -40,6 +40,20 @@ MUTANTS = (
         noticed_by="C2_4_a_related_copy",
     ),
     Mutant(
+        "whatever marks call a copy is one",
+        decide._is_forged,
+        "return policy.shape.marks is not None and",
+        "return False and",
+        noticed_by="C2_2_what_marks_alone",
+    ),
+    Mutant(
+        "what marks alone call a copy is of nobody's concern",
+        decide.decide,
+        "if why is Why.REPLACED and _is_forged(copy, policy):",
+        "if False:",
+        noticed_by="C2_2_what_marks_alone",
+    ),
+    Mutant(
         "missing marks stay away",
         decide._content,
         "if downstream.unmarked:",

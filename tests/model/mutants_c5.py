@@ -84,10 +84,31 @@ MUTANTS = (
         noticed_by="C5_4_an_object",
     ),
     Mutant(
+        "a kept copy stays that of an original that is gone",
+        decide.decide,
+        "own is Gap.ABSENT and policy.keep_copies and",
+        "False and",
+        noticed_by="C5_4_a_copy_that_is_never_deleted",
+    ),
+    Mutant(
+        "after a restart a kept copy stays that of an original that is gone",
+        decide.decide,
+        "if deleted is not None or is_of_another else",
+        "if deleted is not None else",
+        noticed_by="C5_4_a_copy_that_is_never_deleted",
+    ),
+    Mutant(
+        "a kept copy keeps the uid of an original that is gone",
+        decide._content,
+        "or stamp.upstream_uid != upstream.uid:",
+        ":",
+        noticed_by="C5_4_a_copy_that_is_never_deleted",
+    ),
+    Mutant(
         "kept copies are deleted",
         decide.may_delete,
-        "if policy.keep_copies:",
-        "if False:",
+        "if policy.keep_copies or",
+        "if",
         noticed_by="C5_4_with_cleanup",
     ),
     Mutant(

@@ -6,8 +6,9 @@ import pytest
 
 from crsyncer.core.annotations import OURS, ROBOT_LABEL
 from crsyncer.core.calls import Call
-from crsyncer.core.marks import Marks
+from crsyncer.core.marks import UPSTREAM_NAME, Marks
 from crsyncer.core.model import Key, Side
+from crsyncer.core.project import APPLIED
 from tests.model.journal import Request
 from tests.model.life import ROBOT
 from tests.model.named import BOTH, UID, named, rename, uid, written
@@ -257,3 +258,28 @@ def test_C2_6_a_copy_that_is_shown_before_the_answer_of_a_create_counts() -> Non
         world.settle()
         found = {name: each["spec"]["x"] for name, each in world.robot.objects().items()}
         assert (found, holds(world)) == ({"old-a": 2, f"{ROBOT}-a": 1}, [("Duplicate", 1)])
+
+
+@BOTH
+@pytest.mark.parametrize("name", [f"{ROBOT}-ghost", "ghost"])
+def test_C2_2_what_marks_alone_call_a_copy_is_never_deleted(source: str, name: str) -> None:
+    with named(source=source) as world:
+        up, down = roles(world, source)
+        up.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        forged = {
+            key: text for key, text in down.objects()[f"{ROBOT}-a"]["metadata"]["annotations"].items() if key != APPLIED
+        }
+        down.create(name, spec={"x": 5}, annotations=forged | {UID: "made-up", UPSTREAM_NAME: "ghost"})
+        world.settle()
+        restart(world, kill=True)
+        world.order("resync")
+        world.settle()
+        assert (down.objects()[name]["spec"], holds(world)) == ({"x": 5}, [])
+        up.create("ghost", spec={"x": 2})
+        world.settle()
+        assert (down.objects()[name]["spec"], holds(world)) == ({"x": 5}, [("NameTaken", 1)])
+        down.delete(name)
+        world.settle()
+        assert (down.objects()[f"{ROBOT}-ghost"]["spec"], holds(world)) == ({"x": 2}, [])

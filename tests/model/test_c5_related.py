@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from crsyncer.core.model import Side
+from crsyncer.core.project import UPSTREAM_UID
 from tests.model.config_maps import annotate_map, data, delete_map, maps, put_map
 from tests.model.plane import GROUP
 from tests.model.policies import apply_policy, put_policy, serve_policies
@@ -401,3 +402,28 @@ def test_C5_1_what_a_kind_shows_after_it_has_stopped_is_read_when_it_runs_again(
         restart(world)
         world.settle()
         assert set(data(world.robot)) == {"m", "n"}
+
+
+@BOTH
+@pytest.mark.parametrize("kill", [None, False, True])
+def test_C5_4_a_copy_that_is_never_deleted_follows_an_original_that_is_made_anew(
+    origin: str, kill: bool | None
+) -> None:
+    with related(origin, cleanup="keep") as world:
+        here, there = ends(world, origin)
+        put_map(here, "m", x="1")
+        world.cloud.create("g", spec={"maps": ["m"]})
+        world.settle()
+        uid = maps(there)["m"]["metadata"]["uid"]
+        delete_map(here, "m")
+        world.settle()
+        if kill is not None:
+            restart(world, kill=kill)
+        for text in ("1", "2"):
+            put_map(here, "m", x=text)
+            world.settle()
+            assert (data(there), maps(there)["m"]["metadata"]["uid"]) == ({"m": {"x": text}}, uid)
+            assert maps(there)["m"]["metadata"]["annotations"][UPSTREAM_UID] == maps(here)["m"]["metadata"]["uid"]
+        delete_map(here, "m")
+        world.settle()
+        assert data(there) == {"m": {"x": "2"}}
