@@ -80,7 +80,8 @@ class PolicyReferences:
     ) -> Iterator[tuple[str, Where, Where]]:
         """The uid of a primary, what it refers to, and where the copy of that may be.
 
-        `lost`: also those whose copies said so last, are gone, and have to be made again.
+        `lost`: also those whose copies said so last, and are gone, or whose copies are there, and upstream has gone:
+        that comes to be known late.
         """
         side = self.origins[resource]
         plane, checker = self._world.planes[side], self._checker
@@ -90,7 +91,10 @@ class PolicyReferences:
             self._ghosts |= {checker.of(primary): (where, primary) for where, primary in found}
             found += [each for uid, each in self._ghosts.items() if lost and uid not in uids]
         for where, primary in found:
-            if not checker.is_synced(primary, side) or (copied and not self._is_copied(primary, side, uids)):
+            there = "deletionTimestamp" not in primary["metadata"] and bool(checker.of(primary))
+            if not (checker.is_synced(primary, side) or (lost and there)):
+                continue
+            if copied and not self._is_copied(primary, side, uids):
                 continue
             uid = checker.of(primary) if side is self._down.side else primary["metadata"]["uid"]
             for entry in entries:
@@ -102,7 +106,8 @@ class PolicyReferences:
     def note(self) -> None:
         """Note which originals something refers to now, and which nothing does by any entry that there ever was."""
         originals, up = objects_of(self._up, GOALS).values(), self._up.side
-        self.last |= {each["metadata"]["uid"]: set() for each in originals if self._checker.is_synced(each, up)}
+        last: dict[str, set[tuple[str, Where]]] = {}
+        last |= {each["metadata"]["uid"]: set() for each in originals if self._checker.is_synced(each, up)}
         now = self._world.clock.now
         for resource, side in self.origins.items():
             for where in self.wanted(resource, self.entries):
@@ -111,9 +116,11 @@ class PolicyReferences:
             for uid, where, place in self._references(resource, self._setup.entries, lost=True):
                 self.places[resource, where].add(place)
                 self.users[resource, where].add(uid)
-                self.last[uid].add((resource, where))
+                if uid in last:
+                    last[uid].add((resource, where))
             for where in objects_of(self._world.planes[side], resource).keys() - wanted:
                 self.free[resource, where] = now
+        self.last |= last
 
     def _is_copied(self, primary: Json, side: Side, uids: set[str]) -> bool:
         """Whether a primary is on both sides, and no duplicate may be in place of it (C2.6)."""
