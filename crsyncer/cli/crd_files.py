@@ -15,9 +15,10 @@ from crsyncer.core.built_in import unknown
 from crsyncer.core.catalog import PolicyObject, read_object
 from crsyncer.core.cloud_manifests import BUILT_IN, Profile, confinable
 from crsyncer.core.configured import configured_kind, without_crd
-from crsyncer.core.kind_policy import KindPolicy, is_annotated
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json
 from crsyncer.core.namespaces import EVERYWHERE
+from crsyncer.core.read_kind import is_annotated
 from crsyncer.core.relate import RelatedEntry, related_entries
 from crsyncer.core.revise import KIND as CRD
 from crsyncer.core.sync_policy import KIND as SYNC_POLICY

@@ -9,11 +9,12 @@ from crsyncer.core.built_in import CRD_TO_COME, not_served
 from crsyncer.core.calls import SYNC_POLICIES, Collection
 from crsyncer.core.catalog import PolicyObject, read_object, travelling_api
 from crsyncer.core.configured import configured_kind, without_crd
-from crsyncer.core.kind_policy import KindPolicy, is_annotated
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json
 from crsyncer.core.mutate import Expressions
 from crsyncer.core.namespaces import EVERYWHERE, Namespaces
 from crsyncer.core.pages import FIRST, PageLimit
+from crsyncer.core.read_kind import is_annotated
 from crsyncer.core.relate import RelatedEntry, related_entries
 from crsyncer.core.sync_policy import Api
 from crsyncer.core.watch import listed_at

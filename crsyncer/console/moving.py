@@ -23,10 +23,11 @@ from crsyncer.console.reasons import kind_hint
 from crsyncer.core import object_calls
 from crsyncer.core.answers import judge
 from crsyncer.core.calls import JSON, PARTIAL_LIST, Call
-from crsyncer.core.kind_policy import KindPolicy, read_policy
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Side
 from crsyncer.core.namespaces import Namespaces
 from crsyncer.core.project import key_of, objection
+from crsyncer.core.read_kind import read_policy
 from crsyncer.engine.negotiation import Disagreement, negotiate
 from crsyncer.errors import NotAllowed, SyncError
 from crsyncer.ports import Send

@@ -6,13 +6,14 @@ from typing import Any
 
 from crsyncer.core.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, SPEC_SOURCE, SUBTREE
 from crsyncer.core.finalizers import finalizer
-from crsyncer.core.kind_policy import KindPolicy, Version, policy_by, read_flag, read_policy
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.marks import Marks
 from crsyncer.core.model import Json
 from crsyncer.core.mutate import Expressions, shape_of
 from crsyncer.core.namespaces import EVERYWHERE, Namespaces
 from crsyncer.core.project import is_deeper_than, stamp_of
 from crsyncer.core.projection import projected
+from crsyncer.core.read_kind import policy_by, read_flag, read_policy
 from crsyncer.core.shape import AS_RECEIVED, Shape
 from crsyncer.core.sync_policy import (
     API_VERSION,
@@ -26,6 +27,7 @@ from crsyncer.core.sync_policy import (
     read_sync_policy,
 )
 from crsyncer.core.template import NAMESPACE, ROBOT, read_template
+from crsyncer.core.version import pinned
 from crsyncer.errors import ConfigError
 
 _FIELDS = {
@@ -123,7 +125,7 @@ def policy_of_kind(
     given = {"resource": own.resource.version, "projection": own.projection and own.projection.version}
     field, version = next(((name, text) for name, text in given.items() if text), ("", None))
     if version is not None:
-        versions = _only(version, found.versions)
+        versions = pinned(version, found.versions)
         if not versions and found.versions:
             served = ", ".join(version.name for version in found.versions if version.served)
             problems.append(f'spec.{field}.version {place} is "{version}"; the robot serves {served}')
@@ -280,8 +282,3 @@ def _name_problems(policy: str, robot: str) -> Iterator[str]:
         finalizer(robot)
     except ConfigError as error:
         yield f"spec.deletion.mode of SyncPolicy {policy} is blocking, but {error}"
-
-
-def _only(name: str, versions: Sequence[Version]) -> tuple[Version, ...]:
-    """The one version to speak, as if objects were stored in it; none, where it is not served."""
-    return tuple(replace(each, storage=True) for each in versions if each.name == name and each.served)

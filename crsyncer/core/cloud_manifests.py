@@ -23,8 +23,9 @@ from crsyncer.core.cloud_policies import (
     publishing_policies,
     token_policy,
 )
-from crsyncer.core.kind_policy import KindPolicy, read_policy
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Side
+from crsyncer.core.read_kind import read_policy
 from crsyncer.core.text import plain
 from crsyncer.errors import ConfigError
 

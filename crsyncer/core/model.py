@@ -246,12 +246,12 @@ class Cursor:
     """Up to where a side's events of one kind and scope are in the store (S6.2).
 
     It belongs to `identity` (the cluster and its history), `path` (group, version, resource, namespace) and
-    `projection` (what is seen of which objects); where any of them differs from what is wanted now, it is not used.
+    `fingerprint` (what is seen of which objects); where any of them differs from what is wanted now, it is not used.
     """
 
     identity: str
     path: str
-    projection: str
+    fingerprint: str
     resource_version: str
     boot: str = ""
     """The boot of the robot's machine in which it was stored; empty: it is the cloud's, or no boot was known (S8.4)."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from crsyncer.core.actions import Hold, HoldReason
 from crsyncer.core.annotations import FILTER, ORPHANS, ROBOT_LABEL, SPEC_SOURCE
-from crsyncer.core.kind_policy import KindPolicy, policy_by
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.marks import Marks
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.namespaces import EVERYWHERE, Namespaces
@@ -16,10 +16,12 @@ from crsyncer.core.naming import Naming
 from crsyncer.core.pointer import find, get, parse
 from crsyncer.core.project import is_name, stamp_of
 from crsyncer.core.projection import projected
+from crsyncer.core.read_kind import policy_by
 from crsyncer.core.selector import Selector
 from crsyncer.core.shape import Shape
 from crsyncer.core.sync_policy import Reference, Related
 from crsyncer.core.template import Names, Template
+from crsyncer.core.version import pinned
 from crsyncer.errors import Conflict, SyncError
 
 MOST = 100
@@ -246,7 +248,7 @@ def related_policy(
     projection = first.related.projection
     version = first.related.resource.version or (projection and projection.version)
     if version and found.versions:
-        only = tuple(replace(each, storage=True) for each in found.versions if each.name == version and each.served)
+        only = pinned(version, found.versions)
         if not only:
             problems.append(f'spec.related of {first.policy} has version "{version}"; the robot does not serve it')
         found = replace(found, versions=only or found.versions)

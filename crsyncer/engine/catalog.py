@@ -22,10 +22,11 @@ from crsyncer.core.catalog import (
     travelling_api,
 )
 from crsyncer.core.configured import configured_kind, names_in_cloud, without_crd
-from crsyncer.core.kind_policy import KindPolicy, is_annotated
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Side
 from crsyncer.core.namespaces import Namespaces
 from crsyncer.core.policy_condition import ShownStatus, shown_status, write_ready
+from crsyncer.core.read_kind import is_annotated
 from crsyncer.core.relate import related_entries
 from crsyncer.engine.built_in import BuiltInKinds
 from crsyncer.engine.configuration import ConfigurationWatch

@@ -65,7 +65,7 @@ class Informer:
             connection,
             object_calls.collection(policy, side, namespace),
             handler=self,
-            projection=policy.projection,
+            fingerprint=policy.fingerprint,
             name=policy.resource,
             observer=observer,
             selective=bool(policy.related) and side is policy.upstream,

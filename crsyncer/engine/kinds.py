@@ -11,9 +11,10 @@ from crsyncer.core import calls
 from crsyncer.core.annotations import SPEC_SOURCE
 from crsyncer.core.calls import SYNC_POLICIES
 from crsyncer.core.facts import Action, Fact, kind_rule
-from crsyncer.core.kind_policy import KindPolicy, read_policy, reduced_crd
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Side
 from crsyncer.core.namespaces import Namespaces
+from crsyncer.core.read_kind import read_policy, reduced_crd
 from crsyncer.engine.configuration import ConfigurationWatch
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kind import Kind

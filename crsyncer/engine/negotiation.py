@@ -4,8 +4,9 @@ from dataclasses import dataclass, replace
 
 from crsyncer.core import calls
 from crsyncer.core.answers import is_inconclusive
-from crsyncer.core.kind_policy import KindPolicy, choose_version
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json
+from crsyncer.core.version import choose_version
 from crsyncer.errors import Unsure
 from crsyncer.ports import Reply, Send, Store
 

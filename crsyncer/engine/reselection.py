@@ -12,11 +12,11 @@ def reselect(policy: KindPolicy, loaded: Loaded, context: EngineContext) -> Load
     absences. Statuses that wait are dropped only with another direction, subtree or projection; held deletions stay
     held. A restore is noticed by how far the clusters had come.
     """
-    projections = {cursor.projection for cursor in loaded.cursors.values()} - {policy.projection}
-    if not projections:
+    others = {cursor.fingerprint for cursor in loaded.cursors.values()} - {policy.fingerprint}
+    if not others:
         return loaded
-    kept = all(map(policy.moves_the_same_status, projections))
-    same = all(map(policy.has_the_same_upstream, projections))
+    kept = all(map(policy.moves_the_same_status, others))
+    same = all(map(policy.has_the_same_upstream, others))
     held = {key: each for key, each in loaded.tombstones.items() if each.held and same}
     context.store.forget_kind(policy.resource, keep_outbox=kept)
     for key, tombstone in held.items():

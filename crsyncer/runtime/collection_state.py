@@ -89,7 +89,7 @@ class Handler(Protocol):
 
 
 class CollectionState:
-    """The bookkeeping of one list-watch. `projection`: everything else that decides what is kept of an object. `name`
+    """The bookkeeping of one list-watch. `fingerprint`: everything else that decides what is kept of an object. `name`
     is what metrics and logs call the collection; empty: its own name.
 
     `selective`: the handler keeps only some of the objects that it is shown, so that it does not know one proves
@@ -102,7 +102,7 @@ class CollectionState:
         collection: Collection,
         *,
         handler: Handler,
-        projection: str = "",
+        fingerprint: str = "",
         name: str = "",
         observer: Observer | None = None,
         selective: bool = False,
@@ -115,7 +115,7 @@ class CollectionState:
         self.expiries = 0
         """Lists because the cursor had expired: the server was restarted, or the CRD changed."""
         self.resumes = 0
-        self._projection = projection
+        self._fingerprint = fingerprint
         self._observer = observer
         self._selective = selective
         cursor = handler.cursor
@@ -321,7 +321,7 @@ class CollectionState:
         return Cursor(
             self.connection.history_identity,
             self.collection.path,
-            self._projection,
+            self._fingerprint,
             version,
             self.connection.boot,
             *self._seen,

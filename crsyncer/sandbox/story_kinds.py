@@ -9,7 +9,8 @@ from typing import Any
 import yaml
 
 from crsyncer.core.annotations import ROBOT_LABEL
-from crsyncer.core.kind_policy import KindPolicy, read_policy
+from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.core.read_kind import read_policy
 from crsyncer.errors import SyncError
 from crsyncer.sandbox.resource import Resource
 

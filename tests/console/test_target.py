@@ -3,8 +3,8 @@
 import pytest
 
 from crsyncer.console.target import find_key, find_resource, split_target, synced_resource
-from crsyncer.core.kind_policy import read_policy
 from crsyncer.core.model import Key
+from crsyncer.core.read_kind import read_policy
 from crsyncer.errors import SyncError
 from tests.system.bed import crd
 

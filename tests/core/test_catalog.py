@@ -14,11 +14,12 @@ from crsyncer.core.catalog import (
     problem_of,
     read_object,
 )
-from crsyncer.core.kind_policy import KindPolicy, read_policy
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.marks import Marks
 from crsyncer.core.model import Json, Side
 from crsyncer.core.namespaces import same_names
 from crsyncer.core.project import key_of, objection
+from crsyncer.core.read_kind import read_policy
 from crsyncer.core.shape import AS_RECEIVED, Shape
 from crsyncer.errors import ConfigError
 from tests.core.builders import crd, goal, spoken
@@ -334,7 +335,7 @@ def test_S2_1_a_selector_alone_selects_and_another_one_shows_other_objects():
     assert (everything.selector, everything.selects({})) == ("", True)
     plain = merged(CLOUD, policy_object())
     assert (plain.selector, plain.selector_keys, plain.selects({})) == ("", frozenset(), True)
-    assert alone.projection != everything.projection == plain.projection == merged(CLOUD).projection
+    assert alone.fingerprint != everything.fingerprint == plain.fingerprint == merged(CLOUD).fingerprint
 
 
 def test_threat_28_an_object_that_the_selector_does_not_match_is_ignored_whatever_server_sent_it():

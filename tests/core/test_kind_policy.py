@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crsyncer.core.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, SPEC_SOURCE, SUBTREE
-from crsyncer.core.kind_policy import Version, choose_version, read_policy, reduced_crd
+from crsyncer.core.kind_policy import Version
 from crsyncer.core.model import Side
-from crsyncer.core.version import version_priority
+from crsyncer.core.read_kind import read_policy, reduced_crd
+from crsyncer.core.version import choose_version, version_priority
 from tests.core.builders import crd, policy, some
 
 CLOUD = {SPEC_SOURCE: "cloud"}
@@ -145,8 +146,8 @@ def test_S1_2_all_that_is_wrong_is_said_at_once():
 
 def test_S6_2_what_is_seen_of_which_objects_depends_on_selector_source_and_subtree():
     kinds = [policy(), policy(filtered=True), policy(Side.ROBOT), policy(subtree="robot"), policy(subtree="other")]
-    assert len({kind.projection for kind in kinds}) == len(kinds)
-    assert policy(keep_drift=True, map_generation=True).projection == policy().projection
+    assert len({kind.fingerprint for kind in kinds}) == len(kinds)
+    assert policy(keep_drift=True, map_generation=True).fingerprint == policy().fingerprint
 
 
 DOCUMENTED = ["v10", "v2", "v1", "v11beta2", "v10beta3", "v3beta1", "v12alpha1", "v11alpha2", "foo1", "foo10"]
@@ -210,14 +211,14 @@ def test_S1_5_the_storage_version_where_both_serve_it_else_the_newest_that_both_
 
 def test_S6_3_only_another_direction_or_subtree_makes_queued_statuses_worthless():
     kind = policy(subtree="robot")
-    assert kind.moves_the_same_status(replace(kind, filtered=True).projection)
-    assert kind.moves_the_same_status(replace(kind, filtered=True, robot="another").projection)
-    assert not kind.moves_the_same_status(replace(kind, subtree=None).projection)
-    assert not kind.moves_the_same_status(replace(kind, subtree="other").projection)
-    assert not kind.moves_the_same_status(replace(kind, upstream=kind.downstream).projection)
+    assert kind.moves_the_same_status(replace(kind, filtered=True).fingerprint)
+    assert kind.moves_the_same_status(replace(kind, filtered=True, robot="another").fingerprint)
+    assert not kind.moves_the_same_status(replace(kind, subtree=None).fingerprint)
+    assert not kind.moves_the_same_status(replace(kind, subtree="other").fingerprint)
+    assert not kind.moves_the_same_status(replace(kind, upstream=kind.downstream).fingerprint)
 
 
 def test_S5_5_only_another_direction_makes_held_deletions_worthless():
     kind = policy(subtree="robot")
-    assert kind.has_the_same_upstream(replace(kind, filtered=True, robot="another", subtree=None).projection)
-    assert not kind.has_the_same_upstream(replace(kind, upstream=kind.downstream).projection)
+    assert kind.has_the_same_upstream(replace(kind, filtered=True, robot="another", subtree=None).fingerprint)
+    assert not kind.has_the_same_upstream(replace(kind, upstream=kind.downstream).fingerprint)

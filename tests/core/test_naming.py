@@ -148,9 +148,9 @@ def test_C2_3_in_mapped_namespaces_only_the_name_is_made():
 def test_C2_3_names_change_what_is_seen_of_which_objects_and_no_status():
     named, plain = kind(name="x"), policy()
     assert (named.names_copies, plain.names_copies) == (True, False)
-    assert named.projection != plain.projection
-    assert named.moves_the_same_status(plain.projection)
-    assert named.has_the_same_upstream(plain.projection)
+    assert named.fingerprint != plain.fingerprint
+    assert named.moves_the_same_status(plain.fingerprint)
+    assert named.has_the_same_upstream(plain.fingerprint)
 
 
 OWNED = {"ownerReferences": [{"kind": "Pod", "name": "x", "controller": True}]}

@@ -5,13 +5,14 @@ from dataclasses import replace
 import pytest
 
 from crsyncer.core.catalog import policy_of_kind
-from crsyncer.core.kind_policy import KindPolicy, choose_version
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Key, Side
 from crsyncer.core.namespaces import same_names
 from crsyncer.core.projection import cloud_resource, discovered, projected
 from crsyncer.core.relate import RelatedEntry
 from crsyncer.core.sync_policy import Projection, Related, Resource, read_sync_policy
 from crsyncer.core.template import read_template
+from crsyncer.core.version import choose_version
 from tests.core.builders import crd, policy, spoken
 from tests.core.policy_objects import policy_object
 
@@ -43,7 +44,7 @@ def test_C7_kind_and_scope_are_what_discovery_shows():
     found = discovered(kind(), kind="Purchase", namespaced=True)
     assert not isinstance(found, str)
     assert (found.in_cloud.kind, found.on_robot.kind) == ("Purchase", "Goal")
-    assert found.projection != kind().projection
+    assert found.fingerprint != kind().fingerprint
     for given, said in (({"kind": "Order"}, "projection.kind of"), ({"scope": "Namespaced"}, "projection.scope of")):
         wrong = discovered(kind(projection=CLOUD | given), kind="Purchase", namespaced=False)
         assert isinstance(wrong, str)
@@ -123,10 +124,10 @@ def test_C7_a_kind_knows_its_name_in_the_cloud():
 
 def test_C7_another_place_in_the_cloud_means_other_objects_and_another_status():
     one, other = spoken(kind()), spoken(kind(projection=CLOUD | {"resource": "orders"}))
-    assert one.moves_the_same_status(one.projection)
-    assert one.has_the_same_upstream(one.projection)
-    assert not one.moves_the_same_status(other.projection)
-    assert not one.has_the_same_upstream(other.projection)
+    assert one.moves_the_same_status(one.fingerprint)
+    assert one.has_the_same_upstream(one.fingerprint)
+    assert not one.moves_the_same_status(other.fingerprint)
+    assert not one.has_the_same_upstream(other.fingerprint)
 
 
 def test_C7_the_problem_of_a_related_kind_names_its_entry():

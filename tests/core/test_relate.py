@@ -251,7 +251,7 @@ def test_C5_3_copies_are_found_by_their_marks_and_originals_by_the_label_of_the_
     known = replace(found, shape=replace(found.shape, identity="c1"))
     marks = f"{UPSTREAM_CLUSTER}={Marks(Key('', ''), 'c1').labels[UPSTREAM_CLUSTER]}"
     assert (known.selector_on(Side.CLOUD), known.selector_on(Side.ROBOT)) == ("", marks)
-    assert known.projection != found.projection
+    assert known.fingerprint != found.fingerprint
     filtered = maps(*entries(entry(filterByRobotName=True)))
     assert filtered.selector_on(Side.CLOUD) == f"{LABEL}=robot-1"
     assert filtered.shape.down is None

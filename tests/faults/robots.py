@@ -15,8 +15,9 @@ from typing import Any
 from crsyncer.adapters.kube import Exchange, KubeCluster
 from crsyncer.core import calls, object_calls
 from crsyncer.core.calls import Call
-from crsyncer.core.kind_policy import KindPolicy, read_policy
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Loaded, Side
+from crsyncer.core.read_kind import read_policy
 from crsyncer.core.watch import EventType
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.informer import Informer

@@ -1,6 +1,6 @@
 """Deliberate defects in what S1 to S3 promise: kinds, objects, specs; noticed by tests named after the rules."""
 
-from crsyncer.core import answers, calls, compose, decide, kind_policy, project, revert_limit
+from crsyncer.core import answers, calls, compose, decide, project, read_kind, revert_limit, version
 from crsyncer.engine import negotiation
 from crsyncer.engine.informer import Informer
 from crsyncer.engine.kind import Kind
@@ -29,21 +29,21 @@ MUTANTS = (
     ),
     Mutant(
         "any source is understood",
-        kind_policy.policy_by,
+        read_kind.policy_by,
         "source not in (Side.CLOUD, Side.ROBOT)",
         "False",
         noticed_by="S1_2_spec_source_says",
     ),
     Mutant(
         "a filter that is misspelt is open",
-        kind_policy.policy_by,
+        read_kind.policy_by,
         "filtered is None",
         "False",
         noticed_by="S1_3_any",
     ),
     Mutant(
         "a filter without a robot's name selects something",
-        kind_policy.policy_by,
+        read_kind.policy_by,
         "filtered and not robot",
         "False",
         noticed_by="S1_3_without",
@@ -58,13 +58,13 @@ MUTANTS = (
     Mutant(
         "what another filter has shown counts under this one",
         reselect,
-        "if not projections:",
+        "if not others:",
         "if True:",
         noticed_by="S1_3_closing",
     ),
     Mutant(
         "a subtree may be any text",
-        kind_policy.policy_by,
+        read_kind.policy_by,
         'not subtree.strip() or "." in subtree',
         "False",
         noticed_by="S1_4_a_subtree_that_is_no",
@@ -85,21 +85,21 @@ MUTANTS = (
     ),
     Mutant(
         "any version will do",
-        kind_policy.choose_version,
+        version.choose_version,
         "if storage in both:",
         "if False:",
         noticed_by="S1_5_the_robots",
     ),
     Mutant(
         "versions are chosen by the alphabet",
-        kind_policy.choose_version,
+        version.choose_version,
         "min(both, key=version_priority",
         "min(both",
         noticed_by="S1_5_else",
     ),
     Mutant(
         "versions that the cloud does not serve are spoken",
-        kind_policy.choose_version,
+        version.choose_version,
         "default=storage if cloud_versions is None else None",
         "default=storage",
         noticed_by="S1_5_no_common",
@@ -169,7 +169,7 @@ MUTANTS = (
     ),
     Mutant(
         "unfiltered kinds are selected too",
-        kind_policy.policy_by,
+        read_kind.policy_by,
         "filtered=bool(filtered)",
         "filtered=bool(robot)",
         noticed_by="S2_1_unfiltered",
@@ -240,7 +240,7 @@ MUTANTS = (
     ),
     Mutant(
         "every kind is namespaced",
-        kind_policy.policy_by,
+        read_kind.policy_by,
         'spec["scope"] == "Namespaced"',
         "True",
         noticed_by="S3_2_content",

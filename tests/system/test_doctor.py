@@ -8,7 +8,7 @@ import yaml
 
 from crsyncer.console.doctor_admission import BINDINGS, POLICIES
 from crsyncer.core.cloud_policies import binding, kind_policy
-from crsyncer.core.kind_policy import read_policy
+from crsyncer.core.read_kind import read_policy
 from tests.system.bed import ROBOT, SYNCER, Bed, crd
 from tests.system.commands import access
 from tests.system.conftest import MakeBed
