@@ -304,9 +304,9 @@ class ControlCommands:
             holds=tuple(hold_row(group) for group in self._context.holds.groups(resource) if key in group.keys),
         )
         if self._kinds.catalog is not None:
-            from crsyncer.console.relatives import with_relatives  # a robot without SyncPolicies never loads it
+            from crsyncer.console.related import with_related  # a robot without SyncPolicies never loads it
 
-            facts = with_relatives(facts, kind, self._kinds, self._kinds.catalog.kin)
+            facts = with_related(facts, kind, self._kinds, self._kinds.catalog.related_objects)
         return explain(facts)
 
     # The kinds that a command names

@@ -31,7 +31,7 @@ from crsyncer.ports import Store
 
 if TYPE_CHECKING:  # a robot without SyncPolicies does not load it (C1.1)
     from crsyncer.engine.copies import Copies
-    from crsyncer.engine.demand import Demand
+    from crsyncer.engine.wanted_originals import WantedOriginals
 
 
 class Cache:
@@ -57,7 +57,7 @@ class Cache:
         """The version of each copy that was known when downstream was restored, until the copy is seen again."""
         self._shown: set[Key] = set()
         """Upstream's sensitive objects that were seen since the agent's start: others are known by digests only."""
-        self.demand: Demand | None = None
+        self.wanted: WantedOriginals | None = None
         """Which of upstream's objects are wanted; None: all of them."""
         self.on_seen: Callable[[Side, Key, Json | None], None] | None = None
         """Called when an object is new, has changed or (None) is gone, where others are related to it (C5)."""
@@ -102,8 +102,8 @@ class Cache:
         if side is self.policy.upstream:
             return self.policy.key_on(side, key)
         copy = self.views[side].get(key, Gap.ABSENT)
-        if self.demand is not None and copy is Gap.ABSENT:
-            return self.demand.names.new_name(key)
+        if self.wanted is not None and copy is Gap.ABSENT:
+            return self.wanted.names.new_name(key)
         return self.policy.copy_name(key, copy)
 
     def identify(self, side: Side, raw: Json, *, leaving: bool) -> Key | None:
@@ -159,7 +159,7 @@ class Cache:
             found: Found = Gap.ABSENT
         else:
             found = Gap.UNSEEN
-        if upstream and self.demand is not None and self.demand.is_unsure(key):
+        if upstream and self.wanted is not None and self.wanted.is_unsure(key):
             found = Gap.UNSEEN
         found = self.views[side].get(key, found)
         return Observation(found, freshness, None if tombstone is None else tombstone.upstream_uid)

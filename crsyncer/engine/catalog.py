@@ -31,7 +31,7 @@ from crsyncer.core.relate import related_entries
 from crsyncer.engine.built_in import BuiltInKinds
 from crsyncer.engine.configuration import ConfigurationWatch
 from crsyncer.engine.context import EngineContext
-from crsyncer.engine.kin import Kin
+from crsyncer.engine.related_objects import RelatedObjects
 from crsyncer.errors import SyncError
 from crsyncer.runtime.listwatch import ListWatch, Phase
 from crsyncer.runtime.waits import chance
@@ -71,7 +71,7 @@ class Catalog:
         self._context = context
         self._robot = robot
         self._tasks = asyncio.TaskGroup()
-        self.kin = Kin(context)
+        self.related_objects = RelatedObjects(context)
         """Which objects are related to which."""
         self._connection = context.connections[Side.ROBOT]
         self._clock = context.clock
@@ -150,7 +150,7 @@ class Catalog:
         crd = self.lifecycle.crds.get(resource) if self.lifecycle is not None else None
         return None if crd is None else crd.problem
 
-    def relatives(self, policies: Iterable[KindPolicy]) -> list[str]:
+    def related_kinds(self, policies: Iterable[KindPolicy]) -> list[str]:
         """The kinds that have to be looked at again after a change of these: what they name, and who names them."""
         own = {each.resource for each in policies}
         named = {name for each in policies for name in _named_by(each)}

@@ -140,15 +140,15 @@ class Informer:
 
     def _is_wanted(self, key: Key, raw: Json, *, gone: bool) -> bool:
         """Whether the cache is to know an object; one that it must not know any more is gone from it (C5)."""
-        demand = self._cache.demand if self.side is self._policy.upstream else None
-        if demand is None:
+        wanted = self._cache.wanted if self.side is self._policy.upstream else None
+        if wanted is None:
             return True
         known = key in self.objects
         if gone:
-            demand.gone(key)
+            wanted.gone(key)
             return known
-        if demand.takes(key, raw, known=known):
-            demand.arrived(key)
+        if wanted.takes(key, raw, known=known):
+            wanted.arrived(key)
             return True
         if known:
             self.absent(key)
@@ -164,8 +164,8 @@ class Informer:
 
     def absent(self, key: Key) -> None:
         """Handle it as deleted; its last state is not known."""
-        if self._cache.demand is not None and self.side is self._policy.upstream:
-            self._cache.demand.gone(key)
+        if self._cache.wanted is not None and self.side is self._policy.upstream:
+            self._cache.wanted.gone(key)
         self._changed(self.side, key, EventType.DELETED, None)
 
     def phase_changed(self) -> None:

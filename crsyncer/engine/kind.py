@@ -117,8 +117,8 @@ class Kind:
             for informer in self.informers:
                 self.spawn(informer.listwatch.run())
             self.spawn(self._auditor.run())
-            if self.cache.demand is not None:
-                self.spawn(self.cache.demand.fetch(self))
+            if self.cache.wanted is not None:
+                self.spawn(self.cache.wanted.fetch(self))
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Start a task that ends with the kind. It handles its own errors: one that it raises ends the engine."""

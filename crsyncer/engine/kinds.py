@@ -198,14 +198,14 @@ class Kinds:
             entry.error = Disagreement(*obstacle)
         else:
             entry.task = self._tasks.create_task(self._run_kind(entry))
-        self._show_relatives(policy, before)
+        self._show_related(policy, before)
         self._policies_concerned()
         self._report()
 
-    def _show_relatives(self, *policies: KindPolicy | None) -> None:
+    def _show_related(self, *policies: KindPolicy | None) -> None:
         """Show the kinds that are related to these, and those that these are related to (C5)."""
         if self.catalog is not None:
-            for name in self.catalog.relatives([each for each in policies if each is not None]):
+            for name in self.catalog.related_kinds([each for each in policies if each is not None]):
                 self._show(name)
 
     def _configured(self, crd: Json) -> KindPolicy | None:
@@ -220,7 +220,7 @@ class Kinds:
             self._context.recorder.record(Fact(Side.ROBOT, name, None, Action.STOPPED, "S1.8"))
             self._context.holds.clear(name)
             self._end(entry)
-            self._show_relatives(entry.policy)
+            self._show_related(entry.policy)
             self._policies_concerned()
             self._report()
 
@@ -281,7 +281,7 @@ class Kinds:
         if entry.kind is not None:
             entry.kind.reconciler.stopped = True
             if self.catalog is not None:
-                self.catalog.kin.detach(entry.kind)
+                self.catalog.related_objects.detach(entry.kind)
         entry.kind = None
 
     def _refuse(self, entry: KindEntry, error: Disagreement) -> None:
@@ -299,7 +299,7 @@ class Kinds:
         kind = Kind(policy, context=context, loaded=loaded)
         kind.crd_shown(entry.uid)
         if self.catalog is not None:
-            await self.catalog.kin.attach(kind)
+            await self.catalog.related_objects.attach(kind)
         log.info("%s %s is synced, spec from the %s", policy.resource, policy.version, policy.upstream)
         return kind
 

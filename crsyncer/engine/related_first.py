@@ -10,8 +10,8 @@ from crsyncer.core.decide import may_delete
 from crsyncer.core.model import Freshness, Gap, Key, View
 from crsyncer.core.relate import NOTHING_SAID, References, RelatedEntry, related_entries
 from crsyncer.engine.copy_names import Source
-from crsyncer.engine.demand import Demand
 from crsyncer.engine.kind import Kind
+from crsyncer.engine.wanted_originals import WantedOriginals
 
 _LONGEST_SECONDS = 30.0
 """For how long a related copy delays the copy of its primary, unless upstream's object waits for both."""
@@ -20,14 +20,14 @@ _SOONEST_SECONDS = 0.5
 
 
 class RelatedFirst:
-    """The primaries of one kind that are about to go, and what they referred to. `demand(resource)` is of that kind."""
+    """The primaries of one kind that are about to go, and what they referred to. `wanted(resource)` is of that kind."""
 
-    def __init__(self, kind: Kind, *, demand: Callable[[str], Demand]) -> None:
+    def __init__(self, kind: Kind, *, wanted: Callable[[str], WantedOriginals]) -> None:
         self._kind = kind
         self._policy = kind.policy
         self._cache = kind.cache
         self._entries = {entry.id: entry for entry in related_entries(kind.policy)}
-        self._demand = demand
+        self._wanted = wanted
         self._left: dict[Source, References] = {}
         self._since: dict[Key, float] = {}
         """Since when the copy of a primary waits (event loop time, seconds)."""
@@ -36,9 +36,9 @@ class RelatedFirst:
 
     def left(self, entry: RelatedEntry, key: Key, said: References = NOTHING_SAID) -> None:
         """A primary refers to nothing by an entry any more. `said`: what it referred to, where it shows that still."""
-        source, demand = (entry.id, key), self._demand(entry.resource)
-        before = said if said != NOTHING_SAID else demand.said(source)
-        demand.refer(source)
+        source, wanted = (entry.id, key), self._wanted(entry.resource)
+        before = said if said != NOTHING_SAID else wanted.said(source)
+        wanted.refer(source)
         if before != NOTHING_SAID:
             self._left[source] = before
 
@@ -58,7 +58,7 @@ class RelatedFirst:
         """Upstream's object of a primary is shown, whose copy says what it refers to."""
         source = (entry.id, key)
         if source in self._left and not self._is_going(key):
-            self._demand(entry.resource).refer(source, self._left.pop(source))
+            self._wanted(entry.resource).refer(source, self._left.pop(source))
 
     def copy_gone(self, key: Key) -> None:
         """The copy of a primary is gone."""
@@ -114,14 +114,14 @@ class RelatedFirst:
         return upstream is None or upstream.terminating
 
     def _remains(self, entry: RelatedEntry, key: Key) -> bool:
-        source, demand = (entry.id, key), self._demand(entry.resource)
-        if source in demand.unclear or demand.said(source) != NOTHING_SAID:
+        source, wanted = (entry.id, key), self._wanted(entry.resource)
+        if source in wanted.unclear or wanted.said(source) != NOTHING_SAID:
             return True  # it has to be told first that the primary goes
         said = self._left.get(source, NOTHING_SAID)
-        return said != NOTHING_SAID and (demand.kind is None or any(_remaining(said, demand, demand.kind)))
+        return said != NOTHING_SAID and (wanted.kind is None or any(_remaining(said, wanted, wanted.kind)))
 
 
-def _remaining(said: References, demand: Demand, kind: Kind) -> Iterator[bool]:
+def _remaining(said: References, wanted: WantedOriginals, kind: Kind) -> Iterator[bool]:
     """For each copy of what a primary referred to, whether it is to go, and may still be there."""
     downstream, cache = kind.policy.downstream, kind.cache
     if said.selection is not None:
@@ -130,7 +130,7 @@ def _remaining(said: References, demand: Demand, kind: Kind) -> Iterator[bool]:
         found = cache.observe(downstream, key).found
         is_none = found is Gap.ABSENT and key not in kind.reconciler.creating
         is_not_ours = isinstance(found, View) and not may_delete(found, kind.policy)
-        yield not (is_none or is_not_ours or demand.stays(key))
+        yield not (is_none or is_not_ours or wanted.stays(key))
 
 
 def _candidates(said: References, copies: Iterable[Key]) -> set[Key]:

@@ -3,11 +3,11 @@
 from crsyncer.core import configured, decide, relate
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.copy_names import CopyNames
-from crsyncer.engine.demand import Demand
 from crsyncer.engine.informer import Informer
-from crsyncer.engine.kin import Kin
 from crsyncer.engine.outcomes import Outcomes
 from crsyncer.engine.reconciler import Reconciler
+from crsyncer.engine.related_objects import RelatedObjects
+from crsyncer.engine.wanted_originals import WantedOriginals
 from crsyncer.engine.writer import Writer
 from crsyncer.runtime.collection_state import CollectionState
 from tests.model.mutant import Mutant
@@ -15,70 +15,70 @@ from tests.model.mutant import Mutant
 MUTANTS = (
     Mutant(
         "a kind of related objects that comes last is taken for one in namespaces",
-        Kin._attach_originals,
+        RelatedObjects._attach_originals,
         "if misread",
         "if False",
         noticed_by="C5_1_related_objects_of_a_cluster_scoped",
     ),
     Mutant(
         "of primaries that are being read, those not read yet refer to nothing",
-        Kin._is_known,
+        RelatedObjects._is_known,
         "self._unread[entry.id] or",
         "",
         noticed_by="C5_3_S7_1_offline",
     ),
     Mutant(
         "every object of the kind is related",
-        Demand.wants,
+        WantedOriginals.wants,
         "return bool(self._counts[key]) or",
         "return True or",
         noticed_by="C5_1_what_a_primary",
     ),
     Mutant(
         "what is newly referred to waits for the next list",
-        Demand._want,
+        WantedOriginals._want,
         "self._wake.set()",
         "pass",
         noticed_by="C5_1_what_a_primary",
     ),
     Mutant(
         "what nothing refers to any more stays",
-        Demand._unwant,
+        WantedOriginals._unwant,
         "self.kind.on(self.kind.policy.upstream)[0].absent(key)",
         "pass",
         noticed_by="C5_4_a_copy_goes",
     ),
     Mutant(
         "a copy goes with the first of its primaries",
-        Demand._unwant,
+        WantedOriginals._unwant,
         "if self.wants(key) or self.kind is None:",
         "if self.kind is None:",
         noticed_by="C5_3_primaries",
     ),
     Mutant(
         "copies are judged before the primaries are known",
-        Demand.is_unsure,
+        WantedOriginals.is_unsure,
         "return key in self._kept or not self.is_complete",
         "return key in self._kept",
         noticed_by="C5_4_losing",
     ),
     Mutant(
         "copies of a vanished entry are deleted",
-        Demand.sweep,
+        WantedOriginals.sweep,
         "if self._entries_gone and key not in cache.tombstones:",
         "if False:",
         noticed_by="C5_4_when",
     ),
     Mutant(
         "copies of a vanished entry are deleted after a restart",
-        Demand._remember,
+        WantedOriginals._remember,
         "for key in self._kept)",
         "for key in ())",
         noticed_by="C5_4_when",
     ),
     Mutant(
         "a copy of the other side's is an original",
-        Demand._is_copy,
+        WantedOriginals._is_copy,
         "return bool(cluster) and",
         "return False and",
         noticed_by="C5_4_an_object",
@@ -113,14 +113,14 @@ MUTANTS = (
     ),
     Mutant(
         "a primary that cannot be read refers to nothing",
-        Kin._refer,
+        RelatedObjects._refer,
         "if not failure:",
         "if True:",
         noticed_by="C5_1_what_cannot",
     ),
     Mutant(
         "a primary that cannot be read since the start refers to nothing",
-        Kin._refer,
+        RelatedObjects._refer,
         "elif at_start:",
         "elif False:",
         noticed_by="C5_1_what_cannot",
@@ -176,28 +176,28 @@ MUTANTS = (
     ),
     Mutant(
         "what is made by hand under the name of a copy selects",
-        Kin._refer,
+        RelatedObjects._refer,
         "is_synced(raw, kind.policy, entry.related.origin)",
         "True",
         noticed_by="C5_1_what_is_made_by_hand",
     ),
     Mutant(
         "what a selector newly selects is not looked for",
-        Demand._select,
+        WantedOriginals._select,
         "self._wake.set()",
         "pass",
         noticed_by="C5_1_a_selector_selects_all",
     ),
     Mutant(
         "an original whose labels have changed stays selected",
-        Demand.takes,
+        WantedOriginals.takes,
         "keys ^= {key}",
         "keys |= {key}",
         noticed_by="C5_1_a_selector_selects_all",
     ),
     Mutant(
         "a selector may select any number of objects",
-        Demand._count,
+        WantedOriginals._count,
         "failure = too_many(len(keys))",
         'failure = ""',
         noticed_by="C5_1_more_than",
@@ -218,14 +218,14 @@ MUTANTS = (
     ),
     Mutant(
         "the namespace of a primary's copy is the one of a new copy",
-        Kin._home,
+        RelatedObjects._home,
         "cache.name_on(side, key).namespace",
         "kind.policy.new_name(key).namespace",
         noticed_by="C5_2_C2_3",
     ),
     Mutant(
         "a copy is made before it is known where that of the primary is",
-        Kin._home,
+        RelatedObjects._home,
         "is Gap.UNSEEN",
         "is None",
         noticed_by="C5_2_a_copy_waits",
@@ -260,7 +260,7 @@ MUTANTS = (
     ),
     Mutant(
         "what is wrong about an entry outlives it",
-        Kin._forget_failures,
+        RelatedObjects._forget_failures,
         "if kind == resource",
         "if False",
         noticed_by="C5_1_what_is_wrong",

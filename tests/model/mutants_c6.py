@@ -230,7 +230,7 @@ MUTANTS = (
     Mutant(
         "a primary waits for copies that others need",
         related_first._remaining,
-        "or demand.stays(key)",
+        "or wanted.stays(key)",
         "",
         noticed_by="C6_3_copies_that",
     ),

@@ -10,33 +10,33 @@ from crsyncer.console.explain import ObjectFacts
 from crsyncer.console.report import object_fields
 from crsyncer.core.model import Json, Key, Side, View
 from crsyncer.core.relate import RelatedEntry, related_entries
-from crsyncer.engine.kin import Kin
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.kinds import Kinds
+from crsyncer.engine.related_objects import RelatedObjects
 from crsyncer.errors import SyncError
 
 
-def with_relatives(facts: ObjectFacts, kind: Kind, kinds: Kinds, kin: Kin) -> ObjectFacts:
+def with_related(facts: ObjectFacts, kind: Kind, kinds: Kinds, related_objects: RelatedObjects) -> ObjectFacts:
     """The facts about an object of a kind that runs, with what it is related to."""
-    related = tuple(_related(kind, facts.key, kinds, kin))
+    related = tuple(_related(kind, facts.key, kinds, related_objects))
     copy = _copy_name(kind, kind.policy.downstream, facts.key) if kind.policy.related else None
     return replace(
         facts,
         related=related,
-        primaries=_primaries(kind, facts.key, kin),
+        primaries=_primaries(kind, facts.key, related_objects),
         copy=copy,
         lacks_status=kind.reconciler.outcomes.lacks_status,
     )
 
 
-def _primaries(kind: Kind, key: Key, kin: Kin) -> tuple[Json, ...] | None:
+def _primaries(kind: Kind, key: Key, related_objects: RelatedObjects) -> tuple[Json, ...] | None:
     """The objects that refer to an original; None: they are not all known."""
-    demand = kin.demand(kind.policy.resource)
-    if not kind.policy.related or demand is None:
+    wanted = related_objects.wanted(kind.policy.resource)
+    if not kind.policy.related or wanted is None:
         return ()
     entries = {entry.id: entry for entry in kind.policy.related}
-    found = [(entries[id_], primary) for id_, primary in demand.primaries(key) if id_ in entries]
-    if not found and not demand.is_complete:
+    found = [(entries[id_], primary) for id_, primary in wanted.primaries(key) if id_ in entries]
+    if not found and not wanted.is_complete:
         return None
     return tuple(
         object_fields(entry.primary, primary) | {"policy": entry.policy, "id": entry.related.id}
@@ -44,12 +44,12 @@ def _primaries(kind: Kind, key: Key, kin: Kin) -> tuple[Json, ...] | None:
     )
 
 
-def _related(kind: Kind, key: Key, kinds: Kinds, kin: Kin) -> Iterator[Json]:
+def _related(kind: Kind, key: Key, kinds: Kinds, related_objects: RelatedObjects) -> Iterator[Json]:
     """For each entry of a kind's SyncPolicy the originals that one of its objects refers to, and their copies."""
     for entry in related_entries(kind.policy):
-        demand, other = kin.demand(entry.resource), kinds.entries.get(entry.resource)
+        wanted, other = related_objects.wanted(entry.resource), kinds.entries.get(entry.resource)
         running = other.kind if other is not None else None
-        originals = sorted(demand.originals((entry.id, key))) if demand is not None else []
+        originals = sorted(wanted.originals((entry.id, key))) if wanted is not None else []
         yield {
             "id": entry.related.id,
             "resource": entry.resource,

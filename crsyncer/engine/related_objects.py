@@ -1,4 +1,4 @@
-"""Reads from the primaries which originals they refer to (C5). `demand.py` has what follows for the originals.
+"""Reads from the primaries which originals they refer to (C5). What follows is in `wanted_originals.py`.
 
 Imported and made only where the robot has the CRD of SyncPolicies.
 """
@@ -25,20 +25,20 @@ from crsyncer.core.relate import (
 from crsyncer.core.template import Names
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.copy_names import Source
-from crsyncer.engine.demand import Demand
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.related_first import RelatedFirst
+from crsyncer.engine.wanted_originals import WantedOriginals
 from crsyncer.errors import SyncError
 
 log = logging.getLogger(__name__)
 
 
-class Kin:
+class RelatedObjects:
     """Which originals all primaries refer to, by the kind of the originals."""
 
     def __init__(self, context: EngineContext) -> None:
         self._context = context
-        self._demands: dict[str, Demand] = {}
+        self._wanted_by_kind: dict[str, WantedOriginals] = {}
         self._primaries: dict[str, Kind] = {}
         """The kinds of primaries that run, or have run last."""
         self._unread: Counter[tuple[str, str]] = Counter()
@@ -57,16 +57,16 @@ class Kin:
         if not entries:
             return
         self._primaries[kind.policy.resource] = kind
-        kind.reconciler.related_first = self._first[kind.policy.resource] = RelatedFirst(kind, demand=self._demand)
+        kind.reconciler.related_first = self._first[kind.policy.resource] = RelatedFirst(kind, wanted=self._wanted)
         kind.cache.on_seen = partial(self._seen, kind)
         kind.cache.on_freshness = partial(self._freshness_changed, kind)
         await self._read_primaries(kind, entries)
 
     async def _attach_originals(self, kind: Kind) -> None:
-        demand = self._demand(kind.policy.resource)
-        misread = demand.namespaced != kind.policy.namespaced
-        demand.namespaced = kind.policy.namespaced
-        demand.attach(kind)
+        wanted = self._wanted(kind.policy.resource)
+        misread = wanted.namespaced != kind.policy.namespaced
+        wanted.namespaced = kind.policy.namespaced
+        wanted.attach(kind)
         running = [primary for name, primary in self._primaries.items() if name in self._first]
         for primary in running if misread else ():
             entries = [entry for entry in related_entries(primary.policy) if entry.resource == kind.policy.resource]
@@ -84,28 +84,28 @@ class Kin:
                     if body is not None:
                         self._refer(kind, entry, key, body, at_start=True)
                     else:  # it is damaged, or a Secret, of which no value is stored
-                        self._demand(entry.resource).unclear.add((entry.id, key))
+                        self._wanted(entry.resource).unclear.add((entry.id, key))
             for entry in ours:
                 self._forget_others(entry, set(known))
         self._unread.subtract(entry.id for entry in entries)
         self._sweep()
 
-    def demand(self, resource: str) -> Demand | None:
+    def wanted(self, resource: str) -> WantedOriginals | None:
         """What is wanted of a kind of related objects; None: nothing ever was."""
-        return self._demands.get(resource)
+        return self._wanted_by_kind.get(resource)
 
     def detach(self, kind: Kind) -> None:
         """A kind does not run any more."""
         self._first.pop(kind.policy.resource, None)
-        for demand in self._demands.values():
-            demand.detach(kind)
+        for wanted in self._wanted_by_kind.values():
+            wanted.detach(kind)
 
     def _forget_others(self, entry: RelatedEntry, known: set[Key]) -> None:
         """Primaries that were deleted while their kind did not run refer to nothing."""
-        demand = self._demand(entry.resource)
-        for source in demand.sources(entry.id):
+        wanted = self._wanted(entry.resource)
+        for source in wanted.sources(entry.id):
             if source[1] not in known:
-                demand.refer(source)
+                wanted.refer(source)
 
     def _forget_failures(self, resource: str, ids: set[tuple[str, str]]) -> None:
         """Nothing is wrong any more about entries that are gone."""
@@ -119,21 +119,21 @@ class Kin:
     def _freshness_changed(self, kind: Kind) -> None:
         """More may be known of the copies of primaries, or all primaries may be."""
         for entry in related_entries(kind.policy):
-            demand = self._demand(entry.resource)
-            for source in demand.homeless(entry.id):
-                demand.move(source, self._home(kind, entry, source[1]))
+            wanted = self._wanted(entry.resource)
+            for source in wanted.homeless(entry.id):
+                wanted.move(source, self._home(kind, entry, source[1]))
         self._sweep()
 
     def _sweep(self) -> None:
-        for demand in self._demands.values():
-            demand.sweep()
+        for wanted in self._wanted_by_kind.values():
+            wanted.sweep()
 
-    def _demand(self, resource: str) -> Demand:
-        if resource not in self._demands:
-            self._demands[resource] = Demand(
+    def _wanted(self, resource: str) -> WantedOriginals:
+        if resource not in self._wanted_by_kind:
+            self._wanted_by_kind[resource] = WantedOriginals(
                 self._context, is_known=self._is_known, report=self._failed, copies_changed=self._copies_changed
             )
-        return self._demands[resource]
+        return self._wanted_by_kind[resource]
 
     def _copies_changed(self, resource: str, key: Key | None) -> None:
         for first in self._first.values():
@@ -157,19 +157,19 @@ class Kin:
             if entry.related.origin is side:
                 self._refer(kind, entry, key, raw, at_start=at_start)
             else:
-                self._demand(entry.resource).move((entry.id, key), self._home(kind, entry, key))
+                self._wanted(entry.resource).move((entry.id, key), self._home(kind, entry, key))
             if side is kind.policy.upstream is not entry.related.origin:
                 first.upstream_seen(entry, key)
 
     def _refer(self, kind: Kind, entry: RelatedEntry, key: Key, raw: Json | None, *, at_start: bool) -> None:
-        demand = self._demand(entry.resource)
+        wanted = self._wanted(entry.resource)
         said, failure = NOTHING_SAID, ""
         if raw is not None and is_synced(raw, kind.policy, entry.related.origin):
             own, identity = key_of(raw), kind.policy.shape.identity
             names = Names(own.namespace, own.name, kind.policy.robot, identity, (key.namespace, key.name))
             try:
                 home = self._home(kind, entry, key)
-                said = references_of(raw, entry, names, home=home, namespaced=demand.namespaced)
+                said = references_of(raw, entry, names, home=home, namespaced=wanted.namespaced)
             except RelatedFailed as error:
                 failure = str(error)
         first = self._first[kind.policy.resource]
@@ -182,9 +182,9 @@ class Kin:
         self._report(kind, entry, key, failure)
         if not failure:
             first.stays(entry, key)
-            demand.refer((entry.id, key), said)
+            wanted.refer((entry.id, key), said)
         elif at_start:  # else what it referred to before stays
-            demand.unclear.add((entry.id, key))
+            wanted.unclear.add((entry.id, key))
 
     def _home(self, kind: Kind, entry: RelatedEntry, key: Key) -> str | None:
         """A primary's namespace on the side of its related copies; None: it is not known yet."""

@@ -26,7 +26,7 @@ _SINGLES = 16
 """Originals that are fetched one by one; for more, the collection is listed."""
 
 
-class Demand:
+class WantedOriginals:
     """Which originals of one kind are wanted, and which of them are still to be fetched. The cache asks it."""
 
     def __init__(
@@ -270,7 +270,7 @@ class Demand:
         """The kind of the originals is about to run."""
         policy = kind.policy
         self.kind, self._runs = kind, False
-        kind.cache.demand = self
+        kind.cache.wanted = self
         ids = {entry.id for entry in policy.related}
         stored = self._context.store.get_meta(_meta_name(policy.resource)) or {}
         self._entries_gone = bool({tuple(each) for each in stored.get("entries", [])} - ids)
