@@ -99,7 +99,7 @@ class ControlCommands:
         kind.hold_all()
         with contextlib.suppress(TimeoutError):  # a server that does not answer may still carry out what was sent
             async with asyncio.timeout(_UNDER_WAY_SECONDS):
-                await kind.reconciler.deletions_answered()
+                await kind.reconciler.writer.deletions_answered()
         groups = self._context.holds.groups(kind.policy.resource)
         group = next(g for g in groups if g.kind_wide and g.reason is HoldReason.MANUAL)
         return {"id": group.id, "resource": group.resource, "reason": group.reason}

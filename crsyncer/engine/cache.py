@@ -379,12 +379,8 @@ class Cache:
 
     def _upstream_seen(self, key: Key, view: View) -> None:
         self.add_tombstone(key, None)
-        record = self.records.get(key)
-        if (
-            record is not None
-            and record.acknowledged_version == view.resource_version
-            and record.upstream_uid == view.uid
-        ):
+        record = self.record(key)
+        if record.acknowledged_version == view.resource_version and record.upstream_uid == view.uid:
             # The echo of our own write shows the status as upstream's schema changed it (S4.9).
             self.remember(key, replace(record, upstream_status=view.status))
 

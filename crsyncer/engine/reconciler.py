@@ -86,7 +86,7 @@ class Reconciler:
             recorder=context.recorder,
         )
         self.outcomes = Outcomes(cache=cache, outbox=self.outbox, context=context)
-        self._writer = Writer(
+        self.writer = Writer(
             context.connections[policy.downstream],
             policy=policy,
             cache=cache,
@@ -232,11 +232,10 @@ class Reconciler:
         if isinstance(action, Create):
             self.creating.add(key)
         try:
-            hold = await self._writer.write(key, action)
+            hold = await self.writer.write(key, action)
         finally:
             self.creating.discard(key)
-        if isinstance(action, Seed):
-            self.to_audit.discard(key)
+        self.to_audit.discard(key)
         if hold is not None:
             # The object that has the name is not in our selection: no event will report its deletion.
             self.outcomes.dispatcher(job).later(job, _TAKEN_RETRY_SECONDS)
@@ -253,10 +252,6 @@ class Reconciler:
         """Raise Conflict when a write is not to be made any more (`Writer`); it is decided, or held, anew then."""
         if self.stopped or self.plan(key).content != write:
             raise Conflict("the plan has changed meanwhile")
-
-    async def deletions_answered(self) -> None:
-        """Return when no deletion is under way any more."""
-        await self._writer.deletions_answered()
 
     async def _verify_ahead(self, job: Job) -> None:
         """Have a deletion verified whose copy cannot be reached now."""
@@ -282,7 +277,7 @@ class Reconciler:
             case Until.REVERTIBLE:
                 wait = self._revert_limit.wait(job.key, asyncio.get_running_loop().time())
                 self.outcomes.dispatcher(job).later(job, wait)
-                self._hold(job.key, await self._writer.contested(job.key))
+                self._hold(job.key, await self.writer.contested(job.key))
             case Until.FINALIZED:
                 self.consider_finalizer(job.key)
             case Until.RELATED_GONE:

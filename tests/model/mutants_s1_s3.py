@@ -234,8 +234,8 @@ MUTANTS = (
     Mutant(
         "namespaces are mixed up",
         project.key_of,
-        'metadata.get("namespace", "")',
-        'metadata.get("namespace") and "default"',
+        'metadata.get("namespace") or ""',
+        '"default" if metadata.get("namespace") else ""',
         noticed_by="S3_2_objects",
     ),
     Mutant(
@@ -305,8 +305,8 @@ MUTANTS = (
     Mutant(
         "a copy that lost our annotations is left as it is",
         decide._content,
-        "if stamp is None or stamp.digest != upstream.content:",
-        "if stamp is not None and stamp.digest != upstream.content:",
+        "if stamp is None or stamp.digest != upstream.content or stamp.upstream_uid != upstream.uid:",
+        "if stamp is not None and (stamp.digest != upstream.content or stamp.upstream_uid != upstream.uid):",
         noticed_by="S3_5_our",
     ),
     Mutant(

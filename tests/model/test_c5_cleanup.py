@@ -1,0 +1,175 @@
+"""C5.4 on virtual time: when the copy of a related object goes, and when it stays."""
+
+import pytest
+
+from crsyncer.core.model import Side
+from crsyncer.core.project import UPSTREAM_UID
+from tests.model.config_maps import annotate_map, data, delete_map, maps, put_map
+from tests.model.policies import apply_policy
+from tests.model.related import BOTH, ends, entry, related
+from tests.model.scene import refuse_lists, restart
+
+
+@BOTH
+@pytest.mark.parametrize("how", ["running", "stopped"])
+def test_C5_4_a_copy_goes_with_its_original_or_when_nothing_refers_to_it(origin: str, how: str) -> None:
+    with related(origin) as world:
+        here, there = ends(world, origin)
+        for name in ("a", "b", "c"):
+            put_map(here, name, x="1")
+        world.cloud.create("g", spec={"maps": ["a", "b", "c"]})
+        world.settle()
+        if how == "stopped":
+            world.crash()
+        delete_map(here, "a")
+        world.cloud.set("g", spec={"maps": ["a", "c"]})
+        if how == "stopped":
+            world.start()
+        world.settle()
+        assert (data(there), set(data(here))) == ({"c": {"x": "1"}}, {"b", "c"})
+
+
+@BOTH
+def test_C5_4_with_cleanup_keep_no_copy_is_ever_deleted(origin: str) -> None:
+    with related(origin, cleanup="keep") as world:
+        here, there = ends(world, origin)
+        for name in ("a", "b"):
+            put_map(here, name, x="1")
+        world.cloud.create("g", spec={"maps": ["a", "b"]})
+        world.settle()
+        delete_map(here, "a")
+        world.cloud.delete("g")
+        world.settle()
+        restart(world)
+        world.pass_time(3600)
+        assert set(data(there)) == {"a", "b"}
+
+
+@BOTH
+def test_C5_4_when_the_entry_is_gone_the_copy_stays(origin: str) -> None:
+    with related(origin) as world:
+        here, there = ends(world, origin)
+        for name in ("a", "b"):
+            put_map(here, name, x="1")
+        world.cloud.create("g", spec={"maps": ["a"], "other": "b"})
+        world.settle()
+        both = [entry(origin), entry(origin, id="other", object={"reference": "/spec/other"})]
+        apply_policy(world.robot, related=both)
+        world.settle()
+        assert set(data(there)) == {"a", "b"}
+        apply_policy(world.robot, related=both[:1])
+        world.settle()
+        restart(world)
+        world.pass_time(3600)
+        assert set(data(there)) == {"a", "b"}
+        apply_policy(world.robot, related=[])
+        world.cloud.set("g", spec={"maps": []})
+        world.settle()
+        world.pass_time(3600)
+        assert set(data(there)) == {"a", "b"}
+        apply_policy(world.robot, related=both[:1])
+        world.settle()
+        assert set(data(there)) <= {"b"}
+
+
+@BOTH
+def test_C5_4_losing_the_database_deletes_no_copy_that_is_referred_to(origin: str) -> None:
+    with related(origin) as world:
+        here, there = ends(world, origin)
+        for name in ("a", "b"):
+            put_map(here, name, x="1")
+        world.cloud.create("g", spec={"maps": ["a", "b"]})
+        world.settle()
+        world.crash()
+        world.lose_database()
+        delete_map(here, "b")
+        made = len(world.writes)
+        world.start()
+        world.settle()
+        assert (data(there), [write.verb for write in world.writes[made:]]) == ({"a": {"x": "1"}}, ["delete"])
+
+
+def test_C5_4_an_object_whose_marks_name_the_other_side_is_no_original() -> None:
+    with related("cloud") as world:
+        put_map(world.cloud, "a", x="1")
+        world.cloud.create("g", spec={"maps": ["a"]})
+        world.settle()
+        world.stop()
+        world.lose_database()
+        apply_policy(world.robot, related=[entry("robot")])
+        world.start()
+        made = len(world.writes)
+        world.settle()
+        world.pass_time(60)
+        assert [str(write) for write in world.writes[made:] if write.resource == "configmaps"] == []
+        assert (data(world.cloud), data(world.robot)) == ({"a": {"x": "1"}}, {"a": {"x": "1"}})
+
+
+def test_C5_4_many_references_that_vanish_at_once_are_verified_and_go() -> None:
+    with related() as world:
+        names = [f"m{number}" for number in range(30)]
+        for name in names:
+            put_map(world.cloud, name, x="1")
+        world.cloud.create("g", spec={"maps": names})
+        world.settle()
+        assert set(data(world.robot)) == set(names)
+        world.cloud.delete("g")
+        world.settle()
+        assert (data(world.robot), set(data(world.cloud))) == ({}, set(names))
+
+
+def test_C5_4_an_original_that_becomes_a_copy_of_the_other_side_is_none_any_more() -> None:
+    with related("robot") as world:
+        put_map(world.robot, "a", x="1")
+        world.cloud.create("g", spec={"maps": ["a"]})
+        world.settle()
+        assert set(data(world.cloud)) == {"a"}
+        cluster = world.status()["sides"]["cloud"]["identity"]
+        annotate_map(world.robot, "a", {"crsyncer.cloudrobotics.com/upstream-cluster": cluster})
+        world.settle()
+        assert (data(world.cloud), set(data(world.robot))) == ({}, {"a"})
+
+
+def test_C5_4_losing_the_database_no_copy_goes_while_the_primaries_cannot_be_listed() -> None:
+    with related() as world:
+        put_map(world.cloud, "a", x="1")
+        world.cloud.create("g", spec={"maps": ["a"]})
+        world.settle()
+        world.crash()
+        world.lose_database()
+        rule = refuse_lists(world)
+        made = len(world.writes)
+        world.start()
+        world.pass_time(600)
+        assert (data(world.robot), world.writes[made:]) == ({"a": {"x": "1"}}, [])
+        assert world.status()["holds"] == []
+        put_map(world.cloud, "a", x="2")
+        world.weather[Side.CLOUD].rules.remove(rule)
+        world.pass_time(120)
+        world.settle()
+        assert data(world.robot) == {"a": {"x": "2"}}
+
+
+@BOTH
+@pytest.mark.parametrize("kill", [None, False, True])
+def test_C5_4_a_copy_that_is_never_deleted_follows_an_original_that_is_made_anew(
+    origin: str, kill: bool | None
+) -> None:
+    with related(origin, cleanup="keep") as world:
+        here, there = ends(world, origin)
+        put_map(here, "m", x="1")
+        world.cloud.create("g", spec={"maps": ["m"]})
+        world.settle()
+        uid = maps(there)["m"]["metadata"]["uid"]
+        delete_map(here, "m")
+        world.settle()
+        if kill is not None:
+            restart(world, kill=kill)
+        for text in ("1", "2"):
+            put_map(here, "m", x=text)
+            world.settle()
+            assert (data(there), maps(there)["m"]["metadata"]["uid"]) == ({"m": {"x": text}}, uid)
+            assert maps(there)["m"]["metadata"]["annotations"][UPSTREAM_UID] == maps(here)["m"]["metadata"]["uid"]
+        delete_map(here, "m")
+        world.settle()
+        assert data(there) == {"m": {"x": "2"}}
