@@ -73,7 +73,7 @@ class DeletionJudge:
         copies = [each for each in objects_of(self._down, GOALS).values() if self._is_known_copy(each, uid)]
         if copies:
             raise Violation(f"{write}: there still is a copy, {copies[0]['metadata']} (C6.3)")
-        self._has_none_left(write, uid)
+        self._has_none_left(write, uid, before)
         sent = max(self._checker.stories[uid].sent, (before.get("status") or {}).get("n", 0))
         if sent < self._owed[uid]:
             raise Violation(f"{write}: the last status, {self._owed[uid]}, was not sent; {sent} was (C6.3)")
@@ -90,11 +90,13 @@ class DeletionJudge:
         waits = self._setup.blocking and MINE in _finalizers(original) and self._checker.is_mine(original or {})
         patient = self._world.clock.now - self._left.get(uid, -_PATIENCE_SECONDS) < _PATIENCE_SECONDS
         if waits or patient:
-            self._has_none_left(write, uid)
+            self._has_none_left(write, uid, original)
 
-    def _has_none_left(self, write: Write, uid: str) -> None:
-        """Related copies that only this primary ever needed are gone."""
+    def _has_none_left(self, write: Write, uid: str, original: Json | None) -> None:
+        """Related copies that only this primary ever needed are gone; `original` is upstream's object."""
         checker, references = self._checker, self._checker.references
+        if original is not None and original["spec"] != references.specs.get(uid):
+            return  # since it goes somebody had it refer to others
         for resource, where in sorted(references.last.get(uid, ())):
             if references.of(resource)[0]["cleanup"] == "keep" or references.users[resource, where] != {uid}:
                 continue
@@ -113,8 +115,8 @@ class DeletionJudge:
         return mine and is_marked(copy) and copy["metadata"]["uid"] not in self._checker.late
 
     def _is_known_copy(self, copy: Json, uid: str) -> bool:
-        known = bool(stamp(copy)) or not self._checker.forgot
-        return known and self._checker.of(copy) == uid and copy["metadata"]["uid"] not in self._checker.late
+        """Whether the agent has to wait for an object: one whose marks were cut is never deleted (5)."""
+        return stamp(copy) == uid and copy["metadata"]["uid"] not in self._checker.late
 
     def _has_ended(self) -> bool:
         return self._world.clock.now - self.ended < _RACE_SECONDS

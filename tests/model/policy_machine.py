@@ -273,6 +273,7 @@ class PolicyMachine:
         self._look()
         late = {each.name for each in world.writes[done:] if each.late}  # and what puts right what that came to
         wrote = [each for each in world.writes[done:] if each.before != each.after and each.name not in late]
+        wrote = [each for each in wrote if not self.apis.may_still(each)]
         if wrote:
             raise Violation(f"both sides agreed, and then the agent wrote: {[*map(str, wrote[:5])]}")
         if left := open_ends(self):

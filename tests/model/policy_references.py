@@ -49,6 +49,8 @@ class PolicyReferences:
         """By uid of a primary, its copy as it was when it was last there, and where."""
         self.last: dict[str, set[tuple[str, Where]]] = {}
         """By uid of a primary, what it referred to when it was last synced: resources and places."""
+        self.specs: dict[str, Json] = {}
+        """By uid, upstream's spec of a primary as it was then."""
 
     def change_entries(self, entries: Iterable[Json]) -> None:
         """Somebody changes the entries of the policy, or deletes it."""
@@ -106,8 +108,9 @@ class PolicyReferences:
     def note(self) -> None:
         """Note which originals something refers to now, and which nothing does by any entry that there ever was."""
         originals, up = objects_of(self._up, GOALS).values(), self._up.side
-        last: dict[str, set[tuple[str, Where]]] = {}
-        last |= {each["metadata"]["uid"]: set() for each in originals if self._checker.is_synced(each, up)}
+        synced = [each for each in originals if self._checker.is_synced(each, up)]
+        self.specs |= {each["metadata"]["uid"]: each["spec"] for each in synced}
+        last: dict[str, set[tuple[str, Where]]] = {each["metadata"]["uid"]: set() for each in synced}
         now = self._world.clock.now
         for resource, side in self.origins.items():
             for where in self.wanted(resource, self.entries):
