@@ -196,7 +196,8 @@ class _SideChecks:
             )
             return
         robot, namespaces = self._set_up.robot, self._set_up.namespaces
-        work = [self._kind(kind) for kind in configuration.kinds(robot, namespaces).values() if not kind.problem]
+        kinds = [kind for kind in configuration.kinds(robot, namespaces).values() if not kind.problem]
+        work = [self._kind(kind) for kind in kinds]
         if self._side is Side.ROBOT:
             self._checks += [*judge_annotations(configuration, robot), *judge_policies(configuration, robot)]
             work.insert(0, self._access((*OWN_NEEDS, *(POLICY_NEEDS if configuration.has_policies else ()))))
@@ -204,17 +205,17 @@ class _SideChecks:
             if needed := api_needs(api, self._side, resource=resource, robot=robot):
                 work.append(self._access(needed, resource=resource))
         if self._side is Side.CLOUD:
-            work.append(self._confinement(configuration.kinds(robot, namespaces)))
+            work.append(self._confinement(kinds))
         for found in await asyncio.gather(*work):
             self._checks += found
 
-    async def _confinement(self, kinds: Mapping[str, KindPolicy]) -> list[Check]:
+    async def _confinement(self, kinds: Sequence[KindPolicy]) -> list[Check]:
         """Check the admission policies where the account may read them, as an administrator's may."""
         try:
             policies, bindings = [[raw async for raw in lister.objects(self._ask, of)] for of in (POLICIES, BINDINGS)]
         except SyncError:
             return []
-        return judge_admission(policies, bindings, [kind for kind in kinds.values() if not kind.problem])
+        return judge_admission(policies, bindings, kinds)
 
     async def _kind(self, policy: KindPolicy) -> list[Check]:
         try:

@@ -4,10 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from crsyncer.core.annotations import (
-    OURS,
-    ROBOT_LABEL,
-)
+from crsyncer.core.annotations import OURS, ROBOT_LABEL
 from crsyncer.core.endpoint import Endpoint
 from crsyncer.core.model import Found, Key, Side, View
 from crsyncer.core.namespaces import EVERYWHERE, Namespaces

@@ -9,8 +9,11 @@ from crsyncer.core.model import Key, Side, View
 Known = dict[Any, Any]
 """Texts and stamps, each by itself: `setdefault` returns the one that is kept already, where there is one."""
 
+Views = Mapping[Side, Mapping[Key, View]]
+"""What is known of the objects of a kind, by side."""
 
-def known_of(key: Key, policy: KindPolicy, views: Mapping[Side, Mapping[Key, View]]) -> Known:
+
+def known_of(key: Key, policy: KindPolicy, views: Views) -> Known:
     """The texts and the stamp that the views of a pair have."""
     known: Known = {policy.robot: policy.robot}
     for side in views:

@@ -12,7 +12,7 @@ from typing import Any
 
 from crsyncer.core.annotations import COPY_OF, OURS, PROPAGATION, ROBOT_LABEL, SYNCER
 from crsyncer.core.kind_policy import KindPolicy
-from crsyncer.core.known import Known
+from crsyncer.core.known import Known, Views, known_of
 from crsyncer.core.model import Json, Key, Pending, Side, Stamp, View
 from crsyncer.core.shape import AS_RECEIVED, MutationFailed
 from crsyncer.core.text import unix
@@ -191,17 +191,17 @@ def _has_lost_desired(copy: Json, policy: KindPolicy) -> bool:
     return last_desired(copy, policy) is None and TOO_LARGE not in json.loads(copy["metadata"]["annotations"][APPLIED])
 
 
-def view_of(raw: Json, policy: KindPolicy, side: Side, *, key: Key | None = None, known: Known | None = None) -> View:
+def view_of(raw: Json, policy: KindPolicy, side: Side, *, key: Key | None = None, views: Views | None = None) -> View:
     """What decisions need to know of an object as seen on a side.
 
-    `key` is that of its pair; None: the one that the namespace map makes of its name. Texts that are `known` are
-    kept once.
+    `key` is that of its pair; None: the one that the namespace map makes of its name. `views` are all that are known
+    of the kind: texts that those of the pair have are kept once.
     """
     metadata = raw["metadata"]
     own = key_of(raw)
     unnamed = policy.key_of(side, own) or own
     key = key or unnamed
-    known = {} if known is None else known
+    known = {} if views is None else known_of(key, policy, views)
     stamp = stamp_of(raw, known) if side is policy.downstream else None
     if policy.shape.keep_local and stamp is not None and stamp.digest and _has_lost_desired(raw, policy):
         stamp = replace(stamp, digest="")

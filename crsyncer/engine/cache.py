@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from crsyncer.core.kind_policy import KindPolicy
-from crsyncer.core.known import known_of
 from crsyncer.core.model import (
     Cursor,
     FinalizerRow,
@@ -200,7 +199,7 @@ class Cache:
 
     def saw(self, side: Side, key: Key, raw: Json) -> bool:
         """An event, a list or a write's answer shows an object; False when a newer version is known."""
-        view = view_of(raw, self.policy, side, key=key, known=known_of(key, self.policy, self.views))
+        view = view_of(raw, self.policy, side, key=key, views=self.views)
         known = self.views[side].get(key)
         if known is not None and newer(known.resource_version, view.resource_version):
             return False
@@ -353,7 +352,7 @@ class Cache:
         body["status"] = value
         if value is None:
             del body["status"]
-        self.views[side][key] = view_of(body, self.policy, side, key=key, known=known_of(key, self.policy, self.views))
+        self.views[side][key] = view_of(body, self.policy, side, key=key, views=self.views)
         self._store.put_copy(side, self._resource, key, self.views[side][key], body)
 
     def is_behind(self, key: Key) -> bool:

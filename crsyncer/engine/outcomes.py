@@ -79,8 +79,8 @@ class Outcomes:
         dispatcher = self.dispatcher(job)
         error = lasting(error, tries=dispatcher.failures(job) + 1)
         # "refused" is the label of a conflict in the metric.
-        results = {Conflict: "refused", Never: "never"}
-        result = next((text for kind, text in results.items() if isinstance(error, kind)), type(error).__name__.lower())
+        is_never = isinstance(error, Never)
+        result = "refused" if isinstance(error, Conflict) else "never" if is_never else type(error).__name__.lower()
         side = self._count(job, job.work if job.work in (STATUS, FINALIZER) else "content", result)
         action = Action.FAILED
         self.errors[job] = str(error)

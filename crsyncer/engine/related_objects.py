@@ -41,10 +41,10 @@ class RelatedObjects:
         self._wanted_by_kind: dict[str, WantedOriginals] = {}
         self._primaries: dict[str, Kind] = {}
         """The kinds of primaries that run, or have run last."""
+        self._first: dict[str, RelatedFirst] = {}
+        """For each of them that runs, what goes before the copies of primaries."""
         self._unread: Counter[tuple[str, str]] = Counter()
         """By entry, how often the known primaries are being read for it: until that ends, not all are known."""
-        self._first: dict[str, RelatedFirst] = {}
-        """For each of them, what goes before the copies of primaries."""
         self._failures: dict[tuple[str, Key], dict[tuple[tuple[str, str], bool], str]] = {}
         """By kind and primary, what is wrong about an entry: with the primary, or (True) with the originals."""
 

@@ -13,7 +13,6 @@ from crsyncer.core.annotations import DRIFT
 from crsyncer.core.answers import judge, shown, without_words
 from crsyncer.core.compose import compose_copy, selected_labels
 from crsyncer.core.kind_policy import KindPolicy
-from crsyncer.core.known import known_of
 from crsyncer.core.model import Json, Key, Side, View
 from crsyncer.core.project import (
     bears_mark,
@@ -290,9 +289,7 @@ class Writer:
         every later change is (S3.5).
         """
         answer.setdefault("apiVersion", self._endpoint.api_version)
-        copy = view_of(
-            answer, self._policy, self._policy.downstream, key=key, known=known_of(key, self._policy, self._cache.views)
-        )
+        copy = view_of(answer, self._policy, self._policy.downstream, key=key, views=self._cache.views)
         record = self._cache.record_of(key, upstream.uid)
         record = replace(record, applied=upstream.content, admitted=copy.content)
         if seeded:

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from crsyncer.core.annotations import OURS, ROBOT_LABEL, SYNCER
 from crsyncer.core.compose import compose_copy
-from crsyncer.core.known import known_of
 from crsyncer.core.model import Key, ObjectVersion, Side, Stamp
 from crsyncer.core.project import (
     APPLIED,
@@ -236,7 +235,7 @@ def test_S6_6_the_views_of_a_pair_keep_each_text_once():
     key = Key("default", "a")
     views = {Side.CLOUD: {key: up}, Side.ROBOT: {}}
     copy = copy_of(goal(), policy()) | {"status": {"n": 1}}
-    view = view_of(copy, policy(), Side.ROBOT, known=known_of(key, policy(), views))
+    view = view_of(copy, policy(), Side.ROBOT, views=views)
     assert view == view_of(copy, policy(), Side.ROBOT)
     assert view.stamp is not None
     assert (view.content, view.status, view.stamp.upstream_uid) == (up.content, up.status, up.uid)
@@ -244,7 +243,7 @@ def test_S6_6_the_views_of_a_pair_keep_each_text_once():
     assert view.status is up.status
     assert view.stamp.upstream_uid is up.uid
     views[Side.ROBOT][key] = view
-    later = view_of(copy | {"status": {"n": 2}}, policy(), Side.ROBOT, known=known_of(key, policy(), views))
+    later = view_of(copy | {"status": {"n": 2}}, policy(), Side.ROBOT, views=views)
     assert later.status != view.status
     assert later.content is view.content
     assert later.stamp is view.stamp
