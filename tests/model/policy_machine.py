@@ -53,8 +53,8 @@ class PolicyMachine:
             if self.setup.api:
                 self.world.pass_time(10)  # until both sides have the CRD
             for step in self.history.steps:
-                actor = next(each for each in (self.surroundings, self.apis, self) if hasattr(each, step.what))
-                getattr(actor, step.what)(*step.arguments)
+                owner = next(each for each in (self.surroundings, self.apis, self) if hasattr(each, step.what))
+                getattr(owner, step.what)(*step.arguments)
                 self._look()
             self.heal()
 

@@ -39,6 +39,15 @@ def with_part(world: World, origin: str, status: Any = None) -> tuple[Plane, Pla
     return here, there
 
 
+def start_narrow(world: World) -> None:
+    """Start where the robot's schema lets a status have a number only."""
+    status = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    whole = {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": {"status": status}}
+    world.robot.apply(parts_crd(schema=whole))
+    world.start()
+    world.settle()
+
+
 @BOTH
 def test_C5_5_the_status_goes_to_the_copy_and_one_way_only(origin: str) -> None:
     with parts(origin) as world:
@@ -108,11 +117,7 @@ def test_C5_5_what_somebody_makes_of_a_copys_status_is_put_right_at_the_audit() 
 
 def test_C5_5_what_the_schema_of_the_copies_side_makes_of_a_status_is_not_fought() -> None:
     with parts(start=False) as world:
-        narrow = {"type": "object", "properties": {"n": {"type": "integer"}}}
-        whole = {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": {"status": narrow}}
-        world.robot.apply(parts_crd(schema=whole))
-        world.start()
-        world.settle()
+        start_narrow(world)
         here, there = with_part(world, "cloud", {"n": 1, "more": "pruned"})
         assert part(there) == {"n": 1}
         made = len(world.writes)
@@ -174,11 +179,7 @@ def test_C5_5_a_server_that_has_no_status_whatever_its_discovery_says_is_not_ask
 
 def test_C5_5_a_status_that_is_rejected_is_tried_hourly_and_the_content_goes_on() -> None:
     with parts(start=False) as world:
-        status = {"type": "object", "properties": {"n": {"type": "integer"}}}
-        whole = {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": {"status": status}}
-        world.robot.apply(parts_crd(schema=whole))
-        world.start()
-        world.settle()
+        start_narrow(world)
         here, there = with_part(world, "cloud", {"n": "text"})
         world.pass_time(60)
         asked = len(statuses(world))

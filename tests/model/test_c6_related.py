@@ -27,6 +27,16 @@ def deletions(world: World, since: int) -> list[str]:
     return [write.name for write in world.writes[since:] if write.verb == "delete" and write.status < 300]
 
 
+def delete_goal(world: World, origin: str) -> None:
+    """A goal that refers to a ConfigMap is deleted, and a finalizer keeps the copy of that."""
+    here, there = ends(world, origin)
+    put_map(here, "m", x="1")
+    world.cloud.create("g", spec={"maps": ["m"]})
+    world.settle()
+    annotate_map(there, "m", {}, finalizers=[LOCAL])
+    world.cloud.delete("g")
+
+
 @MODES
 @pytest.mark.parametrize("source", ["cloud", "robot"])
 @BOTH
@@ -53,11 +63,7 @@ def test_C6_3_related_copies_are_deleted_first(origin: str, source: str, mode: s
 def test_C6_3_with_async_a_related_copy_that_stays_delays_the_copy_for_30_s(origin: str) -> None:
     with related(origin) as world:
         here, there = ends(world, origin)
-        put_map(here, "m", x="1")
-        world.cloud.create("g", spec={"maps": ["m"]})
-        world.settle()
-        annotate_map(there, "m", {}, finalizers=[LOCAL])
-        world.cloud.delete("g")
+        delete_goal(world, origin)
         world.pass_time(28)
         assert (set(world.robot.objects()), set(data(there))) == ({"g"}, {"m"})
         assert maps(there)["m"]["metadata"]["deletionTimestamp"]
@@ -74,11 +80,7 @@ def test_C6_3_with_blocking_the_primary_waits_for_its_related_copies(origin: str
     with related(origin) as world:
         here, there = ends(world, origin)
         delete_mode(world, origin, "blocking")
-        put_map(here, "m", x="1")
-        world.cloud.create("g", spec={"maps": ["m"]})
-        world.settle()
-        annotate_map(there, "m", {}, finalizers=[LOCAL])
-        world.cloud.delete("g")
+        delete_goal(world, origin)
         world.pass_time(60)
         if restarted:
             world.crash()
@@ -97,13 +99,9 @@ def test_C6_3_with_blocking_the_primary_waits_for_its_related_copies(origin: str
 @BOTH
 def test_C6_4_the_grace_period_ends_the_wait_for_related_copies(origin: str) -> None:
     with related(origin) as world:
-        here, there = ends(world, origin)
+        _, there = ends(world, origin)
         delete_mode(world, origin, "blocking", grace="2m")
-        put_map(here, "m", x="1")
-        world.cloud.create("g", spec={"maps": ["m"]})
-        world.settle()
-        annotate_map(there, "m", {}, finalizers=[LOCAL])
-        world.cloud.delete("g")
+        delete_goal(world, origin)
         world.pass_time(115)
         assert (set(world.robot.objects()), set(world.cloud.objects())) == ({"g"}, {"g"})
         world.pass_time(60)
