@@ -162,8 +162,18 @@ class Agreed:
     digest: str
 
 
+@dataclass(frozen=True, slots=True)
+class CountAsSent:
+    """The status of a copy that is to be adopted is of a former upstream object: this one never gets it (S4.1)."""
+
+    upstream_uid: str
+    digest: str
+    upstream_status: str
+    """Digest of what upstream shows instead."""
+
+
 ContentAction = Create | Update | Seed | Delete | Hold | Wait
-StatusAction = SendStatus | Agreed | Hold
+StatusAction = SendStatus | Agreed | CountAsSent | Hold
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from crsyncer.core.actions import (
     SECRET_UNKNOWN,
     Agreed,
     ContentAction,
+    CountAsSent,
     Create,
     Delete,
     Hold,
@@ -286,9 +287,11 @@ def _status(
 ) -> StatusAction | None:
     """The status to queue for upstream (S4). `own` is the object that the copy is stamped with; it may be unseen."""
     stamp = downstream.stamp
-    if own is Gap.ABSENT or stamp is None or (policy.downstream is Side.CLOUD and not _signed(downstream, policy)):
+    if own is Gap.ABSENT or (policy.downstream is Side.CLOUD and not _signed(downstream, policy)):
         return None
     upstream = own if isinstance(own, View) else None
+    if stamp is None:
+        return None if upstream is None else _adopted(upstream, downstream, policy, record)
     if policy.related:
         return _following(upstream, downstream, record) if policy.copies_status else None
     if downstream.odd_status:
@@ -313,6 +316,16 @@ def _status(
     fresh = known.acknowledged != downstream.status
     lost = audit and upstream is not None and upstream.status != known.upstream_status
     return send if fresh or lost else None
+
+
+def _adopted(upstream: View, downstream: View, policy: KindPolicy, record: Record) -> CountAsSent | None:
+    """What becomes of the status of a copy without a stamp.
+
+    It is upstream's once the copy is stamped, unless the record shows that it was written for a former object.
+    """
+    if policy.related or downstream.odd_status or not downstream.status or record.upstream_uid in ("", upstream.uid):
+        return None
+    return CountAsSent(upstream.uid, downstream.status, upstream.status)
 
 
 def _following(upstream: View | None, downstream: View, record: Record) -> Agreed | None:

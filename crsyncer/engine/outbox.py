@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from crsyncer.core.actions import Agreed, SendStatus
+from crsyncer.core.actions import Agreed, CountAsSent, SendStatus
 from crsyncer.core.answers import lasting, shown
 from crsyncer.core.decide_delivery import Delivery, decide_delivery
 from crsyncer.core.facts import Action, Fact
@@ -104,6 +104,12 @@ class Outbox:
                 seed=record.seed and not action.digest,
             ),
         )
+
+    def count_as_sent(self, key: Key, action: CountAsSent) -> None:
+        """Upstream's object has nothing to do with this status; the next one that the copy gets is its own (S4.1)."""
+        record = self._cache.record_of(key, action.upstream_uid)
+        record = replace(record, acknowledged=action.digest, upstream_status=action.upstream_status)
+        self._cache.remember(key, record)
 
     def proof(self, key: Key) -> Proof:
         """The proof that a row is the newest status. An unchecked one is not sent, nor is a copy made with it."""

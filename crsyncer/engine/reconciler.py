@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, assert_never
 from crsyncer.core.actions import (
     REVERTS,
     Agreed,
+    CountAsSent,
     Create,
     Delete,
     Hold,
@@ -189,14 +190,12 @@ class Reconciler:
     async def _content(self, job: Job) -> str | None:
         """Bring the copy in line; the verb of the write that was made, None when there was no need."""
         key = job.key
-        plan = self.plan(key)
-        if plan.status is not None:
-            await self._recall_status(key, plan.status)
+        plan = await self._status_taken(key)
         if not isinstance(plan.content, Seed):  # which the audit may have planned: it is planned until it is written
             self.to_audit.discard(key)
         if plan.content == Wait(Until.VERIFIED):
             await self._hold_driver.verify(key)
-            plan = self.plan(key)
+            plan = await self._status_taken(key)
         action = plan.content
         match action:
             case None:
@@ -303,19 +302,23 @@ class Reconciler:
                         self.queue_status(key, priority)
             case Agreed():
                 self.outbox.agree(key, action)
+            case CountAsSent():
+                self.outbox.count_as_sent(key, action)
             case Hold():
                 self._hold(key, action)
 
-    async def _recall_status(self, key: Key, action: StatusAction) -> None:
-        """Take a status whose event was handled before: its value is in the store."""
-        copy: Json = {}
-        if isinstance(action, SendStatus) and action.digest:
-            body = await self._context.store.body(self.policy.downstream, self.policy.resource, key)
+    async def _status_taken(self, key: Key) -> Plan:
+        """The plan, whose status is taken although its event was handled before: the value is in the store."""
+        plan = self.plan(key)
+        copy = None
+        if isinstance(plan.status, SendStatus) and plan.status.digest:
+            copy = await self._context.store.body(self.policy.downstream, self.policy.resource, key)
             view = self.cache.views[self.policy.downstream].get(key)
-            if body is None or view is None or view.status != action.digest:
-                return
-            copy = body
-        self.take(key, action, copy)
+            if copy is None or view is None or view.status != plan.status.digest:
+                return plan
+        if plan.status is not None:
+            self.take(key, plan.status, copy or {})
+        return plan
 
     async def _status(self, job: Job) -> str | None:
         suspicions = self.outbox.suspicions

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from crsyncer.core.actions import (
     NOTHING,
     Agreed,
+    CountAsSent,
     Create,
     Delete,
     Hold,
@@ -272,6 +273,16 @@ def test_S5_4_an_adopted_copy_keeps_its_status_and_is_listened_to_once_it_is_sta
     body = compose_copy(goal(), up, kind, downstream=by_hand)
     adopted = view_of(body | {"status": DONE}, kind, Side.ROBOT)
     assert decided(up, adopted, kind, Record()) == Plan(None, SendStatus("u-1", adopted.status))
+
+
+def test_S4_1_the_status_of_a_copy_that_was_a_former_objects_is_never_of_the_one_that_adopts_it():
+    kind, former = policy(), Record(upstream_uid="u-0", acknowledged="x")
+    up = view_of(goal(status={"phase": "NEW"}), kind, Side.CLOUD)
+    bare = view_of(stored(goal(status=DONE)), kind, Side.ROBOT)
+    adopt = Update("c-1", "10", Why.ADOPT)
+    assert decided(up, bare, kind, former) == Plan(adopt, CountAsSent("u-1", bare.status, up.status))
+    assert decided(up, bare, kind, replace(former, upstream_uid="u-1")) == Plan(adopt)
+    assert decided(up, view_of(stored(goal()), kind, Side.ROBOT), kind, former) == Plan(adopt)
 
 
 def test_S5_3_a_taken_name_in_the_cloud_is_held_with_a_hint():

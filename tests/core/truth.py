@@ -9,6 +9,7 @@ from typing import Any
 
 from crsyncer.core.actions import (
     Agreed,
+    CountAsSent,
     Create,
     Delete,
     Hold,
@@ -183,6 +184,15 @@ def agreed(case: Case) -> tuple[str, str, str]:
     return "agreed", stamped_uid(case), value(case.status, case.mode)
 
 
+def counted(case: Case) -> tuple[str, str, str]:
+    return "counted", value(case.status, case.mode), value(case.upstream_status, case.mode)
+
+
+def is_of_former(case: Case) -> bool:
+    unsigned = case.known and case.stamp == UNSIGNED and not case.memory.this_uid
+    return unsigned and case.status != ODD and not none_now(case)
+
+
 def none_now(case: Case) -> bool:
     return not value(case.status, case.mode)
 
@@ -199,8 +209,9 @@ def shown(case: Case) -> bool:
 STATUS = (
     Row("S4.1", "there is no copy to read it from", lambda c: c.downstream in (UNSEEN, ABSENT), NOTHING),
     Row("S5", "there is nobody to tell", lambda c: c.own == ABSENT, NOTHING),
-    Row("S5.4", "a copy that is not stamped is adopted first", lambda c: c.stamp == UNSIGNED, NOTHING),
     Row("S5.3", "others' objects in the cloud say nothing to us", lambda c: c.foreign, NOTHING),
+    Row("S4.1", "a former object's stays with it", is_of_former, counted),
+    Row("S5.4", "a copy that is not stamped is adopted first", lambda c: c.stamp == UNSIGNED, NOTHING),
     Row("S5.4", "a status waits for an object that may be newer", owes_another, NOTHING),
     Row("S4.5", "not an object", lambda c: c.status == ODD, HoldReason.ODD_STATUS),
     Row("S4.3", "never had one", lambda c: none_now(c) and not c.remembered.had, NOTHING),
@@ -248,6 +259,8 @@ def said(action: Any, mode: str) -> Any:
             return "send", uid, value_of(text, mode)
         case Agreed(upstream_uid=uid, digest=text):
             return "agreed", uid, value_of(text, mode)
+        case CountAsSent(upstream_uid="u-1", digest=text, upstream_status=shown_upstream):
+            return "counted", value_of(text, mode), value_of(shown_upstream, mode)
     return action
 
 

@@ -78,7 +78,8 @@ def _agrees(machine: "PolicyMachine", original: Json, copy: Json) -> bool:
         spec = {key: value for key, value in spec.items() if key not in ("local", "maps", "mode") or key in desired}
         spec, desired = ({k: v for k, v in each.items() if k in ("x", "n")} for each in (spec, desired))
     status = copy.get("status")
-    return spec == desired and (status is None or status == original.get("status"))
+    is_formers = status and status["of"] != original["metadata"]["uid"]  # the copy was adopted with it (S4.1)
+    return spec == desired and (status is None or is_formers or status == original.get("status"))
 
 
 def _of_related(machine: "PolicyMachine", resource: str) -> list[str]:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 GOALS = f"goals.{GROUP}"
 _IN_CLOUD = {GOALS if kind == "goals" else kind: f"{plural}.{FLEET}" for kind, plural in IN_CLOUD.items()}
+_BEHIND_SECONDS = 120.0
+"""How far one watch may be behind another."""
 _ON_ROBOT = {there: here for here, there in _IN_CLOUD.items()}
 
 
@@ -51,6 +53,8 @@ class PolicyReferences:
         """By uid of a primary, what it referred to when it was last synced: resources and places."""
         self.specs: dict[str, Json] = {}
         """By uid, upstream's spec of a primary as it was then."""
+        self._seen: dict[tuple[Side, str], tuple[Json, Json, float]] = {}
+        """By side and uid of a primary: its spec, the one before, and when it changed."""
 
     def change_entries(self, entries: Iterable[Json]) -> None:
         """Somebody changes the entries of the policy, or deletes it."""
@@ -78,12 +82,12 @@ class PolicyReferences:
         return found
 
     def _references(
-        self, resource: str, entries: Iterable[Json], *, copied: bool = False, lost: bool = False
+        self, resource: str, entries: Iterable[Json], *, copied: bool = False, lost: bool = False, before: bool = False
     ) -> Iterator[tuple[str, Where, Where]]:
         """The uid of a primary, what it refers to, and where the copy of that may be.
 
         `lost`: also those whose copies said so last, and are gone, or whose copies are there, and upstream has gone:
-        that comes to be known late.
+        that comes to be known late. `before`: as they were a moment ago.
         """
         side = self.origins[resource]
         plane, checker = self._world.planes[side], self._checker
@@ -101,9 +105,19 @@ class PolicyReferences:
             uid = checker.of(primary) if side is self._down.side else primary["metadata"]["uid"]
             for entry in entries:
                 if entry["resource"]["resource"] == resource:
-                    for original in _originals(entry, where, primary["spec"], objects_of(plane, resource)):
+                    spec = self._spec_before(side, primary) if before else primary["spec"]
+                    for original in _originals(entry, where, spec, objects_of(plane, resource)):
                         for home in self._homes(primary, side):
-                            yield uid, original, _place(entry, original, home, primary["spec"])
+                            yield uid, original, _place(entry, original, home, spec)
+
+    def _spec_before(self, side: Side, primary: Json) -> Json:
+        """The spec that a primary had until a moment ago, or has: a watch may be behind that of the originals."""
+        now, spec, key = self._world.clock.now, primary["spec"], (side, primary["metadata"]["uid"])
+        seen, before, since = self._seen.get(key, (spec, spec, now))
+        if seen != spec:
+            before, since = seen, now
+        self._seen[key] = spec, before, since
+        return before if now - since < _BEHIND_SECONDS else spec
 
     def note(self) -> None:
         """Note which originals something refers to now, and which nothing does by any entry that there ever was."""
@@ -121,6 +135,8 @@ class PolicyReferences:
                 self.users[resource, where].add(uid)
                 if uid in last:
                     last[uid].add((resource, where))
+            for _, where, place in self._references(resource, self._setup.entries, lost=True, before=True):
+                self.places[resource, where].add(place)
             for where in objects_of(self._world.planes[side], resource).keys() - wanted:
                 self.free[resource, where] = now
         self.last |= last

@@ -9,7 +9,7 @@ from crsyncer.ports import Reply
 from tests.model.answers import GARBAGE
 from tests.model.check import UPSTREAM_UID
 from tests.model.plane import GROUP
-from tests.model.scene import copy, original, scene, synced
+from tests.model.scene import copy, original, restart, scene, synced
 from tests.model.world import World
 
 FINALIZER = "example.com/wait"
@@ -159,6 +159,25 @@ def test_S5_4_a_copy_that_bears_no_stamp_is_adopted_in_place_with_its_status() -
         assert found["metadata"]["annotations"][UPSTREAM_UID] == made["metadata"]["uid"]
         assert (found["spec"], original(world)["status"]) == ({"x": 1}, {"phase": "RUNNING"})
         assert deletions(world) == []
+
+
+def test_S4_1_a_copy_that_has_lost_its_marks_is_adopted_and_its_status_stays_with_the_former_object() -> None:
+    with synced() as world:
+        world.robot.set_status("a", {"phase": "OLD"})
+        world.settle()
+        world.weather[Side.CLOUD].latency = world.weather[Side.ROBOT].latency = 0.5
+        world.robot.annotate("a", {UPSTREAM_UID: None})
+        world.cloud.delete("a")
+        world.cloud.create("a", spec={"x": 2})
+        world.settle()
+        world.pass_time(24 * 3600.0)
+        assert copy(world)["metadata"]["annotations"][UPSTREAM_UID] == original(world)["metadata"]["uid"]
+        assert (copy(world)["spec"], copy(world)["status"]) == ({"x": 2}, {"phase": "OLD"})
+        assert (deletions(world), "status" in original(world)) == ([], False)
+        restart(world)
+        world.robot.set_status("a", {"phase": "NEW"})
+        world.settle()
+        assert original(world)["status"] == {"phase": "NEW"}
 
 
 @pytest.mark.parametrize("orphans", ["delete", "keep"])
