@@ -9,6 +9,11 @@ from crsyncer.errors import Conflict, Never, NotAllowed, NotServed, SyncError, T
 
 TOO_LARGE = "request is too large"
 """The message of etcd for an object that it will not store: a 500, as if a retry could help."""
+NAMESPACE_TERMINATING = "NamespaceTerminating"
+"""The cause of the 403 for an object that would be new in a namespace that is being deleted: every account gets it.
+
+Source: k8s.io/apiserver, pkg/admission/plugin/namespace/lifecycle/admission.go.
+"""
 TRIES_BEFORE_DEAD = 5
 """The number of tries after which an error that looks temporary makes the object a dead letter."""
 
@@ -32,7 +37,8 @@ def read(status: int, body: Json, *, patch: bool = False) -> Answer:
     Without a Status object, a 404 is about the path. A JSON `patch` whose `test` fails answers 422 like a schema
     violation, but names no causes.
     """
-    failed_test = patch and not (body.get("details") or {}).get("causes")
+    causes = (body.get("details") or {}).get("causes") or []
+    failed_test = patch and not causes
     match status:
         case _ if 200 <= status < 300:
             return Answer.DONE
@@ -44,6 +50,8 @@ def read(status: int, body: Json, *, patch: bool = False) -> Answer:
             return Answer.CONFLICT
         case 422 if failed_test:
             return Answer.CONFLICT
+        case 403 if any(cause.get("reason") == NAMESPACE_TERMINATING for cause in causes):
+            return Answer.UNSURE
         case 401 | 403:
             return Answer.DENIED
         case 429:

@@ -30,6 +30,7 @@ def test_S10_it_happened_exactly_when_the_answer_says_so(status, body, text, ret
 
 
 FOUND = {"kind": "Status"}
+NAMESPACE_ENDS = {"kind": "Status", "details": {"causes": [{"reason": "NamespaceTerminating"}]}}
 
 
 @pytest.mark.parametrize(
@@ -40,6 +41,7 @@ FOUND = {"kind": "Status"}
         (400, FOUND, Answer.NEVER, False),
         (401, FOUND, Answer.DENIED, True),
         (403, FOUND, Answer.DENIED, False),
+        (403, NAMESPACE_ENDS, Answer.UNSURE, False),
         (404, {}, Answer.NOT_SERVED, False),
         (404, FOUND, Answer.CONFLICT, False),
         (408, {}, Answer.UNSURE, True),

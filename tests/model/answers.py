@@ -4,6 +4,17 @@ from crsyncer.ports import Reply
 
 UNAUTHORIZED = Reply(401, {"kind": "Status", "code": 401, "reason": "Unauthorized", "message": "Unauthorized"})
 FORBIDDEN = Reply(403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "it is forbidden"})
+NAMESPACE_TERMINATING = Reply(
+    403,
+    {
+        "kind": "Status",
+        "code": 403,
+        "reason": "Forbidden",
+        "message": "unable to create new content in namespace default because it is being terminated",
+        "details": {"causes": [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]},
+    },
+)
+"""To whoever creates an object in a namespace that is being deleted, as the namespace's own deletion asks for."""
 NOT_SERVED = Reply(404, {}, "404 page not found")
 """As text/plain: nothing is served under this path."""
 CONFLICT = Reply(409, {"kind": "Status", "code": 409, "reason": "Conflict", "message": "it has been modified"})

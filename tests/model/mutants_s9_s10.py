@@ -26,6 +26,13 @@ MUTANTS = (
         noticed_by="S10_403",
     ),
     Mutant(
+        "a namespace that is being deleted is a credential that is refused",
+        answers.read,
+        'any(cause.get("reason") == NAMESPACE_TERMINATING for cause in causes)',
+        "False",
+        noticed_by="S10_a_namespace",
+    ),
+    Mutant(
         "a deletion that finds nothing is asked for again",
         Writer._delete,
         "unless=404",

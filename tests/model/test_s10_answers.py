@@ -9,6 +9,7 @@ from tests.model.answers import (
     FORBIDDEN,
     GARBAGE,
     INTERNAL_ERROR,
+    NAMESPACE_TERMINATING,
     UNAUTHORIZED,
     UNAVAILABLE,
     invalid,
@@ -200,6 +201,17 @@ def test_S10_403_for_one_object_is_reported_for_as_long_as_it_lasts_whoever_else
     world.cloud.delete("a")
     world.pass_time(90.0)
     assert (state(world), world.status()["health"]) == ("syncing", "healthy")
+
+
+def test_S10_a_namespace_that_is_being_deleted_is_no_matter_of_the_credential(world: World) -> None:
+    world.inject("robot", NAMESPACE_TERMINATING, verb="create", part="/goals", times=math.inf, seconds=60)
+    since = world.clock.now
+    world.robot.delete("a")
+    world.pass_time(55.0)
+    assert (state(world), world.status()["health"]) == ("syncing", "healthy")
+    assert 2 <= len(world.journal.asked("robot", verb="create", since=since)) <= 6
+    world.pass_time(70.0)
+    assert copy(world)["spec"] == original(world)["spec"]
 
 
 def test_S10_a_delete_that_finds_nothing_is_done(world: World) -> None:
