@@ -10,7 +10,7 @@ from crsyncer.console.reasons import MAX_CLOCK_SKEW_SECONDS, kind_hint, worst
 from crsyncer.console.report import EXIT_CODES, STOPPED
 from crsyncer.core.access import Need, told
 from crsyncer.core.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, OURS, SPEC_SOURCE, SUBTREE, SYNCER
-from crsyncer.core.catalog import problem_of
+from crsyncer.core.catalog import problem_of, related_problem
 from crsyncer.core.findings import DiskFacts, StoreFindings, Validity
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Side
@@ -111,14 +111,11 @@ def judge_policies(configuration: Configuration, robot: str) -> Iterator[Check]:
         problem = problem_of(each, configuration.policies_for(each.resource), problems.get(each.resource))
         if problem:
             stopped.add(each.resource)
+        problem = problem or related_problem(each, problems.get)
+        if problem:
             yield check(Mark.FAIL, f"SyncPolicy {each.name}: {problem}", "correct or delete the SyncPolicy")
         else:
             yield check(Mark.OK, f"SyncPolicy {each.name} is valid")
-    for crd in configuration.built_in:
-        kind = kinds.get(crd["metadata"]["name"])
-        if kind is not None and kind.problem and kind.related:
-            hint = kind_hint("misconfigured", kind.related[0].policy)
-            yield Check("policy", Mark.FAIL, kind.problem, hint, Side.ROBOT, kind.resource)
     for name in sorted(configuration.unserved.keys() - stopped):
         # The agent begins by itself when the kind is served.
         sentence, hint = configuration.unserved[name], kind_hint("kind-missing")

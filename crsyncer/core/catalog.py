@@ -180,6 +180,16 @@ def problem_of(found: PolicyObject, objects: Sequence[PolicyObject], kind_proble
     return kind_problem
 
 
+def related_problem(found: PolicyObject, problem_of_kind: Callable[[str], str | None]) -> str:
+    """Why related objects of a SyncPolicy are not synced, although those of its kind are; empty: they are (C5).
+
+    `problem_of_kind(resource)` is empty where a kind can be synced, and None where it is not known.
+    """
+    related = found.policy.related if found.policy is not None else ()
+    problems = {name: problem_of_kind(name) for name in sorted({each.resource.full_name for each in related})}
+    return "; ".join(f"spec.related: {name} is not synced: {why}" for name, why in problems.items() if why)
+
+
 def travelling_api(objects: Sequence[PolicyObject]) -> Api | None:
     """How the CRD of a kind travels, by the SyncPolicies for it; None: it does not (C8)."""
     agreed = _agreed(objects) if objects else ""

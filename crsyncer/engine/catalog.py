@@ -19,6 +19,7 @@ from crsyncer.core.catalog import (
     PolicyObject,
     problem_of,
     read_object,
+    related_problem,
     travelling_api,
 )
 from crsyncer.core.configured import configured_kind, names_in_cloud, without_crd
@@ -198,7 +199,9 @@ class Catalog:
         found = self._objects[name]
         resource = found.resource
         kind_problem = self._problem_of_kind(resource)
-        return problem_of(found, self._for_kind(resource), kind_problem or self.api_problem(resource) or kind_problem)
+        kind_problem = kind_problem or self.api_problem(resource) or kind_problem
+        own = problem_of(found, self._for_kind(resource), kind_problem)
+        return own or related_problem(found, self._problem_of_kind)
 
     def _shown(self, name: str, raw: Json) -> None:
         before, found = self._objects.get(name), read_object(raw, self._expressions, self._trust)

@@ -29,11 +29,13 @@ from crsyncer.console.doctor_report import (
 from crsyncer.console.lister import Configuration
 from crsyncer.core.access import OWN_NEEDS, needs
 from crsyncer.core.annotations import DRIFT, FILTER, SPEC_SOURCE, SUBTREE, SYNCER
+from crsyncer.core.built_in import unknown
 from crsyncer.core.calls import CRDS, SYNC_POLICIES, Call
 from crsyncer.core.catalog import NOT_SERVED, PolicyObject, read_object
 from crsyncer.core.findings import DiskFacts, LoginFacts, StoreFindings, Validity
 from crsyncer.core.model import Json, Side
 from crsyncer.core.namespaces import EVERYWHERE
+from crsyncer.core.sync_policy import Resource
 from crsyncer.ports import Reply
 from tests.console.report_kit import NOW, facts, hold
 from tests.console.report_kit import document as status_document
@@ -331,6 +333,20 @@ def test_C1_5_doctor_judges_policies_and_kinds_by_them():
     assert check.hint.startswith("correct the SyncPolicy a or the annotations")
     [_, (name, mark, message)] = judged(policy_object("maps", "leases"), source="cloud")
     assert (name, mark, message) == ("policy", Mark.FAIL, f"SyncPolicy maps: {NOT_SERVED}")
+
+
+def test_C1_5_doctor_says_of_a_policy_that_objects_related_to_others_are_not_synced():
+    maps = {"group": "", "resource": "configmaps"}
+    entry = {"origin": "cloud", "resource": maps, "object": {"name": "x"}}
+    found = policy_object(
+        "a", specSource="cloud", related=[{**entry, "id": id_, "cleanup": id_} for id_ in ("keep", "delete")]
+    )
+    configuration = Configuration((crd({}),), (found,), (unknown(Resource("", "configmaps")),))
+    [check] = judge_policies(configuration, ROBOT_NAME)
+    assert (check.state, check.resource) == (Mark.FAIL, "goals.lab.example.com")
+    assert check.message.startswith(
+        "SyncPolicy a: spec.related: configmaps is not synced: spec.related of a differ in cleanup"
+    )
 
 
 class WithPolicies(Server):

@@ -13,6 +13,7 @@ from crsyncer.core.catalog import (
     policy_of_kind,
     problem_of,
     read_object,
+    related_problem,
 )
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.marks import Marks
@@ -224,6 +225,18 @@ def test_C1_4_a_kind_without_a_crd_is_not_supported_yet():
     found = policy_object(resource={"group": "", "resource": "configmaps"}, specSource="cloud")
     assert problem_of(found, [found], None) == NOT_SERVED
     assert problem_of(found, [found], "") == ""
+
+
+def test_C1_5_a_policy_says_which_related_objects_are_not_synced():
+    related = [
+        {"id": name, "origin": "cloud", "resource": {"group": "", "resource": name}, "object": {"name": "x"}}
+        for name in ("secrets", "configmaps", "services")
+    ]
+    found = policy_object(specSource="cloud", related=related)
+    problems = {"secrets": "odd", "configmaps": "too", "services": ""}
+    said = "spec.related: configmaps is not synced: too; spec.related: secrets is not synced: odd"
+    assert (related_problem(found, problems.get), related_problem(found, lambda _: None)) == (said, "")
+    assert related_problem(policy_object(naming={}), problems.get) == ""
 
 
 def test_S1_5_a_version_that_the_policy_names_is_the_only_one_to_speak():

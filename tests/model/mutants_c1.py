@@ -121,4 +121,11 @@ MUTANTS = (
         "if True:",
         noticed_by="C1_6_a_policy",
     ),
+    Mutant(
+        "a policy whose related objects are not synced is active",
+        Catalog._problem,
+        "return own or related_problem(found, self._problem_of_kind)",
+        "return own",
+        noticed_by="C1_5_a_policy_whose",
+    ),
 )

@@ -2,8 +2,11 @@
 
 import math
 
+import pytest
+
 from crsyncer.core.annotations import FILTER, ORPHANS
 from crsyncer.core.calls import SYNC_POLICIES, Call
+from crsyncer.core.model import Json
 from crsyncer.core.sync_policy import API_VERSION
 from tests.model.answers import FORBIDDEN, INTERNAL_ERROR
 from tests.model.plane import GROUP
@@ -20,8 +23,12 @@ from tests.model.policies import (
     serve_policies,
     two_tiers,
 )
+from tests.model.related import entry, part_entry, parts
 from tests.model.scene import restart
 from tests.model.world import World
+
+PARTS = f"parts.{GROUP}"
+V9 = {"group": GROUP, "resource": "parts", "version": "v9"}
 
 
 def test_C1_5_the_condition_shows_what_became_of_the_policy_and_is_written_when_it_changes() -> None:
@@ -55,6 +62,34 @@ def test_C1_5_the_condition_shows_what_became_of_the_policy_and_is_written_when_
         world.settle()
         assert ready(world.robot) == ("True", "Active", "")
         assert [each["type"] for each in policies(world.robot)["p"]["status"]["conditions"]] == ["Reviewed", "Ready"]
+
+
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        ([entry(), entry(id="more", cleanup="keep")], "configmaps is not synced: spec.related of p differ in cleanup"),
+        (
+            [part_entry(resource=V9)],
+            f'{PARTS} is not synced: spec.related of p has version "v9"; the robot does not serve',
+        ),
+    ],
+)
+def test_C1_5_a_policy_whose_related_objects_are_not_synced_says_so_while_its_own_are(
+    entries: list[Json], said: str
+) -> None:
+    with parts(start=False) as world:
+        world.cloud.create("g", spec={"maps": []})
+        apply_policy(world.robot, related=entries)
+        world.start()
+        world.settle()
+        state, message = policy_rows(world)["p"]
+        assert (on_robot(world), state) == ({"g"}, "misconfigured")
+        assert str(message).startswith(f"spec.related: {said}")
+        assert ready(world.robot) == ("False", "Misconfigured", message)
+        assert [each["code"] for each in world.status()["reasons"]] == ["Misconfigured"]
+        apply_policy(world.robot, related=[entry()])
+        world.settle()
+        assert (policy_rows(world), ready(world.robot)) == ({"p": ("active", None)}, ("True", "Active", ""))
 
 
 def test_C1_5_without_the_right_to_write_conditions_everything_else_works_and_it_is_not_tried_again() -> None:

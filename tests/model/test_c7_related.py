@@ -104,7 +104,10 @@ def test_C7_names_of_related_objects_in_the_other_scope_do_not_clash() -> None:
         shown = next(row for row in world.status()["kinds"] if row["resource"] == "configmaps")
         assert (shown["state"], "has neither" in shown["message"]) == ("misconfigured", True)
         assert set(world.robot.objects()) == {"a"}
-        assert policy_rows(world)["p"][0] == "active"
+        assert policy_rows(world)["p"] == (
+            "misconfigured",
+            f"spec.related: configmaps is not synced: {shown['message']}",
+        )
 
 
 def test_C7_a_kind_of_related_objects_and_another_kind_are_not_one_in_the_cloud() -> None:
