@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from crsyncer.console.explain import ObjectFacts
 from crsyncer.console.report import object_fields
+from crsyncer.core.actions import Until, Wait
 from crsyncer.core.model import Json, Key, Side, View
 from crsyncer.core.relate import RelatedEntry, related_entries
 from crsyncer.engine.kind import Kind
@@ -20,8 +21,12 @@ def with_related(facts: ObjectFacts, kind: Kind, kinds: Kinds, related_objects: 
     """The facts about an object of a kind that runs, with what it is related to."""
     related = tuple(_related(kind, facts.key, kinds, related_objects))
     copy = _copy_name(kind, kind.policy.downstream, facts.key) if kind.policy.related else None
+    first, plan = kind.reconciler.related_first, facts.plan
+    if first is not None and first.waits(facts.key) and plan.content == Wait(Until.VERIFIED):
+        plan = replace(plan, content=Wait(Until.RELATED_GONE))  # it is verified again once they have gone
     return replace(
         facts,
+        plan=plan,
         related=related,
         primaries=_primaries(kind, facts.key, related_objects),
         copy=copy,

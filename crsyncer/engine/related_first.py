@@ -28,7 +28,13 @@ class RelatedFirst:
         self._cache = kind.cache
         self._entries = {entry.id: entry for entry in related_entries(kind.policy)}
         self._wanted = wanted
-        self._left: dict[Source, References] = {}
+        self._left: dict[Source, References | None] = {
+            (entry.id, key): None
+            for entry in self._entries.values()
+            for key in self._cache.tombstones
+            if entry.related.origin is self._policy.upstream and key in self._cache.views[self._policy.downstream]
+        }
+        """What primaries that go referred to; None: they went before the kind started, and it was not recorded."""
         self._since: dict[Key, float] = {}
         """Since when the copy of a primary waits (event loop time, seconds)."""
 
@@ -58,7 +64,7 @@ class RelatedFirst:
         """Upstream's object of a primary is shown, whose copy says what it refers to."""
         source = (entry.id, key)
         if source in self._left and not self._is_going(key):
-            self._wanted(entry.resource).refer(source, self._left.pop(source))
+            self._wanted(entry.resource).refer(source, self._left.pop(source) or NOTHING_SAID)
 
     def copy_gone(self, key: Key) -> None:
         """The copy of a primary is gone."""
@@ -78,6 +84,10 @@ class RelatedFirst:
             return True
         now = asyncio.get_running_loop().time()
         return now < self._since.get(key, now) + _LONGEST_SECONDS
+
+    def waits(self, key: Key) -> bool:
+        """Whether the copy of a primary waits now: its deletion had been verified before."""
+        return key in self._since and self.delay(key)
 
     def leave(self, key: Key) -> float | None:
         """A primary's copy waits: have the related ones go. In how many seconds to look again, if they do not."""
@@ -117,14 +127,15 @@ class RelatedFirst:
         source, wanted = (entry.id, key), self._wanted(entry.resource)
         if source in wanted.unclear or wanted.said(source) != NOTHING_SAID:
             return True  # it has to be told first that the primary goes
-        said = self._left.get(source, NOTHING_SAID)
-        return said != NOTHING_SAID and (wanted.kind is None or any(_remaining(said, wanted, wanted.kind)))
+        if source not in self._left:
+            return False
+        return wanted.kind is None or any(_remaining(self._left[source], wanted, wanted.kind))
 
 
-def _remaining(said: References, wanted: WantedOriginals, kind: Kind) -> Iterator[bool]:
+def _remaining(said: References | None, wanted: WantedOriginals, kind: Kind) -> Iterator[bool]:
     """For each copy of what a primary referred to, whether it is to go, and may still be there."""
     downstream, cache = kind.policy.downstream, kind.cache
-    if said.selection is not None:
+    if said is not None and said.selection is not None:
         yield cache.observe(downstream, Key(said.selection.namespace, "")).found is Gap.UNSEEN
     for key in _candidates(said, cache.views[downstream]):
         found = cache.observe(downstream, key).found
@@ -133,11 +144,14 @@ def _remaining(said: References, wanted: WantedOriginals, kind: Kind) -> Iterato
         yield not (is_none or is_not_ours or wanted.stays(key))
 
 
-def _candidates(said: References, copies: Iterable[Key]) -> set[Key]:
+def _candidates(said: References | None, copies: Iterable[Key]) -> set[Key]:
     """The originals that a primary referred to.
 
-    What a selection matches is not followed any more: of its namespace, all with copies count.
+    What a selection matches is not followed any more: of its namespace, all with copies count. Where it is not known
+    what it referred to, all do.
     """
+    if said is None:
+        return set(copies)
     selection = said.selection
     selected = () if selection is None else (key for key in copies if key.namespace == selection.namespace)
     return {*said.keys, *selected}

@@ -248,4 +248,11 @@ MUTANTS = (
         "return False and entry.related.origin",
         noticed_by="C6_3_a_primary",
     ),
+    Mutant(
+        "after a restart nothing goes before the copy of a primary that is gone",
+        RelatedFirst.__init__,
+        "for key in self._cache.tombstones",
+        "for key in ()",
+        noticed_by="C6_3_after_a_crash_related",
+    ),
 )

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
+from crsyncer.core.actions import Until
 from tests.model.blocking import MINE, codes, finalizers
 from tests.model.config_maps import annotate_map, data, maps, put_map
 from tests.model.policies import apply_policy
-from tests.model.related import BOTH, EDGE, ends, entry, related
+from tests.model.related import BOTH, EDGE, ends, entry, explained, related, said
 from tests.model.scene import holds, out_of_sight, roles
 from tests.model.world import World
 
@@ -72,6 +73,46 @@ def test_C6_3_with_async_a_related_copy_that_stays_delays_the_copy_for_30_s(orig
         annotate_map(there, "m", {}, finalizers=[])
         world.settle()
         assert (data(there), set(data(here))) == ({}, {"m"})
+
+
+@BOTH
+def test_C6_3_after_a_crash_related_copies_are_still_deleted_first(origin: str) -> None:
+    with related(origin) as world:
+        here, there = ends(world, origin)
+        put_map(here, "other", x="1")
+        world.cloud.create("h", spec={"maps": ["other"]})
+        delete_goal(world, origin)
+        world.pass_time(5)
+        world.crash()
+        world.start()
+        world.pass_time(20)
+        assert (set(world.robot.objects()), set(data(there))) == ({"g", "h"}, {"m", "other"})
+        annotate_map(there, "m", {}, finalizers=[])
+        world.pass_time(3)
+        assert (set(world.robot.objects()), set(data(there))) == ({"h"}, {"other"})
+
+
+@BOTH
+def test_C6_3_after_a_crash_too_a_related_copy_that_stays_delays_the_copy_for_30_s(origin: str) -> None:
+    with related(origin) as world:
+        delete_goal(world, origin)
+        world.pass_time(5)
+        world.crash()
+        world.start()
+        world.pass_time(45)
+        assert (world.robot.objects(), set(data(ends(world, origin)[1]))) == ({}, {"m"})
+
+
+@MODES
+@BOTH
+def test_C6_3_explain_says_that_the_copy_waits_for_its_related_copies(origin: str, mode: str) -> None:
+    with related(origin) as world:
+        delete_mode(world, origin, mode)
+        delete_goal(world, origin)
+        world.pass_time(10)
+        found = explained(world, "goals", "g")
+        assert (None, f"nothing is written to the robot until {Until.RELATED_GONE}") in said(found, "C6.3")
+        assert said(found, "S5.5") == []
 
 
 @pytest.mark.parametrize("restarted", [False, True])
