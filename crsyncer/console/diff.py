@@ -10,6 +10,7 @@ from crsyncer.console.lister import objects
 from crsyncer.console.originals import Originals, read_originals
 from crsyncer.console.reasons import hold_hint, kind_hint
 from crsyncer.core import object_calls
+from crsyncer.core.actions import duplicate
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.naming import NoOriginal, original_of
@@ -102,6 +103,9 @@ class _Pairs:
         self._seen: dict[str, Key] = {}
         """Upstream's objects by uid, where marks say whose copy an object is."""
         self._undecided: list[Json] = []
+        self._copied: set[Key] = set()
+        """The keys of copies, where marks say whose they are."""
+        self._copied_twice: set[Key] = set()
 
     def take(self, side: Side, raw: Json, namespace: str) -> None:
         """Take one object of a list. An object that the agent would not sync is ignored."""
@@ -141,6 +145,11 @@ class _Pairs:
 
     def _pair(self, key: Key, side: Side, raw: Json) -> None:
         self._row["objects"][side.value] += 1
+        if side is self.policy.downstream and self.policy.shape.marks is not None:
+            if key in self._copied:
+                self._copied_twice.add(key)
+                return
+            self._copied.add(key)
         other = self._alone[side.other].pop(key, None)
         if other is None:
             self._alone[side][key] = raw
@@ -156,6 +165,11 @@ class _Pairs:
         for side, alone in self._alone.items():
             for key, raw in alone.items():
                 self._judge(key, {side: raw})
+        for key in sorted(self._copied_twice):  # which of its copies the agent holds is known to the agent alone (C2.6)
+            name = {"namespace": key.namespace, "name": key.name}
+            found = self._row["differences"]
+            self._row["differences"] = [each for each in found if not name.items() <= each.items()]
+            self._row |= {"error": f"{key} cannot be compared: it has two copies", "hint": duplicate(key).hint}
 
     def _judge(self, key: Key, pair: Mapping[Side, Json]) -> None:
         try:

@@ -13,6 +13,7 @@ from tests.model.journal import Request
 from tests.model.life import ROBOT
 from tests.model.named import BOTH, UID, named, rename, uid, written
 from tests.model.plane import GROUP, Plane
+from tests.model.related import diff
 from tests.model.scene import holds, restart, roles
 
 
@@ -161,6 +162,8 @@ def test_C2_6_of_two_copies_the_one_in_the_store_counts_and_the_other_is_held(so
             assert (hold["reason"], hold["names"]) == ("Duplicate", ["default/a"])
             assert "default/a-second is the one that is not touched" in hold["message"]
             assert "Duplicate" in [reason["code"] for reason in world.status()["reasons"]]
+            found = diff(world, "goals.lab.example.com")
+            assert (found["differences"], found["error"]) == ([], "default/a cannot be compared: it has two copies")
             up.set("a", spec={"x": 2 + kill})
             world.settle()
             assert down.objects()["a-second"]["spec"] == {"x": 5}
