@@ -10,7 +10,7 @@ from crsyncer.core.calls import Call, Collection
 from crsyncer.core.facts import Action, Fact
 from crsyncer.core.finalizers import KeptObject, remove_finalizer, remove_finalizer_at
 from crsyncer.core.kind_policy import SECRETS, KindPolicy
-from crsyncer.core.model import FinalizerRow, Key, Side
+from crsyncer.core.model import FinalizerRow, Key, Loaded, Side
 from crsyncer.engine.context import EngineContext
 from crsyncer.errors import NotServed, SyncError
 from crsyncer.ports import Reply, Store
@@ -117,15 +117,16 @@ class Removals:
         async with self._lock(resource):
             loaded = await self._context.store.load(resource)
             self.rows[resource] = loaded.finalizers
-            await remove_all(resource, objects, loaded.finalizers, self._context)
+            await remove_all(resource, objects, loaded, self._context)
             del self.rows[resource]
             known = self._context.store.get_meta(KINDS) or {}
             self._context.store.put_meta(KINDS, {name: place for name, place in known.items() if name != resource})
             del self._tasks[resource]
 
 
-async def remove_all(resource: str, objects: Collection, rows: dict[Key, FinalizerRow], context: EngineContext) -> None:
-    """Remove the finalizers that these rows name, until none is left; `rows` and the store are kept as they are."""
+async def remove_all(resource: str, objects: Collection, loaded: Loaded, context: EngineContext) -> None:
+    """Remove all finalizers of a kind; its rows and the store are kept as they are."""
+    rows = loaded.finalizers
 
     def note(key: Key, row: FinalizerRow | None) -> None:
         if row is None:
@@ -150,7 +151,17 @@ async def remove_all(resource: str, objects: Collection, rows: dict[Key, Finaliz
                 await connection.waits.back_off(failures)
                 failures += 1
             else:
+                await _remove_stored(resource, key, row, loaded, context.store)
                 note(key, None)
                 failures = 0
                 context.recorder.record(Fact(Side(row.side), resource, key, Action.UNFINALIZED, "C6.3"))
     context.report_changed()
+
+
+async def _remove_stored(resource: str, key: Key, row: FinalizerRow, loaded: Loaded, store: Store) -> None:
+    """Remove a finalizer from the stored copy, too: the kind may be back before its watch shows that (C6.1)."""
+    side = Side(row.side)
+    view, body = loaded.views[side].get(key), await store.body(side, resource, key)
+    if view is not None and view.finalized and view.uid == row.upstream_uid and body is not None:
+        body["metadata"]["finalizers"] = [each for each in body["metadata"]["finalizers"] if each != row.name]
+        store.put_copy(side, resource, key, replace(view, finalized=False), body)

@@ -97,7 +97,7 @@ _OF_OBJECTS: Mapping[str, tuple[float, _Draw]] = {
     "describe": (1, lambda c: (_side(c), c.randrange(100))),
     "version": (1, lambda c: (_side(c), c.choice([0, 1, 1, 2]))),
     "crowd": (2, lambda c: (c.choice([6, 12, 24]),)),
-    "clear_out": (3, lambda c: (c.randrange(20), c.choice([0, 1, 1, 2, 6]))),
+    "clear_out": (3, lambda c: (c.randrange(20), c.choice([0, 1, 2, 6, 6]))),
 }
 """Steps that are about one kind: how often they come, and their further arguments."""
 
@@ -128,7 +128,7 @@ OTHERS: Mapping[str, tuple[float, _Draw]] = {
     "repeat": (1, lambda c: (_side(c), c.randrange(1, 4))),
     "end_watches": (1, lambda c: (_side(c), c.randrange(1, 4))),
     "befall": (7, lambda c: (_side(c), _verb(c), c.randrange(60), c.randrange(1, 4))),
-    "deny": (1, lambda c: (_side(c), _verb(c), c.randrange(2), c.randrange(1, 4))),
+    "deny": (1, lambda c: (_side(c), c.choice(["", "", "list", _verb(c)]), c.randrange(2), c.randrange(1, 9))),
     "hide_kinds": (2, lambda c: (_side(c), c.randrange(20), c.choice([1.0, 10.0, 60.0]))),
     "restart": (2, lambda c: (_side(c),)),
     "compact": (2, lambda c: (_side(c), c.randrange(2))),

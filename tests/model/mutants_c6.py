@@ -39,6 +39,13 @@ MUTANTS = (
         noticed_by="C6_5_an_annotation_that",
     ),
     Mutant(
+        "a stored object keeps the finalizer that a policy's end has removed",
+        unseen_finalizers._remove_stored,
+        "view.finalized and",
+        "False and",
+        noticed_by="C6_1_where_the_end",
+    ),
+    Mutant(
         "a copy is made before the finalizer is upstream",
         decide.decide,
         "if policy.blocking and not up.finalized:",

@@ -11,6 +11,13 @@ from tests.model.mutant import Mutant
 
 MUTANTS = (
     Mutant(
+        "a copy without marks is adopted with the status of a former object",
+        decide._adopted,
+        'record.upstream_uid in ("", upstream.uid)',
+        "True",
+        noticed_by="S4_1_a_copy_that_has_lost",
+    ),
+    Mutant(
         "a copy from the store counts as the newest",
         Outbox.take,
         "is Freshness.STORED",

@@ -53,6 +53,8 @@ class PolicyChecker:
         """Originals that had two copies at once."""
         self.forgot = False
         """The agent has lost its store."""
+        self._adopted: set[str] = set()
+        """The originals that have got a copy of which a lost store does not tell whose it was."""
         self._whose: dict[str, str] = {}
         """By uid of a copy, that of its original."""
         self._born: dict[str, float] = {}
@@ -170,7 +172,7 @@ class PolicyChecker:
         if before is None or after is None or without_status(before) != without_status(after):
             raise Violation(f"{write}: more than the status was written upstream")
         uid, status = after["metadata"]["uid"], after.get("status") or {}
-        if status.get("of") != uid:
+        if status.get("of") != uid and uid not in self._adopted:
             raise Violation(f"{write}: a status of {status.get('of')} has landed on {uid}")
         if status["n"] < self.stories[uid].sent and not write.late:
             raise Violation(f"{write}: status {status['n']} has followed status {self.stories[uid].sent}")
@@ -187,8 +189,10 @@ class PolicyChecker:
                 raise Violation(f"{write}: finalizers were touched")
             if before.get("status") and before.get("status") != after.get("status"):
                 raise Violation(f"{write}: downstream's own status was overwritten")
+            if not stamp(before) and self.forgot:
+                self._adopted.add(stamp(after))
             if not self.of(before):
-                self._adopted(write, before, after)
+                self._see_adopted(write, before, after)
             self._whose[after["metadata"]["uid"]] = stamp(after)
             self._see_twins(write, after)
 
@@ -220,7 +224,7 @@ class PolicyChecker:
             if not (late or (killed and quick) or not stamp(each) or self.forgot):
                 raise Violation(f"{write}: its original has a copy already, {where} (C2.3)")
 
-    def _adopted(self, write: Write, before: Json, after: Json) -> None:
+    def _see_adopted(self, write: Write, before: Json, after: Json) -> None:
         entries = self.references.of(write.resource)
         if self._setup.namings or (entries and all("naming" in each for each in entries)):
             raise Violation(f"{write}: a local object was touched (C2.2)")

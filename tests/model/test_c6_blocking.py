@@ -37,6 +37,27 @@ def test_C6_1_the_finalizer_is_upstream_before_the_copy_is_made(source: str) -> 
         assert order(world) == [f"{up.side}: patch", f"{down.side}: create"]
 
 
+def test_C6_1_where_the_end_of_the_policy_has_removed_the_finalizer_no_copy_is_made_without_it() -> None:
+    with blocking() as world:
+        world.start()
+        world.cloud.create("a", spec={"x": 1})
+        world.settle()
+        delete_policy(world.robot)
+        world.robot.annotate_kind({SPEC_SOURCE: None})
+        world.pass_time(7)
+        assert finalizers(world.cloud) == []
+        world.robot.annotate_kind({SPEC_SOURCE: "cloud"})
+        block(world)
+        world.silence("cloud")
+        world.pass_time(120)
+        world.robot.delete("a")
+        world.pass_time(60)
+        assert world.robot.objects() == {}
+        world.mend("cloud")
+        world.settle()
+        assert (finalizers(world.cloud), set(world.robot.objects())) == ([MINE], {"a"})
+
+
 def test_C6_1_older_objects_get_the_finalizer_and_terminating_ones_never() -> None:
     with blocking() as world:
         block(world, mode="async")
