@@ -54,7 +54,7 @@ KNOWN_DEFECTS = (
         "a create that is answered 409 is repeated at once",
         Dispatcher.back_off,
         "backoff.wait(self._queue.count_failure(job), chance())",
-        "0.0 * self._queue.count_failure(job)",
+        "0.05 + 0.0 * self._queue.count_failure(job)",
         noticed_by="",
     ),
     Mutant(
@@ -62,13 +62,6 @@ KNOWN_DEFECTS = (
         Kinds._renegotiate,
         "except Unsure:",
         "except (Unsure, asyncio.CancelledError):",
-        noticed_by="",
-    ),
-    Mutant(
-        "a watch that resumes after a restart proves that the kind is the same",
-        HoldMachine.__init__,
-        "self._past_absence = holds.kind_missing",
-        "self._past_absence = False",
         noticed_by="",
     ),
 )
