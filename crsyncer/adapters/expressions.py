@@ -62,7 +62,7 @@ class RePattern:
         RE2 looks for one match in a time that grows with the lengths of the rest of the text and of the program, and
         for the next one it begins anew: a budget of steps bounds that, the same wherever it runs (C4.3).
         """
-        steps = 0
+        steps, end = 0, -1
 
         def spend(characters: int) -> None:
             nonlocal steps
@@ -71,7 +71,11 @@ class RePattern:
                 raise ExpressionError(f"the pattern takes too long on a text of {len(text)} characters")
 
         def replaced_match(match: Any) -> str:
+            nonlocal end
             spend(len(text) - match.end())
+            if match.start() == match.end() == end:
+                return ""  # as in RE2 itself and in Go; the library shows it all the same, and `$` twice (m)
+            end = match.end()
             return replacement(match)
 
         try:

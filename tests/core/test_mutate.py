@@ -106,6 +106,12 @@ def test_C4_2_remove_and_regex_skip_what_is_absent_and_the_others_set_it():
         (True, "true", "yes", "yes"),
         (7, "nothing", "x", "7"),
         ("größe", "ö", "o", "große"),
+        ("host", "$", ".local", "host.local"),
+        ("a\nb", "(?m)^", "> ", "> a\n> b"),
+        ("a\nb\n", "(?m)$", ";", "a;\nb;\n;"),
+        ("abc", ".*", "x", "x"),
+        ("abbc", "b*", "-", "-a-c-"),
+        ("http://a/v1", "(/v[0-9])?$", "/v2", "http://a/v2"),
     ],
 )
 def test_C4_2_a_regex_replaces_all_matches_and_makes_texts_of_numbers_and_booleans(value, pattern, replacement, result):
