@@ -239,7 +239,7 @@ def _of_content(facts: ObjectFacts, policy: KindPolicy) -> Iterator[Json]:
                 rule = hold_rule(reason, by_policy=policy.sync_policy is not None)
                 yield _step(rule, False, f"{message}; {hint}")
         case None if isinstance(up, View) and isinstance(down, View):
-            yield _agreement(facts, policy, down)
+            yield _agreement(facts, policy, up, down)
         case None if isinstance(down, View) and up is Gap.ABSENT:
             if down.terminating:
                 yield _finalizing(facts, policy)
@@ -259,9 +259,11 @@ def _finalizing(facts: ObjectFacts, policy: KindPolicy) -> Json:
     return _step("S5.1", None, f"the copy is being deleted and waits for its finalizers: {names}")
 
 
-def _agreement(facts: ObjectFacts, policy: KindPolicy, down: View) -> Json:
+def _agreement(facts: ObjectFacts, policy: KindPolicy, up: View, down: View) -> Json:
     if down.terminating:
         return _finalizing(facts, policy)
+    if down.stamp is not None and down.stamp.upstream_uid != up.uid:
+        return _step("S5.4", None, f"nothing is written to the {policy.downstream} until {Until.UPSTREAM_LISTED}")
     if not facts.is_comparable:
         return _step("C4.1", None, "a SyncPolicy changes what is copied; the agent compares both sides when it runs")
     if policy.shape.keep_local:
@@ -277,11 +279,8 @@ def _agreement(facts: ObjectFacts, policy: KindPolicy, down: View) -> Json:
 
 
 def _of_status(facts: ObjectFacts, policy: KindPolicy) -> Iterator[Json]:
-    row, down, up = (
-        _pending(facts, "status"),
-        facts.observations[policy.downstream],
-        facts.observations[policy.upstream],
-    )
+    row = _pending(facts, "status")
+    up, down = facts.observations[policy.upstream], facts.observations[policy.downstream]
     if row is not None and row["dead"]:
         yield _step("S10", False, f"the {policy.upstream} rejects the status permanently: {row['error']}")
     elif row is not None:

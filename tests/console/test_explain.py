@@ -212,6 +212,12 @@ def test_both_versions_are_shown_with_what_differs():
     assert f'spec.long: cloud "{"y" * 38}…, robot -' in text
 
 
+def test_a_copy_of_another_object_than_the_one_that_is_known_is_not_said_to_have_been_changed_at_admission():
+    steps = explain(seen(replace(UP_VIEW, uid="u-0")))["steps"]
+    assert {step["rule"] for step in steps if step["rule"] in ("S3.2", "S3.5")} == set()
+    assert [step["ok"] for step in steps if "which of the two is newer" in step["text"]] == [None]
+
+
 def test_what_is_known_to_differ_is_said_to_be_left_or_not_yet_acted_on():
     bodies = {CLOUD: {**UP, "spec": {"x": 2}}, ROBOT: DOWN}
     steps = {step["rule"]: step for step in explain(replace(AGREED, bodies=bodies))["steps"]}

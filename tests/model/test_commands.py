@@ -28,6 +28,20 @@ def test_S5_3_a_taken_name_is_shown_and_cannot_be_released() -> None:
         assert copy(world)["spec"] == {"x": 7}
 
 
+def test_S5_an_object_that_neither_side_has_is_not_said_to_wait_after_the_watch_was_resumed() -> None:
+    with scene(goals={"filtered": "true"}) as world:
+        world.start()
+        world.cloud.create("a", spec={"x": 1}, labels={LABEL: ROBOT})
+        world.settle()
+        world.cut("cloud")
+        world.pass_time(60)
+        assert world.order("explain", resource="goals", name="b")["state"] == "waiting"
+        world.mend("cloud")
+        world.settle()
+        explained = world.order("explain", resource="goals", name="b")
+        assert (explained["state"], explained["objects"]["cloud"]["state"]) == ("not-synced", "absent")
+
+
 def test_S5_5_a_release_is_of_the_objects_that_were_shown_and_of_no_others() -> None:
     with scene() as world:
         for number in range(40):
