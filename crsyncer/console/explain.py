@@ -179,7 +179,7 @@ def _steps(facts: ObjectFacts) -> Iterator[Json]:
 def _kind_rule(kind: Json) -> str | None:
     """The rule by which the kind is not synced; None: it is, or waits."""
     state = kind["state"]
-    return kind_rule(state, by_policy=bool(kind.get("policy"))) if state in KIND_RULES else None
+    return kind_rule(state, kind["message"] or "", by_policy=bool(kind.get("policy"))) if state in KIND_RULES else None
 
 
 def _of_filter(facts: ObjectFacts, kind: Json, policy: KindPolicy) -> Iterator[Json]:

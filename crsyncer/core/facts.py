@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from crsyncer.core.actions import Create, Delete, HoldReason, Seed, Update, Why
+from crsyncer.core.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, SUBTREE
 from crsyncer.core.model import Key, Side
 
 
@@ -66,9 +67,22 @@ KIND_RULES = {"misconfigured": "S1.2", "version-mismatch": "S1.5", "kind-missing
 """The rule by which a kind in each state is not synced."""
 
 
-def kind_rule(state: str, *, by_policy: bool) -> str:
+_SETTING_RULES = {
+    FILTER: "S1.3",
+    SUBTREE: "S1.4",
+    "scope": "S1.7",
+    DRIFT: "S3.5",
+    OBSERVED_GENERATION: "S4.7",
+    ORPHANS: "S5.3",
+}
+"""The rule of each setting with which the message about a misconfigured kind may begin."""
+
+
+def kind_rule(state: str, message: str, *, by_policy: bool) -> str:
     """The rule by which a kind in a state is not synced; `by_policy`: a SyncPolicy is for it, and not followed."""
-    return "C1.3" if by_policy and state == "misconfigured" else KIND_RULES[state]
+    if state != "misconfigured":
+        return KIND_RULES[state]
+    return "C1.3" if by_policy else _SETTING_RULES.get(message.partition(" ")[0], KIND_RULES[state])
 
 
 CAUSES = {

@@ -286,7 +286,7 @@ class Kinds:
 
     def _refuse(self, entry: KindEntry, error: Disagreement) -> None:
         """Report that a kind is not synced, and why."""
-        rule = kind_rule(error.state, by_policy=bool(entry.policy_names))
+        rule = kind_rule(error.state, error.message, by_policy=bool(entry.policy_names))
         fact = Fact(Side.ROBOT, entry.policy.resource, None, Action.REFUSED, rule, error.message)
         self._context.recorder.record(fact)
 

@@ -167,7 +167,7 @@ def test_what_is_not_synced_is_an_event_of_the_kind() -> None:
     with scene(goals={"filtered": "maybe"}) as world:
         world.start()
         world.settle()
-        assert events(world) == [("robot", "", "refused", "S1.2", 1)]
+        assert events(world) == [("robot", "", "refused", "S1.3", 1)]
         world.robot.delete_kind()
         world.settle()
         assert events(world)[-1] == ("robot", "", "stopped", "S1.8", 1)
