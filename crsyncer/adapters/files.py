@@ -3,11 +3,13 @@
 Configuration and kubeconfigs are both read with it. The hint of an error says what is allowed.
 """
 
+import json
 import logging
 import os
 import re
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +71,21 @@ def read_documents(path: Path, *, largest: int = _LARGEST_FILE, deepest: int = _
     """The documents of a YAML or JSON file of at most so many bytes and levels, decoded. Raises ConfigError."""
     import yaml
 
+    with suppress(ValueError, RecursionError):  # PyYAML reads 1e3 as a text, and refuses tabs and pairs of escapes
+        document = json.loads(read(path, largest=largest))
+        if _levels(document) <= deepest:
+            return [document]
     documents: list[Any] = _parsed(path, lambda *given: list(yaml.load_all(*given)), largest=largest, deepest=deepest)
     return documents
+
+
+def _levels(document: Any) -> int:
+    """How deep objects and lists are nested. Without recursion."""
+    levels, layer = 0, [document]
+    while layer := [each for each in layer if isinstance(each, dict | list)]:
+        levels += 1
+        layer = [item for each in layer for item in (each.values() if isinstance(each, dict) else each)]
+    return levels
 
 
 def _parsed(path: Path, parse: Callable[[str, Any], Any], *, largest: int, deepest: int) -> Any:

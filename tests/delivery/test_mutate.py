@@ -66,6 +66,14 @@ def test_the_object_itself_is_printed_for_kubectl(tried):
     assert yaml.safe_load(tried("-o", "yaml", down=[URL]).stdout) == expected
 
 
+def test_numbers_and_texts_of_JSON_are_read_as_an_API_server_reads_them(tried):
+    spec = {"small": 1e-07, "texts": ["größe 😀", "1e3", "12:30", "yes", "2026-01-01"], "large": 2**53 + 1}
+    order = {"apiVersion": "lab.example.com/v1", "kind": "Order", "metadata": {"name": "a"}, "spec": spec}
+    done = tried("-o", "json", down=[{"path": "/spec/small", "cel": "value * 2.0"}], raw=json.dumps(order, indent="\t"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["spec"] == {**spec, "small": 2e-07}
+
+
 def test_the_other_direction_changes_the_status(tried):
     done = tried("--direction", "up", "-o", "json", down=[URL], up=[UP])
     assert json.loads(done.stdout) == {**yaml.safe_load(ORDER), "status": {"message": "a: done"}}
