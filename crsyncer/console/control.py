@@ -163,6 +163,9 @@ class ControlCommands:
             for key in dict.fromkeys((*cache.pending, *outcomes.rejected, *outcomes.unfinalized, *cache.finalizers)):
                 fields = object_fields(kind.policy.resource, key)
                 yield from (fields | row for row in self._pending_of(kind, key))
+        for resource, entry in self._kinds.entries.items():
+            for key, waiting in entry.pending.items() if entry.kind is None else ():
+                yield object_fields(resource, key) | pending_status(waiting, None)
         removals = self._kinds.removals
         for resource, rows in (removals.rows if removals is not None else {}).items():
             yield from (object_fields(resource, key) | pending_finalizer(row) for key, row in rows.items())

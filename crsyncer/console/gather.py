@@ -56,7 +56,7 @@ def gather(
         "kinds": [kind_row(rows[resource], context, catalog=engine.kinds.catalog) for resource in sorted(rows)],
         "policies": policy_rows(engine.kinds.catalog),
         "outbox": outbox_row(
-            (row for kind in kinds for row in kind.cache.pending.values()),
+            (waiting for row in rows.values() for waiting in row.pending.values()),
             now,
             rejected=sum(kind.reconciler.outcomes.dead for kind in kinds),
         ),
@@ -154,6 +154,7 @@ def kind_row(row: KindEntry, context: EngineContext, *, catalog: "Catalog | None
         "state": state,
         "message": message,
         "held": sum(len(g.keys) for g in groups),
+        "pending": {"spec": 0, "status": len(row.pending)},
         "aliases": list(policy.aliases),
         "policy": next(iter(row.policy_names), None),
         **cloud_names(policy if kind is None else kind.policy),

@@ -1,13 +1,14 @@
 """One kind as it is configured: what `status` has a row for."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from crsyncer.core import calls, object_calls
 from crsyncer.core.kind_policy import KindPolicy
-from crsyncer.core.model import Side
+from crsyncer.core.model import Key, Pending, Side
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.negotiation import Disagreement
+from crsyncer.ports import Store
 from crsyncer.runtime.listwatch import Phase
 
 _NOT_SERVED = (Phase.MISSING, Phase.FORBIDDEN)
@@ -40,6 +41,18 @@ class KindEntry:
         self.version_served = False
         """Whether the cloud still serves the negotiated version, by its latest answer."""
         self.wake = asyncio.Event()
+        self._stored: Mapping[Key, Pending] = {}
+        """The statuses that wait in the store while the kind is not synced."""
+
+    @property
+    def pending(self) -> Mapping[Key, Pending]:
+        """The statuses that wait for upstream; those of a kind that is not synced wait until it is again (S6.3)."""
+        return self._stored if self.kind is None else self.kind.cache.pending
+
+    async def read_pending(self, store: Store, report: Callable[[], None]) -> None:
+        """Read which statuses wait while the kind is not synced."""
+        self._stored = (await store.load(self.policy.resource)).pending
+        report()
 
     @property
     def problem(self) -> str:

@@ -198,6 +198,8 @@ class Kinds:
             entry.error = Disagreement(*obstacle)
         else:
             entry.task = self._tasks.create_task(self._run_kind(entry))
+        if entry.task is None:
+            self._tasks.create_task(entry.read_pending(self._context.store, self._report))
         self._show_related(policy, before)
         self._policies_concerned()
         self._report()
@@ -251,6 +253,7 @@ class Kinds:
                 entry.error = negotiated if isinstance(negotiated, Disagreement) else None
                 running = None
                 if isinstance(negotiated, Disagreement):
+                    await entry.read_pending(self._context.store, self._report)
                     if negotiated.state != UNKNOWN:
                         self._refuse(entry, negotiated)
                 else:

@@ -2,12 +2,20 @@
 
 from crsyncer.core import decide_delivery
 from crsyncer.engine.kind import Kind
+from crsyncer.engine.kind_entry import KindEntry
 from crsyncer.engine.outbox import Outbox
 from crsyncer.engine.writer import Writer
 from crsyncer.runtime.connection import Connection
 from tests.model.mutant import Mutant
 
 MUTANTS = (
+    Mutant(
+        "what waits for a kind that is not synced is not shown",
+        KindEntry.read_pending,
+        "(await store.load(self.policy.resource)).pending",
+        "{}",
+        noticed_by="S6_3_a_status_that_waits_is_shown",
+    ),
     Mutant(
         "what waited in a store is the newest there is",
         Outbox.__init__,
