@@ -115,7 +115,8 @@ def lasting(error: SyncError, *, tries: int, unchanged: bool = False) -> SyncErr
     """The error as Never, where the same answer came in so many tries that asking again will not help.
 
     That is so of an object that is too large for the server's storage, which answers 500, and of a conflict over an
-    object that is `unchanged`.
+    object that is `unchanged`. A path where nothing is served may be served again soon: that is about no object.
     """
-    repeats = TOO_LARGE in str(error) or (unchanged and isinstance(error, Conflict))
+    contradicts = isinstance(error, Conflict) and not isinstance(error, NotServed)
+    repeats = TOO_LARGE in str(error) or (unchanged and contradicts)
     return Never(str(error)) if repeats and tries >= TRIES_BEFORE_DEAD else error

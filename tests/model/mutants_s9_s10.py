@@ -14,9 +14,16 @@ MUTANTS = (
     Mutant(
         "a conflict that never ends is tried for ever",
         answers.lasting,
-        "(unchanged and isinstance(error, Conflict))",
+        "(unchanged and contradicts)",
         "False",
         noticed_by="S10_a_conflict",
+    ),
+    Mutant(
+        "a status is refused for good where nothing is served for a moment",
+        answers.lasting,
+        " and not isinstance(error, NotServed)",
+        "",
+        noticed_by="S10_a_gateway",
     ),
     Mutant(
         "whoever may write proves that everybody may",

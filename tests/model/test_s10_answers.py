@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from crsyncer.core.model import Side
 from crsyncer.ports import Reply
 from tests.model.answers import (
     FORBIDDEN,
@@ -212,6 +213,18 @@ def test_S10_a_namespace_that_is_being_deleted_is_no_matter_of_the_credential(wo
     assert 2 <= len(world.journal.asked("robot", verb="create", since=since)) <= 6
     world.pass_time(70.0)
     assert copy(world)["spec"] == original(world)["spec"]
+
+
+def test_S10_a_gateway_that_knows_no_path_for_a_while_makes_no_status_a_dead_letter(world: World) -> None:
+    rule = world.lose_paths("cloud")
+    world.robot.set_status("a", {"phase": "DONE"})
+    for _ in range(10):
+        world.pass_time(2.0)
+        outbox = world.status()["outbox"]
+        assert (outbox["depth"], outbox["deadLetters"]) == (1, 0)
+    world.weather[Side.CLOUD].rules.remove(rule)
+    world.pass_time(60.0)
+    assert (original(world)["status"], world.status()["health"]) == ({"phase": "DONE"}, "healthy")
 
 
 def test_S10_a_delete_that_finds_nothing_is_done(world: World) -> None:
