@@ -137,9 +137,8 @@ class Dispatcher:
                     self._queue.done(job)
                     continue
                 self._begin(job, again=again)
-            due = self._queue.next_due()
-            if self._retry_after.left:
-                due = max(loop.time() + self._retry_after.left, due or 0.0)
+            paused = self._retry_after.left
+            due = loop.time() + paused if paused else self._queue.next_due()
             timer = None if due is None else loop.call_at(due, self._wake.set)
             await self._wake.wait()
             if timer is not None:

@@ -106,6 +106,23 @@ def test_C6_3_upstreams_object_goes_when_the_copy_has_gone_and_its_last_status_i
         assert (last.before or {})["status"]["n"] == 7
 
 
+def test_S7_2_what_happened_during_a_cut_does_not_wait_for_the_end_of_a_grace_period() -> None:
+    with blocking(grace="720h") as world:
+        world.cloud.create("a", spec={"x": 1})
+        world.cloud.create("b", spec={"x": 1})
+        world.start()
+        world.settle()
+        world.robot.finalize("a", LOCAL)
+        world.cloud.delete("a")
+        world.pass_time(60)
+        world.cut("robot")
+        world.robot.set_status("b", {"phase": "DONE"})
+        world.pass_time(30)
+        world.mend("robot")
+        world.pass_time(60)
+        assert world.cloud.objects()["b"]["status"] == {"phase": "DONE"}
+
+
 def test_C6_3_a_dead_letter_is_waited_for_until_an_operator_drops_it() -> None:
     with blocking() as world:
         world.start()
