@@ -63,7 +63,10 @@ class RelatedFirst:
     def upstream_seen(self, entry: RelatedEntry, key: Key) -> None:
         """Upstream's object of a primary is shown, whose copy says what it refers to."""
         source = (entry.id, key)
-        if source in self._left and not self._is_going(key):
+        if self._is_going(key):
+            if key not in self._cache.views[self._policy.downstream]:
+                self.left(entry, key)  # the copy is gone already, and is not made again
+        elif source in self._left:
             self._wanted(entry.resource).refer(source, self._left.pop(source) or NOTHING_SAID)
 
     def copy_gone(self, key: Key) -> None:

@@ -7,6 +7,7 @@ from crsyncer.core.model import Json, Side
 from tests.model.blocking import MINE
 from tests.model.check import is_marked, labels, stamp
 from tests.model.life import ROBOT
+from tests.model.policies import policies
 from tests.model.policy_references import GOALS, objects_of
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 def open_ends(machine: "PolicyMachine") -> list[str]:
     """What the two sides disagree on."""
     found = [*machine.apis.open_ends(), *_of_primaries(machine)]
+    for name, policy in policies(machine.world.robot).items():
+        if not (policy.get("status") or {}).get("conditions"):
+            found.append(f"policy {name} does not show whether it is followed")
     for resource in machine.checker.references.origins:
         found += _of_related(machine, resource)
     return found

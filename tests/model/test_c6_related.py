@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from crsyncer.core.actions import Until
+from tests.model.answers import INTERNAL_ERROR
 from tests.model.blocking import MINE, codes, finalizers
 from tests.model.config_maps import annotate_map, data, maps, put_map
 from tests.model.policies import apply_policy
@@ -213,3 +214,19 @@ def test_C6_3_a_primary_that_is_made_anew_keeps_its_related_copies(origin: str, 
         world.settle()
         assert set(world.robot.objects()) == {"g"}
         assert [each["metadata"]["uid"] for each in maps(there).values()] == [uid]
+
+
+@BOTH
+def test_C6_3_a_primary_whose_copy_was_lost_and_cannot_be_made_again_is_released(origin: str) -> None:
+    with related(origin) as world:
+        delete_mode(world, origin, "blocking")
+        here, there = ends(world, origin)
+        put_map(here, "m", x="1")
+        world.cloud.create("g", spec={"maps": ["m"]})
+        world.settle()
+        world.inject("robot", INTERNAL_ERROR, verb="create", part="/goals", times=3)
+        world.robot.delete("g")
+        world.pass_time(0.5)
+        world.cloud.delete("g")
+        world.pass_time(120)
+        assert (set(world.cloud.objects()), set(world.robot.objects()), maps(there)) == (set(), set(), {})
