@@ -114,6 +114,11 @@ def tear(copy: Json, which: int, side: Side) -> None:
     metadata[part] = {k: v for k, v in (metadata.get(part) or {}).items() if k not in torn}
 
 
+def bears_marks_of(copy: Json, other: Json) -> bool:
+    """Whether another object has all the labels that mark a copy."""
+    return all(labels(other).get(mark) == value for mark, value in labels(copy).items() if mark in _MARKS)
+
+
 @dataclass(slots=True)
 class Story:
     """What has happened to one upstream object."""

@@ -10,7 +10,16 @@ from crsyncer.core.identity import KUBE_SYSTEM, name_of
 from crsyncer.core.model import Json, Key, Pending, Side
 from crsyncer.core.naming import Naming
 from crsyncer.core.template import read_template
-from tests.model.check import Violation, is_guarded, is_of_finalizer, labels, signed, stamp, without_status
+from tests.model.check import (
+    Violation,
+    bears_marks_of,
+    is_guarded,
+    is_of_finalizer,
+    labels,
+    signed,
+    stamp,
+    without_status,
+)
 from tests.model.journal import WRITES, Request
 from tests.model.life import ROBOT
 from tests.model.policy_deletion import DeletionJudge
@@ -23,6 +32,8 @@ from tests.model.world import World, Write
 _RATE_SECONDS, _RATE = 10.0, 40
 """No object is written so often in so short a time; a finalizer out of sight is looked for at 32 places (C6.2)."""
 _RACE_SECONDS = 120.0
+_ECHO_SECONDS = 1.0
+"""Until a watch shows a new copy; a policy that is edited meanwhile has its kind begin anew."""
 """An agent may do what was right so long ago: events and requests come late."""
 
 
@@ -212,16 +223,20 @@ class PolicyChecker:
             raise Violation(f"{write}: nothing ever wanted a copy there; it may be at {sorted(places)} (C5.2)")
 
     def _see_twins(self, write: Write, copy: Json) -> None:
-        """Two copies of one original: a request that came late, or that a killed agent does not know of, made one."""
+        """Two copies of one original: a request that came late, or that a killed agent does not know of, made one.
+
+        Or the agent could not see the other: in the cloud, its selector does not show what has lost its labels.
+        """
         of, now = stamp(copy), self._world.clock.now
         for where, each in objects_of(self._world.planes[write.side], write.resource).items():
-            if each["metadata"]["uid"] == copy["metadata"]["uid"] or self.of(each) != of:
+            if each["metadata"]["uid"] == copy["metadata"]["uid"] or self.of(each) != of or of in self.twins:
                 continue
             self.twins.add(of)
             late = {each["metadata"]["uid"], copy["metadata"]["uid"]} & self.late
             killed = any(death > self.born(each) - _RACE_SECONDS for death in self._world.deaths)
-            quick = now - self.born(each) < _RACE_SECONDS
-            if not (late or (killed and quick) or not stamp(each) or self.forgot):
+            age = now - self.born(each)
+            unseen = age < _ECHO_SECONDS or (write.side is Side.CLOUD and not bears_marks_of(copy, each))
+            if not (late or (killed and age < _RACE_SECONDS) or unseen or not stamp(each) or self.forgot):
                 raise Violation(f"{write}: its original has a copy already, {where} (C2.3)")
 
     def _see_adopted(self, write: Write, before: Json, after: Json) -> None:

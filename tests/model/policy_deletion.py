@@ -101,6 +101,8 @@ class DeletionJudge:
             if references.of(resource)[0]["cleanup"] == "keep" or references.users[resource, where] != {uid}:
                 continue
             side = references.origins[resource].other
+            if checker.forgot and side is self._up.side:
+                continue  # the lost copy said what it needed
             for copy in objects_of(self._world.planes[side], resource).values():
                 of = checker.of(copy)
                 if checker.place_of.get(of) != where or of in checker.twins or not self._is_deletable(copy, side):
