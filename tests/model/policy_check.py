@@ -32,8 +32,8 @@ from tests.model.world import World, Write
 _RATE_SECONDS, _RATE = 10.0, 40
 """No object is written so often in so short a time; a finalizer out of sight is looked for at 32 places (C6.2)."""
 _RACE_SECONDS = 120.0
-_ECHO_SECONDS = 1.0
-"""Until a watch shows a new copy; a policy that is edited meanwhile has its kind begin anew."""
+_ECHO_SECONDS = 10.0
+"""Until a watch on a slow line shows a new copy; a policy that is edited meanwhile has its kind begin anew."""
 """An agent may do what was right so long ago: events and requests come late."""
 
 
