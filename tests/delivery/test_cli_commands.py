@@ -174,6 +174,8 @@ def test_the_crd_of_sync_policies_is_printed_for_kubectl_with_its_comments():
     texts = [run("crds"), run("crds", "-o", "yaml")]
     assert [(done.returncode, done.stderr) for done in texts] == [(0, "")] * 2
     assert texts[0].stdout == texts[1].stdout == SYNC_POLICY.read_text()
+    for shipped in ("robot", "cloud"):
+        assert (Path(__file__).parents[2] / shipped / "syncpolicies.yaml").read_text() == SYNC_POLICY.read_text()
     listed = json.loads(run("crds", "--json").stdout)
     assert listed == {"apiVersion": "v1", "kind": "List", "items": [yaml.safe_load(SYNC_POLICY.read_text())]}
     assert listed["items"][0]["metadata"]["name"] == SYNC_POLICIES.resource
