@@ -68,12 +68,16 @@ def _disturbed(relist: Relist, evidence: Evidence, *, since: float) -> bool:
 
 
 def _vanished(relist: Relist, evidence: Evidence) -> bool:
-    """Whether upstream objects have gone or become another's, lately."""
+    """Whether upstream objects have gone or become another's, lately, or copies have gone.
+
+    A copy that is made again gets upstream's status, which a watch that was resumed may not have shown yet (S4.4).
+    """
     kind = KINDS[relist.kind]
-    return any(
-        (seen.gone or seen.terminating or not kind.ours(seen.obj))
-        and relist.at - _RECENT_SECONDS <= seen.at
-        and seen.after <= relist.at
+    left = [
+        seen
         for plural in (kind.plural, kind.primary)
         for seen in evidence.versions(kind.upstream, plural)
-    )
+        if seen.gone or seen.terminating or not kind.ours(seen.obj)
+    ]
+    left += [seen for seen in evidence.versions(kind.downstream, kind.plural) if seen.gone]
+    return any(relist.at - _RECENT_SECONDS <= seen.at and seen.after <= relist.at for seen in left)
