@@ -18,6 +18,17 @@ from crsyncer.errors import ConfigError
 _LARGEST_FILE = 1 << 20
 _DEEPEST = 50
 _LONGEST_BOOT_ID = 64
+_TRUTHS = ("yes", "no", "true", "false", "on", "off")
+_DIGITS = "+-0123456789"
+_NO_TEXTS = (
+    ("bool", f"({'|'.join(f'{word}|{word.title()}|{word.upper()}' for word in _TRUTHS)})$", "yYnNtTfFoO"),
+    ("null", "(~|null|Null|NULL|)$", ("~", "n", "N", "")),
+    ("int", "[-+]?(0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|0|[1-9][0-9_]*)$", _DIGITS),
+    ("float", r"[-+]?(\.[0-9_]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?$", f".{_DIGITS}"),
+    ("float", r"([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$", ".+-"),
+    ("merge", "<<$", "<"),
+)
+"""What kubectl takes for no text where it is without quotes: its tag, and with what it begins."""
 
 _log = logging.getLogger(__name__)
 
@@ -64,18 +75,32 @@ def read_yaml(path: Path) -> Any:
     """A YAML file as a tree of nodes with line numbers; None where it is empty. Raises ConfigError."""
     import yaml  # not at the top: `--help` shall not wait for it
 
-    return _parsed(path, yaml.compose, largest=_LARGEST_FILE, deepest=_DEEPEST)
+    return _parsed(path, yaml.compose, _loader(), largest=_LARGEST_FILE, deepest=_DEEPEST)
 
 
-def read_documents(path: Path, *, largest: int = _LARGEST_FILE, deepest: int = _DEEPEST) -> list[Any]:
-    """The documents of a YAML or JSON file of at most so many bytes and levels, decoded. Raises ConfigError."""
+def read_documents(path: Path) -> list[Any]:
+    """The documents of a YAML or JSON file of ours, decoded. Raises ConfigError."""
+    return _documents(path, _loader(), largest=_LARGEST_FILE, deepest=_DEEPEST)
+
+
+def read_manifests(path: Path, *, largest: int, deepest: int) -> list[Any]:
+    """The documents of a YAML or JSON file of at most so many bytes and levels, as kubectl reads it.
+
+    Raises ConfigError.
+    """
+    return _documents(path, _loader_of_manifests(), largest=largest, deepest=deepest)
+
+
+def _documents(path: Path, loader: Any, *, largest: int, deepest: int) -> list[Any]:
     import yaml
 
     with suppress(ValueError, RecursionError):  # PyYAML reads 1e3 as a text, and refuses tabs and pairs of escapes
         document = json.loads(read(path, largest=largest))
         if _levels(document) <= deepest:
             return [document]
-    documents: list[Any] = _parsed(path, lambda *given: list(yaml.load_all(*given)), largest=largest, deepest=deepest)
+    documents: list[Any] = _parsed(
+        path, lambda *given: list(yaml.load_all(*given)), loader, largest=largest, deepest=deepest
+    )
     return documents
 
 
@@ -88,14 +113,14 @@ def _levels(document: Any) -> int:
     return levels
 
 
-def _parsed(path: Path, parse: Callable[[str, Any], Any], *, largest: int, deepest: int) -> Any:
+def _parsed(path: Path, parse: Callable[[str, Any], Any], loader: Any, *, largest: int, deepest: int) -> Any:
     """A file by one of PyYAML's parsers, which are recursive. Reading events, as is done first, is not, nor slow.
 
     PyYAML's C part ends the process at 200,000 levels, its Python part takes minutes for 5,000.
     """
     import yaml
 
-    text, loader, depth = read(path, largest=largest), getattr(yaml, "CSafeLoader", yaml.SafeLoader), 0
+    text, depth = read(path, largest=largest), 0
     try:
         for event in yaml.parse(text, Loader=loader):
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
@@ -105,6 +130,23 @@ def _parsed(path: Path, parse: Callable[[str, Any], Any], *, largest: int, deepe
         return parse(text, loader)
     except (yaml.YAMLError, ValueError) as error:
         raise _not_yaml(path, error) from None
+
+
+def _loader() -> Any:
+    import yaml
+
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def _loader_of_manifests() -> Any:
+    """PyYAML's loader, which takes the same texts for numbers as kubectl. By itself it reads 12:30 as 750, and 1e3 not.
+
+    Only `y` and `n` stay texts, which most programs write without quotes. Source: resolve.go of go.yaml.in/yaml/v2.
+    """
+    loader: Any = type("ManifestLoader", (_loader(),), {"yaml_implicit_resolvers": {}})
+    for tag, pattern, first in _NO_TEXTS:
+        loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(pattern), [*first])
+    return loader
 
 
 def _not_yaml(path: Path, error: Exception) -> ConfigError:

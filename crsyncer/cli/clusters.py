@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 CLUSTER_SETTINGS = (
     *("robot_name", "cloud_kubeconfig", "robot_kubeconfig", "cloud_context", "robot_context"),
-    *("state_dir", "namespaces", "namespace_map", "insecure_skip_tls_verify"),
+    *("state_dir", "namespaces", "namespace_map", "trust", "insecure_skip_tls_verify"),
 )
 """The settings of `run` that these commands take, too."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from crsyncer.adapters.expressions import Expressions
-from crsyncer.adapters.files import read_documents
+from crsyncer.adapters.files import read_manifests
 from crsyncer.cli.documents import DEEPEST
 from crsyncer.cli.shared import Command
 from crsyncer.core.built_in import unknown
@@ -115,7 +115,7 @@ def _documents(path: Path) -> Iterator[tuple[Path, Json]]:
     files = sorted(each for each in path.iterdir() if each.suffix in _SUFFIXES) if path.is_dir() else [path]
     for file in files:
         try:
-            documents = read_documents(file, largest=LARGEST, deepest=DEEPEST)
+            documents = read_manifests(file, largest=LARGEST, deepest=DEEPEST)
         except ConfigError as error:
             raise ConfigError(f"--crds: {error}", hint=error.hint) from None
         yield from ((file, each) for each in _objects(documents))

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from crsyncer.adapters.files import read_documents
+from crsyncer.adapters.files import read_manifests
 from crsyncer.core.fields import json_problem
 from crsyncer.core.text import count
 from crsyncer.errors import ConfigError
@@ -13,14 +13,39 @@ DEEPEST = 200
 
 
 def read_document(path: Path, *, largest: int) -> Any:
-    """The one document of a YAML or JSON file of at most so many bytes, of JSON's types. Raises ConfigError."""
-    documents = [each for each in read_documents(path, largest=largest, deepest=DEEPEST) if each is not None]
+    """The one document of a YAML or JSON file of at most so many bytes, as kubectl sends it. Raises ConfigError."""
+    documents = [each for each in read_manifests(path, largest=largest, deepest=DEEPEST) if each is not None]
     if len(documents) != 1:
         raise ConfigError(f"{path} has {count(len(documents), 'object')}; allowed: one")
     try:
-        problem = json_problem(documents[0], "the value at ")
+        document = _as_sent(documents[0])
+        problem = json_problem(document, "the value at ")
     except RecursionError:
         problem = "an alias refers to what it is in"
     if problem:
         raise ConfigError(f"{path}: {problem}", hint="JSON's types; a date or a number can be a text in quotes")
-    return documents[0]
+    return document
+
+
+def _as_sent(value: Any) -> Any:
+    """A value that was read from YAML as JSON has it: keys are texts, and a whole number has no fraction."""
+    match value:
+        case dict():
+            return {_key(key): _as_sent(item) for key, item in value.items()}
+        case list():
+            return [_as_sent(item) for item in value]
+        case float() if value.is_integer() and abs(value) < 2**63:
+            return int(value)
+        case _:
+            return value
+
+
+def _key(key: Any) -> Any:
+    """The key as a text, where kubectl makes it one."""
+    match key:
+        case bool():
+            return str(key).lower()
+        case int() | float():
+            return f"{key:g}" if isinstance(key, float) else str(key)
+        case _:
+            return key

@@ -23,7 +23,6 @@ from crsyncer.errors import ConfigError
 
 _LARGEST = 4 << 20
 _TEXT = Text(317, 1)
-_FORMATS = ("diff", "yaml", "json")
 _FILE = click.Path(path_type=Path)
 
 
@@ -47,13 +46,21 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "-o",
     "--output",
-    type=click.Choice(["diff", "yaml", "json"]),
+    type=click.Choice(["diff", "text", "yaml", "json"]),
     default="diff",
     show_default=True,
-    help="Output format.",
+    help="Output format; text is the diff, too.",
 )
+@click.option("--json", "as_json", is_flag=True, help="The same as -o json.")
 def mutate(
-    object_file: Path, policy_file: Path, direction: str, identity: str, output: str, robot_name: str, **flags: Any
+    object_file: Path,
+    policy_file: Path,
+    direction: str,
+    identity: str,
+    output: str,
+    as_json: bool,
+    robot_name: str,
+    **flags: Any,
 ) -> None:
     """What the mutations of a SyncPolicy make of the object in OBJECT_FILE, as a unified diff, YAML or JSON.
 
@@ -69,7 +76,7 @@ def mutate(
     metadata = raw["metadata"]
     names = Names(metadata.get("namespace") or "", metadata["name"], robot=robot, identity=identity)
     mutated = (mutate_content if direction == "down" else mutate_status)(raw, steps, names)
-    match output:
+    match "json" if as_json else output:
         case "json":
             click.echo(json.dumps(mutated, indent=2))
         case "yaml":

@@ -51,6 +51,23 @@ def test_lists_need_no_agent_and_no_state(tmp_path, command, said):
     assert not (tmp_path / "never").exists()
 
 
+def test_all_that_look_at_both_clusters_take_the_settings_that_decide_what_is_synced():
+    """A robot that trusts copies of SyncPolicies looks alike to the agent and to `doctor` (C1.6)."""
+
+    context = click.Context(group)
+
+    def taken(command: click.Command | None) -> list[set[str]]:
+        found = [{str(each.name) for each in command.params}] if command is not None else []
+        if isinstance(command, click.Group):
+            for name in command.list_commands(context):
+                found += taken(command.get_command(context, name))
+        return found
+
+    both = [names for names in taken(group) if {"cloud_kubeconfig", "robot_kubeconfig"} <= names]
+    assert len(both) > 5
+    assert [names for names in both if not {"robot_name", "namespaces", "namespace_map", "trust"} <= names] == []
+
+
 @pytest.mark.parametrize(
     "arguments",
     [["explain", "goals.lab.example.com", "a"], ["pending", "list"], ["holds", "list"], ["events"]],

@@ -62,7 +62,10 @@ def test_the_change_is_shown_as_a_unified_diff(tried):
 
 def test_the_object_itself_is_printed_for_kubectl(tried):
     expected = yaml.safe_load(ORDER.replace("http:", "https:"))
-    assert json.loads(tried("-o", "json", down=[URL]).stdout) == expected
+    assert (
+        json.loads(tried("-o", "json", down=[URL]).stdout) == json.loads(tried("--json", down=[URL]).stdout) == expected
+    )
+    assert tried("-o", "text", down=[URL]).stdout == tried(down=[URL]).stdout
     assert yaml.safe_load(tried("-o", "yaml", down=[URL]).stdout) == expected
 
 
@@ -72,6 +75,24 @@ def test_numbers_and_texts_of_JSON_are_read_as_an_API_server_reads_them(tried):
     done = tried("-o", "json", down=[{"path": "/spec/small", "cel": "value * 2.0"}], raw=json.dumps(order, indent="\t"))
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["spec"] == {**spec, "small": 2e-07}
+
+
+def test_plain_texts_of_YAML_are_read_as_kubectl_reads_them(tried):
+    texts = "[12:30, 1:2:3, 2026-01-01, 2026-01-01T10:00:00Z, y, n, 1e, 0o8, =, tRUE]"
+    numbers = "[1e3, 1.5e3, 1.0, 017, 0o17, 0x1F, -0b11, 08, 1_000, +.5, 9007199254740993, 1e-7]"
+    words = "[yes, no, on, off, True, FALSE, ~]"
+    keys = "{yes: 1, 2: 2, 1.5: 3, 12:30: 4}"
+    raw = f"{ORDER}others: {{texts: {texts}, numbers: {numbers}, words: {words}, keys: {keys}}}"
+    done = tried("--json", down=[{"path": "/spec/sum", "cel": "self.others.numbers[2] + 1"}], raw=raw)
+    assert done.stderr == ""
+    assert json.dumps(json.loads(done.stdout)["others"]) == json.dumps(
+        {
+            "texts": texts[1:-1].split(", "),
+            "numbers": [1000, 1500, 1, 15, 15, 31, -3, 8, 1000, 0.5, 9007199254740993, 1e-07],
+            "words": [True, False, True, False, True, False, None],
+            "keys": {"true": 1, "2": 2, "1.5": 3, "12:30": 4},
+        }
+    )
 
 
 def test_the_other_direction_changes_the_status(tried):
@@ -132,7 +153,7 @@ def test_a_wrong_policy_is_one_line_and_exit_code_2(tmp_path, wrong):
             'order.yaml: apiVersion is "shop.example.com/v1"; allowed: the policy\'s group',
         ),
         (
-            ORDER.replace("count: 4", "count: 2026-01-01"),
+            ORDER.replace("count: 4", "count: !!timestamp 2026-01-01"),
             "order.yaml: the value at /spec/count is a date, which JSON does not have",
         ),
         (ORDER.replace("count: 4", "count: .nan"), "/spec/count is no finite number"),
