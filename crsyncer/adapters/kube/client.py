@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from email.utils import parsedate_to_datetime
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote, urlencode
@@ -290,6 +290,7 @@ def _date(response: aiohttp.ClientResponse) -> float | None:
     return _seconds(response.headers.get("Date", ""))
 
 
+@lru_cache(maxsize=8)
 def _seconds(http_date: str) -> float | None:
     try:
         return parsedate_to_datetime(http_date).timestamp()

@@ -78,7 +78,8 @@ class Recent:
 
     def update(self, batch: Batch) -> None:
         """Follow a batch that was written."""
-        for place in [place for place in self._rows if batch.covers(place)]:
+        replaced = [place for place in self._rows if batch.covers(place)] if batch.forgotten else batch.rows
+        for place in replaced:
             self._drop(place)
         for place, row in batch.rows.items():
             if row is not None and place[0] in _BODIES:

@@ -29,10 +29,12 @@ RECORD, OUTBOX, TOMBSTONES, CURSORS, META = "record", "outbox", "tombstones", "c
 FINALIZER = "finalizer/"
 """Begins the name of an outbox row that is about the finalizer of an object, instead of its status."""
 
+_COMPACT = json.JSONEncoder(separators=(",", ":"))
+
 
 def dump(value: Any) -> str:
     """Compact JSON. Escaped to ASCII, so that whatever JSON can say can be stored, lone surrogates included."""
-    return json.dumps(value, separators=(",", ":"))
+    return _COMPACT.encode(value)
 
 
 def seal(text: str, place: Place) -> str:
