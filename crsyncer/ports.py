@@ -90,8 +90,8 @@ class MetaStore(Protocol):
 class Store(Protocol):
     """The state on disk. Writes are buffered at once and committed together; reads see the buffered writes (S6)."""
 
-    async def load(self, resource: str) -> Loaded:
-        """Everything known about one kind."""
+    async def load(self, resource: str, *, only_outbox: bool = False) -> Loaded:
+        """Everything known about one kind, or only what waits in its outbox: statuses and finalizers."""
         ...
 
     async def body(self, side: Side, resource: str, key: Key) -> Json | None:

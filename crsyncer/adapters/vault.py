@@ -55,9 +55,9 @@ class Vault:
         self._store = store
         self._bodies: dict[tuple[Side, Key], Json] = {}
 
-    async def load(self, resource: str) -> Loaded:
+    async def load(self, resource: str, *, only_outbox: bool = False) -> Loaded:
         """As the store's."""
-        return await self._store.load(resource)
+        return await self._store.load(resource, only_outbox=only_outbox)
 
     async def body(self, side: Side, resource: str, key: Key) -> Json | None:  # noqa: ARG002
         """The object as it was seen last, a copy of its own; None: it was not seen since the start."""

@@ -19,7 +19,7 @@ from crsyncer.console.report import (
 from crsyncer.console.target import find_key, find_resource, synced_resource
 from crsyncer.core.actions import HoldReason
 from crsyncer.core.holds import DELETION_HOLDS, HeldGroup
-from crsyncer.core.model import Gap, Json, Key, Side
+from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.project import digest
 from crsyncer.core.text import duration, rfc3339
 from crsyncer.core.watch import ListReason
@@ -290,17 +290,13 @@ class ControlCommands:
         kind, cache = entry.kind, entry.kind.cache
         key = find_key(name, cache.known_keys(), namespaced=kind.policy.namespaced)
         bodies = {side: await cache.body(side, key) for side in Side}
-        document = kind_row(entry, self._context, catalog=self._kinds.catalog)
-        observations = {side: cache.observe(side, key).found for side in Side}
-        if document["state"] == "syncing" and key not in cache.known_keys() and Gap.ABSENT in observations.values():
-            observations = dict.fromkeys(Side, Gap.ABSENT)  # there is no copy to lose, so a resumed watch shows enough
         facts = ObjectFacts(
             resource,
             key,
-            kind=document,
+            kind=kind_row(entry, self._context, catalog=self._kinds.catalog),
             policy=kind.policy,
             connections={side: connection.state.value for side, connection in self._context.connections.items()},
-            observations=observations,
+            observations={side: cache.observe(side, key).found for side in Side},
             bodies={side: body for side, body in bodies.items() if body is not None},
             plan=kind.reconciler.plan(key),
             record=cache.record(key),

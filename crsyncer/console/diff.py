@@ -164,12 +164,18 @@ class _Pairs:
                 self._pair(key, self.policy.downstream, raw)
         for side, alone in self._alone.items():
             for key, raw in alone.items():
-                self._judge(key, {side: raw})
+                if side is self.policy.upstream or self._is_compared(key, raw):
+                    self._judge(key, {side: raw})
         for key in sorted(self._copied_twice):  # which of its copies the agent holds is known to the agent alone (C2.6)
             name = {"namespace": key.namespace, "name": key.name}
             found = self._row["differences"]
             self._row["differences"] = [each for each in found if not name.items() <= each.items()]
             self._row |= {"error": f"{key} cannot be compared: it has two copies", "hint": duplicate(key).hint}
+
+    def _is_compared(self, key: Key, copy: Json) -> bool:
+        """Whether a copy without its original is: one that nothing refers to is about to go, or stays (C5.4)."""
+        original = self.policy.key_on(self.policy.upstream, key)
+        return self._originals is None or self._originals.may_name(original, copy["metadata"].get("labels") or {})
 
     def _judge(self, key: Key, pair: Mapping[Side, Json]) -> None:
         try:

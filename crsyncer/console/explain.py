@@ -9,7 +9,7 @@ from crsyncer.console.explain_policy import ON, SEEDS, api_step, primary_steps, 
 from crsyncer.core.actions import NOTHING, Create, Delete, Hold, HoldReason, Plan, Seed, Until, Update, Wait
 from crsyncer.core.annotations import ROBOT_LABEL, SPEC_SOURCE
 from crsyncer.core.endpoint import Endpoint
-from crsyncer.core.facts import CAUSES, KIND_RULES, hold_rule, kind_rule
+from crsyncer.core.facts import CAUSES, hold_rule
 from crsyncer.core.kind_policy import KindPolicy, Version
 from crsyncer.core.model import Found, Gap, Json, Key, Record, Side, Tombstone, View
 from crsyncer.core.namespaces import Namespaces
@@ -139,7 +139,7 @@ def _steps(facts: ObjectFacts) -> Iterator[Json]:
             yield _step("C1.3", False, f"SyncPolicy {policy_row['name']} is not followed: {policy_row['message']}")
         return
     if policy is None:
-        rule = _kind_rule(kind)
+        rule = kind.get("rule")
         yield _step(rule or "S1", False if rule else None, f"the kind is {kind['state']}: {kind['message']}")
         if kind.get("api"):
             yield _step(*api_step(kind["api"]))
@@ -149,7 +149,7 @@ def _steps(facts: ObjectFacts) -> Iterator[Json]:
     if kind.get("policy"):
         what = "names the kind, for objects that go with others" if policy.related else "is for the kind"
         yield _step("C1.3", True, f"SyncPolicy {kind['policy']} {what}")
-    if rule := _kind_rule(kind):
+    if rule := kind.get("rule"):
         yield _step(rule, False, f"the kind is {kind['state']}: {kind['message']}")
     else:
         yield _step("S1.5", True, f"both sides serve version {policy.version}")
@@ -174,12 +174,6 @@ def _steps(facts: ObjectFacts) -> Iterator[Json]:
     yield from _of_status(facts, policy)
     yield from _of_finalizer(facts, policy)
     yield from (_step(*step) for step in related_steps(facts.related))
-
-
-def _kind_rule(kind: Json) -> str | None:
-    """The rule by which the kind is not synced; None: it is, or waits."""
-    state = kind["state"]
-    return kind_rule(state, kind["message"] or "", by_policy=bool(kind.get("policy"))) if state in KIND_RULES else None
 
 
 def _of_filter(facts: ObjectFacts, kind: Json, policy: KindPolicy) -> Iterator[Json]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from crsyncer import __version__
 from crsyncer.console.reasons import hold_hint, with_health
 from crsyncer.console.report import SCHEMA, bare_kind, hold_row, outbox_row, writes_row
+from crsyncer.core.facts import KIND_RULES
 from crsyncer.core.holds import DELETION_HOLDS
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Freshness, Json, Side
@@ -72,9 +73,15 @@ def gather(
         tls_unverified=tls_unverified,
         store_message=store_message,
         duplicate=engine.other_agents.current(now),
-        overdue={kind.policy.resource: kind.cache.overdue() for kind in kinds},
+        overdue={kind.policy.resource: _overdue(kind) for kind in kinds},
         pending_seconds={kind.policy.resource: kind.pending_ages(loop_time) for kind in kinds},
     )
+
+
+def _overdue(kind: Kind) -> int:
+    """How many copies have outlived the grace period of their deletion (C6.4)."""
+    copies = kind.cache.views[kind.policy.downstream]
+    return sum(row.overdue and key in copies for key, row in kind.cache.finalizers.items())
 
 
 def _side_row(connection: Connection) -> Json:
@@ -153,6 +160,7 @@ def kind_row(row: KindEntry, context: EngineContext, *, catalog: "Catalog | None
         "statusSubtree": policy.subtree,
         "state": state,
         "message": message,
+        "rule": (row.error.rule if row.error is not None else "") or KIND_RULES.get(state),
         "held": sum(len(g.keys) for g in groups),
         "pending": {"spec": 0, "status": len(row.pending)},
         "aliases": list(policy.aliases),

@@ -44,6 +44,10 @@ class Originals:
                 matched.add(key)
         return key in self.keys or any(key in matched for matched in self.selections.values())
 
+    def may_name(self, key: Key, labels: Mapping[str, str]) -> bool:
+        """Whether a primary refers to an original that may be gone, by its name or as its copy is labelled."""
+        return key in self.keys or any(selection.matches(key, labels) for selection in self.selections)
+
     def objection(self) -> str:
         """Why not all of them can be told, once every object has been looked at; empty: they can."""
         return self.failure or next(filter(None, (too_many(len(each)) for each in self.selections.values())), "")

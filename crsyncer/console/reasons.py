@@ -338,11 +338,10 @@ def _api_reasons(content: Json) -> Iterator[_Reason]:
 
 
 def _policy_reasons(content: Json) -> Iterator[_Reason]:
-    """SyncPolicies that are not followed, but those whose problem the row of their kind, or of a related one, has."""
-    kinds = [kind for kind in content["kinds"] if kind.get("policy") and kind["state"] == "misconfigured"]
-    stopped = {kind["resource"]: kind["message"] for kind in kinds}
-    for policy in [each for each in content["policies"] if each["state"] == "misconfigured"]:
-        if policy["resource"] not in stopped and not any(why in policy["message"] for why in stopped.values()):
+    """SyncPolicies that are not followed and have no kind: else the row of their kind, or of a related one, says it."""
+    configured = {kind["resource"] for kind in content["kinds"] if kind.get("policy")}
+    for policy in content["policies"]:
+        if policy["state"] == "misconfigured" and policy["resource"] not in configured:
             yield _reason("attention", "PolicyMisconfigured", name=policy["name"], why=policy["message"])
 
 

@@ -40,6 +40,7 @@ def bare_kind(resource: str) -> Json:
         "statusSubtree": None,
         "state": "waiting",
         "message": None,
+        "rule": None,
         "objects": both(None),
         "cursor": both(None),
         "relists": both(0),

@@ -31,13 +31,20 @@ class Answer(Enum):
     UNSURE = "it may have happened"
 
 
+def causes_of(body: Json) -> list[Json]:
+    """The causes that a refusal names, as far as they can be read: whoever answers may send anything."""
+    details = body.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else None
+    return [cause for cause in causes if isinstance(cause, dict)] if isinstance(causes, list) else []
+
+
 def read(status: int, body: Json, *, patch: bool = False) -> Answer:
     """The meaning of an answer. `body` is the decoded JSON object, {} where it was none.
 
     Without a Status object, a 404 is about the path. A JSON `patch` whose `test` fails answers 422 like a schema
     violation, but names no causes.
     """
-    causes = (body.get("details") or {}).get("causes") or []
+    causes = causes_of(body)
     failed_test = patch and not causes
     match status:
         case _ if 200 <= status < 300:
@@ -95,8 +102,10 @@ def judge(
 
 
 def without_words(body: Json) -> Json:
-    """A refusal without what it says in words, which may quote the object (C5.6)."""
-    return {name: body[name] for name in ("kind", "apiVersion", "status", "reason", "code") if name in body}
+    """A refusal without what it says in words, which may quote the object (C5.6). It means the same as before."""
+    kept: Json = {name: body[name] for name in ("kind", "apiVersion", "status", "reason", "code") if name in body}
+    causes = [{"reason": cause.get("reason")} for cause in causes_of(body)]
+    return kept | {"details": {"causes": causes}} if causes else kept
 
 
 def shown(body: Json, uid: str = "") -> Json:

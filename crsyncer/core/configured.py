@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from crsyncer.core.catalog import PolicyObject, not_trusted, policy_of_kind
+from crsyncer.core.facts import POLICY_RULE
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json
 from crsyncer.core.namespaces import Namespaces
@@ -38,11 +39,11 @@ def configured_kind(
     found = policy_of_kind(crd, robot, namespaces=namespaces, objects=objects(name))
     if found is None:
         mine = [each for each in entries if each.resource == name]
-        return related_policy(crd, mine, robot, namespaces=namespaces) if mine else None
+        return replace(related_policy(crd, mine, robot, namespaces=namespaces), rule=POLICY_RULE) if mine else None
     problems = [found.problem, *_shared_problems(found, objects, annotated, policies)]
     if found.sync_policy is not None and found.sync_policy.related:
         problems += _related_problems(objects(name)[0], objects, annotated, policies)
-    return replace(found, problem="; ".join(filter(None, problems)))
+    return replace(found, problem="; ".join(filter(None, problems)), rule=POLICY_RULE if objects(name) else found.rule)
 
 
 def names_in_cloud(found: PolicyObject) -> frozenset[tuple[str, str]]:

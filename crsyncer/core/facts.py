@@ -5,7 +5,6 @@ from enum import StrEnum
 from typing import assert_never
 
 from crsyncer.core.actions import Create, Delete, HoldReason, Seed, Update, Why
-from crsyncer.core.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, SUBTREE
 from crsyncer.core.model import Key, Side
 
 
@@ -63,26 +62,10 @@ def hold_rule(reason: HoldReason, *, by_policy: bool) -> str:
     return "C2.5" if by_policy and reason is HoldReason.NAME_TAKEN else HOLD_RULES[reason]
 
 
-KIND_RULES = {"misconfigured": "S1.2", "version-mismatch": "S1.5", "kind-missing": "S1.6", "forbidden": "S1.6"}
-"""The rule by which a kind in each state is not synced."""
-
-
-_SETTING_RULES = {
-    FILTER: "S1.3",
-    SUBTREE: "S1.4",
-    "scope": "S1.7",
-    DRIFT: "S3.5",
-    OBSERVED_GENERATION: "S4.7",
-    ORPHANS: "S5.3",
-}
-"""The rule of each setting with which the message about a misconfigured kind may begin."""
-
-
-def kind_rule(state: str, message: str, *, by_policy: bool) -> str:
-    """The rule by which a kind in a state is not synced; `by_policy`: a SyncPolicy is for it, and not followed."""
-    if state != "misconfigured":
-        return KIND_RULES[state]
-    return "C1.3" if by_policy else _SETTING_RULES.get(message.partition(" ")[0], KIND_RULES[state])
+POLICY_RULE = "C1.3"
+"""The rule by which a kind is not synced whose SyncPolicy cannot be followed."""
+KIND_RULES = {"version-mismatch": "S1.5", "kind-missing": "S1.6", "forbidden": "S1.6"}
+"""The rule by which a kind in each state is not synced; for a misconfigured one, its first problem has the rule."""
 
 
 CAUSES = {

@@ -20,6 +20,8 @@ if TYPE_CHECKING:  # a robot without SyncPolicies does not load what reads them 
 SECRETS = "secrets"
 """The full name of what is sensitive."""
 _NO_KEY = Key("", "")
+_STATUS = ";status="
+"""Where a fingerprint says which status moves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,8 @@ class KindPolicy:
     """Whether the cloud has not shown which versions it serves: it may serve others only."""
     problem: str = ""
     """Why the kind cannot be synced as annotated; empty when it can."""
+    rule: str = ""
+    """The rule that the first problem breaks; of a kind with a SyncPolicy always C1.3."""
     has_crd: bool = True
     """On the robot (C1.4)."""
     namespaces: Namespaces = EVERYWHERE
@@ -195,8 +199,8 @@ class KindPolicy:
     def _moving(self) -> str:
         """Which status moves, and in which direction."""
         if self.related:
-            return f"{self._owner};status=;"
-        return f"{self._owner};status={'*' if self.subtree is None else self.subtree}"
+            return f"{self._owner}{_STATUS};"
+        return f"{self._owner}{_STATUS}{'*' if self.subtree is None else self.subtree}"
 
     @property
     def _owner(self) -> str:
@@ -262,6 +266,10 @@ class KindPolicy:
     def has_the_same_upstream(self, fingerprint: str) -> bool:
         """Whether what was deleted upstream under another fingerprint was deleted on the side that is upstream now."""
         return fingerprint.partition(";")[2].startswith(f"{self._owner};")
+
+    def selects_the_same_objects(self, fingerprint: str) -> bool:
+        """Whether another fingerprint is of the same objects, and at most other parts of their status move."""
+        return fingerprint.partition(_STATUS)[0] == self.fingerprint.partition(_STATUS)[0]
 
     def moves_the_same_status(self, fingerprint: str) -> bool:
         """Whether statuses that were queued under another fingerprint still have to go upstream."""

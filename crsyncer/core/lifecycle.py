@@ -187,7 +187,7 @@ def plan_api(seen: Observed, api: Api, *, resource: str, robot: str, memory: Mem
     missing = f"the {api.source} has no CRD {name_on(api.source, resource, api)}" if seen.source_missing else ""
     stays = followed is None or bool(stuck[0])
     return ApiPlan(
-        ApiState.HELD if why else ApiState.UNREADABLE if missing else _usual(api),
+        ApiState.HELD if why else ApiState.UNREADABLE if missing else _usual(api, name),
         name,
         why or missing,
         replace(
@@ -205,8 +205,7 @@ def plan_api(seen: Observed, api: Api, *, resource: str, robot: str, memory: Mem
 
 def shown_before(api: Api, memory: Memory) -> tuple[ApiState, str, str]:
     """State, revision and message until the first look, by what is remembered."""
-    state = ApiState.HELD if memory.held else _usual(api) if memory.entry or api.paused else ApiState.UNREADABLE
-    return state, memory.entry, memory.held
+    return ApiState.HELD if memory.held else _usual(api, memory.entry), memory.entry, memory.held
 
 
 def admission(revision: str, spec: Json) -> str:
@@ -226,8 +225,10 @@ def write_one(collection: Collection, body: Json) -> Call:
     return Call("create", "POST", collection.path, body=body)
 
 
-def _usual(api: Api) -> ApiState:
-    return ApiState.PAUSED if api.paused else ApiState.CURRENT
+def _usual(api: Api, revision: str) -> ApiState:
+    if api.paused:
+        return ApiState.PAUSED
+    return ApiState.CURRENT if revision else ApiState.UNREADABLE  # until the source is listed, and there is no entry
 
 
 def _stays(message: str, memory: Memory) -> ApiPlan:

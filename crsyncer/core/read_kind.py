@@ -41,29 +41,31 @@ def policy_by(
     """
     source = annotations.get(SPEC_SOURCE) or ""
     spec = crd["spec"]
-    problems: list[str] = []
+    problems: list[tuple[str, str]] = []
+    """The rule that is broken, and how."""
     if source not in (Side.CLOUD, Side.ROBOT):
-        problems.append(f'{SPEC_SOURCE} is "{source}"; allowed: cloud, robot')
+        problems.append(("S1.2", f'{SPEC_SOURCE} is "{source}"; allowed: cloud, robot'))
 
     filter_text = annotations.get(FILTER, "false")
     filtered = read_flag(filter_text)
     if filtered is None:
-        problems.append(f'{FILTER} is "{filter_text}"; allowed: true, false')
+        problems.append(("S1.3", f'{FILTER} is "{filter_text}"; allowed: true, false'))
     if filtered and not robot:
         place = places.get(FILTER, FILTER)
-        problems.append(f"{place} is true, but this agent has no robot name; set --robot-name")
+        problems.append(("S1.3", f"{place} is true, but this agent has no robot name; set --robot-name"))
     if source == Side.ROBOT and not robot:
         place = places.get(SPEC_SOURCE, SPEC_SOURCE)
-        problems.append(f"{place} is robot, but this agent has no robot name to sign copies with; set --robot-name")
+        text = f"{place} is robot, but this agent has no robot name to sign copies with; set --robot-name"
+        problems.append(("S1.2", text))
 
     subtree = annotations.get(SUBTREE)
     if subtree is not None and (not subtree.strip() or "." in subtree):
-        problems.append(f'{SUBTREE} is "{subtree}"; allowed: one top-level key of .status')
+        problems.append(("S1.4", f'{SUBTREE} is "{subtree}"; allowed: one top-level key of .status'))
 
-    def one_of(key: str, default: str, other: str) -> bool:
+    def one_of(key: str, default: str, other: str, *, rule: str) -> bool:
         text = annotations.get(key, default)
         if text not in (default, other):
-            problems.append(f'{key} is "{text}"; allowed: {default}, {other}')
+            problems.append((rule, f'{key} is "{text}"; allowed: {default}, {other}'))
         return bool(text == other)
 
     endpoint = Endpoint(
@@ -83,10 +85,11 @@ def policy_by(
         filtered=bool(filtered),
         robot=robot,
         subtree=subtree,
-        map_generation=one_of(OBSERVED_GENERATION, "copy", "map"),
-        keep_drift=one_of(DRIFT, "revert", "keep"),
-        keep_orphans=one_of(ORPHANS, "delete", "keep"),
-        problem="; ".join(problems),
+        map_generation=one_of(OBSERVED_GENERATION, "copy", "map", rule="S4.7"),
+        keep_drift=one_of(DRIFT, "revert", "keep", rule="S3.5"),
+        keep_orphans=one_of(ORPHANS, "delete", "keep", rule="S5.3"),
+        problem="; ".join(text for _, text in problems),
+        rule=next((rule for rule, _ in problems), ""),
         has_crd=crd.get("metadata", {}).get("uid") != "",
         namespaces=namespaces,
         aliases=_aliases(spec["names"]),

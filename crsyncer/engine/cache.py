@@ -148,20 +148,24 @@ class Cache:
     # Observations
 
     def observe(self, side: Side, key: Key) -> Observation:
-        """The observation of a name on a side. Upstream, a resumed watch proves no absence; a tombstone does."""
-        upstream = side is self.policy.upstream
+        """The observation of a name on a side."""
+        found: Found = self.views[side].get(key) or (Gap.ABSENT if self._is_absent(side, key) else Gap.UNSEEN)
+        tombstone = self.tombstones.get(key) if side is self.policy.upstream else None
+        deleted = None if tombstone is None else tombstone.upstream_uid
+        return Observation(found, self.freshness(side, key.namespace), deleted)
+
+    def _is_absent(self, side: Side, key: Key) -> bool:
+        """Whether an unknown object is absent. Upstream, a resumed watch proves it only if all of a pair is unknown."""
         freshness = self.freshness(side, key.namespace)
-        tombstone = self.tombstones.get(key) if upstream else None
-        absent = tombstone is not None or freshness is Freshness.CONFIRMED
-        decided = upstream or self._copies is None or self._copies.are_decided()
-        if decided and (absent or (freshness is Freshness.RESUMED and not upstream)):
-            found: Found = Gap.ABSENT
-        else:
-            found = Gap.UNSEEN
-        if upstream and self.wanted is not None and self.wanted.is_unsure(key):
-            found = Gap.UNSEEN
-        found = self.views[side].get(key, found)
-        return Observation(found, freshness, None if tombstone is None else tombstone.upstream_uid)
+        if side is self.policy.downstream:
+            return freshness is not Freshness.STORED and (self._copies is None or self._copies.are_decided())
+        if self.wanted is not None and self.wanted.is_unsure(key):
+            return False
+        if freshness is Freshness.CONFIRMED or key in self.tombstones:
+            return True
+        down = self.policy.downstream
+        known = key in self.views[down] or key in self.pending or key in self.finalizers
+        return freshness is Freshness.RESUMED and not known and self._is_absent(down, key)
 
     def freshness(self, side: Side, namespace: str) -> Freshness:
         """How fresh the observations of a namespace are on a side: of objects, and of absences."""
@@ -199,7 +203,10 @@ class Cache:
 
     def saw(self, side: Side, key: Key, raw: Json) -> bool:
         """An event, a list or a write's answer shows an object; False when a newer version is known."""
-        view = view_of(raw, self.policy, side, key=key, views=self.views)
+        mended = None if self._copies is None else self._copies.mended(side, key, raw)
+        view = view_of(mended or raw, self.policy, side, key=key, views=self.views)
+        if mended is not None:
+            raw, view = mended, replace(view, unmarked=True)
         known = self.views[side].get(key)
         if known is not None and newer(known.resource_version, view.resource_version):
             return False
@@ -305,11 +312,6 @@ class Cache:
         else:
             self.finalizers[key] = row
         self._store.put_finalizer(self._resource, key, row)
-
-    def overdue(self) -> int:
-        """How many copies have outlived the grace period of their deletion (C6.4)."""
-        copies = self.views[self.policy.downstream]
-        return sum(row.overdue and key in copies for key, row in self.finalizers.items())
 
     def mark_finalized(self, key: Key, uid: str, *, finalized: bool) -> None:
         """Our patch has put the finalizer on an upstream object, or removed it: it is not sent twice."""

@@ -23,6 +23,7 @@ from crsyncer.core.catalog import (
     travelling_api,
 )
 from crsyncer.core.configured import configured_kind, names_in_cloud, without_crd
+from crsyncer.core.facts import POLICY_RULE
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Side
 from crsyncer.core.namespaces import Namespaces
@@ -72,7 +73,7 @@ class Catalog:
         self._context = context
         self._robot = robot
         self._tasks = asyncio.TaskGroup()
-        self.related_objects = RelatedObjects(context)
+        self.related_objects = RelatedObjects(context, is_misconfigured=self._is_misconfigured)
         """Which objects are related to which."""
         self._connection = context.connections[Side.ROBOT]
         self._clock = context.clock
@@ -141,7 +142,9 @@ class Catalog:
             entries=(each for kind in self._kinds() for each in related_entries(kind)),
         )
         problem = self.api_problem(name)
-        return replace(found, problem=problem) if found is not None and problem and not found.problem else found
+        if found is None or found.problem or not problem:
+            return found
+        return replace(found, problem=problem, rule=POLICY_RULE)
 
     def _annotated(self, name: str) -> bool | None:
         return is_annotated(json.loads(self._crds[name])) if name in self._crds else None
@@ -186,6 +189,10 @@ class Catalog:
         """Each policy by name: its name, the kind that it names, and why it is not followed ("": it is)."""
         for name in sorted(self._objects):
             yield name, self._objects[name].resource, self._problem(name)
+
+    def _is_misconfigured(self, name: str) -> bool:
+        """Whether a policy is there and cannot be followed."""
+        return name in self._objects and bool(self._problem(name))
 
     def kinds_changed(self) -> None:
         """What becomes of a kind may have changed, and so the condition of its policy."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Cursor, Json, Key, Side, View
 from crsyncer.core.naming import NoOriginal, original_of
-from crsyncer.core.project import has_sound_texts, key_of
+from crsyncer.core.project import UPSTREAM_UID, has_sound_texts, key_of
 from crsyncer.ports import MetaStore
 
 
@@ -111,6 +111,21 @@ class Copies:
         if uid not in self._keys[self._policy.downstream]:
             self._created[uid] = str(raw["metadata"].get("creationTimestamp") or "")
         return found
+
+    def mended(self, side: Side, key: Key, raw: Json) -> Json | None:
+        """A copy with the uid of its original, which somebody has changed or removed; None: nobody has.
+
+        It is known as the copy of the object that is there: only the agent could make it that of another one (C2.4).
+        In the cloud a copy without any is nobody's (S5.3).
+        """
+        upstream, known = (self._views[each].get(key) for each in (self._policy.upstream, self._policy.downstream))
+        if side is self._policy.upstream or upstream is None or known is None or known.uid != raw["metadata"]["uid"]:
+            return None
+        annotations = raw["metadata"].get("annotations") or {}
+        uid, found = upstream.uid, annotations.get(UPSTREAM_UID)
+        if known.stamp is None or known.stamp.upstream_uid != uid or found == uid or (not found and side is Side.CLOUD):
+            return None
+        return raw | {"metadata": raw["metadata"] | {"annotations": annotations | {UPSTREAM_UID: uid}}}
 
     def key_of(self, raw: Json) -> Key | None:
         """The key of the pair that an object, of which only the metadata may be shown, is the copy of."""

@@ -150,7 +150,7 @@ class Informer:
         if wanted.takes(key, raw, known=known):
             wanted.arrived(key)
             return True
-        if known:
+        if key in self.objects:
             self.absent(key)
         return False
 

@@ -35,8 +35,10 @@ class KindEntry:
         self.waits = False
         """Whether it waits until the SyncPolicies are known: there may be one for it."""
         self.kind: Kind | None = None
-        self.error: Disagreement | None = Disagreement("misconfigured", policy.problem) if policy.problem else None
+        self.error: Disagreement | None = None
         """Why the kind is not synced."""
+        if policy.problem:
+            self.error = Disagreement("misconfigured", policy.problem, policy.rule)
         self.task: asyncio.Task[None] | None = None
         self.version_served = False
         """Whether the cloud still serves the negotiated version, by its latest answer."""
@@ -51,7 +53,7 @@ class KindEntry:
 
     async def read_pending(self, store: Store, report: Callable[[], None]) -> None:
         """Read which statuses wait while the kind is not synced."""
-        self._stored = (await store.load(self.policy.resource)).pending
+        self._stored = (await store.load(self.policy.resource, only_outbox=True)).pending
         report()
 
     @property

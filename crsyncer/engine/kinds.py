@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from crsyncer.core import calls
 from crsyncer.core.annotations import SPEC_SOURCE
 from crsyncer.core.calls import SYNC_POLICIES
-from crsyncer.core.facts import Action, Fact, kind_rule
+from crsyncer.core.facts import KIND_RULES, Action, Fact
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Side
 from crsyncer.core.namespaces import Namespaces
@@ -289,7 +289,7 @@ class Kinds:
 
     def _refuse(self, entry: KindEntry, error: Disagreement) -> None:
         """Report that a kind is not synced, and why."""
-        rule = kind_rule(error.state, error.message, by_policy=bool(entry.policy_names))
+        rule = error.rule or KIND_RULES[error.state]
         fact = Fact(Side.ROBOT, entry.policy.resource, None, Action.REFUSED, rule, error.message)
         self._context.recorder.record(fact)
 

@@ -20,6 +20,8 @@ class Disagreement:
 
     state: str
     message: str
+    rule: str = ""
+    """The rule that a setting breaks; empty: the state has a rule of its own."""
 
 
 def to_store(policy: KindPolicy) -> Json:
@@ -112,12 +114,12 @@ def _served_as(policy: KindPolicy, entry: Json) -> KindPolicy | Disagreement:
         from crsyncer.core.projection import discovered  # a robot without SyncPolicies never loads it
 
         found = discovered(policy, kind=str(entry.get("kind")), namespaced=bool(entry.get("namespaced")))
-        return Disagreement("misconfigured", found) if isinstance(found, str) else found
+        return Disagreement("misconfigured", found, policy.rule) if isinstance(found, str) else found
     in_cloud = replace(policy.in_cloud, namespaced=bool(entry.get("namespaced")))
     if in_cloud == policy.in_cloud:
         return policy
     text = f"scope is {policy.on_robot.scope} on the robot, but {in_cloud.scope} in the cloud"
-    return Disagreement("misconfigured", text)
+    return Disagreement("misconfigured", text, policy.rule or "S1.7")
 
 
 async def _versions(policy: KindPolicy, send: Send) -> dict[str, dict[str, Json]] | int:

@@ -42,8 +42,8 @@ class Outcomes:
         """Writes that the credential does not allow, until it does, or nothing is left to be written."""
         self.errors: dict[Job, str] = {}
         """Why the last try of a job failed that is tried again, until one succeeds."""
-        self.lacks_status = False
-        """Downstream answers that it has no `/status`, whatever its discovery says: it is not asked again (C5.5)."""
+        self._without_status: tuple[Key, str] | None = None
+        """The copy, by its key and uid, of which downstream answers that it has no `/status`."""
         self._policy = cache.policy
         self._cache = cache
         self._outbox = outbox
@@ -54,6 +54,14 @@ class Outcomes:
     def dispatcher(self, job: Job) -> Dispatcher:
         """The dispatcher of the side that a job writes to."""
         return self._context.dispatchers[self._policy.downstream if job.work == CONTENT else self._policy.upstream]
+
+    @property
+    def lacks_status(self) -> bool:
+        """Whether downstream answers that it has no `/status`: it is not asked again (C5.5).
+
+        It answers the same of a copy that is gone, so that shows nothing once the copy has gone.
+        """
+        return self._without_status is not None and self._without_status == self._copy(self._without_status[0])
 
     def event_arrived(self, job: Job) -> None:
         """An event has arrived: the latency of its write counts from now, or from the event before it."""
@@ -97,7 +105,7 @@ class Outcomes:
                 self._denied(job, str(error) if status == HTTPStatus.FORBIDDEN else None)
                 dispatcher.back_off(job)
             case NoStatus() if dispatcher.failures(job) + 1 >= TRIES_BEFORE_DEAD:
-                self.lacks_status, action = True, Action.GIVEN_UP
+                self._without_status, action = self._copy(job.key), Action.GIVEN_UP
                 dispatcher.later(job, 0.0)
             case Conflict():
                 action = Action.CONFLICT
@@ -126,7 +134,7 @@ class Outcomes:
     def server_has_changed(self) -> None:
         """Downstream may accept what it has rejected."""
         self.rejected.clear()
-        self.lacks_status = False
+        self._without_status = None
 
     @property
     def dead(self) -> int:
@@ -141,6 +149,10 @@ class Outcomes:
     def retry_in(self, key: Key) -> float:
         """In how many seconds rejected content is tried again."""
         return self.rejected[key].until - asyncio.get_running_loop().time()
+
+    def _copy(self, key: Key) -> tuple[Key, str] | None:
+        copy = self._cache.views[self._policy.downstream].get(key)
+        return None if copy is None else (key, copy.uid)
 
     def _count(self, job: Job, verb: str, result: str) -> Side:
         side = self._policy.downstream if job.work == CONTENT else self._policy.upstream

@@ -29,14 +29,26 @@ class RelatedFirst:
         self._entries = {entry.id: entry for entry in related_entries(kind.policy)}
         self._wanted = wanted
         self._left: dict[Source, References | None] = {
-            (entry.id, key): None
-            for entry in self._entries.values()
-            for key in self._cache.tombstones
-            if entry.related.origin is self._policy.upstream and key in self._cache.views[self._policy.downstream]
+            (entry.id, key): None for entry in self._entries.values() for key in self._left_before(entry)
         }
-        """What primaries that go referred to; None: they went before the kind started, and it was not recorded."""
+        """What primaries that go referred to, of which there may be copies, or of the primary there is one.
+
+        None: they went before the kind started, and it was not recorded.
+        """
         self._since: dict[Key, float] = {}
         """Since when the copy of a primary waits (event loop time, seconds)."""
+
+    def _left_before(self, entry: RelatedEntry) -> Iterator[Key]:
+        """The primaries that went before the kind started.
+
+        Where the copy says what a primary refers to, it refers to that until it is known that the copy goes.
+        """
+        upstream = self._policy.upstream
+        for key, tombstone in self._cache.tombstones.items():
+            if entry.related.origin is upstream or tombstone.verified:
+                yield key
+        if entry.related.origin is self._policy.downstream:
+            yield from (key for key, view in self._cache.views[upstream].items() if view.terminating)
 
     # What primaries do
 
@@ -72,6 +84,9 @@ class RelatedFirst:
     def copy_gone(self, key: Key) -> None:
         """The copy of a primary is gone."""
         self._since.pop(key, None)
+        for id_ in self._entries:
+            if self._left.get((id_, key)) == NOTHING_SAID:
+                del self._left[id_, key]
 
     # What the copy of a primary and its finalizer wait for
 
@@ -112,7 +127,10 @@ class RelatedFirst:
                 continue
             if self._remains(entry, primary):
                 continue
-            del self._left[source]
+            if primary in self._cache.views[self._policy.downstream]:
+                self._left[source] = NOTHING_SAID  # the copy may be shown once more before it goes
+            else:
+                del self._left[source]
             if self._cache.freshness(self._policy.downstream, primary.namespace) is not Freshness.STORED:
                 self._kind.reconciler.enqueue(primary)  # else it is looked at when downstream is connected
 

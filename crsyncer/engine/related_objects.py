@@ -5,7 +5,7 @@ Imported and made only where the robot has the CRD of SyncPolicies.
 
 import logging
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
 
 from crsyncer.core.actions import HoldReason
@@ -36,8 +36,9 @@ log = logging.getLogger(__name__)
 class RelatedObjects:
     """Which originals all primaries refer to, by the kind of the originals."""
 
-    def __init__(self, context: EngineContext) -> None:
+    def __init__(self, context: EngineContext, *, is_misconfigured: Callable[[str], bool]) -> None:
         self._context = context
+        self._is_misconfigured = is_misconfigured
         self._wanted_by_kind: dict[str, WantedOriginals] = {}
         self._primaries: dict[str, Kind] = {}
         """The kinds of primaries that run, or have run last."""
@@ -131,7 +132,12 @@ class RelatedObjects:
     def _wanted(self, resource: str) -> WantedOriginals:
         if resource not in self._wanted_by_kind:
             self._wanted_by_kind[resource] = WantedOriginals(
-                self._context, is_known=self._is_known, report=self._failed, copies_changed=self._copies_changed
+                self._context,
+                resource,
+                is_known=self._is_known,
+                is_misconfigured=self._is_misconfigured,
+                report=self._failed,
+                copies_changed=self._copies_changed,
             )
         return self._wanted_by_kind[resource]
 

@@ -10,22 +10,24 @@ def reselect(policy: KindPolicy, loaded: Loaded, context: EngineContext) -> Load
 
     Where objects are selected in another way, or are others in the cloud (C7), what is stored could show wrong
     absences. Statuses that wait are dropped only with another direction, subtree or projection; held deletions stay
-    held. A restore is noticed by how far the clusters had come.
+    held, and with another subtree alone what was deleted stays deleted: its related copies go first (C6.3). A restore
+    is noticed by how far the clusters had come.
     """
     others = {cursor.fingerprint for cursor in loaded.cursors.values()} - {policy.fingerprint}
     if not others:
         return loaded
     kept = all(map(policy.moves_the_same_status, others))
     same = all(map(policy.has_the_same_upstream, others))
-    held = {key: each for key, each in loaded.tombstones.items() if each.held and same}
+    all_stay = all(map(policy.selects_the_same_objects, others))
+    tombstones = {key: each for key, each in loaded.tombstones.items() if all_stay or (each.held and same)}
     context.store.forget_kind(policy.resource, keep_outbox=kept)
-    for key, tombstone in held.items():
+    for key, tombstone in tombstones.items():
         context.store.put_tombstone(policy.resource, key, tombstone)
     for (side, _), cursor in loaded.cursors.items():
         connection = context.connections[side]
         connection.history.remember(cursor, connection.history_identity)
     finalizers = _keep_finalizers(policy, loaded.finalizers, context) if loaded.finalizers else {}
-    return Loaded(pending=loaded.pending if kept else {}, tombstones=held, finalizers=finalizers)
+    return Loaded(pending=loaded.pending if kept else {}, tombstones=tombstones, finalizers=finalizers)
 
 
 def _keep_finalizers(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
-from crsyncer.core.answers import judge, without_words
+from crsyncer.core.answers import causes_of, judge, without_words
 from crsyncer.core.calls import Call, Collection
 from crsyncer.core.facts import Action, Fact
 from crsyncer.core.finalizers import KeptObject, remove_finalizer, remove_finalizer_at
@@ -43,10 +43,10 @@ async def remove_unseen(connection: Connection, objects: Collection, key: Key, r
 async def ask(connection: Connection, objects: Collection, call: Call, *, expected: tuple[int, ...] = ()) -> Reply:
     """Patch an object. Raises the error that an answer means, unless it is `expected` and not about the whole kind."""
     reply = await connection.request(call)
-    causes = (reply.body.get("details") or {}).get("causes")
+    causes = causes_of(reply.body)
     if reply.status >= 400 and objects.resource == SECRETS:
         reply = replace(reply, body=without_words(reply.body), text="")
-    error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after, patch=not causes)
+    error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after, patch=True)
     if error is not None and (reply.status not in expected or isinstance(error, NotServed) or causes):
         raise error
     return reply

@@ -17,6 +17,7 @@ from crsyncer.core.selector import Selector
 from crsyncer.core.watch import ListReason
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.copy_names import CopyNames, Holder, Source
+from crsyncer.engine.kept_copies import EntryId, KeptCopies
 from crsyncer.engine.kind import Kind
 from crsyncer.errors import SyncError
 
@@ -32,8 +33,10 @@ class WantedOriginals:
     def __init__(
         self,
         context: EngineContext,
+        resource: str,
         *,
         is_known: Callable[[RelatedEntry], bool],
+        is_misconfigured: Callable[[str], bool],
         report: Callable[[Source, str], None],
         copies_changed: Callable[[str, Key | None], None],
     ) -> None:
@@ -58,14 +61,11 @@ class WantedOriginals:
         self._listed: set[Selection] = set()
         """The selections whose originals have all been shown."""
         self._to_fetch: dict[Key, None] = {}
-        self._kept: set[Key] = set()
-        """Those whose entry is gone: their copies stay (C5.4)."""
+        self._kept = KeptCopies(context.store, resource, is_misconfigured=is_misconfigured)
         self._runs = False
         """Whether the kind of the originals has begun to run: what it has to do before cannot be queued."""
         self.unclear: set[Source] = set()
         """The primaries of which it is not known, since the start, what they refer to."""
-        self._entries_gone = False
-        """Whether whatever is not wanted any more is so because an entry is gone."""
         self._wake = asyncio.Event()
 
     # What the cache and the informers ask
@@ -94,6 +94,9 @@ class WantedOriginals:
                 self._place(selection, key)
             self._count(selection)
         if not (self.wants(key) or (known and (not self.is_complete or self._is_unlisted(key)))):
+            if self.kind is not None and key in self._kept:
+                self._labels.pop(key, None)
+                self.kind.cache.forget(self.kind.policy.upstream, key)
             return False
         if self._selects:
             self._labels[key] = labels
@@ -141,6 +144,7 @@ class WantedOriginals:
     def _place(self, selection: Selection, key: Key) -> None:
         """A selection matches an original, or no longer does."""
         if key in self._matching[selection]:
+            self._kept.wanted(key)
             self.names.need(key, selection, selection.place)
         else:
             self.names.drop(key, selection, selection.place)
@@ -207,7 +211,7 @@ class WantedOriginals:
         for key in before.keys - same:
             self.names.drop(key, source, before.place)
         for key in said.keys - before.keys:
-            self._kept.discard(key)
+            self._kept.wanted(key)
             self._want(key)
         for key in before.keys - said.keys:
             self._unwant(key)
@@ -227,7 +231,6 @@ class WantedOriginals:
     def _select(self, selection: Selection) -> None:
         found = {key for key, each in self._labels.items() if selection.matches(key, each)}
         self._matching[selection] = found
-        self._kept -= found
         for key in found:
             self._place(selection, key)
         self._wake.set()
@@ -254,15 +257,13 @@ class WantedOriginals:
             return
         cache, policy = self.kind.cache, self.kind.policy
         for key in [*{**cache.views[policy.upstream], **cache.views[policy.downstream]}]:
-            if not self.wants(key) and not self._is_unlisted(key):
-                if self._entries_gone and key not in cache.tombstones:
-                    self._kept.add(key)
-                    cache.forget(policy.upstream, key)
-                else:
-                    self._unwant(key)
+            if self._is_unlisted(key):
+                continue
+            if key not in cache.tombstones:
+                self._kept.copy_found(key, wanted=self.wants(key))
+            self._unwant(key)
         if self._matching.keys() <= self._listed:
-            self._entries_gone = False
-            self._remember()
+            self._kept.remember({entry.id for entry in policy.related})
 
     # The kind of the originals
 
@@ -272,9 +273,10 @@ class WantedOriginals:
         self.kind, self._runs = kind, False
         kind.cache.wanted = self
         ids = {entry.id for entry in policy.related}
-        stored = self._context.store.get_meta(_meta_name(policy.resource)) or {}
-        self._entries_gone = bool({tuple(each) for each in stored.get("entries", [])} - ids)
-        self._kept = {Key(*each) for each in stored.get("kept", [])}
+        referred: dict[EntryId, set[Key]] = {}
+        for source in self._said:
+            referred.setdefault(source[0], set()).update(self.originals(source))
+        self._kept.attach(ids, referred, unclear={source[0] for source in self.unclear})
         self._said = {source: said for source, said in self._said.items() if source[0] in ids}
         self._told = {source: failure for source, failure in self._told.items() if source[0] in ids}
         self._counts = Counter(key for said in self._said.values() for key in said.keys)
@@ -289,7 +291,7 @@ class WantedOriginals:
         for source, said in self._said.items():
             for key in said.keys:
                 self.names.need(key, source, said.place)
-                self._kept.discard(key)
+                self._kept.wanted(key)
                 self._want(key)
         for source in list(self._told):
             self._failed(source)
@@ -317,20 +319,12 @@ class WantedOriginals:
         self._to_fetch.pop(key, None)
         if not self.is_complete or self._is_unlisted(key):
             return  # `sweep` follows when all primaries are known
-        if key in self.kind.cache.views[self.kind.policy.upstream]:
+        if key in self._kept:
+            self.kind.cache.forget(self.kind.policy.upstream, key)
+        elif key in self.kind.cache.views[self.kind.policy.upstream]:
             self.kind.on(self.kind.policy.upstream)[0].absent(key)
         else:
             self.kind.reconciler.enqueue(key)
-
-    def _remember(self) -> None:
-        if self.kind is not None:
-            content = {
-                "entries": sorted(list(entry.id) for entry in self.kind.policy.related),
-                "kept": sorted([key.namespace, key.name] for key in self._kept),
-            }
-            name = _meta_name(self.kind.policy.resource)
-            if self._context.store.get_meta(name) != content:
-                self._context.store.put_meta(name, content)
 
     async def fetch(self, kind: "Kind") -> None:
         """Fetch what is newly wanted, forever."""
@@ -341,13 +335,12 @@ class WantedOriginals:
         connection = self._context.connections[policy.upstream]
         failures = 0
         while True:
-            selections = self._matching.keys() - self._listed
-            if not self._to_fetch and not selections:
+            await connection.up.wait()
+            batch, selections = list(self._to_fetch), self._matching.keys() - self._listed
+            if not batch and not selections:
                 self._wake.clear()
                 await self._wake.wait()
                 continue
-            await connection.up.wait()
-            batch = list(self._to_fetch)
             gateway = policy.filtered and policy.upstream is Side.CLOUD  # it accepts no request for one object
             by_name = len(batch) <= _SINGLES and not selections and not gateway
             try:
@@ -394,7 +387,3 @@ class WantedOriginals:
         if key in self._to_fetch:
             del self._to_fetch[key]
             kind.reconciler.enqueue(key)
-
-
-def _meta_name(resource: str) -> str:
-    return f"related:{resource}"

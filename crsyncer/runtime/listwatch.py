@@ -125,9 +125,12 @@ class ListWatch:
         """List and watch, forever."""
         self._checkpoint = self.state.checkpoint()
         with self.connection.history.joined(self):
+            refused = False
             while True:
                 await self.connection.up.wait()
-                await self._carry_out(await self._next_step())
+                step = await self._next_step()
+                await self._carry_out(step, refused=refused)
+                refused = isinstance(step, Missing | Denied)
 
     def checkpoint(self) -> Checkpoint | None:
         """The newest object that was seen before the watch ended."""
@@ -180,7 +183,8 @@ class ListWatch:
                 case _:
                     done.set_exception(Unsure(f"the {self.connection.name} did not answer"))
 
-    async def _carry_out(self, step: WatchStep) -> None:
+    async def _carry_out(self, step: WatchStep, *, refused: bool) -> None:
+        """Do what the step asks for. `refused`: the step before was a refusal, and the pause for that is over."""
         match step:
             case Relist(reason=reason):
                 self._reason = reason
@@ -192,7 +196,7 @@ class ListWatch:
                     self.state.set_cursor(None)
                 if not self._interrupt.is_set() and self._failures == 0 and reason.is_shared:
                     await self._pause(_SPREAD_SECONDS * chance())
-                if not self._interrupt.is_set():
+                if not self._interrupt.is_set() and not refused:
                     await self._back_off(self._failures > 0)
                 self._interrupt.clear()
             case Rewatch(pause=pause):

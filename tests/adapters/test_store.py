@@ -66,11 +66,14 @@ def put_everything(store: SqliteStore) -> Loaded:
 async def test_what_is_put_is_read_before_and_after_the_commit_and_the_restart(store):
     expected = put_everything(store)
     store.put_meta("identity/cloud", {"a": [1]})
+    waiting = Loaded(pending=expected.pending, finalizers=expected.finalizers)
     assert await store.load(GOALS) == expected
+    assert await store.load(GOALS, only_outbox=True) == waiting
     await store.durable()
     assert await store.load(GOALS) == expected
     store = await reopened(store)
     assert await store.load(GOALS) == expected
+    assert await store.load(GOALS, only_outbox=True) == waiting
     assert await store.load("others.lab.example.com") == Loaded()
     assert store.get_meta("identity/cloud") == {"a": [1]}
     assert store.get_meta("never") is None

@@ -23,7 +23,7 @@ CONTRACT = json.loads("""
            "robot": {"state": "connected", "since": "...", "lastOk": "...", "server": "https://...", "identity": "...",
                      "reconnects": 0, "error": null, "hint": null, "clockOffsetSeconds": null}},
  "kinds": [{"resource": "goals.lab.example.com", "version": "v1", "scope": "Namespaced", "specSource": "cloud",
-            "filterByRobotName": true, "statusSubtree": null, "state": "syncing", "message": null,
+            "filterByRobotName": true, "statusSubtree": null, "state": "syncing", "message": null, "rule": null,
             "objects": {"cloud": 12, "robot": 12}, "cursor": {"cloud": "1234", "robot": "987"},
             "relists": {"cloud": 1, "robot": 1}, "resumes": {"cloud": 0, "robot": 0},
             "pending": {"spec": 0, "status": 0}, "held": 0, "aliases": [], "selector": null, "policy": null,

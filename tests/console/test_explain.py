@@ -86,15 +86,15 @@ STATES: dict[str, tuple[ObjectFacts, str, str, dict[str, bool | None]]] = {
         ObjectFacts("x.y", A, annotated=(GOALS,)), "not-synced", f"annotated are: {GOALS}", {"S1.2": False},
     ),
     "misconfigured": (
-        ObjectFacts(GOALS, A, kind=kind(state="misconfigured", message="odd")),
-        "not-synced", "misconfigured: odd", {"S1.2": False},
+        ObjectFacts(GOALS, A, kind=kind(state="misconfigured", message="odd", rule="S1.3")),
+        "not-synced", "misconfigured: odd", {"S1.3": False},
     ),
     "starting": (
         ObjectFacts(GOALS, A, kind=kind(state="waiting", message="starting")),
         "waiting", "starting", {"S1": None},
     ),
     "kind missing": (
-        replace(AGREED, kind=kind(state="kind-missing", message="gone")),
+        replace(AGREED, kind=kind(state="kind-missing", message="gone", rule="S1.6")),
         "not-synced", "gone", {"S1.6": False},
     ),
     "labelled, deleted upstream, waits for a finalizer": (

@@ -324,10 +324,9 @@ def test_C1_5_a_policy_that_stops_its_kind_is_said_once_and_the_hint_names_it():
     assert [(each["code"], each["message"]) for each in other["reasons"]] == [
         ("PolicyMisconfigured", "SyncPolicy c: odd")
     ]
-    related = document(
-        facts(kinds=[kind(), stopped_kind], policies=[policy_row("a", f"of {stopped_kind['message']}", "maps")]), NOW
-    )
-    assert codes(related) == ["Misconfigured"]
+    maps = kind("maps", state="misconfigured", message="odd", policy="a")
+    row = policy_row("a", "spec.related: maps is not synced: odd")
+    assert codes(document(facts(kinds=[kind(policy="a"), maps], policies=[row]), NOW)) == ["Misconfigured"]
 
 
 def test_C1_5_the_screen_has_a_line_about_policies_where_there_are_any():

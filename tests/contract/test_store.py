@@ -74,7 +74,7 @@ async def known(store: Store) -> list[Any]:
     """Everything that a store can be asked."""
     found: list[Any] = [store.get_meta(f"name-{number}") for number in range(4)]
     for resource in (GOALS, "tasks.lab.example.com", "others.lab.example.com"):
-        found.append(await store.load(resource))
+        found += [await store.load(resource), await store.load(resource, only_outbox=True)]
         found += [await store.body(side, resource, key(number)) for side in Side for number in range(3)]
     return found
 

@@ -30,6 +30,17 @@ def test_S10_it_happened_exactly_when_the_answer_says_so(status, body, text, ret
 
 
 FOUND = {"kind": "Status"}
+garbled = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=9), st.lists)
+
+
+@many
+@given(st.integers(100, 599), garbled, garbled, st.booleans())
+def test_S10_of_a_garbled_answer_the_code_counts(status, details, causes, patch):
+    said = read(status, FOUND, patch=patch)
+    assert read(status, FOUND | {"details": details}, patch=patch) is said
+    assert read(status, FOUND | {"details": {"causes": causes}}, patch=patch) is said
+
+
 NAMESPACE_ENDS = {"kind": "Status", "details": {"causes": [{"reason": "NamespaceTerminating"}]}}
 
 

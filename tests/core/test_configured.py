@@ -61,11 +61,12 @@ def test_C5_a_kind_is_synced_by_itself_or_as_the_kind_of_related_objects_or_not_
     assert maps is not None
     assert (goals.problem, [each.resource for each in related_entries(goals)]) == ("", [MAPS])
     assert (maps.problem, [each.primary for each in maps.related], maps.upstream) == ("", [GOALS], Side.CLOUD)
+    assert (goals.rule, maps.rule) == ("C1.3", "C1.3")
     assert configured(built_in("secrets"), own) is None
     assert configured(crd({})) is None
     plain = configured(crd({SPEC_SOURCE: "robot"}))
     assert plain is not None
-    assert (plain.upstream, plain.related) == (Side.ROBOT, ())
+    assert (plain.upstream, plain.related, plain.rule) == (Side.ROBOT, (), "")
 
 
 @pytest.mark.parametrize("how", ["annotated", "named"])

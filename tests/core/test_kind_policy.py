@@ -107,6 +107,26 @@ def test_S1_3_false_has_six_spellings_and_is_the_default(text):
     assert (kind.filtered, kind.selector, kind.problem) == (False, "", "")
 
 
+@pytest.mark.parametrize(
+    ("annotations", "rule"),
+    [
+        ({}, ""),
+        ({SPEC_SOURCE: "both"}, "S1.2"),
+        ({FILTER: "maybe"}, "S1.3"),
+        ({FILTER: "true"}, "S1.3"),
+        ({SUBTREE: "a.b"}, "S1.4"),
+        ({DRIFT: "maybe"}, "S3.5"),
+        ({OBSERVED_GENERATION: "maybe"}, "S4.7"),
+        ({ORPHANS: "maybe"}, "S5.3"),
+        ({ORPHANS: "maybe", SUBTREE: "a.b"}, "S1.4"),
+    ],
+)
+def test_a_kind_with_a_wrong_annotation_has_the_rule_of_the_first_one(annotations, rule):
+    found = read_policy(crd(CLOUD | annotations), "")
+    assert found is not None
+    assert (found.rule, bool(found.problem)) == (rule, bool(rule))
+
+
 @pytest.mark.parametrize("text", ["", "yes", "tRUE", " true", "2", "on"])
 def test_S1_3_any_other_text_is_misconfigured_and_never_means_everything(text):
     assert problem(**{FILTER: text}) == f'{FILTER} is "{text}"; allowed: true, false'
@@ -222,3 +242,10 @@ def test_S5_5_only_another_direction_makes_held_deletions_worthless():
     kind = policy(subtree="robot")
     assert kind.has_the_same_upstream(replace(kind, filtered=True, robot="another", subtree=None).fingerprint)
     assert not kind.has_the_same_upstream(replace(kind, upstream=kind.downstream).fingerprint)
+
+
+def test_C6_3_with_another_subtree_the_same_objects_are_selected():
+    kind = policy(subtree="robot")
+    assert kind.selects_the_same_objects(replace(kind, subtree=None).fingerprint)
+    assert not kind.selects_the_same_objects(replace(kind, filtered=True, robot="another").fingerprint)
+    assert not kind.selects_the_same_objects(replace(kind, upstream=kind.downstream).fingerprint)

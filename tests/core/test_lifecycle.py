@@ -104,6 +104,13 @@ def test_C8_1_C8_2_revision_entry_and_crd_are_made_and_then_nothing():
     assert (rest.state, writes(rest)) == (ApiState.CURRENT, [False] * 3)
 
 
+def test_C8_4_nothing_is_current_before_a_revision_is_known():
+    for case in (Case(), Case(target=OLD)):
+        assert (case.plan().state, case.plan().revision) == (ApiState.UNREADABLE, "")
+        assert case.plan(replace(DOWN, paused=True)).state is ApiState.PAUSED
+    assert replace(AT_REST, source=None).plan().state is ApiState.CURRENT
+
+
 def test_C8_2_entries_of_others_stay_whatever_they_are():
     others = [{"group": "other", "resource": "tasks", "revision": "nonsense"}, 7]
     case = replace(NOTHING, api_set={"metadata": {"resourceVersion": "5"}, "spec": {"apis": others, "more": 1}})

@@ -8,7 +8,7 @@ import pytest
 from crsyncer.console.differences import difference
 from crsyncer.console.explain import ObjectFacts, explain
 from crsyncer.core.actions import NAME_TAKEN, SECRET_UNKNOWN, Create, Update, Why
-from crsyncer.core.answers import judge, without_words
+from crsyncer.core.answers import judge, read, without_words
 from crsyncer.core.compose import compose_copy
 from crsyncer.core.decide import decide
 from crsyncer.core.kind_policy import KindPolicy
@@ -111,6 +111,11 @@ def test_C5_6_diff_and_explain_show_digests_instead_of_values():
 def test_C5_6_a_refusal_is_told_without_the_servers_words():
     body = {"kind": "Status", "code": 422, "reason": "Invalid", "message": VALUE, "details": {"causes": [VALUE]}}
     assert str(judge(422, without_words(body))) == "answered 422"
+    for causes in ([], [{"reason": "NamespaceTerminating", "message": VALUE}], [{"reason": "Invalid", "field": VALUE}]):
+        refused = body | {"details": {"name": VALUE, "causes": causes}}
+        assert VALUE not in json.dumps(without_words(refused))
+        for status in (403, 422):
+            assert read(status, without_words(refused), patch=True) is read(status, refused, patch=True)
 
 
 def test_C5_6_a_step_that_fails_is_named_and_quotes_nothing():

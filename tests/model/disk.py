@@ -76,12 +76,12 @@ class Memory:
             self._apply(row)
         _squeeze(disk, self._state)
 
-    async def load(self, resource: str) -> Loaded:
+    async def load(self, resource: str, *, only_outbox: bool = False) -> Loaded:
         """See ports.Store."""
         await self._owner.passes()
         loaded = Loaded()
         for (part, of, place), value in self._state.items():
-            if of != resource:
+            if of != resource or (only_outbox and part not in ("pending", "finalizer")):
                 continue
             match part:
                 case "copy":

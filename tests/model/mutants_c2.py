@@ -54,6 +54,13 @@ MUTANTS = (
         noticed_by="C2_2_what_marks_alone",
     ),
     Mutant(
+        "another uid makes a copy that of another object",
+        Copies.mended,
+        "if side is self._policy.upstream or",
+        "if True or",
+        noticed_by="C2_4_the_uid_of",
+    ),
+    Mutant(
         "missing marks stay away",
         decide._content,
         "if downstream.unmarked:",

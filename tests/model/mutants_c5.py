@@ -4,6 +4,7 @@ from crsyncer.core import configured, decide, relate
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.copy_names import CopyNames
 from crsyncer.engine.informer import Informer
+from crsyncer.engine.kept_copies import KeptCopies
 from crsyncer.engine.outcomes import Outcomes
 from crsyncer.engine.reconciler import Reconciler
 from crsyncer.engine.related_objects import RelatedObjects
@@ -64,17 +65,31 @@ MUTANTS = (
     ),
     Mutant(
         "copies of a vanished entry are deleted",
-        WantedOriginals.sweep,
-        "if self._entries_gone and key not in cache.tombstones:",
-        "if False:",
+        KeptCopies.__contains__,
+        "return key in self._policies",
+        "return False",
         noticed_by="C5_4_when",
     ),
     Mutant(
         "copies of a vanished entry are deleted after a restart",
-        WantedOriginals._remember,
-        "for key in self._kept)",
-        "for key in ())",
+        KeptCopies._write,
+        "for key, names in self._policies.items()",
+        "for key, names in ()",
         noticed_by="C5_4_when",
+    ),
+    Mutant(
+        "what a misconfigured policy may need goes with the last of the others' primaries",
+        KeptCopies.wanted,
+        "and not any(map(self._is_misconfigured, self._policies[key]))",
+        "",
+        noticed_by="C1_3_what_a_misconfigured",
+    ),
+    Mutant(
+        "what is kept for one policy stays although another lets go of it",
+        KeptCopies.wanted,
+        "and not any(map(self._is_misconfigured, self._policies[key]))",
+        "and not self._policies[key]",
+        noticed_by="C5_4_of_a_policy_that_is_deleted",
     ),
     Mutant(
         "a copy of the other side's is an original",
@@ -156,7 +171,7 @@ MUTANTS = (
     Mutant(
         "what is not wanted any more is not gone",
         Informer._is_wanted,
-        "if known:",
+        "if key in self.objects:",
         "if False:",
         noticed_by="C5_4_an_original",
     ),
@@ -355,5 +370,12 @@ MUTANTS = (
         '"status": {each.related.status for each in entries}',
         '"status": {True}',
         noticed_by="C5_5_entries",
+    ),
+    Mutant(
+        "a copy that is gone means that its side has no status",
+        Outcomes._copy,
+        "return None if copy is None else (key, copy.uid)",
+        'return (key, "")',
+        noticed_by="C5_5_a_copy_that_is_gone",
     ),
 )

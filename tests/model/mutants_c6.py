@@ -1,5 +1,6 @@
 """Deliberate defects in what C6 promises: how copies are deleted, and what waits for that."""
 
+from crsyncer.console import gather
 from crsyncer.core import decide, decide_finalizer, finalizers, object_calls, project
 from crsyncer.engine import related_first, unseen_finalizers
 from crsyncer.engine.cache import Cache
@@ -7,6 +8,7 @@ from crsyncer.engine.finalizers import Finalizers
 from crsyncer.engine.kinds import Kinds
 from crsyncer.engine.reconciler import Reconciler
 from crsyncer.engine.related_first import RelatedFirst
+from crsyncer.engine.reselection import reselect
 from tests.model.mutant import Mutant
 
 MUTANTS = (
@@ -103,7 +105,7 @@ MUTANTS = (
     ),
     Mutant(
         "an overdue copy is not shown",
-        Cache.overdue,
+        gather._overdue,
         "row.overdue and",
         "False and",
         noticed_by="C6_4_the_finalizer",
@@ -256,10 +258,31 @@ MUTANTS = (
         noticed_by="C6_3_a_primary",
     ),
     Mutant(
+        "with another subtree it is forgotten which primaries are gone",
+        reselect,
+        "if all_stay or (each.held and same)",
+        "if each.held and same",
+        noticed_by="C6_3_after_another_subtree",
+    ),
+    Mutant(
         "after a restart nothing goes before the copy of a primary that is gone",
-        RelatedFirst.__init__,
-        "for key in self._cache.tombstones",
-        "for key in ()",
+        RelatedFirst._left_before,
+        "in self._cache.tombstones.items()",
+        "in ()",
         noticed_by="C6_3_after_a_crash_related",
+    ),
+    Mutant(
+        "after a restart the copy of a primary that is about to go refers to something",
+        RelatedFirst._left_before,
+        "or tombstone.verified",
+        "",
+        noticed_by="C6_3_a_related_copy_that_went",
+    ),
+    Mutant(
+        "the copy of a primary that is about to go refers to something when it is shown once more",
+        RelatedFirst.related_copies_changed,
+        "if primary in self._cache.views[self._policy.downstream]:",
+        "if False:",
+        noticed_by="C6_3_a_related_copy_that_went",
     ),
 )

@@ -19,8 +19,8 @@ MUTANTS = (
     Mutant(
         "a version that is picked and not served stops nothing",
         Catalog.kind_policy,
-        "replace(found, problem=problem) if",
-        "found if",
+        "return replace(found, problem=problem, rule=POLICY_RULE)",
+        "return found",
         noticed_by="C8_1_a_version",
     ),
     Mutant(

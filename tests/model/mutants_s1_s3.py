@@ -10,6 +10,7 @@ from crsyncer.engine.outcomes import Outcomes
 from crsyncer.engine.reconciler import Reconciler
 from crsyncer.engine.reselection import reselect
 from crsyncer.engine.writer import Writer
+from crsyncer.runtime.listwatch import ListWatch
 from tests.model.mutant import Mutant
 
 MUTANTS = (
@@ -124,6 +125,13 @@ MUTANTS = (
         "any(each.listwatch.phase is Phase.MISSING for each in watches)",
         "False",
         noticed_by="S1_5_a_version",
+    ),
+    Mutant(
+        "the list of a kind that is served again waits once more",
+        ListWatch._carry_out,
+        "not self._interrupt.is_set() and not refused",
+        "not self._interrupt.is_set()",
+        noticed_by="S1_6_a_kind_that_is_served_again",
     ),
     Mutant(
         "every 404 is about the kind",

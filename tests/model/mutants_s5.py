@@ -4,6 +4,7 @@ from crsyncer.console.control import ControlCommands
 from crsyncer.core import calls, decide, kind_served, watch
 from crsyncer.core.deletion_holds import DeletionHolds
 from crsyncer.core.hold_machine import HoldMachine
+from crsyncer.engine.cache import Cache
 from crsyncer.engine.hold_driver import HoldDriver
 from tests.model.mutant import Mutant
 
@@ -134,6 +135,13 @@ MUTANTS = (
         "waiting = pending is not None and",
         "waiting = False and",
         noticed_by="S5_2_S4_4",
+    ),
+    Mutant(
+        "after a resumed watch, what neither side has is not known to be absent",
+        Cache._is_absent,
+        "freshness is Freshness.RESUMED and not known",
+        "False",
+        noticed_by="S5_an_object_that_neither",
     ),
     Mutant(
         "an orphan that is to be kept is deleted",

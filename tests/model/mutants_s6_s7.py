@@ -12,7 +12,7 @@ MUTANTS = (
     Mutant(
         "what waits for a kind that is not synced is not shown",
         KindEntry.read_pending,
-        "(await store.load(self.policy.resource)).pending",
+        "(await store.load(self.policy.resource, only_outbox=True)).pending",
         "{}",
         noticed_by="S6_3_a_status_that_waits_is_shown",
     ),

@@ -8,6 +8,7 @@ from tests.model.blocking import MINE
 from tests.model.check import is_marked, labels, stamp
 from tests.model.life import ROBOT
 from tests.model.policies import policies
+from tests.model.policy_history import PARTS
 from tests.model.policy_references import GOALS, objects_of
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 def open_ends(machine: "PolicyMachine") -> list[str]:
     """What the two sides disagree on."""
-    found = [*machine.apis.open_ends(), *_of_primaries(machine)]
+    found = [*machine.apis.open_ends(), *machine.checker.deletions.open_ends(), *_of_primaries(machine)]
     for name, policy in policies(machine.world.robot).items():
         if not (policy.get("status") or {}).get("conditions"):
             found.append(f"policy {name} does not show whether it is followed")
@@ -26,7 +27,7 @@ def open_ends(machine: "PolicyMachine") -> list[str]:
 
 
 def _of_primaries(machine: "PolicyMachine") -> list[str]:
-    checker, setup, found = machine.checker, machine.setup, []
+    checker, found = machine.checker, []
     originals, copies = objects_of(machine.up, GOALS), objects_of(machine.down, GOALS)
     by_uid: dict[str, list[Json]] = {}
     for copy in copies.values():
@@ -35,7 +36,7 @@ def _of_primaries(machine: "PolicyMachine") -> list[str]:
     for (_, name), original in originals.items():
         uid = original["metadata"]["uid"]
         synced = checker.is_synced(original, machine.up.side)
-        has, wanted = MINE in (original["metadata"].get("finalizers") or []), setup.blocking and synced
+        has, wanted = MINE in (original["metadata"].get("finalizers") or []), checker.deletions.rule.blocking and synced
         unknown = checker.forgot and not synced  # it is out of sight, and there need not be a copy that tells of it
         if "deletionTimestamp" in original["metadata"] and not unknown:
             found.append(f"{name} is not released")
@@ -81,9 +82,12 @@ def _agrees(machine: "PolicyMachine", original: Json, copy: Json) -> bool:
     if machine.setup.keep_local:
         spec = {key: value for key, value in spec.items() if key not in ("local", "maps", "mode") or key in desired}
         spec, desired = ({k: v for k, v in each.items() if k in ("x", "n")} for each in (spec, desired))
-    status = copy.get("status")
-    is_formers = status and status["of"] != original["metadata"]["uid"]  # the copy was adopted with it (S4.1)
-    return spec == desired and (status is None or is_formers or status == original.get("status"))
+    status, shown = (each.get("status") for each in (copy, original))
+    if machine.subtree:
+        status, shown = ((each or {}).get(machine.subtree) for each in (status, shown))
+    uid = original["metadata"]["uid"]
+    is_formers = status and status.get("of", uid) != uid  # the copy was adopted with it (S4.1)
+    return spec == desired and (status is None or is_formers or status == shown)
 
 
 def _of_related(machine: "PolicyMachine", resource: str) -> list[str]:
@@ -99,9 +103,11 @@ def _of_related(machine: "PolicyMachine", resource: str) -> list[str]:
             continue
         copy = by_uid.pop(original["metadata"]["uid"], None)
         if copy is not None:
-            # In the cloud the agent does not read what it cannot see: that is `NameTaken` (C2.5).
-            agrees = copy["data"] == original["data"] or (side is Side.ROBOT and not is_marked(copy))
-            found += [] if agrees else [f"{resource} {where}: {original['data']} and {copy['data']}"]
+            if side is Side.ROBOT and not is_marked(copy):
+                continue  # in the cloud the agent does not read what it cannot see: that is `NameTaken` (C2.5)
+            if copy["data"] != original["data"]:
+                found.append(f"{resource} {where}: {original['data']} and {copy['data']}")
+            found += machine.statuses.open_ends(original, copy) if resource == PARTS else []
         elif not any(place in copies and _is_taken(machine, resource, copies[place]) for place in places):
             found.append(f"{resource} {where} has no copy")
     cleanup = {each["cleanup"] for each in references.of(resource)}

@@ -1,6 +1,7 @@
 """What an agent that follows a SyncPolicy must never do, looked at when it happens (C2 to C6)."""
 
 import base64
+import math
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,10 +21,11 @@ from tests.model.check import (
     stamp,
     without_status,
 )
+from tests.model.clock import EPOCH
 from tests.model.journal import WRITES, Request
 from tests.model.life import ROBOT
 from tests.model.policy_deletion import DeletionJudge
-from tests.model.policy_history import RESOURCES, Setup
+from tests.model.policy_history import PARTS, RESOURCES, Setup
 from tests.model.policy_references import GOALS, PolicyReferences, objects_of, on_robot
 from tests.model.scene import roles
 from tests.model.storage import Change, Where
@@ -94,6 +96,10 @@ class PolicyChecker:
         """When an object came to be, in seconds since the world began."""
         return self._born.get(obj["metadata"]["uid"], 0.0)
 
+    def was_killed(self, *, after: float, before: float = math.inf) -> bool:
+        """Whether the agent was killed or stopped between two times, in seconds since the world began."""
+        return any(after < death - EPOCH < before for death in self._world.deaths)
+
     def new_name(self, name: str, naming: Json | None) -> Where:
         """What a new copy is called."""
         given = naming or {}
@@ -103,7 +109,13 @@ class PolicyChecker:
         )
         system = self._up.server.storage.of("namespaces")["", KUBE_SYSTEM]
         identity = name_of({KUBE_SYSTEM: system["metadata"]["uid"]})
-        key = made.new_name(Key("default", name), robot=ROBOT, identity=identity, namespaced=True)
+        clusters = self._setup.clusters
+        key = made.new_name(
+            Key("" if self._up.side in clusters else "default", name),
+            robot=ROBOT,
+            identity=identity,
+            namespaced=self._down.side not in clusters,
+        )
         return key.namespace, key.name
 
     # What is true
@@ -111,6 +123,11 @@ class PolicyChecker:
     def sees(self, obj: Json, side: Side) -> bool:
         """Whether a filter lets an object of a side pass; on the robot, originals need no label (C5.3)."""
         return side is Side.ROBOT or self.is_mine(obj)
+
+    def moving(self, obj: Json) -> Json | None:
+        """What of an object's status goes up by whatever the policy says of a subtree."""
+        status: Json | None = obj.get("status")
+        return status.get("part") if status and self._setup.edits_subtree else status
 
     def is_mine(self, obj: Json) -> bool:
         """Whether an object has the label of this robot, where that matters."""
@@ -129,7 +146,7 @@ class PolicyChecker:
 
     def _changed(self, side: Side, change: Change) -> None:
         obj, resource = change.after or change.before, on_robot(change.resource)
-        if obj is None or resource not in (GOALS, *RESOURCES):
+        if obj is None or resource not in (GOALS, PARTS, *RESOURCES):
             return
         uid = obj["metadata"]["uid"]
         self._born.setdefault(uid, self._world.clock.now)
@@ -141,12 +158,15 @@ class PolicyChecker:
         elif self.references.origins.get(resource) is side:
             self.place_of[uid] = (obj["metadata"]["namespace"], obj["metadata"]["name"])
             self.stories[uid].leaving |= change.after is None or not self.sees(obj, side)
+        if resource == GOALS:
+            self.references.changed_primary(side, change)
         if resource == GOALS or self.references.origins.get(resource) is side:
             self.references.note()
 
     # What the agent does
 
     def _sent(self, request: Request) -> None:
+        self.deletions.look()
         if request.verb in WRITES:
             times = self._times[request.side, request.verb, request.name]
             times.append(request.sent)
@@ -155,7 +175,7 @@ class PolicyChecker:
 
     def _witness(self, write: Write) -> None:
         write = replace(write, resource=on_robot(write.resource))
-        if write.resource not in (GOALS, *RESOURCES):
+        if write.resource not in (GOALS, PARTS, *RESOURCES):
             return
         try:
             self._look(write)
@@ -177,12 +197,12 @@ class PolicyChecker:
 
     def _upstream(self, write: Write) -> None:
         before, after = write.before, write.after
-        if self._setup.blocking and before is not None and is_of_finalizer(before, after):
+        if before is not None and is_of_finalizer(before, after):
             self.deletions.released(write, before, after)
             return
         if before is None or after is None or without_status(before) != without_status(after):
             raise Violation(f"{write}: more than the status was written upstream")
-        uid, status = after["metadata"]["uid"], after.get("status") or {}
+        uid, status = after["metadata"]["uid"], self.moving(after) or {}
         if status.get("of") != uid and uid not in self._adopted:
             raise Violation(f"{write}: a status of {status.get('of')} has landed on {uid}")
         if status["n"] < self.stories[uid].sent and not write.late:
@@ -198,7 +218,7 @@ class PolicyChecker:
         elif after is not None:
             if before["metadata"].get("finalizers") != after["metadata"].get("finalizers"):
                 raise Violation(f"{write}: finalizers were touched")
-            if before.get("status") and before.get("status") != after.get("status"):
+            if write.resource != PARTS and before.get("status") and before.get("status") != after.get("status"):
                 raise Violation(f"{write}: downstream's own status was overwritten")
             if not stamp(before) and self.forgot:
                 self._adopted.add(stamp(after))
@@ -233,7 +253,7 @@ class PolicyChecker:
                 continue
             self.twins.add(of)
             late = {each["metadata"]["uid"], copy["metadata"]["uid"]} & self.late
-            killed = any(death > self.born(each) - _RACE_SECONDS for death in self._world.deaths)
+            killed = self.was_killed(after=self.born(each) - _RACE_SECONDS)
             age = now - self.born(each)
             unseen = age < _ECHO_SECONDS or (write.side is Side.CLOUD and not bears_marks_of(copy, each))
             if not (late or (killed and age < _RACE_SECONDS) or unseen or not stamp(each) or self.forgot):

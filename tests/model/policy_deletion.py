@@ -1,9 +1,12 @@
 """What must never happen when primaries go: in which order, and what waits for what (C6), as a judge sees it."""
 
 from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from crsyncer.core.model import Json, Pending, Side
+from crsyncer.core.text import unix
 from tests.model.blocking import MINE
 from tests.model.check import Violation, is_marked, signed, stamp
 from tests.model.policy_history import Setup
@@ -17,20 +20,59 @@ if TYPE_CHECKING:
 _PATIENCE_SECONDS = 29.0
 """For nearly so long a related copy delays that of its primary, also where upstream's object does not wait (C6.3)."""
 _RACE_SECONDS = 120.0
+_FLIGHT_SECONDS = 10.0
+"""A request was decided so long ago at most, unless nobody waits for it any more."""
+_SECONDS = {"1m": 60.0, "720h": 720 * 3600.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a policy says of deletion."""
+
+    blocking: bool
+    grace: str = "720h"
+    propagation: str = "background"
+
+    def specification(self) -> Json:
+        """As the policy has it."""
+        if self == _NONE:
+            return {}
+        mode = "blocking" if self.blocking else "async"
+        return {"deletion": {"mode": mode, "gracePeriod": self.grace, "propagation": self.propagation}}
+
+    @property
+    def followed(self) -> "Followed":
+        """As the agent has it."""
+        return self.blocking, 0.0 if self == _NONE else _SECONDS[self.grace], self.propagation
+
+
+Followed = tuple[bool, float, str]
+"""Whether deletion is blocking, the grace period in seconds, and the propagation."""
+_NONE = Rule(blocking=False)
 
 
 class DeletionJudge:
-    """Watches the deletions in one world."""
+    """Watches the deletions in one world.
+
+    It looks at the agent which rule that follows at the moment, as nobody else knows when it has heard of another one.
+    At last it must follow that of the policy.
+    """
 
     def __init__(self, world: World, setup: Setup, checker: "PolicyChecker") -> None:
         self._world = world
         self._setup = setup
         self._checker = checker
         self._up, self._down = roles(world, setup.source)
+        self.rule = Rule(setup.blocking)
+        """What the policy says."""
+        self._followed: dict[Followed, float] = {}
+        """What the agent has followed, and until when at least."""
         self.ended = -_RACE_SECONDS
         """When the policy was deleted last, and blocking ended with it."""
         self._left: dict[str, float] = {}
         """By uid, when upstream's object was last seen to go or be gone, or not to be this robot's."""
+        self._returned: dict[str, float] = {}
+        """By uid, when it was this robot's again after that."""
         self._owed: dict[str, int] = defaultdict(int)
         """By uid, the highest number of a status that was durable in the outbox."""
 
@@ -48,13 +90,13 @@ class DeletionJudge:
         """Somebody changed upstream's object."""
         if not synced:
             self._left.setdefault(uid, self._world.clock.now)
-        else:
-            self._left.pop(uid, None)
+        elif self._left.pop(uid, None) is not None:
+            self._returned[uid] = self._world.clock.now
 
     def copy_made(self, write: Write, copy: Json) -> None:
         """The agent made the copy of a primary."""
         original = self._original(stamp(copy))
-        if not self._setup.blocking or original is None or write.late or self._has_ended():
+        if not self._must_block() or original is None or write.late or self._has_ended():
             return
         if self._checker.is_synced(original, self._up.side) and MINE not in _finalizers(original):
             raise Violation(f"{write}: a copy is made before the finalizer is there (C6.1)")
@@ -62,11 +104,17 @@ class DeletionJudge:
     def released(self, write: Write, before: Json, after: Json | None) -> None:
         """The agent put its finalizer on upstream's object, or removed it."""
         uid = before["metadata"]["uid"]
-        if MINE not in _finalizers(before) or MINE in _finalizers(after):
+        if MINE not in _finalizers(before):
+            if not any(blocking for blocking, _, _ in self._in_force()):
+                raise Violation(f"{write}: an object got the finalizer, and deletion is not blocking (C6.1)")
             return
-        if self._has_ended() or not self._checker.is_mine(before):
+        if MINE in _finalizers(after) or self._has_ended() or not self._checker.is_mine(before):
+            return
+        if not self._must_block() or self._is_overdue(before):
             return
         if "deletionTimestamp" not in before["metadata"]:
+            if self._world.clock.now - self._returned.get(uid, -_RACE_SECONDS) < _RACE_SECONDS:
+                return  # the patch was on its way when the object became this robot's again; it gets another one
             raise Violation(f"{write}: the finalizer of an object that lives was removed (C6.3)")
         if uid in self._checker.twins:
             return
@@ -74,6 +122,8 @@ class DeletionJudge:
         if copies:
             raise Violation(f"{write}: there still is a copy, {copies[0]['metadata']} (C6.3)")
         self._has_none_left(write, uid, before)
+        if self._setup.edits_subtree:
+            return  # with another subtree the statuses that wait are dropped (S6.3)
         sent = max(self._checker.stories[uid].sent, (before.get("status") or {}).get("n", 0))
         if sent < self._owed[uid]:
             raise Violation(f"{write}: the last status, {self._owed[uid]}, was not sent; {sent} was (C6.3)")
@@ -81,13 +131,22 @@ class DeletionJudge:
     def copy_deleted(self, write: Write, copy: Json) -> None:
         """The agent deletes the copy of a primary."""
         uid = self._checker.of(copy)
+        asked = write.call.body["propagationPolicy"].lower()
+        rules = self._in_force()
+        if asked not in [propagation for _, _, propagation in rules] and not (self._has_ended() or write.late):
+            raise Violation(f"{write}: dependents are deleted by {asked} (C6.5)")
         if uid in self._checker.twins or self._checker.forgot or self._has_ended():
             return
         names = {each["metadata"]["name"]: each["metadata"]["uid"] for each in objects_of(self._up, GOALS).values()}
         if names.get(self._checker.name_of[uid], uid) != uid:
             return  # there is another of its name, which may need what this one needed
         original = self._original(uid)
-        waits = self._setup.blocking and MINE in _finalizers(original) and self._checker.is_mine(original or {})
+        waits = (
+            self._must_block()
+            and not self._is_overdue(original)
+            and MINE in _finalizers(original)
+            and self._checker.is_mine(original or {})
+        )
         patient = self._world.clock.now - self._left.get(uid, -_PATIENCE_SECONDS) < _PATIENCE_SECONDS
         if waits or patient:
             self._has_none_left(write, uid, original)
@@ -119,6 +178,49 @@ class DeletionJudge:
     def _is_known_copy(self, copy: Json, uid: str) -> bool:
         """Whether the agent has to wait for an object: one whose marks were cut is never deleted (5)."""
         return stamp(copy) == uid and copy["metadata"]["uid"] not in self._checker.late
+
+    def waiting(self) -> list[str]:
+        """The objects that wait for their copies, where they do not wait for long (C6.4)."""
+        if not self.rule.blocking or self.rule.grace != "1m" or self._checker.forgot:
+            return []
+        going = [o for o in objects_of(self._up, GOALS).values() if "deletionTimestamp" in o["metadata"]]
+        return [o["metadata"]["name"] for o in going if MINE in _finalizers(o) and self._checker.is_mine(o)]
+
+    def open_ends(self) -> Iterator[str]:
+        """Whether the agent follows the policy."""
+        now = self._now()
+        if now is not None and now != self.rule.followed:
+            yield f"deletion is by {now}, and should be by {self.rule.followed}"
+
+    def look(self) -> None:
+        """Note which rule the agent follows."""
+        now = self._now()
+        if now is not None:
+            self._followed[now] = self._world.clock.now
+
+    def _now(self) -> Followed | None:
+        entries = self._world.life.engine.kinds.entries if self._world.life is not None else {}
+        kind = entries[GOALS].kind if GOALS in entries else None
+        if kind is None or kind.policy.sync_policy is None:
+            return None
+        return kind.policy.blocking, kind.policy.grace_seconds, kind.policy.propagation
+
+    def _in_force(self) -> list[Followed]:
+        """The rules that the agent follows, or followed a moment ago."""
+        self.look()
+        since = max(self._followed.values(), default=0.0) - _FLIGHT_SECONDS
+        return [rule for rule, until in self._followed.items() if until >= since]
+
+    def _must_block(self) -> bool:
+        return all(blocking for blocking, _, _ in self._in_force())
+
+    def _is_overdue(self, original: Json | None) -> bool:
+        """Whether the grace period of an object is over (C6.4)."""
+        began = (original or {"metadata": {}})["metadata"].get("deletionTimestamp")
+        if not began:
+            return False
+        grace = min((seconds for _, seconds, _ in self._in_force()), default=0.0)
+        return self._up.server.storage.unix >= unix(began) + grace - 1.0
 
     def _has_ended(self) -> bool:
         return self._world.clock.now - self.ended < _RACE_SECONDS

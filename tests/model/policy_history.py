@@ -11,6 +11,7 @@ from typing import Any
 from crsyncer.core.model import Json
 from tests.model.history import OTHERS, Step
 from tests.model.life import ROBOT, AgentSettings
+from tests.model.plane import GROUP
 from tests.model.projected import FLEET
 
 NAMES = ("a", "b", "c")
@@ -34,6 +35,12 @@ NAMINGS: tuple[Json, ...] = (
 )
 PLACES = ("default", "copies", "others")
 """The namespaces of both sides."""
+_OTHER_NAMINGS: Mapping[tuple[bool, bool], tuple[Json, ...]] = {
+    (True, True): ({"name": "{robot}-{name}"}, {"name": "{name}-{hash}"}),
+    (False, True): ({"name": "{namespace}-{name}"}, {"name": "{name}-{hash}"}, {"name": "{robot}-{namespace}-{name}"}),
+    (True, False): ({"namespace": "copies"}, {"namespace": "others", "name": "{name}-{hash}"}, {"namespace": "others"}),
+}
+"""What copies may be called where objects are cluster-scoped upstream, downstream, or on both sides (C7)."""
 RELATED_NAMINGS: tuple[Json, ...] = (
     {"name": "{robot}-{name}"},
     {"namespace": "others"},
@@ -43,8 +50,12 @@ RELATED_NAMINGS: tuple[Json, ...] = (
 """What copies of related objects may be called (C5.2)."""
 NAMESPACES = ("others", "{/spec/home}")
 """Where related objects may be, but in the namespace of their primary (C5.1)."""
+GRACES = ("1m", "720h")
+PROPAGATIONS = ("background", "foreground", "orphan")
 RESOURCES = ("configmaps", "secrets")
-IN_CLOUD: Mapping[str, str] = {"goals": "tasks", "configmaps": "parts", "secrets": "keys"}
+PARTS = f"parts.{GROUP}"
+"""Related objects that have a status."""
+IN_CLOUD: Mapping[str, str] = {"goals": "tasks", "configmaps": "parts", "secrets": "keys", "parts": "pieces"}
 """What kinds that are projected are called in the cloud, in a group of its own (C7)."""
 _FORMS: Mapping[str, Json] = {
     "reference": {"reference": "/spec/{}/*"},
@@ -71,6 +82,16 @@ class Setup:
     """The kinds that have other names in the cloud (C7): "goals", and those of related objects."""
     api: str = ""
     """The side whose CRD of goals travels to the other (C8); empty: it does not."""
+    bare: tuple[str, ...] = ()
+    """The sides where parts have no `/status`."""
+    edits_deletion: bool = False
+    """What the policy says of deletion is edited."""
+    edits_subtree: bool = False
+    """Which part of the status goes up is edited: all of it, or "part"."""
+    clusters: tuple[str, ...] = ()
+    """The sides where goals are cluster-scoped."""
+    says_scope: bool = False
+    """The policy says which scope goals have in the cloud; else its discovery does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +154,22 @@ _OF_BLOCKED: Mapping[str, tuple[float, _Draw]] = {
 }
 """The same, where upstream's objects wait for related copies."""
 
+_OF_STATUSES: Mapping[str, tuple[float, _Draw]] = {
+    "show": (12, lambda c: (c.randrange(6),)),
+    "hide": (3, lambda c: (c.randrange(6),)),
+    "drift_shown": (2, lambda c: (c.randrange(6),)),
+    "follow": (3, lambda c: (c.randrange(2),)),
+}
+"""Steps about the statuses of related objects."""
+
+_OF_DELETION: Mapping[str, tuple[float, _Draw]] = {
+    "delete_by": (6, lambda c: (c.randrange(2), c.choice(GRACES), c.choice(PROPAGATIONS))),
+}
+"""Steps about what the policy says of deletion."""
+
+_OF_SUBTREE: Mapping[str, tuple[float, _Draw]] = {"resubtree": (6, lambda c: (c.randrange(2),))}
+"""Steps about which part of the status goes up."""
+
 _OF_APIS: Mapping[str, tuple[float, _Draw]] = {
     "define": (6, lambda c: (c.randrange(5),)),
     "choose": (1, lambda c: (c.randrange(5),)),
@@ -152,17 +189,30 @@ def policy_history_of(seed: int) -> PolicyHistory:
     """The history of a seed."""
     chance = Random(f"policy-history-{seed}")
     setup = _more(_setup(chance), Random(f"policy-history-more-{seed}"))
+    setup = _with_statuses(setup, Random(f"policy-history-statuses-{seed}"))
+    setup = replace(setup, edits_deletion=Random(f"policy-history-deletion-{seed}").random() < 0.2)
+    setup = replace(setup, edits_subtree=Random(f"policy-history-subtree-{seed}").random() < 0.15)
+    setup = _with_clusters(setup, Random(f"policy-history-scope-{seed}"))
     around = {what: OTHERS[what] for what in _AROUND}
-    related = {**(_OF_RELATED if setup.entries else {}), **(_OF_BLOCKED if setup.entries and setup.blocking else {})}
-    table = {**_OF_POLICIES, **around, **related, **(_OF_APIS if setup.api else {})}
+    may_block = setup.blocking or setup.edits_deletion
+    related = {**(_OF_RELATED if setup.entries else {}), **(_OF_BLOCKED if setup.entries and may_block else {})}
+    resources = [resource_of(each) for each in setup.entries]
+    rare = {**(_OF_APIS if setup.api else {}), **(_OF_STATUSES if PARTS in resources else {})}
+    rare |= {**(_OF_DELETION if setup.edits_deletion else {}), **(_OF_SUBTREE if setup.edits_subtree else {})}
+    table = {**_OF_POLICIES, **around, **related, **rare}
     weights = {what: weight * chance.choice([0, 1, 1, 1, 3]) for what, (weight, _) in table.items()}
     for what in ("create", "wait", "start", "mend"):
         weights[what] = table[what][0]
     names = chance.choices(list(weights), list(weights.values()), k=chance.randint(5, 45))
     if chance.random() < 0.7:  # it begins with something that is synced
         put = ["put"] * (6 if setup.entries else 0)
-        names = [*put, "create", "create", "wait", *names]
-    resources = [each["resource"]["resource"] for each in setup.entries]
+        shown = ["show"] * (4 if PARTS in resources else 0)
+        names = [*put, "create", "create", "wait", *shown, *names]
+    if setup.edits_deletion and seed % 2:  # at last something waits
+        names = [*names, "delete_by", "create", "create", "wait", "keep_copy", "keep_copy", "remove", "remove"]
+    if setup.edits_subtree and seed % 3:  # and the status changes in between
+        edit = ("resubtree", "wait", "wait", "report", "report", "wait")
+        names = [*names, "create", "start", "mend", "wait", *edit, "resubtree"]
     steps = []
     for what in names:
         about = (chance.choice(resources),) if what in related else ()
@@ -191,13 +241,61 @@ def _more(setup: Setup, chance: Random) -> Setup:
     if setup.entries and chance.random() < 0.3:
         setup = replace(setup, entries=tuple(_elsewhere(each, chance) for each in setup.entries))
     if chance.random() < 0.15:
-        kinds = {"goals", *(each["resource"]["resource"] for each in setup.entries)}
+        kinds = {"goals", *map(resource_of, setup.entries)}
         projected = tuple(kind for kind in IN_CLOUD if kind in kinds and chance.random() < 0.6)
         entries = tuple(_projected(each, projected) for each in setup.entries)
         setup = replace(setup, projected=projected, entries=entries)
     if "goals" not in setup.projected and chance.random() < 0.08:
         setup = replace(setup, api=chance.choice(["cloud", "robot"]))
     return setup
+
+
+def _with_statuses(setup: Setup, chance: Random) -> Setup:
+    """Now and then, related objects with a status in place of ConfigMaps."""
+    if "configmaps" not in {resource_of(each) for each in setup.entries} or chance.random() > 0.5:
+        return setup
+    return replace(
+        setup,
+        entries=tuple(_part(each) for each in setup.entries),
+        projected=tuple("parts" if kind == "configmaps" else kind for kind in setup.projected),
+        bare=chance.choice([(), (), (), (), ("cloud",), ("robot",)]),
+    )
+
+
+def _with_clusters(setup: Setup, chance: Random) -> Setup:
+    """Now and then, cluster-scoped primaries, on one side or both."""
+    if setup.entries or setup.api or chance.random() > 0.3:
+        return setup
+    clusters = chance.choice([("cloud", "robot"), ("cloud",), ("robot",)])
+    names = _OTHER_NAMINGS[setup.source in clusters, {"cloud": "robot", "robot": "cloud"}[setup.source] in clusters]
+    is_other = len(clusters) == 1
+    return replace(
+        setup,
+        clusters=clusters,
+        namings=tuple(chance.sample(names, len(names))) if is_other or setup.namings else (),
+        projected=("goals",) if is_other else setup.projected,
+        says_scope=is_other and chance.random() < 0.5,
+    )
+
+
+def _part(entry: Json) -> Json:
+    """An entry about ConfigMaps, as one about parts."""
+    if resource_of(entry) != "configmaps":
+        return entry
+    named = {"reference": "/spec/parts/*"} if "reference" in entry["object"] else {}
+    changed: Json = {
+        "id": entry["id"].replace("configmaps", "parts"),
+        "resource": {"group": GROUP, "resource": "parts"},
+        "object": entry["object"] | named,
+        "status": True,
+    }
+    return entry | changed | ({"projection": projection("parts")} if "projection" in entry else {})
+
+
+def resource_of(entry: Json) -> str:
+    """The kind that an entry is about, by its full name on the robot."""
+    resource = entry["resource"]
+    return ".".join(filter(None, (resource["resource"], resource["group"])))
 
 
 def _projected(entry: Json, projected: tuple[str, ...]) -> Json:

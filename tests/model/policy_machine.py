@@ -1,23 +1,24 @@
 """Takes the steps of a history of policies in the made-up world, then has everything heal: what is wrong with it."""
 
-from collections.abc import Callable
 from typing import Any
 
 from crsyncer.core.annotations import ROBOT_LABEL
-from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Side
 from tests.model.check import Violation, labels, tear
 from tests.model.life import ROBOT
-from tests.model.plane import GROUP, Plane
+from tests.model.plane import Plane
 from tests.model.policies import apply_policy, delete_policy, policies, serve_policies
 from tests.model.policy_agreement import open_ends
 from tests.model.policy_apis import Apis
 from tests.model.policy_check import PolicyChecker
+from tests.model.policy_deletion import Rule
+from tests.model.policy_edits import Edits
 from tests.model.policy_history import IN_CLOUD, PLACES, PolicyHistory, projection
 from tests.model.policy_references import GOALS, objects_of, spec_of
+from tests.model.policy_statuses import RelatedStatuses
 from tests.model.projected import FLEET
 from tests.model.scene import roles
-from tests.model.storage import Where, copied
+from tests.model.storage import Where
 from tests.model.surroundings import Surroundings
 from tests.model.world import World
 from tests.system.bed import crd
@@ -31,13 +32,17 @@ class PolicyMachine:
     def __init__(self, history: PolicyHistory) -> None:
         self.history = history
         self.setup = history.setup
-        self.world = World(history.seed, kinds={"goals": {"source": None}}, settings=history.settings)
+        goals = {"source": None, "cluster": Side.ROBOT in self.setup.clusters}
+        self.world = World(history.seed, kinds={"goals": goals}, settings=history.settings)
         self.up, self.down = roles(self.world, self.setup.source)
         self.checker = PolicyChecker(self.world, self.setup)
         self.surroundings = Surroundings(self.world, part="")
         self.apis = Apis(self.world, self.setup)
+        self.statuses = RelatedStatuses(self)
+        self.edits = Edits(self.setup)
         self._number = 0
         self._naming = 0
+        self.subtree = ""
 
     def run(self) -> None:
         """The whole history, and the healing after it; raises Violation."""
@@ -45,21 +50,24 @@ class PolicyMachine:
             serve_policies(self.world.robot)
             self._project()
             self.apis.prepare()
+            self.statuses.prepare()
             for plane in self.world.planes.values():
                 for place in PLACES:
                     plane.make_namespace(place)
-            self._apply()
+            self.apply()
             self.world.start()
             if self.setup.api:
                 self.world.pass_time(10)  # until both sides have the CRD
             for step in self.history.steps:
-                owner = next(each for each in (self.surroundings, self.apis, self) if hasattr(each, step.what))
-                getattr(owner, step.what)(*step.arguments)
+                actors = (self.surroundings, self.apis, self.statuses, self)
+                actor = next(each for each in actors if hasattr(each, step.what))
+                getattr(actor, step.what)(*step.arguments)
                 self._look()
             self.heal()
 
     def _look(self) -> None:
         self.checker.read_store()
+        self.checker.deletions.look()
         found = self.checker.violations + self.world.troubles
         if found:
             raise Violation(found[0])
@@ -70,7 +78,7 @@ class PolicyMachine:
         """Somebody creates an object upstream."""
         if name not in self._originals():
             wanted = {ROBOT_LABEL: ROBOT} if self.setup.filtered and x % 4 else {}
-            self.up.create(name, kind=self._kind(self.up), spec={"x": x, **spec_of(*refers)}, labels=wanted)
+            self.up.create(name, kind=self.edits.kind(self.up), spec={"x": x, **spec_of(*refers)}, labels=wanted)
 
     def change(self, name: str, x: int) -> None:
         """Somebody changes the content upstream."""
@@ -83,7 +91,7 @@ class PolicyMachine:
     def remove(self, name: str) -> None:
         """Somebody deletes it upstream."""
         if name in self._originals():
-            self.up.delete(name, kind=self._kind(self.up))
+            self.up.delete(name, kind=self.edits.kind(self.up))
 
     def replace(self, name: str, x: int, *refers: int) -> None:
         """Somebody deletes it upstream, and at once creates another of that name."""
@@ -93,7 +101,7 @@ class PolicyMachine:
     def relabel(self, name: str, to: str) -> None:
         """Somebody gives it to another robot, or back."""
         if self.setup.filtered and name in self._originals():
-            self.up.label(name, kind=self._kind(self.up), robot=to or None)
+            self.up.label(name, kind=self.edits.kind(self.up), robot=to or None)
 
     # Copies
 
@@ -102,7 +110,9 @@ class PolicyMachine:
         for place, called in self._copies(name):
             self._number += 1
             of = self.checker.of(objects_of(self.down, GOALS)[place, called])
-            self.down.set_status(called, {"of": of, "n": self._number}, kind=self._kind(self.down), namespace=place)
+            status: Json = {"of": of, "n": self._number}
+            status |= {"part": dict(status)} if self.setup.edits_subtree else {}
+            self.down.set_status(called, status, kind=self.edits.kind(self.down), namespace=place)
 
     def drift(self, name: str, x: int) -> None:
         """Somebody changes the content of a copy."""
@@ -111,30 +121,31 @@ class PolicyMachine:
             def change(copy: Json) -> None:
                 copy["spec"] = copy["spec"] | ({"local": x} if self.setup.keep_local else {"x": x, "maps": []})
 
-            self._edit(self.down, GOALS, where, change)
+            self.edits.edit(self.down, GOALS, where, change)
 
     def lose_copy(self, name: str) -> None:
         """Somebody deletes a copy."""
         for place, called in self._copies(name):
-            self.down.delete(called, kind=self._kind(self.down), namespace=place)
+            self.down.delete(called, kind=self.edits.kind(self.down), namespace=place)
 
     def keep_copy(self, name: str, on: int) -> None:
         """Somebody's finalizer keeps a copy, or does no more."""
         for place, called in self._copies(name):
-            self._finalize(self.down, GOALS, (place, called), ["example.com/wait"] if on else [])
+            self.edits.finalize(self.down, GOALS, (place, called), ["example.com/wait"] if on else [])
 
     def tear(self, name: str, which: int) -> None:
         """Somebody takes marks away from a copy."""
         for where in self._copies(name):
-            self._edit(self.down, GOALS, where, lambda copy: tear(copy, which, self.down.side))
+            self.edits.edit(self.down, GOALS, where, lambda copy: tear(copy, which, self.down.side))
 
     def by_hand(self, name: str, which: int, labelled: int) -> None:
         """Somebody makes an object downstream by hand: under the name of a copy, or another."""
         place, called = self.checker.new_name(name, self.naming) if which else ("default", f"own-{name}")
+        place = "" if self.down.side in self.setup.clusters else place
         if (place, called) not in objects_of(self.down, GOALS):
             wanted = {ROBOT_LABEL: ROBOT} if labelled else {}
             self.down.create(
-                called, kind=self._kind(self.down), namespace=place, spec={"x": -1, "maps": []}, labels=wanted
+                called, kind=self.edits.kind(self.down), namespace=place, spec={"x": -1, "maps": []}, labels=wanted
             )
 
     # Related objects
@@ -142,52 +153,52 @@ class PolicyMachine:
     def put(self, resource: str, name: str, x: int, edge: int, mine: int) -> None:
         """Somebody creates or changes an original."""
         self._number += 1
-        origin = self._origin(resource)
+        origin = self.origin(resource)
         secret = resource == "secrets"
         data = {"x": self.checker.new_secret(self._number) if secret else str(x)}
         wanted = ({"tier": "edge"} if edge else {}) | ({ROBOT_LABEL: ROBOT} if mine else {})
         entries = self.checker.references.of(resource)
         anywhere = (origin is self.down and self.setup.namings) or any("namespace" in e["object"] for e in entries)
         places = PLACES if anywhere else PLACES[:1]
-        self._put(origin, resource, (places[x % len(places)], name), data, wanted)
+        self.edits.put(origin, resource, (places[x % len(places)], name), data, wanted)
 
     def unput(self, resource: str, name: str) -> None:
         """Somebody deletes an original."""
-        origin = self._origin(resource)
+        origin = self.origin(resource)
         for where in _called(origin, resource, name):
-            self._delete(origin, resource, where)
+            self.edits.delete(origin, resource, where)
 
     def drift_related(self, resource: str, name: str, x: int) -> None:
         """Somebody changes a related copy."""
-        target = self._target(resource)
+        target = self.target(resource)
         for where in self._related_copies(resource, name):
-            self._put(target, resource, where, {"drift": str(x)}, labels(objects_of(target, resource)[where]))
+            self.edits.put(target, resource, where, {"drift": str(x)}, labels(objects_of(target, resource)[where]))
 
     def lose_related(self, resource: str, name: str) -> None:
         """Somebody deletes a related copy."""
         for where in self._related_copies(resource, name):
-            self._delete(self._target(resource), resource, where)
+            self.edits.delete(self.target(resource), resource, where)
 
     def keep_related(self, resource: str, name: str, on: int) -> None:
         """Somebody's finalizer keeps a related copy, or does no more."""
         for where in self._related_copies(resource, name):
-            self._finalize(self._target(resource), resource, where, ["example.com/wait"] if on else [])
+            self.edits.finalize(self.target(resource), resource, where, ["example.com/wait"] if on else [])
 
     def tear_related(self, resource: str, name: str, which: int) -> None:
         """Somebody takes marks away from a related copy."""
-        target = self._target(resource)
+        target = self.target(resource)
         for where in self._related_copies(resource, name):
-            self._edit(target, resource, where, lambda copy: tear(copy, which, target.side))
+            self.edits.edit(target, resource, where, lambda copy: tear(copy, which, target.side))
 
     def by_hand_related(self, resource: str, name: str, x: int, labelled: int) -> None:
         """Somebody makes an object where a related copy may be."""
-        target = self._target(resource)
+        target = self.target(resource)
         places = PLACES if target is self.down and self.setup.namings else PLACES[:1]
         wanted = self.checker.references.places_of(resource, name)
         named = any("naming" in each or "namespace" in each["object"] for each in self.checker.references.of(resource))
         where = wanted[x % len(wanted)] if named and wanted else (places[x % len(places)], name)
         if where not in objects_of(target, resource):
-            self._put(target, resource, where, {"own": str(x)}, {ROBOT_LABEL: ROBOT} if labelled else {})
+            self.edits.put(target, resource, where, {"own": str(x)}, {ROBOT_LABEL: ROBOT} if labelled else {})
 
     # The policy and the state directory
 
@@ -201,14 +212,24 @@ class PolicyMachine:
         """Somebody edits the templates of the policy."""
         if self.setup.namings:
             self._naming = which
-            self._apply()
+            self.apply()
 
     def entries(self, which: int) -> None:
         """Somebody takes entries of `related` out of the policy, or puts them back."""
         if self.setup.entries:
             left = [each for number, each in enumerate(self.setup.entries) if not which >> number & 1]
             self.checker.references.change_entries(left)
-            self._apply()
+            self.apply()
+
+    def delete_by(self, blocking: int, grace: str, propagation: str) -> None:
+        """Somebody edits what the policy says of deletion."""
+        self.checker.deletions.rule = Rule(bool(blocking), grace, propagation)
+        self.apply()
+
+    def resubtree(self, part: int) -> None:
+        """Somebody edits which part of the status goes up."""
+        self.subtree = "part" if part else ""
+        self.apply()
 
     def drop_policy(self) -> None:
         """Somebody deletes the policy, and after a while puts it back."""
@@ -217,13 +238,13 @@ class PolicyMachine:
         self.checker.references.change_entries(self.checker.references.entries)
         self.checker.deletions.ended = self.world.clock.now
         self.world.pass_time(7)
-        self._apply()
+        self.apply()
 
     def travel(self, paused: int, allows: int) -> None:
         """Somebody edits what the policy says of the CRD that travels."""
         self.apis.paused, self.apis.allows = bool(paused), bool(allows)
         self.apis.loose |= self.apis.allows
-        self._apply()
+        self.apply()
 
     def lose_store(self) -> None:
         """The agent is killed, and its state directory is emptied."""
@@ -233,16 +254,19 @@ class PolicyMachine:
         self.checker.deletions.forget()
         self.surroundings.start()
 
-    def _apply(self) -> None:
+    def apply(self) -> None:
         setup = self.setup
         spec: dict[str, Any] = {"naming": self.naming} if self.naming else {"orphans": "keep"}
-        spec |= {"deletion": {"mode": "blocking", "gracePeriod": "720h"}} if setup.blocking else {}
+        spec |= self.checker.deletions.rule.specification()
+        spec |= {"subtree": self.subtree} if self.subtree else {}
         spec |= {"conflict": "keepLocal"} if setup.keep_local else {}
         spec |= {"mutations": {"down": [*setup.steps]}} if setup.steps else {}
-        spec |= {"related": [*self.checker.references.entries]} if self.checker.references.entries else {}
+        entries = [self.statuses.specification(each) for each in self.checker.references.entries]
+        spec |= {"related": entries} if entries else {}
         spec |= {"filter": {"byRobotName": True}} if setup.filtered else {}
         spec |= self.apis.specification()
-        spec |= {"projection": projection("goals")} if "goals" in setup.projected else {}
+        scope = {"scope": "Cluster" if Side.CLOUD in setup.clusters else "Namespaced"} if setup.says_scope else {}
+        spec |= {"projection": projection("goals") | scope} if "goals" in setup.projected else {}
         apply_policy(self.world.robot, specSource=setup.source, **spec)
 
     # Healing
@@ -253,20 +277,27 @@ class PolicyMachine:
         for side in Side:
             world.mend(str(side))
         self.apis.paused = False
-        for where in objects_of(self.down, GOALS):
-            self._finalize(self.down, GOALS, where, [])
-        for resource in self.checker.references.origins:
-            for where in objects_of(self._target(resource), resource):
-                self._finalize(self._target(resource), resource, where, [])
-        self._apply()
+        self.apply()
         self.surroundings.start()
         if world.life is not None:
             world.life.fuse = None
+        if self.checker.deletions.waiting():
+            world.pass_time(600.0)
+            self._look()
+            if waiting := self.checker.deletions.waiting():
+                raise Violation(f"the grace period is over, and {waiting} are not released (C6.4)")
+        for where in objects_of(self.down, GOALS):
+            self.edits.finalize(self.down, GOALS, where, [])
+        for resource in self.checker.references.origins:
+            for where in objects_of(self.target(resource), resource):
+                self.edits.finalize(self.target(resource), resource, where, [])
         world.pass_time(30.0)  # an event that was late already still comes late
         self._agree()
         if self.setup.keep_local:
             for name in self._originals():
                 self._set(name, {"x": f"last {self._number}"})
+            self._agree()
+        if self.statuses.show_all():
             self._agree()
         done = len(world.writes)
         world.pass_time(HOUR)
@@ -302,7 +333,7 @@ class PolicyMachine:
     def _set(self, name: str, fields: Json) -> None:
         found = self._originals().get(name)
         if found is not None:
-            self.up.set(name, kind=self._kind(self.up), spec=found["spec"] | fields)
+            self.up.set(name, kind=self.edits.kind(self.up), spec=found["spec"] | fields)
 
     def _project(self) -> None:
         """The cloud has other names for kinds that are projected."""
@@ -310,15 +341,10 @@ class PolicyMachine:
         if "goals" in self.setup.projected:
             cloud.delete_kind()
             assert cloud.sweep()
-        for kind in self.setup.projected:
-            cloud.apply(crd(FLEET, plural=IN_CLOUD[kind], source=None, status=kind == "goals"))
-
-    def _kind(self, plane: Plane) -> str:
-        """What a side calls the kind of primaries."""
-        return f"{IN_CLOUD['goals']}.{FLEET}" if self._is_projected(plane, "goals") else "goals"
-
-    def _is_projected(self, plane: Plane, kind: str) -> bool:
-        return plane.side is Side.CLOUD and kind in self.setup.projected
+        for kind in {*self.setup.projected} - {"parts"}:
+            is_goals = kind == "goals"
+            is_cluster = is_goals and Side.CLOUD in self.setup.clusters
+            cloud.apply(crd(FLEET, plural=IN_CLOUD[kind], source=None, status=is_goals, cluster=is_cluster))
 
     def _originals(self) -> dict[str, Json]:
         """Upstream's primaries by name."""
@@ -332,45 +358,15 @@ class PolicyMachine:
             if self.checker.name_of.get(self.checker.of(each)) == name
         ]
 
-    def _origin(self, resource: str) -> Plane:
-        origins = {each["resource"]["resource"]: each["origin"] for each in self.setup.entries}
-        return self.world.planes[Side(origins.get(resource, "cloud"))]
+    def origin(self, resource: str) -> Plane:
+        return self.world.planes[self.checker.references.origins.get(resource, Side.CLOUD)]
 
-    def _target(self, resource: str) -> Plane:
-        return self.world.planes[self._origin(resource).side.other]
-
-    def _edit(self, plane: Plane, resource: str, where: Where, change: Callable[[Json], None]) -> None:
-        body: Json = copied(objects_of(plane, resource)[where])
-        change(body)
-        _ask(plane, Call("update", "PUT", f"{self._path(plane, resource, where[0])}/{where[1]}", body=body))
-
-    def _finalize(self, plane: Plane, resource: str, where: Where, wanted: list[str]) -> None:
-        self._edit(plane, resource, where, lambda found: found["metadata"].update(finalizers=wanted))
-
-    def _put(self, plane: Plane, resource: str, where: Where, data: Json, wanted: dict[str, str]) -> None:
-        if where not in objects_of(plane, resource):
-            body = {"metadata": {"name": where[1], "labels": wanted}, "data": data}
-            _ask(plane, Call("create", "POST", self._path(plane, resource, where[0]), body=body))
-            return
-
-        def change(found: Json) -> None:
-            found["data"] = data
-            found["metadata"]["labels"] = wanted
-
-        self._edit(plane, resource, where, change)
-
-    def _delete(self, plane: Plane, resource: str, where: Where) -> None:
-        _ask(plane, Call("delete", "DELETE", f"{self._path(plane, resource, where[0])}/{where[1]}"))
-
-    def _path(self, plane: Plane, resource: str, place: str) -> str:
-        kind = resource.partition(".")[0]
-        if self._is_projected(plane, kind):
-            return f"/apis/{FLEET}/v1/namespaces/{place}/{IN_CLOUD[kind]}"
-        return f"{f'/apis/{GROUP}/v1' if resource == GOALS else '/api/v1'}/namespaces/{place}/{kind}"
+    def target(self, resource: str) -> Plane:
+        return self.world.planes[self.origin(resource).side.other]
 
     def _related_copies(self, resource: str, name: str) -> list[Where]:
         """The objects where copies are that have the name of an original, or are the copies of such."""
-        target, checker = self._target(resource), self.checker
+        target, checker = self.target(resource), self.checker
         others = [
             where
             for where, each in objects_of(target, resource).items()
@@ -382,10 +378,3 @@ class PolicyMachine:
 def _called(plane: Plane, resource: str, name: str) -> list[Where]:
     """Where a cluster has objects of a kind that have this name."""
     return [where for where in objects_of(plane, resource) if where[1] == name]
-
-
-def _ask(plane: Plane, call: Call) -> None:
-    reply = plane.server.answer(call)
-    if reply.status >= 300:
-        raise RuntimeError(f"{call.verb} {call.path}: {reply.status} {reply.body}")
-    plane.signal.ring()

@@ -8,17 +8,17 @@ from crsyncer.core.model import Json, Side
 from tests.model.check import labels
 from tests.model.life import ROBOT
 from tests.model.plane import GROUP, Plane
-from tests.model.policy_history import IN_CLOUD, PLACES, SETS, Setup
+from tests.model.policy_history import IN_CLOUD, PLACES, RESOURCES, SETS, Setup, resource_of
 from tests.model.projected import FLEET
 from tests.model.scene import roles
-from tests.model.storage import Where
+from tests.model.storage import Change, Where
 from tests.model.world import World
 
 if TYPE_CHECKING:
     from tests.model.policy_check import PolicyChecker
 
 GOALS = f"goals.{GROUP}"
-_IN_CLOUD = {GOALS if kind == "goals" else kind: f"{plural}.{FLEET}" for kind, plural in IN_CLOUD.items()}
+_IN_CLOUD = {kind if kind in RESOURCES else f"{kind}.{GROUP}": f"{plural}.{FLEET}" for kind, plural in IN_CLOUD.items()}
 _BEHIND_SECONDS = 120.0
 """How far one watch may be behind another."""
 _ON_ROBOT = {there: here for here, there in _IN_CLOUD.items()}
@@ -32,7 +32,7 @@ class PolicyReferences:
         self._setup = setup
         self._checker = checker
         self._up, self._down = roles(world, setup.source)
-        self.origins = {each["resource"]["resource"]: Side(each["origin"]) for each in setup.entries}
+        self.origins = {resource_of(each): Side(each["origin"]) for each in setup.entries}
         """The side of the originals, by resource."""
         self.entries = setup.entries
         """Those of `related` in the policy at the moment."""
@@ -49,12 +49,14 @@ class PolicyReferences:
         """By resource and place of an original, the primaries (uids, upstream's) that ever referred to it."""
         self._ghosts: dict[str, tuple[Where, Json]] = {}
         """By uid of a primary, its copy as it was when it was last there, and where."""
+        self._gone: dict[str, tuple[tuple[Where, Json], float]] = {}
+        """By uid of a primary that was deleted upstream, where and as what it was last there, and until when."""
         self.last: dict[str, set[tuple[str, Where]]] = {}
         """By uid of a primary, what it referred to when it was last synced: resources and places."""
         self.specs: dict[str, Json] = {}
         """By uid, upstream's spec of a primary as it was then."""
-        self._seen: dict[tuple[Side, str], tuple[Json, Json, float]] = {}
-        """By side and uid of a primary: its spec, the one before, and when it changed."""
+        self._former: dict[tuple[Side, str], tuple[Json, float]] = {}
+        """By side and uid of a primary: the spec that it had before its present one, and until when."""
 
     def change_entries(self, entries: Iterable[Json]) -> None:
         """Somebody changes the entries of the policy, or deletes it."""
@@ -64,7 +66,7 @@ class PolicyReferences:
 
     def of(self, resource: str) -> list[Json]:
         """The entries about a kind that the policy may have."""
-        return [each for each in self._setup.entries if each["resource"]["resource"] == resource]
+        return [each for each in self._setup.entries if resource_of(each) == resource]
 
     def places_of(self, resource: str, name: str) -> list[Where]:
         """Where copies of the originals of a name may ever have been wanted."""
@@ -96,6 +98,8 @@ class PolicyReferences:
         if side is self._down.side:
             self._ghosts |= {checker.of(primary): (where, primary) for where, primary in found}
             found += [each for uid, each in self._ghosts.items() if lost and uid not in uids]
+        elif before:
+            found += [each for each, until in self._gone.values() if self._world.clock.now - until < _BEHIND_SECONDS]
         for where, primary in found:
             there = "deletionTimestamp" not in primary["metadata"] and bool(checker.of(primary))
             if not (checker.is_synced(primary, side) or (lost and there)):
@@ -104,7 +108,7 @@ class PolicyReferences:
                 continue
             uid = checker.of(primary) if side is self._down.side else primary["metadata"]["uid"]
             for entry in entries:
-                if entry["resource"]["resource"] == resource:
+                if resource_of(entry) == resource:
                     spec = self._spec_before(side, primary) if before else primary["spec"]
                     for original in _originals(entry, where, spec, objects_of(plane, resource)):
                         for home in self._homes(primary, side):
@@ -112,12 +116,20 @@ class PolicyReferences:
 
     def _spec_before(self, side: Side, primary: Json) -> Json:
         """The spec that a primary had until a moment ago, or has: a watch may be behind that of the originals."""
-        now, spec, key = self._world.clock.now, primary["spec"], (side, primary["metadata"]["uid"])
-        seen, before, since = self._seen.get(key, (spec, spec, now))
-        if seen != spec:
-            before, since = seen, now
-        self._seen[key] = spec, before, since
-        return before if now - since < _BEHIND_SECONDS else spec
+        spec = primary["spec"]
+        before, until = self._former.get((side, primary["metadata"]["uid"]), (spec, -_BEHIND_SECONDS))
+        return before if self._world.clock.now - until < _BEHIND_SECONDS else spec
+
+    def changed_primary(self, side: Side, change: Change) -> None:
+        """Somebody changed a primary."""
+        before, after = change.before, change.after
+        if before is not None and after is not None and before["spec"] != after["spec"]:
+            self._former[side, after["metadata"]["uid"]] = before["spec"], self._world.clock.now
+        if before is not None and (after is None or "deletionTimestamp" in after["metadata"]) and side is self._up.side:
+            metadata = before["metadata"]
+            if "deletionTimestamp" not in metadata:
+                where = (metadata.get("namespace", ""), metadata["name"])
+                self._gone[metadata["uid"]] = (where, before), self._world.clock.now
 
     def note(self) -> None:
         """Note which originals something refers to now, and which nothing does by any entry that there ever was."""
@@ -162,6 +174,7 @@ def spec_of(maps: int, secrets: int, n: int) -> Json:
     return {
         "maps": [*SETS[maps]],
         "configmaps": [*SETS[maps]],
+        "parts": [*SETS[maps]],
         "secrets": [*SETS[secrets]],
         "n": n,
         "home": PLACES[maps % 3],

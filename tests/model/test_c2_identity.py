@@ -6,6 +6,7 @@ import pytest
 
 from crsyncer.core.annotations import OURS
 from crsyncer.core.model import Json
+from crsyncer.core.project import UPSTREAM_UID
 from tests.model.plane import Plane
 from tests.model.policies import apply_policy, delete_policy, policies, serve_policies
 from tests.model.scene import SOURCES, full_lists, restart, roles, row, scene, state
@@ -137,6 +138,40 @@ def test_C2_4_marks_are_repaired_within_2_s_by_one_write(source: str, conflict: 
             assert found["metadata"]["annotations"] == sound["metadata"]["annotations"]
             assert found["metadata"]["generation"] == sound["metadata"]["generation"]
             world.pass_time(60)
+
+
+@pytest.mark.parametrize("conflict", ["upstream", "keepLocal"])
+@pytest.mark.parametrize("running", [True, False])
+@pytest.mark.parametrize(
+    ("source", "uid"),
+    [("cloud", None), *((source, uid) for source in SOURCES for uid in ("forged", "another's"))],
+)
+def test_C2_4_the_uid_of_the_original_is_repaired_and_the_copy_stays(
+    source: str, conflict: str, uid: str | None, running: bool
+) -> None:
+    with shaped(source=source, conflict=conflict) as world:
+        up, down = roles(world, source)
+        for name in "ab":
+            up.create(name, spec={"x": 1}, labels={"app": "1"})
+        world.start()
+        world.settle()
+        down.set_status("a", {"n": 1})
+        if conflict == "keepLocal":
+            down.set("a", spec={"x": 5})
+        world.settle()
+        sound, made = down.objects()["a"], len(world.writes)
+        if not running:
+            world.stop()
+        down.annotate("a", {UPSTREAM_UID: up.objects()["b"]["metadata"]["uid"] if uid == "another's" else uid})
+        if not running:
+            world.start()
+        world.pass_time(2 if running else 30)
+        assert [write.verb for write in world.writes[made:]] == ["update"]
+        found = down.objects()["a"]
+        assert (found["metadata"]["uid"], found["spec"]) == (sound["metadata"]["uid"], sound["spec"])
+        assert found["metadata"]["annotations"] == sound["metadata"]["annotations"]
+        world.pass_time(3600)
+        assert (len(world.writes), up.objects()["a"]["status"]) == (made + 1, {"n": 1})
 
 
 def test_C2_4_marks_are_repaired_although_drift_is_kept() -> None:

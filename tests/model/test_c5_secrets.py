@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,7 +14,7 @@ import pytest
 
 from crsyncer.console.diff import compare
 from crsyncer.core.model import Json
-from tests.model.answers import invalid
+from tests.model.answers import NAMESPACE_TERMINATING, invalid
 from tests.model.config_maps import data, delete_map, maps, put_map
 from tests.model.policies import put_policy, senders, serve_policies
 from tests.model.scene import restart, scene
@@ -180,6 +181,16 @@ def test_C5_6_a_server_that_quotes_what_it_refuses_is_not_quoted() -> None:
         assert world.status()["outbox"]["deadLetters"] == 1
         text = told(world)
         assert SECOND not in text
+
+
+def test_S10_a_namespace_that_is_being_deleted_is_no_matter_of_the_credential_for_secrets_either() -> None:
+    with with_secrets() as world:
+        world.inject("robot", NAMESPACE_TERMINATING, verb="create", part="/secrets", times=math.inf, seconds=60)
+        delete_map(world.robot, "a", kind="secrets")
+        world.pass_time(55.0)
+        assert (passwords(world.robot), world.status()["health"]) == ({}, "healthy")
+        world.pass_time(70.0)
+        assert passwords(world.robot) == {"a": FIRST}
 
 
 def test_C5_6_diff_names_the_step_that_fails_on_a_secret_and_does_not_quote_it() -> None:

@@ -114,6 +114,26 @@ def test_C5_1_diff_compares_the_originals_that_objects_refer_to(origin: str) -> 
         assert names == (["a", "b", "c"] if origin == "cloud" else ["a", "b"])  # the copy of h is not there yet
 
 
+@BOTH
+def test_C5_4_diff_does_not_compare_a_copy_that_stays_because_its_entry_is_gone(origin: str) -> None:
+    with related(origin) as world:
+        here, there = ends(world, origin)
+        for name in "ab":
+            put_map(here, name, x="1")
+        world.cloud.create("g", spec={"maps": ["a"], "other": "b"})
+        apply_policy(
+            world.robot, related=[entry(origin), entry(origin, id="other", object={"reference": "/spec/other"})]
+        )
+        world.settle()
+        apply_policy(world.robot, related=[entry(origin)])
+        world.settle()
+        assert set(data(there)) == {"a", "b"}
+        assert diff(world, "configmaps")["differences"] == []
+        world.stop()
+        delete_map(here, "a")
+        assert [each["name"] for each in diff(world, "configmaps")["differences"]] == ["a"]
+
+
 def test_C5_1_diff_says_of_what_it_cannot_be_told_what_it_refers_to() -> None:
     with related() as world:
         world.cloud.create("g", spec={"maps": [7]})

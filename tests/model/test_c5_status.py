@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.model import Json
+from crsyncer.core.model import Json, Side
 from crsyncer.ports import Reply
 from tests.model.answers import FORBIDDEN
 from tests.model.config_maps import data, put_map
@@ -175,6 +175,18 @@ def test_C5_5_a_server_that_has_no_status_whatever_its_discovery_says_is_not_ask
         assert there.objects("parts")["a"]["spec"] == {"x": 2}
         text = f"the {there.side} has no /status of the kind, so the original's status is not copied"
         assert said(explained(world, "parts", "a"), "C5.5") == [(True, text)]
+
+
+def test_C5_5_a_copy_that_is_gone_does_not_mean_that_its_side_has_no_status() -> None:
+    with parts() as world:
+        here, there = with_part(world, "cloud", {"n": 1})
+        world.pass_time(60)
+        assert part(there) == {"n": 1}
+        world.weather[Side.ROBOT].lag = 30.0
+        there.delete("a", kind="parts")
+        here.set_status("a", {"n": 2}, kind="parts")
+        world.pass_time(120)
+        assert part(there) == {"n": 2}
 
 
 def test_C5_5_a_status_that_is_rejected_is_tried_hourly_and_the_content_goes_on() -> None:

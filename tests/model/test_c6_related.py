@@ -104,6 +104,18 @@ def test_C6_3_after_a_crash_too_a_related_copy_that_stays_delays_the_copy_for_30
         assert (world.robot.objects(), set(data(ends(world, origin)[1]))) == ({}, {"m"})
 
 
+@BOTH
+def test_C6_3_after_another_subtree_too_a_related_copy_that_stays_delays_the_copy_for_30_s(origin: str) -> None:
+    with related(origin) as world:
+        delete_goal(world, origin)
+        world.pass_time(5)
+        apply_policy(world.robot, related=[entry(origin)], subtree="robot")
+        world.pass_time(20)
+        assert set(world.robot.objects()) == {"g"}
+        world.pass_time(20)
+        assert (world.robot.objects(), set(data(ends(world, origin)[1]))) == ({}, {"m"})
+
+
 @MODES
 @BOTH
 def test_C6_3_explain_says_that_the_copy_waits_for_its_related_copies(origin: str, mode: str) -> None:
@@ -230,3 +242,30 @@ def test_C6_3_a_primary_whose_copy_was_lost_and_cannot_be_made_again_is_released
         world.cloud.delete("g")
         world.pass_time(120)
         assert (set(world.cloud.objects()), set(world.robot.objects()), maps(there)) == (set(), set(), {})
+
+
+@MODES
+@pytest.mark.parametrize(("origin", "source"), [("cloud", "robot"), ("robot", "cloud")])
+@pytest.mark.parametrize("how", ["crash", "policy edited", "copy changed"])
+def test_C6_3_a_related_copy_that_went_first_is_not_made_again(origin: str, source: str, mode: str, how: str) -> None:
+    with related(origin, source=source) as world:
+        up, down = roles(world, source)
+        delete_mode(world, origin, mode)
+        put_map(down, "m", x="1")
+        up.create("g", spec={"maps": ["m"]})
+        world.settle()
+        made = len(world.writes)
+        world.inject(origin, INTERNAL_ERROR, verb="delete", times=3)
+        up.delete("g")
+        world.pass_time(0.4)
+        assert (data(up), set(down.objects())) == ({}, {"g"})
+        if how == "crash":
+            world.crash()
+            world.start()
+        elif how == "policy edited":
+            apply_policy(world.robot, related=[entry(origin)], deletion={"mode": mode, "propagation": "orphan"})
+        else:
+            down.annotate("g", {"example.com/x": "1"})
+        world.pass_time(60)
+        assert (deletions(world, made), data(up), set(down.objects())) == (["m", "g"], {}, set())
+        assert "create" not in [write.verb for write in world.writes[made:]]

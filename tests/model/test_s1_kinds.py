@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 
 from crsyncer.core.annotations import ROBOT_LABEL
+from crsyncer.core.backoff import UNSERVED
 from crsyncer.core.model import Side
 from crsyncer.core.namespaces import same_names
 from crsyncer.ports import Reply
 from tests.model.answers import FORBIDDEN, NOT_SERVED
 from tests.model.life import ROBOT, AgentSettings
 from tests.model.plane import GROUP
-from tests.model.scene import SOURCES, copy, original, restart, roles, row, scene, state
+from tests.model.scene import SOURCES, confine, copy, original, restart, roles, row, scene, state
 from tests.model.weather import Rule
 from tests.model.world import World
 from tests.system.bed import crd
@@ -153,6 +154,28 @@ def test_S1_6_a_kind_that_the_cloud_does_not_serve_waits_without_harm_and_starts
         assert (state(world), copy(world)["spec"]) == ("syncing", {"x": 1})
 
 
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("rights", ["everything", "no discovery"])
+@pytest.mark.parametrize("alone", [True, False])
+def test_S1_6_a_kind_that_is_served_again_waits_for_one_back_off_at_most(source: str, rights: str, alone: bool) -> None:
+    for seed in range(2):
+        with scene(seed, goals={"source": source}, **({} if alone else {"tasks": {"source": source}})) as world:
+            up, down = roles(world, source)
+            confine(world, rights)
+            world.start()
+            for kind in ("goals",) if alone else ("goals", "tasks"):
+                up.create("a", kind=kind, spec={"x": 1})
+            world.settle()
+            world.cloud.delete_kind()
+            assert world.cloud.sweep()
+            world.pass_time(300)
+            assert state(world) == "kind-missing"
+            world.cloud.apply(crd(GROUP, source=source))
+            up.create("b", spec={"x": 2})
+            world.pass_time(UNSERVED.last + 5.0)
+            assert (state(world) == "kind-missing", set(down.objects())) == (False, {"a", "b"}), seed
+
+
 @pytest.mark.fault_36
 @pytest.mark.parametrize("side", list(Side))
 @pytest.mark.parametrize(("reply", "called"), [(NOT_SERVED, "kind-missing"), (FORBIDDEN, "forbidden")])
@@ -289,6 +312,8 @@ def test_S1_7_a_scope_that_differs_is_misconfigured_and_touches_nothing(cluster:
         assert state(world) == "misconfigured"
         message = (row(world) or {})["message"]
         assert ("Namespaced" in message, "Cluster" in message) == (True, True)
+        explained = world.order("explain", resource=f"goals.{GROUP}", name="a")
+        assert [refusals(world)[-1]["rule"], *(step["rule"] for step in explained["steps"])] == ["S1.7", "S1.7"]
         assert (set(world.robot.objects()), set(world.robot.objects("tasks"))) == ({"local"}, {"t"})
         writes = [r for r in world.journal.asked(verb="write", kind="goals") if (r.status or 0) < 300]
         assert writes == []

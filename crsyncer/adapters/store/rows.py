@@ -2,7 +2,7 @@
 """The tables: how a buffer becomes one transaction, and rows what they were. Runs in the store's thread."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from sqlite3 import Connection
 from typing import TYPE_CHECKING, Any
@@ -85,17 +85,23 @@ def read_resources(connection: Connection) -> list[str]:
     return [name for name in names if isinstance(name, str) and name.isascii()]
 
 
-def read_kind(connection: Connection, resource: str, newer: Batch) -> tuple[Loaded, list[Place]]:
-    """A kind, with what is not yet on disk, and which rows of it are damaged; raises sqlite3.Error.
+def read_kind(
+    connection: Connection, resource: str, newer: Batch, *, only_outbox: bool = False
+) -> tuple[Loaded, list[Place]]:
+    """A kind or its outbox, with what is not yet on disk, and which rows are damaged; raises sqlite3.Error.
 
     Where an observation is lost, so are that side's cursors: a gap must be listed anew, not be taken for an absence.
     """
     loaded, damaged = Loaded(), []
     keys: dict[tuple[str, str], Key] = {}
     pool: dict[Any, Any] = {}
-    on_disk = ((place, sealed) for place, sealed in _sealed(connection, resource) if not newer.covers(place))
+    stored = _sealed(connection, resource, (OUTBOX,) if only_outbox else (CURSORS, TOMBSTONES, OUTBOX))
+    objects = _sealed_objects(connection, resource) if not only_outbox else ()
+    on_disk = ((place, sealed) for place, sealed in chain(stored, objects) if not newer.covers(place))
     for place, sealed in chain(on_disk, newer.sealed(resource)):
         part, _, namespace, name = place
+        if only_outbox and part != OUTBOX:
+            continue
         try:
             text = codec.unseal(sealed, place)
             if part == CURSORS:
@@ -124,12 +130,15 @@ def read_kind(connection: Connection, resource: str, newer: Batch) -> tuple[Load
     return loaded, damaged
 
 
-def _sealed(connection: Connection, resource: str) -> Iterator[tuple[Place, str]]:
-    for table in (CURSORS, TOMBSTONES, OUTBOX):
+def _sealed(connection: Connection, resource: str, tables: Iterable[str]) -> Iterator[tuple[Place, str]]:
+    for table in tables:
         for namespace, name, row in connection.execute(
             f"SELECT namespace, name, row FROM {table} WHERE resource = ?", (resource,)
         ):
             yield (table, resource, namespace, name), codec.unpack(row)
+
+
+def _sealed_objects(connection: Connection, resource: str) -> Iterator[tuple[Place, str]]:
     query = f"SELECT namespace, name, {', '.join(_SHORT)} FROM {OBJECTS} WHERE resource = ?"
     for namespace, name, *packed in connection.execute(query, (resource,)):
         for part, row in zip(_SHORT, packed, strict=True):

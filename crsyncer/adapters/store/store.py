@@ -134,14 +134,14 @@ class SqliteStore:
             return "degraded"
         return "rebuilt" if self._opened is not None and self._opened.rebuilt else "ok"
 
-    async def load(self, resource: str) -> Loaded:
-        """Everything known about one kind, what is not yet on disk included; raises StoreError.
+    async def load(self, resource: str, *, only_outbox: bool = False) -> Loaded:
+        """What is known about one kind, what is not yet on disk included; raises StoreError.
 
         A row whose checksum does not fit is left out and noted; with an observation, that side's cursors are left
         out too, so that the gap is listed anew instead of being taken for an absence.
         """
         try:
-            loaded, damaged = await self._do(partial(self._load, resource))
+            loaded, damaged = await self._do(partial(self._load, resource, only_outbox=only_outbox))
         except sqlite3.Error as error:
             raise StoreError(f"cannot read {self.path}: {error}", hint="check the disk, then restart") from error
         self.notes.extend(f"damaged, to be listed anew: {place}" for place in damaged)
@@ -348,10 +348,10 @@ class SqliteStore:
                     self._recent.add(place, row)
         return found
 
-    def _load(self, resource: str) -> tuple[Loaded, list[Place]]:
+    def _load(self, resource: str, *, only_outbox: bool) -> tuple[Loaded, list[Place]]:
         with self._guard:
             newer = Batch(dict(self._buffer.rows), dict(self._buffer.forgotten))
-        return rows.read_kind(self._ready().database.conn, resource, newer)
+        return rows.read_kind(self._ready().database.conn, resource, newer, only_outbox=only_outbox)
 
     def _ready(self) -> Opened:
         if self._opened is None:
