@@ -10,6 +10,7 @@ import re
 import stat
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,7 @@ def _loader() -> Any:
     return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
+@cache
 def _loader_of_manifests() -> Any:
     """PyYAML's loader, which takes the same texts for numbers as kubectl. By itself it reads 12:30 as 750, and 1e3 not.
 

@@ -31,7 +31,7 @@ class RelatedFirst:
         self._left: dict[Source, References | None] = {
             (entry.id, key): None for entry in self._entries.values() for key in self._left_before(entry)
         }
-        """What primaries that go referred to, of which there may be copies, or of the primary there is one.
+        """What primaries that go referred to, until their copies are gone, too: those may be shown once more.
 
         None: they went before the kind started, and it was not recorded.
         """
@@ -84,9 +84,9 @@ class RelatedFirst:
     def copy_gone(self, key: Key) -> None:
         """The copy of a primary is gone."""
         self._since.pop(key, None)
-        for id_ in self._entries:
-            if self._left.get((id_, key)) == NOTHING_SAID:
-                del self._left[id_, key]
+        for entry in self._entries.values():
+            if not self._remains(entry, key):
+                self._left.pop((entry.id, key), None)
 
     # What the copy of a primary and its finalizer wait for
 
@@ -127,9 +127,7 @@ class RelatedFirst:
                 continue
             if self._remains(entry, primary):
                 continue
-            if primary in self._cache.views[self._policy.downstream]:
-                self._left[source] = NOTHING_SAID  # the copy may be shown once more before it goes
-            else:
+            if primary not in self._cache.views[self._policy.downstream]:
                 del self._left[source]
             if self._cache.freshness(self._policy.downstream, primary.namespace) is not Freshness.STORED:
                 self._kind.reconciler.enqueue(primary)  # else it is looked at when downstream is connected
