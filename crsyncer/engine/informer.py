@@ -131,15 +131,15 @@ class Informer:
         gone = event_type is EventType.DELETED
         self._observed(self.side, key, raw, event_type is not None and not gone)
         known = self.objects.get(key)
-        if not self._is_wanted(key, raw, gone=gone):
+        if not self._tell_wanted(key, raw, gone=gone):
             return
         if gone and known is not None and known.uid != raw["metadata"]["uid"]:
             return
         if self._cache.saw(self.side, key, raw) or gone:
             self._changed(self.side, key, event_type or EventType.ADDED, raw)
 
-    def _is_wanted(self, key: Key, raw: Json, *, gone: bool) -> bool:
-        """Whether the cache is to know an object; one that it must not know any more is gone from it (C5)."""
+    def _tell_wanted(self, key: Key, raw: Json, *, gone: bool) -> bool:
+        """Tell `Cache.wanted` of an original (C5); whether the cache takes what is shown."""
         wanted = self._cache.wanted if self.side is self._policy.upstream else None
         if wanted is None:
             return True
@@ -147,12 +147,11 @@ class Informer:
         if gone:
             wanted.gone(key)
             return known
-        if wanted.takes(key, raw, known=known):
-            wanted.arrived(key)
-            return True
-        if key in self.objects:
-            self.absent(key)
-        return False
+        if wanted.is_copy(raw):
+            if known:
+                self.absent(key)
+            return False
+        return wanted.shown(key, raw, known=known)
 
     async def list_items(self, call: Call) -> list[Json]:
         """The objects of a short list. Raises the SyncError that the answer means."""

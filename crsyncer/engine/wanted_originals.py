@@ -83,24 +83,28 @@ class WantedOriginals:
             return key in self._to_fetch
         return key in self._kept or not self.is_complete or self._is_unlisted(key)
 
-    def takes(self, key: Key, raw: Json, *, known: bool) -> bool:
-        """Whether an original is shown to the cache; `known`: the cache has it."""
-        if self._is_copy(raw):
+    def is_copy(self, raw: Json) -> bool:
+        """Whether an object is a copy of the other side's: it is no original (C5.4)."""
+        if self.kind is None:
             return False
-        labels = raw["metadata"].get("labels") or {}
-        for selection, keys in self._matching.items():
-            if selection.matches(key, labels) is not (key in keys):
-                keys ^= {key}
-                self._place(selection, key)
-            self._count(selection)
-        if not (self.wants(key) or (known and (not self.is_complete or self._is_unlisted(key)))):
-            if self.kind is not None and key in self._kept:
-                self._labels.pop(key, None)
-                self.kind.cache.forget(self.kind.policy.upstream, key)
-            return False
-        if self._selects:
-            self._labels[key] = labels
-        return True
+        cluster = (raw["metadata"].get("annotations") or {}).get(UPSTREAM_CLUSTER)
+        return bool(cluster) and cluster == self._context.connections[self.kind.policy.downstream].cluster_identity
+
+    def shown(self, key: Key, original: Json, *, known: bool) -> bool:
+        """A watch or a list shows an original; whether the cache takes it.
+
+        `known`: the cache has it. If nothing refers to it any more, the cache loses it at once.
+        """
+        labels = original["metadata"].get("labels") or {}
+        self._match(key, labels)
+        if self.wants(key) or (known and (not self.is_complete or self._is_unlisted(key))):
+            self._to_fetch.pop(key, None)  # an answer that is still to come is older
+            if self._selects:
+                self._labels[key] = labels
+            return True
+        if known:
+            self._unreferred(key)
+        return False
 
     def wants(self, key: Key) -> bool:
         """Whether a primary refers to an original; of those that one selects, none beyond the limit is taken."""
@@ -108,13 +112,9 @@ class WantedOriginals:
             key in keys and (len(keys) <= MOST or key in self._labels) for keys in self._matching.values()
         )
 
-    def arrived(self, key: Key) -> None:
-        """A watch or a list has shown an original, or its deletion: an answer that is still to come is older."""
-        self._to_fetch.pop(key, None)
-
     def gone(self, key: Key) -> None:
         """An original is gone, or is none any more."""
-        self.arrived(key)
+        self._to_fetch.pop(key, None)
         self._labels.pop(key, None)
         for selection, keys in self._matching.items():
             if key in keys:
@@ -130,6 +130,14 @@ class WantedOriginals:
     def _is_unlisted(self, key: Key) -> bool:
         """Whether a selection may match an original that has not been shown yet."""
         return any(each.namespace == key.namespace for each in self._matching.keys() - self._listed)
+
+    def _match(self, key: Key, labels: Mapping[str, str]) -> None:
+        """An original has these labels."""
+        for selection, keys in self._matching.items():
+            if selection.matches(key, labels) is not (key in keys):
+                keys ^= {key}
+                self._place(selection, key)
+            self._count(selection)
 
     def _count(self, selection: Selection) -> None:
         """Report primaries that have too many related objects by a selection, or no longer have."""
@@ -168,13 +176,6 @@ class WantedOriginals:
     def _renamed(self, key: Key) -> None:
         if self.kind is not None and self._runs and key in self.kind.cache.views[self.kind.policy.upstream]:
             self.kind.reconciler.enqueue(key)
-
-    def _is_copy(self, raw: Json) -> bool:
-        """Whether an object is a copy of the other side's: it is no original (C5.4)."""
-        if self.kind is None:
-            return False
-        cluster = (raw["metadata"].get("annotations") or {}).get(UPSTREAM_CLUSTER)
-        return bool(cluster) and cluster == self._context.connections[self.kind.policy.downstream].cluster_identity
 
     def said(self, source: Source) -> References:
         """What a primary refers to by an entry."""
@@ -319,10 +320,18 @@ class WantedOriginals:
         self._to_fetch.pop(key, None)
         if not self.is_complete or self._is_unlisted(key):
             return  # `sweep` follows when all primaries are known
+        self._unreferred(key)
+
+    def _unreferred(self, key: Key) -> None:
+        """Nothing refers to an original any more: the cache loses it, as one that is gone unless its copy stays."""
+        if self.kind is None:
+            return
+        upstream = self.kind.policy.upstream
         if key in self._kept:
-            self.kind.cache.forget(self.kind.policy.upstream, key)
-        elif key in self.kind.cache.views[self.kind.policy.upstream]:
-            self.kind.on(self.kind.policy.upstream)[0].absent(key)
+            self._labels.pop(key, None)
+            self.kind.cache.forget(upstream, key)
+        elif key in self.kind.cache.views[upstream]:
+            self.kind.on(upstream)[0].absent(key)
         else:
             self.kind.reconciler.enqueue(key)
 
@@ -365,8 +374,8 @@ class WantedOriginals:
             body = await kind.cache.body(kind.policy.upstream, key)
             if body is None:
                 kind.cache.forget(kind.policy.upstream, key)
-            else:
-                self.takes(key, body, known=True)
+            elif not self.is_copy(body):
+                self.shown(key, body, known=True)
 
     async def _fetch_one(self, kind: Kind, key: Key) -> None:
         """Fetch one original. Raises SyncError."""

@@ -44,8 +44,8 @@ MUTANTS = (
     ),
     Mutant(
         "what nothing refers to any more stays",
-        WantedOriginals._unwant,
-        "self.kind.on(self.kind.policy.upstream)[0].absent(key)",
+        WantedOriginals._unreferred,
+        "self.kind.on(upstream)[0].absent(key)",
         "pass",
         noticed_by="C5_4_a_copy_goes",
     ),
@@ -93,7 +93,7 @@ MUTANTS = (
     ),
     Mutant(
         "a copy of the other side's is an original",
-        WantedOriginals._is_copy,
+        WantedOriginals.is_copy,
         "return bool(cluster) and",
         "return False and",
         noticed_by="C5_4_an_object",
@@ -169,9 +169,9 @@ MUTANTS = (
         noticed_by="C5_3_a_kind",
     ),
     Mutant(
-        "what is not wanted any more is not gone",
-        Informer._is_wanted,
-        "if key in self.objects:",
+        "what is the other side's copy now is not gone",
+        Informer._tell_wanted,
+        "if known:",
         "if False:",
         noticed_by="C5_4_an_original",
     ),
@@ -205,9 +205,16 @@ MUTANTS = (
     ),
     Mutant(
         "an original whose labels have changed stays selected",
-        WantedOriginals.takes,
+        WantedOriginals._match,
         "keys ^= {key}",
         "keys |= {key}",
+        noticed_by="C5_1_a_selector_selects_all",
+    ),
+    Mutant(
+        "an original that nothing selects any more stays",
+        WantedOriginals.shown,
+        "self._unreferred(key)",
+        "pass",
         noticed_by="C5_1_a_selector_selects_all",
     ),
     Mutant(
