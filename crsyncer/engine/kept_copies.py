@@ -3,7 +3,7 @@
 Imported and made only where the robot has the CRD of SyncPolicies.
 """
 
-from collections.abc import Callable, Collection, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 
 from crsyncer.core.model import Key
 from crsyncer.ports import MetaStore
@@ -56,10 +56,11 @@ class KeptCopies:
         if key in self._policies and not any(map(self._is_misconfigured, self._policies[key])):
             del self._policies[key]
 
-    def copy_found(self, key: Key, *, wanted: bool) -> None:
-        """There is a copy, and it is known what all entries refer to; `wanted`: one of them refers to its original."""
-        for policy in self._unknown:
-            if not wanted or self._is_misconfigured(policy):
+    def copies_found(self, copies: Iterable[Key], *, wants: Callable[[Key], bool]) -> None:
+        """These copies are there, and it is known what all entries refer to; `wants`: one of them to the original."""
+        misconfigured = {policy for policy in self._unknown if self._is_misconfigured(policy)}
+        for key in copies if self._unknown else ():
+            for policy in misconfigured if wants(key) else self._unknown:
                 self._keep(key, policy)
 
     def remember(self, entries: Set[EntryId]) -> None:

@@ -257,11 +257,10 @@ class WantedOriginals:
         if self.kind is None or not self.is_complete:
             return
         cache, policy = self.kind.cache, self.kind.policy
-        for key in [*{**cache.views[policy.upstream], **cache.views[policy.downstream]}]:
-            if self._is_unlisted(key):
-                continue
-            if key not in cache.tombstones:
-                self._kept.copy_found(key, wanted=self.wants(key))
+        known = {**cache.views[policy.upstream], **cache.views[policy.downstream]}
+        listed = [key for key in known if not self._is_unlisted(key)]
+        self._kept.copies_found((key for key in listed if key not in cache.tombstones), wants=self.wants)
+        for key in listed:
             self._unwant(key)
         if self._matching.keys() <= self._listed:
             self._kept.remember({entry.id for entry in policy.related})
