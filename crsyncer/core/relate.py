@@ -27,6 +27,9 @@ from crsyncer.errors import Conflict, SyncError
 MOST = 100
 """Objects that one primary may have of one entry."""
 
+EntryId = tuple[str, str]
+"""What names an entry, also after it has changed: its SyncPolicy, and its id there."""
+
 
 class RelatedFailed(SyncError):
     """It cannot be told which objects are related to a primary, or what their copies are called (C5.1, C5.2).
@@ -55,8 +58,8 @@ class RelatedEntry:
         return self.related.resource.full_name
 
     @property
-    def id(self) -> tuple[str, str]:
-        """What names the entry, also after it has changed."""
+    def id(self) -> EntryId:
+        """What names the entry."""
         return self.policy, self.related.id
 
 

@@ -6,10 +6,8 @@ Imported and made only where the robot has the CRD of SyncPolicies.
 from collections.abc import Callable, Collection, Iterable, Mapping, Set
 
 from crsyncer.core.model import Key
+from crsyncer.core.relate import EntryId
 from crsyncer.ports import MetaStore
-
-EntryId = tuple[str, str]
-"""A policy's name, and the id of one of its entries."""
 
 
 class KeptCopies:

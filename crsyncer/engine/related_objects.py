@@ -14,6 +14,7 @@ from crsyncer.core.model import Gap, Json, Key, Side
 from crsyncer.core.project import key_of
 from crsyncer.core.relate import (
     NOTHING_SAID,
+    EntryId,
     RelatedEntry,
     RelatedFailed,
     is_primary,
@@ -44,9 +45,9 @@ class RelatedObjects:
         """The kinds of primaries that run, or have run last."""
         self._first: dict[str, RelatedFirst] = {}
         """For each of them that runs, what goes before the copies of primaries."""
-        self._unread: Counter[tuple[str, str]] = Counter()
+        self._unread: Counter[EntryId] = Counter()
         """By entry, how often the known primaries are being read for it: until that ends, not all are known."""
-        self._failures: dict[tuple[str, Key], dict[tuple[tuple[str, str], bool], str]] = {}
+        self._failures: dict[tuple[str, Key], dict[tuple[EntryId, bool], str]] = {}
         """By kind and primary, what is wrong about an entry: with the primary, or (True) with the originals."""
 
     async def attach(self, kind: Kind) -> None:
@@ -108,7 +109,7 @@ class RelatedObjects:
             if source[1] not in known:
                 wanted.refer(source)
 
-    def _forget_failures(self, resource: str, ids: set[tuple[str, str]]) -> None:
+    def _forget_failures(self, resource: str, ids: set[EntryId]) -> None:
         """Nothing is wrong any more about entries that are gone."""
         for key in [key for kind, key in self._failures if kind == resource]:
             failures = self._failures.pop((resource, key))

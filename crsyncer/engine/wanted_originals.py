@@ -12,12 +12,12 @@ from crsyncer.core import calls
 from crsyncer.core.marks import UPSTREAM_CLUSTER
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.object_calls import collection
-from crsyncer.core.relate import MOST, NOTHING_SAID, References, RelatedEntry, Selection, too_many
+from crsyncer.core.relate import MOST, NOTHING_SAID, EntryId, References, RelatedEntry, Selection, too_many
 from crsyncer.core.selector import Selector
 from crsyncer.core.watch import ListReason
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.copy_names import CopyNames, Holder, Source
-from crsyncer.engine.kept_copies import EntryId, KeptCopies
+from crsyncer.engine.kept_copies import KeptCopies
 from crsyncer.engine.kind import Kind
 from crsyncer.errors import SyncError
 
@@ -244,11 +244,11 @@ class WantedOriginals:
             self.names.drop(key, selection, selection.place)
             self._unwant(key)
 
-    def sources(self, entry_id: tuple[str, str]) -> list[Source]:
+    def sources(self, entry_id: EntryId) -> list[Source]:
         """The primaries that refer to something by an entry."""
         return [source for source in {**self._said, **dict.fromkeys(self.unclear)} if source[0] == entry_id]
 
-    def homeless(self, entry_id: tuple[str, str]) -> list[Source]:
+    def homeless(self, entry_id: EntryId) -> list[Source]:
         """Those of which it is not known where the copies are to be."""
         return [source for source, said in self._said.items() if source[0] == entry_id and said.place.namespace is None]
 
