@@ -202,11 +202,42 @@ class Api:
             each["lastTransitionTime"] = "2020-01-01T00:00:00Z"
         await self.patch_status(crd, {"conditions": conditions})
 
+    async def remove_crds(self, *crds: Object) -> None:
+        """Delete CRDs, and wait until they and their objects are gone. What keeps an object is taken off it.
+
+        Those that are gone already may be among them.
+        """
+        named = [(CRD.object(crd["metadata"]["name"]), Resource.of_crd(crd)) for crd in crds]
+        self.learn(*(resource for _, resource in named))
+        for name, _ in named:
+            with suppress(ApiError):
+                await self.delete(name)
+        for name, resource in named:
+            async with asyncio.timeout(_PATIENCE):
+                while await self.find(name) is not None:
+                    await self._let_go(resource)
+                    await asyncio.sleep(0.05)
+
+    async def _let_go(self, resource: Resource) -> None:
+        """Take all finalizers off the objects of a kind that is being deleted."""
+        status, answer = await self.request("GET", resource.path())
+        for item in answer["items"] if status == 200 else ():
+            if item["metadata"].get("finalizers"):
+                with suppress(ApiError):
+                    await self.patch(item, {"metadata": {"finalizers": None}})
+
     async def until_served(self, resource: Resource) -> None:
-        """Wait until a kind answers lists and watches. Raises ApiError with its last answer after a minute."""
+        """Wait until a kind is found by discovery, and answers lists and watches.
+
+        Raises ApiError with its last answer after a minute.
+        """
         deadline = time.monotonic() + _PATIENCE
         while True:
-            status, answer = await self.request("GET", resource.path(), params={"limit": "1"})
+            status, answer = await self.request("GET", f"/apis/{resource.api_version}")
+            if status == 200 and resource.plural not in [each["name"] for each in answer["resources"]]:
+                status = 404
+            if status == 200:
+                status, answer = await self.request("GET", resource.path(), params={"limit": "1"})
             if status == 200:
                 query = {
                     "watch": "true",

@@ -23,19 +23,27 @@ async def ask(bed: Bed, *arguments: str, code: int = 0) -> dict[str, Any]:
     return content
 
 
-async def one_hold(bed: Bed) -> dict[str, Any]:
-    """The only hold there is, once there is one."""
+async def one_hold(bed: Bed, reason: str) -> dict[str, Any]:
+    """The only hold there is, once there is just one and it has this reason."""
 
     async def check() -> Any:
-        return (await ask(bed, "holds", "list"))["holds"]
+        holds = (await ask(bed, "holds", "list"))["holds"]
+        return holds if [hold["reason"] for hold in holds] == [reason] else None
 
-    (hold,) = await eventually(check, what="a hold")
+    (hold,) = await eventually(check, what=f"a hold {reason}, and no other")
     return dict(hold)
 
 
-async def until_held(bed: Bed, number: int) -> dict[str, Any]:
-    """Wait until so many objects of the kind are held; the status then."""
-    return await bed.agent.until(lambda status: [kind["held"] for kind in status["kinds"]] == [number])
+async def until_held(bed: Bed, number: int, reason: str) -> dict[str, Any]:
+    """Wait until just one hold is there, of this reason and so many objects, and the kind is held; the hold."""
+
+    def held(status: dict[str, Any]) -> bool:
+        holds = [(hold["resource"], hold["reason"], hold["objects"]) for hold in status["holds"]]
+        kinds = [(kind["resource"], kind["state"], kind["held"]) for kind in status["kinds"]]
+        wanted = ([(bed.resource, reason, number)], [(bed.resource, "held", number)], "attention")
+        return (holds, kinds, status["health"]) == wanted
+
+    return dict((await bed.agent.until(held))["holds"][0])
 
 
 def edit(file: Path, text: str) -> None:

@@ -185,13 +185,13 @@ class Confined:
         """A server hears of roles and policies by watch: wait until each kind's answers are those that it will give."""
 
         def settled() -> bool:
-            mine, shared = self.robots["r1"], self.sharing["r1"]
             for plural in EVERY:
-                namespace, cluster = "robot-r1", EVERY[plural]["spec"]["scope"] == "Cluster"
-                if not cluster and mine.ask("GET", at(plural, namespace)).status != 200:
-                    return False
-                if shared.ask("GET", at(plural, "" if cluster else SHARED)).status != 200:
-                    return False
+                cluster = EVERY[plural]["spec"]["scope"] == "Cluster"
+                for robot in ROBOTS:
+                    if not cluster and self.robots[robot].ask("GET", at(plural, f"robot-{robot}")).status != 200:
+                        return False
+                    if self.sharing[robot].ask("GET", at(plural, "" if cluster else SHARED)).status != 200:
+                        return False
                 # Refused by admission, in whichever of its objects: a policy that is not there refuses nobody.
                 probe = self._probe(plural)
                 if probe.status != 403 or "crsyncer: " not in probe.message:
@@ -199,7 +199,9 @@ class Confined:
             wrong = self.admin.ask(
                 "POST", f"{at('goals', 'robot-r1')}?dryRun=All", thing("goals", "robot-r1", "x", "r2")
             )
-            return wrong.status == 422
+            another = "/api/v1/namespaces/crsyncer-robots/serviceaccounts/r2/token"
+            token = self.sharing["r1"].ask("POST", another, {"spec": {"expirationSeconds": 600}})
+            return (wrong.status, token.status) == (422, 403)
 
         assert until(settled, seconds=SECONDS)
 

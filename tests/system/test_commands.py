@@ -1,14 +1,14 @@
 """What operators can ask and order: holds, pending, resync, explain, on real planes."""
 
 import asyncio
-import time
 from typing import Any
 
-from crsyncer.core.text import unix
-from tests.system.asked import full_list
+from tests.system.asked import full_list, lists
 from tests.system.bed import Bed, SideBed, eventually
 from tests.system.commands import ask, one_hold, run, until_held
 from tests.system.conftest import MakeBed
+from tests.system.kinds import until_row
+from tests.system.state_dir import hold_is_written
 
 TEXT_ONLY = {
     "type": "object",
@@ -50,20 +50,16 @@ async def test_S5_5b_a_held_mass_deletion_is_carried_out_once_it_is_released_als
     bed.cloud.link.inject("/goals", status=500, when=full_list)
     await asyncio.gather(*(bed.cloud.delete(name) for name in names))
     kept = await eventually(lambda: all_held(bed), what="what was not deleted is held")
-    hold = await one_hold(bed)
-    assert (hold["resource"], hold["reason"]) == (bed.resource, "MassDeletion")
+    await until_held(bed, len(kept), "MassDeletion")
+    hold = await one_hold(bed, "MassDeletion")
     assert f"crsyncer holds release {hold['id']}" in hold["hint"]
     assert set(hold["names"]) <= {f"default/{name}" for name in names}
-
-    async def kept_for_a_second() -> bool:
-        return time.time() - unix(hold["since"]) > 2
-
-    await eventually(kept_for_a_second, what="the hold is older than what a kill may lose of a status")
+    await hold_is_written(bed, hold["id"], len(kept))
     async with bed.stopped(kill=True):
-        offline = await one_hold(bed)
+        offline = await one_hold(bed, "MassDeletion")
         assert (offline["id"], offline["since"]) == (hold["id"], hold["since"])
-    again = await bed.agent.until(lambda status: bool(status["holds"]) and status["holds"][0]["objects"] == len(kept))
-    assert (again["holds"][0]["id"], again["holds"][0]["since"]) == (hold["id"], hold["since"])
+    again = await until_held(bed, len(kept), "MassDeletion")
+    assert (again["id"], again["since"]) == (hold["id"], hold["since"])
     assert await bed.robot.names() == kept
     # The agent is stopped before it can do what was released.
     bed.robot.link.cut()
@@ -76,36 +72,34 @@ async def test_S5_5b_a_held_mass_deletion_is_carried_out_once_it_is_released_als
         bed.robot.link.restore()
         bed.cloud.link.heal()
     await until_names(bed.robot, set())
-    status = await bed.agent.until(lambda status: status["health"] == "healthy")
-    assert status["holds"] == []
+    await bed.agent.until(lambda status: status["health"] == "healthy" and status["holds"] == [])
     assert "there is no hold" in await run(bed, "holds", "release", hold["id"], code=1)
 
 
 async def test_S5_5_a_human_holds_back_the_deletions_of_a_kind_and_lets_them_go(bed: Bed):
     await copied(bed, "a", "b", "c")
     said = await run(bed, "holds", "add", bed.resource.partition(".")[0])  # the plural will do
-    hold = await one_hold(bed)
-    assert (hold["reason"], hold["objects"]) == ("Manual", 0)
+    hold = await one_hold(bed, "Manual")
+    assert hold["objects"] == 0
     assert f"crsyncer holds release {hold['id']}" in said
-    assert (await bed.kind())["state"] == "syncing"
+    await until_row(bed, state="syncing", held=0)
     await bed.cloud.delete("a")
     replaced = await bed.robot.get("b")
     await bed.cloud.delete("b")
     await bed.cloud.create("b", spec={"x": 2})
     await bed.cloud.patch("c", {"spec": {"x": 3}})
     await bed.robot.shows("c", spec={"x": 3})
-    await until_held(bed, 2)
+    await until_held(bed, 2, "Manual")
     async with bed.stopped():
         pass
-    status = await until_held(bed, 2)
-    assert (status["holds"][0]["id"], status["holds"][0]["since"]) == (hold["id"], hold["since"])
-    assert (status["kinds"][0]["state"], status["health"]) == ("held", "attention")
+    again = await until_held(bed, 2, "Manual")
+    assert (again["id"], again["since"]) == (hold["id"], hold["since"])
     assert (await bed.robot.get("b"))["metadata"]["uid"] == replaced["metadata"]["uid"]
     assert await bed.robot.names() == {"a", "b", "c"}
     assert "released" not in await run(bed, "holds", "release", hold["id"], "-o", "wide")
     shown = await run(bed, "holds", "release", hold["id"])  # without a terminal and --yes it is only shown
     assert f"deletions of {bed.resource} will be carried out again" in shown
-    assert (await one_hold(bed))["id"] == hold["id"]
+    assert (await one_hold(bed, "Manual"))["id"] == hold["id"]
     await run(bed, "holds", "release", hold["id"], "--yes")
     await bed.robot.gone("a")
     await bed.robot.shows("b", spec={"x": 2})
@@ -131,20 +125,18 @@ async def test_S8_3_another_cluster_is_accepted_by_hand_and_still_deletes_nothin
     bed.cloud.link.inject("^/api/v1/namespaces/kube-system$", status=200, body=body)
     bed.cloud.link.restore()
     await bed.until_side("cloud", "identity-changed", seconds=90)
-    hold = await one_hold(bed)
-    assert (hold["id"], hold["reason"]) == ("cloud", "IdentityChanged")
+    hold = await one_hold(bed, "IdentityChanged")
+    assert hold["id"] == "cloud"
     assert "crsyncer holds release cloud" in hold["hint"]
     await run(bed, "holds", "release", "cloud", "--yes")
     await bed.robot.shows("c", spec={"x": 1})
-    await until_held(bed, 2)
+    await until_held(bed, 2, "Restored")
     async with bed.stopped(kill=True):
         pass
     await bed.until_side("cloud", "connected")
-    status = await until_held(bed, 2)
+    restored = await until_held(bed, 2, "Restored")
     assert await bed.robot.names() == {"a", "b", "c"}
     assert (await bed.robot.get("b"))["spec"] == {"x": 1}
-    (restored,) = status["holds"]
-    assert restored["reason"] == "Restored"
     await run(bed, "holds", "release", restored["id"], "--yes")
     await bed.robot.gone("a")
     await bed.robot.shows("b", spec={"x": 2})
@@ -206,7 +198,7 @@ async def test_S10_a_dead_letter_is_listed_tried_again_and_given_up(make_bed: Ma
         pass
     await bed.agent.until(lambda status: status["health"] == "healthy" and status["outbox"]["depth"] == 0)
     await run(bed, "resync")
-    assert (await bed.agent.status())["outbox"] == {"depth": 0, "oldestSeconds": None, "deadLetters": 0}
+    await bed.agent.until(lambda now: now["outbox"] == {"depth": 0, "oldestSeconds": None, "deadLetters": 0})
     assert "status" not in await bed.cloud.get("a")
     await bed.robot.set_status("a", {"phase": "good"})
     await bed.cloud.shows("a", status={"phase": "good"})
@@ -223,12 +215,13 @@ async def test_S4_8_a_resync_lists_both_sides_and_makes_the_robots_status_win_ag
     await bed.settled()
     await bed.cloud.set_status("a", {"phase": "WRONG"})
     await bed.settled()
-    before = (await bed.kind())["relists"]
+    for side in (bed.cloud, bed.robot):
+        side.link.clear()
     said = await run(bed, "resync", bed.resource)
     assert f"{bed.resource}: compared 2 objects in the cloud with 2 on the robot" in said
-    assert (await bed.cloud.get("a"))["status"] == {"phase": "A"}
-    after = (await bed.kind())["relists"]
-    assert {side: after[side] - before[side] for side in after} == {"cloud": 1, "robot": 1}
+    assert lists(bed.cloud.link)
+    assert lists(bed.robot.link)
+    await bed.cloud.shows("a", status={"phase": "A"})
     (kind,) = (await ask(bed, "resync"))["kinds"]
     assert (kind["resource"], kind["state"], kind["left"]) == (bed.resource, "done", 0)
     await bed.cloud.patch("b", {"spec": {"x": 2}})
@@ -243,24 +236,31 @@ async def test_explain_says_that_both_sides_agree_and_where_they_do_not(bed: Bed
     await bed.robot.set_status("a", {"phase": "A"})
     await bed.cloud.shows("a", status={"phase": "A"})
     await bed.settled()
-    explained = await ask(bed, "explain", bed.resource, "a")
-    assert (explained["state"], explained["differences"], explained["pending"]) == ("in-sync", [], [])
-    assert all(step["ok"] for step in explained["steps"])
-    for side, api in (("cloud", bed.cloud), ("robot", bed.robot)):
-        seen, real = explained["objects"][side], (await api.get("a"))["metadata"]
-        assert (seen["uid"], seen["resourceVersion"]) == (real["uid"], real["resourceVersion"])
-        assert seen["object"]["spec"] == {"x": 1}
+
+    async def agree() -> bool:
+        explained = await ask(bed, "explain", bed.resource, "a")
+        if (explained["state"], explained["differences"], explained["pending"]) != ("in-sync", [], []):
+            return False
+        shown = [explained["objects"][side] for side in ("cloud", "robot")]
+        real = [await side.get("a") for side in (bed.cloud, bed.robot)]
+        fields = ("uid", "resourceVersion")
+        as_they_are = [[each[field] for field in fields] for each in shown] == [
+            [each["metadata"][field] for field in fields] for each in real
+        ]
+        specs = [each["object"]["spec"] for each in shown]
+        return as_they_are and specs == [{"x": 1}] * 2 and all(step["ok"] for step in explained["steps"])
+
+    await eventually(agree, what="both sides agree, and are as the servers show them")
     bed.robot.link.cut()
     await bed.until_side("robot", "offline")
     await bed.cloud.patch("a", {"spec": {"x": 2}})
 
     async def heard() -> Any:
         found = await ask(bed, "explain", bed.resource, "a")
-        return found if found["differences"] else None
+        difference = {"path": "spec.x", "cloud": 2, "robot": 1}
+        return (found["differences"], found["state"]) == ([difference], "waiting")
 
-    explained = await eventually(heard, what="the change is known")
-    assert explained["differences"] == [{"path": "spec.x", "cloud": 2, "robot": 1}]
-    assert explained["state"] == "waiting"
+    await eventually(heard, what="the change is known, and waits")
     text = await run(bed, "explain", bed.resource, "default/a")
     assert "spec.x: cloud 2, robot 1" in text
     assert "the robot is offline" in text
