@@ -281,8 +281,8 @@ MUTANTS = (
     Mutant(
         "the copy of a primary that is about to go refers to something when it is shown once more",
         RelatedFirst.related_copies_changed,
-        "if primary in self._cache.views[self._policy.downstream]:",
-        "if False:",
+        "if primary not in self._cache.views[self._policy.downstream]:",
+        "if True:",
         noticed_by="C6_3_a_related_copy_that_went",
     ),
 )
