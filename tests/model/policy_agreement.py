@@ -83,9 +83,11 @@ def _agrees(machine: "PolicyMachine", original: Json, copy: Json) -> bool:
         spec = {key: value for key, value in spec.items() if key not in ("local", "maps", "mode") or key in desired}
         spec, desired = ({k: v for k, v in each.items() if k in ("x", "n")} for each in (spec, desired))
     status, shown = (each.get("status") for each in (copy, original))
-    if machine.subtree:
-        status, shown = ((each or {}).get(machine.subtree) for each in (status, shown))
-    uid = original["metadata"]["uid"]
+    uid, key = original["metadata"]["uid"], machine.subtree.key
+    if key:
+        status, shown = ((each or {}).get(key) for each in (status, shown))
+    elif uid in machine.subtree.rivalled:
+        return bool(spec == desired)
     is_formers = status and status.get("of", uid) != uid  # the copy was adopted with it (S4.1)
     return spec == desired and (status is None or is_formers or status == shown)
 

@@ -11,6 +11,7 @@ from tests.model.apis import CRD_RESOURCE, api_set, choose, crd_on, delete, revi
 from tests.model.check import Violation
 from tests.model.life import ROBOT
 from tests.model.plane import GROUP
+from tests.model.policy_check import PolicyChecker
 from tests.model.policy_history import Setup
 from tests.model.policy_references import GOALS
 from tests.model.world import World, Write
@@ -33,6 +34,7 @@ class Apis:
 
     world: World
     setup: Setup
+    checker: PolicyChecker
     paused: bool = False
     allows: bool = False
     loose: bool = False
@@ -72,7 +74,7 @@ class Apis:
             assert target.sweep()
             serve_apis(target)
             self.define(0)
-            self.world.witnesses.append(self._witness)
+            self.checker.watch(self._look)
 
     def open_ends(self) -> Iterator[str]:
         """What the two CRDs disagree on: without anything that is breaking, they are to be the same."""
@@ -98,12 +100,6 @@ class Apis:
     @property
     def _set_name(self) -> str:
         return "crsyncer" if self._source is Side.CLOUD else f"crsyncer-{ROBOT}"
-
-    def _witness(self, write: Write) -> None:
-        try:
-            self._look(write)
-        except Violation as violation:
-            self.world.troubles.append(str(violation))
 
     def _look(self, write: Write) -> None:
         if write.resource not in _OF_APIS or write.status >= 300:

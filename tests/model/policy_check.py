@@ -3,6 +3,7 @@
 import base64
 import math
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -78,7 +79,7 @@ class PolicyChecker:
         self._secrets: list[str] = []
         self._rows: list[Any] = []
         self._read = 0
-        world.witnesses.append(self._witness)
+        self.watch(self._look)
         for side, server in world.servers.items():
 
             def listen(change: Change, side: Side = side) -> None:
@@ -173,16 +174,21 @@ class PolicyChecker:
             if len(times) > _RATE and request.sent - times[-_RATE] < _RATE_SECONDS:
                 self.violations.append(f"{request} is repeated {_RATE} times within {_RATE_SECONDS:.0f} s (S10)")
 
-    def _witness(self, write: Write) -> None:
+    def watch(self, look: Callable[[Write], None]) -> None:
+        """Have someone look at every write of the agent, who raises Violation."""
+
+        def witness(write: Write) -> None:
+            try:
+                look(write)
+            except Violation as violation:
+                self.violations.append(str(violation))
+
+        self._world.witnesses.append(witness)
+
+    def _look(self, write: Write) -> None:
         write = replace(write, resource=on_robot(write.resource))
         if write.resource not in (GOALS, PARTS, *RESOURCES):
             return
-        try:
-            self._look(write)
-        except Violation as violation:
-            self.violations.append(str(violation))
-
-    def _look(self, write: Write) -> None:
         if not is_guarded(write.call):
             raise Violation(f"{write} without its guards: {write.call.body}")
         if write.status >= 300 or write.before == write.after:
@@ -203,6 +209,8 @@ class PolicyChecker:
         if before is None or after is None or without_status(before) != without_status(after):
             raise Violation(f"{write}: more than the status was written upstream")
         uid, status = after["metadata"]["uid"], self.moving(after) or {}
+        if not status and self._setup.edits_subtree:
+            return
         if status.get("of") != uid and uid not in self._adopted:
             raise Violation(f"{write}: a status of {status.get('of')} has landed on {uid}")
         if status["n"] < self.stories[uid].sent and not write.late:

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Pending, Side
 from crsyncer.core.text import unix
 from tests.model.blocking import MINE
 from tests.model.check import Violation, is_marked, signed, stamp
+from tests.model.policy_followed import Followed
 from tests.model.policy_history import Setup
 from tests.model.policy_references import GOALS, objects_of
 from tests.model.scene import roles
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
 _PATIENCE_SECONDS = 29.0
 """For nearly so long a related copy delays that of its primary, also where upstream's object does not wait (C6.3)."""
 _RACE_SECONDS = 120.0
-_FLIGHT_SECONDS = 10.0
-"""A request was decided so long ago at most, unless nobody waits for it any more."""
 _SECONDS = {"1m": 60.0, "720h": 720 * 3600.0}
 
 
@@ -41,12 +41,12 @@ class Rule:
         return {"deletion": {"mode": mode, "gracePeriod": self.grace, "propagation": self.propagation}}
 
     @property
-    def followed(self) -> "Followed":
+    def followed(self) -> "_Rule":
         """As the agent has it."""
         return self.blocking, 0.0 if self == _NONE else _SECONDS[self.grace], self.propagation
 
 
-Followed = tuple[bool, float, str]
+_Rule = tuple[bool, float, str]
 """Whether deletion is blocking, the grace period in seconds, and the propagation."""
 _NONE = Rule(blocking=False)
 
@@ -65,8 +65,7 @@ class DeletionJudge:
         self._up, self._down = roles(world, setup.source)
         self.rule = Rule(setup.blocking)
         """What the policy says."""
-        self._followed: dict[Followed, float] = {}
-        """What the agent has followed, and until when at least."""
+        self._followed: Followed[_Rule] = Followed(world, _rule_of)
         self.ended = -_RACE_SECONDS
         """When the policy was deleted last, and blocking ended with it."""
         self._left: dict[str, float] = {}
@@ -105,7 +104,7 @@ class DeletionJudge:
         """The agent put its finalizer on upstream's object, or removed it."""
         uid = before["metadata"]["uid"]
         if MINE not in _finalizers(before):
-            if not any(blocking for blocking, _, _ in self._in_force()):
+            if not any(blocking for blocking, _, _ in self._followed.in_force()):
                 raise Violation(f"{write}: an object got the finalizer, and deletion is not blocking (C6.1)")
             return
         if MINE in _finalizers(after) or self._has_ended() or not self._checker.is_mine(before):
@@ -132,7 +131,7 @@ class DeletionJudge:
         """The agent deletes the copy of a primary."""
         uid = self._checker.of(copy)
         asked = write.call.body["propagationPolicy"].lower()
-        rules = self._in_force()
+        rules = self._followed.in_force()
         if asked not in [propagation for _, _, propagation in rules] and not (self._has_ended() or write.late):
             raise Violation(f"{write}: dependents are deleted by {asked} (C6.5)")
         if uid in self._checker.twins or self._checker.forgot or self._has_ended():
@@ -188,38 +187,23 @@ class DeletionJudge:
 
     def open_ends(self) -> Iterator[str]:
         """Whether the agent follows the policy."""
-        now = self._now()
+        now = self._followed.now()
         if now is not None and now != self.rule.followed:
             yield f"deletion is by {now}, and should be by {self.rule.followed}"
 
     def look(self) -> None:
         """Note which rule the agent follows."""
-        now = self._now()
-        if now is not None:
-            self._followed[now] = self._world.clock.now
-
-    def _now(self) -> Followed | None:
-        entries = self._world.life.engine.kinds.entries if self._world.life is not None else {}
-        kind = entries[GOALS].kind if GOALS in entries else None
-        if kind is None or kind.policy.sync_policy is None:
-            return None
-        return kind.policy.blocking, kind.policy.grace_seconds, kind.policy.propagation
-
-    def _in_force(self) -> list[Followed]:
-        """The rules that the agent follows, or followed a moment ago."""
-        self.look()
-        since = max(self._followed.values(), default=0.0) - _FLIGHT_SECONDS
-        return [rule for rule, until in self._followed.items() if until >= since]
+        self._followed.look()
 
     def _must_block(self) -> bool:
-        return all(blocking for blocking, _, _ in self._in_force())
+        return all(blocking for blocking, _, _ in self._followed.in_force())
 
     def _is_overdue(self, original: Json | None) -> bool:
         """Whether the grace period of an object is over (C6.4)."""
         began = (original or {"metadata": {}})["metadata"].get("deletionTimestamp")
         if not began:
             return False
-        grace = min((seconds for _, seconds, _ in self._in_force()), default=0.0)
+        grace = min((seconds for _, seconds, _ in self._followed.in_force()), default=0.0)
         return self._up.server.storage.unix >= unix(began) + grace - 1.0
 
     def _has_ended(self) -> bool:
@@ -228,6 +212,10 @@ class DeletionJudge:
     def _original(self, uid: str) -> Json | None:
         found = objects_of(self._up, GOALS).values()
         return next((each for each in found if each["metadata"]["uid"] == uid), None)
+
+
+def _rule_of(policy: KindPolicy) -> _Rule:
+    return policy.blocking, policy.grace_seconds, policy.propagation
 
 
 def _finalizers(obj: Json | None) -> list[str]:

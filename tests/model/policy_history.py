@@ -167,7 +167,11 @@ _OF_DELETION: Mapping[str, tuple[float, _Draw]] = {
 }
 """Steps about what the policy says of deletion."""
 
-_OF_SUBTREE: Mapping[str, tuple[float, _Draw]] = {"resubtree": (6, lambda c: (c.randrange(2),))}
+_OF_SUBTREE: Mapping[str, tuple[float, _Draw]] = {
+    "resubtree": (6, lambda c: (c.randrange(2),)),
+    "neighbour": (6, lambda c: (_name(c),)),
+    "blank": (3, lambda c: (_name(c), c.randrange(2))),
+}
 """Steps about which part of the status goes up."""
 
 _OF_APIS: Mapping[str, tuple[float, _Draw]] = {
@@ -211,8 +215,8 @@ def policy_history_of(seed: int) -> PolicyHistory:
     if setup.edits_deletion and seed % 2:  # at last something waits
         names = [*names, "delete_by", "create", "create", "wait", "keep_copy", "keep_copy", "remove", "remove"]
     if setup.edits_subtree and seed % 3:  # and the status changes in between
-        edit = ("resubtree", "wait", "wait", "report", "report", "wait")
-        names = [*names, "create", "start", "mend", "wait", *edit, "resubtree"]
+        edits = chance.choices(("report", "neighbour", "wait", "resubtree", "blank"), (4, 4, 4, 2, 1), k=20)
+        names = [*names, "create", "create", "start", "mend", "mend", "wait", "resubtree", "wait", *edits]
     steps = []
     for what in names:
         about = (chance.choice(resources),) if what in related else ()

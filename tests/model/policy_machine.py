@@ -16,6 +16,7 @@ from tests.model.policy_edits import Edits
 from tests.model.policy_history import IN_CLOUD, PLACES, PolicyHistory, projection
 from tests.model.policy_references import GOALS, objects_of, spec_of
 from tests.model.policy_statuses import RelatedStatuses
+from tests.model.policy_subtree import Subtree
 from tests.model.projected import FLEET
 from tests.model.scene import roles
 from tests.model.storage import Where
@@ -37,12 +38,12 @@ class PolicyMachine:
         self.up, self.down = roles(self.world, self.setup.source)
         self.checker = PolicyChecker(self.world, self.setup)
         self.surroundings = Surroundings(self.world, part="")
-        self.apis = Apis(self.world, self.setup)
+        self.apis = Apis(self.world, self.setup, self.checker)
         self.statuses = RelatedStatuses(self)
+        self.subtree = Subtree(self)
         self.edits = Edits(self.setup)
         self._number = 0
         self._naming = 0
-        self.subtree = ""
 
     def run(self) -> None:
         """The whole history, and the healing after it; raises Violation."""
@@ -59,7 +60,7 @@ class PolicyMachine:
             if self.setup.api:
                 self.world.pass_time(10)  # until both sides have the CRD
             for step in self.history.steps:
-                actors = (self.surroundings, self.apis, self.statuses, self)
+                actors = (self.surroundings, self.apis, self.statuses, self.subtree, self)
                 actor = next(each for each in actors if hasattr(each, step.what))
                 getattr(actor, step.what)(*step.arguments)
                 self._look()
@@ -107,16 +108,15 @@ class PolicyMachine:
 
     def report(self, name: str) -> None:
         """The controller downstream writes its status."""
-        for place, called in self._copies(name):
+        for place, called in self.copies(name):
             self._number += 1
             of = self.checker.of(objects_of(self.down, GOALS)[place, called])
-            status: Json = {"of": of, "n": self._number}
-            status |= {"part": dict(status)} if self.setup.edits_subtree else {}
+            status = self.subtree.reported(of, {"of": of, "n": self._number})
             self.down.set_status(called, status, kind=self.edits.kind(self.down), namespace=place)
 
     def drift(self, name: str, x: int) -> None:
         """Somebody changes the content of a copy."""
-        for where in self._copies(name):
+        for where in self.copies(name):
 
             def change(copy: Json) -> None:
                 copy["spec"] = copy["spec"] | ({"local": x} if self.setup.keep_local else {"x": x, "maps": []})
@@ -125,17 +125,17 @@ class PolicyMachine:
 
     def lose_copy(self, name: str) -> None:
         """Somebody deletes a copy."""
-        for place, called in self._copies(name):
+        for place, called in self.copies(name):
             self.down.delete(called, kind=self.edits.kind(self.down), namespace=place)
 
     def keep_copy(self, name: str, on: int) -> None:
         """Somebody's finalizer keeps a copy, or does no more."""
-        for place, called in self._copies(name):
+        for place, called in self.copies(name):
             self.edits.finalize(self.down, GOALS, (place, called), ["example.com/wait"] if on else [])
 
     def tear(self, name: str, which: int) -> None:
         """Somebody takes marks away from a copy."""
-        for where in self._copies(name):
+        for where in self.copies(name):
             self.edits.edit(self.down, GOALS, where, lambda copy: tear(copy, which, self.down.side))
 
     def by_hand(self, name: str, which: int, labelled: int) -> None:
@@ -226,11 +226,6 @@ class PolicyMachine:
         self.checker.deletions.rule = Rule(bool(blocking), grace, propagation)
         self.apply()
 
-    def resubtree(self, part: int) -> None:
-        """Somebody edits which part of the status goes up."""
-        self.subtree = "part" if part else ""
-        self.apply()
-
     def drop_policy(self) -> None:
         """Somebody deletes the policy, and after a while puts it back."""
         if policies(self.world.robot):
@@ -258,7 +253,7 @@ class PolicyMachine:
         setup = self.setup
         spec: dict[str, Any] = {"naming": self.naming} if self.naming else {"orphans": "keep"}
         spec |= self.checker.deletions.rule.specification()
-        spec |= {"subtree": self.subtree} if self.subtree else {}
+        spec |= self.subtree.specification()
         spec |= {"conflict": "keepLocal"} if setup.keep_local else {}
         spec |= {"mutations": {"down": [*setup.steps]}} if setup.steps else {}
         entries = [self.statuses.specification(each) for each in self.checker.references.entries]
@@ -350,7 +345,7 @@ class PolicyMachine:
         """Upstream's primaries by name."""
         return {name: each for (_, name), each in objects_of(self.up, GOALS).items()}
 
-    def _copies(self, name: str) -> list[Where]:
+    def copies(self, name: str) -> list[Where]:
         """The objects of downstream that are copies of the original of a name."""
         return [
             where

@@ -69,7 +69,7 @@ class RelatedStatuses:
         for side, plane in self._world.planes.items():
             plural, _, group = self._machine.edits.kind(plane, PARTS).partition(".")
             plane.apply(crd(group, plural=plural, source=None, status=side not in self._machine.setup.bare))
-        self._world.witnesses.append(self._witness)
+        self._machine.checker.watch(self._look)
 
     def show_all(self) -> bool:
         """Every original gets a status that is new, after both sides have come to agree; whether there are any."""
@@ -100,14 +100,9 @@ class RelatedStatuses:
             return
         yield f"{PARTS} {copy['metadata']['name']}: the status {wanted} and {found}"
 
-    def _witness(self, write: Write) -> None:
-        if on_robot(write.resource) == PARTS and write.side is self._target.side and write.status < 300:
-            try:
-                self._look(write)
-            except Violation as violation:
-                self._world.troubles.append(str(violation))
-
     def _look(self, write: Write) -> None:
+        if on_robot(write.resource) != PARTS or write.side is not self._target.side or write.status >= 300:
+            return
         before, after = write.before or {}, write.after
         if after is None or before.get("status") == after.get("status"):
             return

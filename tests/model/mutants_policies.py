@@ -1,0 +1,40 @@
+"""Mutants that random histories of policies have to notice."""
+
+from crsyncer.core import decide, lifecycle, object_calls
+from tests.model.mutant import Mutant
+
+POLICY_PROMISES = (
+    Mutant(
+        "a status takes along what others write beside the subtree",
+        object_calls.patch_status,
+        "value is not None and upstream is not None and not upstream.has_status",
+        "value is not None",
+        "neighbours",
+        "beside the subtree",
+    ),
+    Mutant(
+        "a subtree goes with the whole status of a copy",
+        decide._status,
+        "(policy.subtree is not None and not downstream.has_status)",
+        "False",
+        "whole status gone",
+        "was blanked that no copy",
+    ),
+    Mutant(
+        "a status goes to related copies that nobody wants it for",
+        decide._content,
+        "policy.copies_status and",
+        "True and",
+        "statuses not followed",
+        "nobody wants that",
+    ),
+    Mutant(
+        "what is breaking is followed",
+        lifecycle._Obstacles.to,
+        "found = breaking(crd, revision)",
+        "found = ()",
+        "breaking",
+        "nobody allowed that",
+    ),
+)
+"""Noticed by what random histories of policies are judged by (`test_policy_promises`)."""

@@ -1,0 +1,69 @@
+"""What histories of policies are judged by, each shown on a short one in which a defect gives itself away."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.model.__main__ import failure
+from tests.model.history import Step
+from tests.model.mutant import Mutant
+from tests.model.mutants_policies import POLICY_PROMISES
+from tests.model.plane import GROUP
+from tests.model.policy_history import PARTS, PolicyHistory, Setup
+
+_SETUP = Setup(
+    source="cloud", filtered=False, namings=(), keep_local=False, blocking=False, steps=(), entries=(), projected=()
+)
+_SUBTREE = replace(_SETUP, edits_subtree=True)
+_PARTS = replace(
+    _SETUP,
+    entries=(
+        {
+            "id": "parts-reference",
+            "resource": {"group": GROUP, "resource": "parts"},
+            "object": {"reference": "/spec/parts/*"},
+            "origin": "cloud",
+            "cleanup": "delete",
+            "status": True,
+        },
+    ),
+)
+_BEGIN = (Step("create", ("a", 1, 1, 1, 0)), Step("wait", (20.0,)))
+HISTORIES = {
+    "neighbours": (_SUBTREE, (Step("resubtree", (1,)), *_BEGIN, Step("neighbour", ("a",)), Step("report", ("a",)))),
+    "whole status gone": (
+        _SUBTREE,
+        (Step("resubtree", (1,)), *_BEGIN, Step("report", ("a",)), Step("wait", (5.0,)), Step("blank", ("a", 1))),
+    ),
+    "statuses not followed": (
+        _PARTS,
+        (
+            Step("put", (PARTS, "m0", 0, 0, 1)),
+            *_BEGIN,
+            Step("follow", (0,)),
+            Step("wait", (200.0,)),
+            Step("drift_shown", (0,)),
+            Step("wait", (20.0,)),
+        ),
+    ),
+    "breaking": (replace(_SETUP, source="robot", api="robot"), (Step("define", (3,)), Step("define", (4,)))),
+}
+"""By the names that mutants give them."""
+
+
+def history(name: str) -> PolicyHistory:
+    """The history of this name."""
+    setup, steps = HISTORIES[name]
+    return PolicyHistory(3, setup, steps)
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_nothing_is_wrong_with_it_as_the_agent_is(name: str) -> None:
+    assert failure(history(name)) is None
+
+
+@pytest.mark.parametrize("mutant", POLICY_PROMISES, ids=lambda mutant: mutant.name)
+def test_a_broken_promise_about_policies_is_noticed(mutant: Mutant) -> None:
+    with mutant.alive():
+        wrong = failure(history(mutant.noticed_by)) or ""
+    assert mutant.says in wrong
