@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from crsyncer.core.kind_policy import KindPolicy
-from crsyncer.core.model import Key, Loaded, Side
+from crsyncer.core.model import Key, Loaded, Record, Side
 from crsyncer.core.project import view_of
 from crsyncer.core.shape import bare, signature_name
 from crsyncer.ports import Store
@@ -23,10 +23,27 @@ async def reshape(loaded: Loaded, policy: KindPolicy, store: Store) -> None:
     if former == wanted:
         return
     store.put_meta(name, _UNDER_WAY)
+    _remember_applied(loaded, policy, store)
     for side in Side:
         for key in loaded.views[side]:
             await _reshape(side, key, loaded, policy=policy, store=store)
     store.put_meta(name, wanted)
+
+
+def _remember_applied(loaded: Loaded, policy: KindPolicy, store: Store) -> None:
+    """Note in the records what the copies have of the former shape, for their upstream objects will not show it.
+
+    A pair that was found in agreement needs no record until then.
+    """
+    for key, copy in loaded.views[policy.downstream].items():
+        own, record = loaded.views[policy.upstream].get(key), loaded.records.get(key, Record())
+        if own is None or copy.stamp is None or (copy.stamp.upstream_uid, copy.stamp.digest) != (own.uid, own.content):
+            continue
+        if record.upstream_uid != own.uid:
+            record = Record(upstream_uid=own.uid)
+        if record.applied != own.content:
+            loaded.records[key] = record = replace(record, applied=own.content, admitted="")
+            store.put_record(policy.resource, key, record)
 
 
 async def _reshape(side: Side, key: Key, loaded: Loaded, *, policy: KindPolicy, store: Store) -> None:

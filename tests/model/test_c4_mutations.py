@@ -3,6 +3,7 @@
 import pytest
 
 from crsyncer.core.model import Json, Side
+from tests.model.policies import apply_policy
 from tests.model.scene import SOURCES, copy, full_lists, holds, original, restart, roles
 from tests.model.shapes import reshape, setting, shaped, unshape
 from tests.model.statuses import sent
@@ -87,6 +88,37 @@ def test_C4_1_changed_steps_are_applied_without_the_cloud() -> None:
         world.start()
         world.pass_time(30)
         assert copy(world)["spec"] == {"x": 1, "mode": "three"}
+
+
+@BOTH
+@pytest.mark.parametrize("forgotten", ["subtree", "database"])
+def test_C4_1_changed_steps_are_applied_at_once_also_where_no_record_says_what_was_applied(
+    source: str, forgotten: str
+) -> None:
+    with shaped(source=source, down=[setting("one")]) as world:
+        up, down = roles(world, source)
+        up.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        if forgotten == "subtree":
+            apply_policy(world.robot, mutations={"down": [setting("one")]}, subtree="phase")
+        else:
+            world.stop()
+            world.lose_database()
+            world.start()
+        world.settle()
+        begun = world.clock.now
+        world.cut("cloud")
+        world.pass_time(60)
+        more = {"subtree": "phase"} if forgotten == "subtree" else {}
+        apply_policy(world.robot, mutations={"down": [setting("two")]}, **more)
+        world.pass_time(30)
+        if source == "cloud":
+            assert down.objects()["a"]["spec"] == {"x": 1, "mode": "two"}
+        world.mend("cloud")
+        world.settle()
+        assert down.objects()["a"]["spec"] == {"x": 1, "mode": "two"}
+        assert [full_lists(world, side, begun) for side in Side] == [[], []]
 
 
 @pytest.mark.parametrize("steps", range(1, 25))
