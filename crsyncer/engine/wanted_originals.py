@@ -1,24 +1,28 @@
 """Which originals of one kind primaries refer to, and what follows for that kind (C5).
 
+Which of them selectors match is in `selections.py`, how their copies are called in `copy_names.py`, and which copies
+stay although nothing refers to their originals in `kept_copies.py`.
+
 Imported and made only where the robot has the CRD of SyncPolicies.
 """
 
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Set
 
 from crsyncer.core import calls
 from crsyncer.core.marks import UPSTREAM_CLUSTER
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.object_calls import collection
-from crsyncer.core.relate import MOST, NOTHING_SAID, EntryId, References, RelatedEntry, Selection, too_many
+from crsyncer.core.relate import NOTHING_SAID, EntryId, References, RelatedEntry, Selection
 from crsyncer.core.selector import Selector
 from crsyncer.core.watch import ListReason
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.copy_names import CopyNames, Holder, Source
 from crsyncer.engine.kept_copies import KeptCopies
 from crsyncer.engine.kind import Kind
+from crsyncer.engine.selections import Selections
 from crsyncer.errors import SyncError
 
 log = logging.getLogger(__name__)
@@ -53,13 +57,8 @@ class WantedOriginals:
         self._told: dict[Source, str] = {}
         """The failures that were reported."""
         self._counts: Counter[Key] = Counter()
-        self._matching: dict[Selection, set[Key]] = {}
-        """By selection, the originals that it matches."""
-        self._labels: dict[Key, Mapping[str, str]] = {}
-        """Those of the originals that the cache has, where there are selections."""
-        self._too_large: set[Selection] = set()
-        self._listed: set[Selection] = set()
-        """The selections whose originals have all been shown."""
+        """How often primaries name each original."""
+        self._selections = Selections(matched=self._matched, unmatched=self._unmatched, counted=self._counted)
         self._to_fetch: dict[Key, None] = {}
         self._kept = KeptCopies(context.store, resource, is_misconfigured=is_misconfigured)
         self._runs = False
@@ -81,7 +80,7 @@ class WantedOriginals:
         """Whether it is not known if an original that the cache lacks is there, and wanted."""
         if key in self._to_fetch or self.wants(key):
             return key in self._to_fetch
-        return key in self._kept or not self.is_complete or self._is_unlisted(key)
+        return key in self._kept or not self.is_complete or self._selections.may_match(key)
 
     def is_copy(self, raw: Json) -> bool:
         """Whether an object is a copy of the other side's: it is no original (C5.4)."""
@@ -96,66 +95,24 @@ class WantedOriginals:
         `known`: the cache has it. If nothing refers to it any more, the cache loses it at once.
         """
         labels = original["metadata"].get("labels") or {}
-        self._match(key, labels)
-        if self.wants(key) or (known and (not self.is_complete or self._is_unlisted(key))):
+        self._selections.shown(key, labels)
+        if self.wants(key) or (known and (not self.is_complete or self._selections.may_match(key))):
             self._to_fetch.pop(key, None)  # an answer that is still to come is older
             if self._selects:
-                self._labels[key] = labels
+                self._selections.taken(key, labels)
             return True
         if known:
             self._unreferred(key)
         return False
 
     def wants(self, key: Key) -> bool:
-        """Whether a primary refers to an original; of those that one selects, none beyond the limit is taken."""
-        return bool(self._counts[key]) or any(
-            key in keys and (len(keys) <= MOST or key in self._labels) for keys in self._matching.values()
-        )
+        """Whether a primary refers to an original, by name or by a selection; of the latter, none beyond the limit."""
+        return bool(self._counts[key]) or self._selections.want(key)
 
     def gone(self, key: Key) -> None:
         """An original is gone, or is none any more."""
         self._to_fetch.pop(key, None)
-        self._labels.pop(key, None)
-        for selection, keys in self._matching.items():
-            if key in keys:
-                keys.discard(key)
-                self._place(selection, key)
-                self._count(selection)
-
-    @property
-    def _selects(self) -> bool:
-        related = self.kind.policy.related if self.kind is not None else ()
-        return any(isinstance(entry.related.objects, Selector) for entry in related)
-
-    def _is_unlisted(self, key: Key) -> bool:
-        """Whether a selection may match an original that has not been shown yet."""
-        return any(each.namespace == key.namespace for each in self._matching.keys() - self._listed)
-
-    def _match(self, key: Key, labels: Mapping[str, str]) -> None:
-        """An original has these labels."""
-        for selection, keys in self._matching.items():
-            if selection.matches(key, labels) is not (key in keys):
-                keys ^= {key}
-                self._place(selection, key)
-            self._count(selection)
-
-    def _count(self, selection: Selection) -> None:
-        """Report primaries that have too many related objects by a selection, or no longer have."""
-        keys = self._matching[selection]
-        failure = too_many(len(keys))
-        if bool(failure) is not (selection in self._too_large):
-            self._too_large ^= {selection}
-            self._failed(selection)
-            for key in () if failure else keys - self._labels.keys():
-                self._want(key)
-
-    def _place(self, selection: Selection, key: Key) -> None:
-        """A selection matches an original, or no longer does."""
-        if key in self._matching[selection]:
-            self._kept.wanted(key)
-            self.names.need(key, selection, selection.place)
-        else:
-            self.names.drop(key, selection, selection.place)
+        self._selections.gone(key)
 
     def _failed(self, holder: Holder) -> None:
         """Report what is wrong about the related objects of a primary, or of all that have a selection."""
@@ -166,7 +123,7 @@ class WantedOriginals:
         selection = self.said(holder).selection
         texts = [self.names.failure(holder)]
         if selection is not None:
-            texts += [too_many(len(self._matching.get(selection, ()))), self.names.failure(selection)]
+            texts += [self._selections.failure(selection), self.names.failure(selection)]
         failure = "; ".join(filter(None, texts))
         if failure != self._told.pop(holder, ""):
             self._report(holder, failure)
@@ -188,7 +145,7 @@ class WantedOriginals:
     def originals(self, source: Source) -> set[Key]:
         """The originals that a primary refers to by an entry."""
         said = self.said(source)
-        return {*said.keys, *(self._matching[said.selection] if said.selection is not None else ())}
+        return {*said.keys, *self._selections.originals(said.selection)}
 
     def primaries(self, key: Key) -> list[Source]:
         """The entries and primaries that refer to an original."""
@@ -216,11 +173,11 @@ class WantedOriginals:
             self._want(key)
         for key in before.keys - said.keys:
             self._unwant(key)
-        if said.selection is not None and said.selection not in self._matching:
-            self._select(said.selection)
-        former = before.selection
-        if former not in (None, said.selection) and all(each.selection != former for each in self._said.values()):
-            self._unselect(former)
+        if said.selection is not None:
+            self._selections.add(said.selection)
+            self._wake.set()
+        for key in self._selections.remove(before.selection) if before.selection is not None else ():
+            self._unwant(key)
         self._failed(source)
 
     def move(self, source: Source, home: str | None) -> None:
@@ -228,21 +185,6 @@ class WantedOriginals:
         said = self._said.get(source)
         if said is not None and said.place.namespace != home:
             self.refer(source, said.moved(home))
-
-    def _select(self, selection: Selection) -> None:
-        found = {key for key, each in self._labels.items() if selection.matches(key, each)}
-        self._matching[selection] = found
-        for key in found:
-            self._place(selection, key)
-        self._wake.set()
-        self._count(selection)
-
-    def _unselect(self, selection: Selection) -> None:
-        self._listed.discard(selection)
-        self._too_large.discard(selection)
-        for key in self._matching.pop(selection):
-            self.names.drop(key, selection, selection.place)
-            self._unwant(key)
 
     def sources(self, entry_id: EntryId) -> list[Source]:
         """The primaries that refer to something by an entry."""
@@ -258,12 +200,31 @@ class WantedOriginals:
             return
         cache, policy = self.kind.cache, self.kind.policy
         known = {**cache.views[policy.upstream], **cache.views[policy.downstream]}
-        listed = [key for key in known if not self._is_unlisted(key)]
-        self._kept.copies_found((key for key in listed if key not in cache.tombstones), wants=self.wants)
-        for key in listed:
+        sure = [key for key in known if not self._selections.may_match(key)]
+        self._kept.copies_found((key for key in sure if key not in cache.tombstones), wants=self.wants)
+        for key in sure:
             self._unwant(key)
-        if self._matching.keys() <= self._listed:
+        if not self._selections.needs_list:
             self._kept.remember({entry.id for entry in policy.related})
+
+    # What the selections match
+
+    @property
+    def _selects(self) -> bool:
+        related = self.kind.policy.related if self.kind is not None else ()
+        return any(isinstance(entry.related.objects, Selector) for entry in related)
+
+    def _matched(self, selection: Selection, key: Key) -> None:
+        self._kept.wanted(key)
+        self.names.need(key, selection, selection.place)
+
+    def _unmatched(self, selection: Selection, key: Key) -> None:
+        self.names.drop(key, selection, selection.place)
+
+    def _counted(self, selection: Selection, missing: Set[Key]) -> None:
+        self._failed(selection)
+        for key in missing:
+            self._want(key)
 
     # The kind of the originals
 
@@ -280,10 +241,7 @@ class WantedOriginals:
         self._said = {source: said for source, said in self._said.items() if source[0] in ids}
         self._told = {source: failure for source, failure in self._told.items() if source[0] in ids}
         self._counts = Counter(key for said in self._said.values() for key in said.keys)
-        self._matching = {said.selection: set() for said in self._said.values() if said.selection is not None}
-        self._labels.clear()
-        self._listed.clear()
-        self._too_large.clear()
+        self._selections.restart(said.selection for said in self._said.values() if said.selection is not None)
         self.unclear = {source for source in self.unclear if source[0] in ids}
         self.names.clear(kind)
         kind.cache.on_seen = self._copy_seen
@@ -317,7 +275,7 @@ class WantedOriginals:
             return
         del self._counts[key]
         self._to_fetch.pop(key, None)
-        if not self.is_complete or self._is_unlisted(key):
+        if not self.is_complete or self._selections.may_match(key):
             return  # `sweep` follows when all primaries are known
         self._unreferred(key)
 
@@ -327,7 +285,7 @@ class WantedOriginals:
             return
         upstream = self.kind.policy.upstream
         if key in self._kept:
-            self._labels.pop(key, None)
+            self._selections.forgotten(key)
             self.kind.cache.forget(upstream, key)
         elif key in self.kind.cache.views[upstream]:
             self.kind.on(upstream)[0].absent(key)
@@ -344,21 +302,22 @@ class WantedOriginals:
         failures = 0
         while True:
             await connection.up.wait()
-            batch, selections = list(self._to_fetch), self._matching.keys() - self._listed
-            if not batch and not selections:
+            batch, needs_list = list(self._to_fetch), self._selections.needs_list
+            if not batch and not needs_list:
                 self._wake.clear()
                 await self._wake.wait()
                 continue
             gateway = policy.filtered and policy.upstream is Side.CLOUD  # it accepts no request for one object
-            by_name = len(batch) <= _SINGLES and not selections and not gateway
+            by_name = len(batch) <= _SINGLES and not needs_list and not gateway
             try:
                 if by_name:
                     await self._fetch_one(kind, batch[0])
                 else:
+                    self._selections.list_begins()
                     await kind.relist(ListReason.RELATED, policy.upstream)
                     for key in batch:
                         self._found_out(kind, key)
-                    self._listed |= selections & self._matching.keys()
+                    self._selections.list_ended()
                     self.sweep()
             except SyncError as error:
                 log.info("%s: related objects cannot be fetched yet: %s", policy.resource, error)

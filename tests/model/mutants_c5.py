@@ -8,6 +8,7 @@ from crsyncer.engine.kept_copies import KeptCopies
 from crsyncer.engine.outcomes import Outcomes
 from crsyncer.engine.reconciler import Reconciler
 from crsyncer.engine.related_objects import RelatedObjects
+from crsyncer.engine.selections import Selections
 from crsyncer.engine.wanted_originals import WantedOriginals
 from crsyncer.engine.writer import Writer
 from crsyncer.runtime.collection_state import CollectionState
@@ -198,14 +199,14 @@ MUTANTS = (
     ),
     Mutant(
         "what a selector newly selects is not looked for",
-        WantedOriginals._select,
+        WantedOriginals.refer,
         "self._wake.set()",
         "pass",
         noticed_by="C5_1_a_selector_selects_all",
     ),
     Mutant(
         "an original whose labels have changed stays selected",
-        WantedOriginals._match,
+        Selections._turn,
         "keys ^= {key}",
         "keys |= {key}",
         noticed_by="C5_1_a_selector_selects_all",
@@ -219,10 +220,17 @@ MUTANTS = (
     ),
     Mutant(
         "a selector may select any number of objects",
-        WantedOriginals._count,
-        "failure = too_many(len(keys))",
-        'failure = ""',
+        Selections._count,
+        "len(keys) > MOST",
+        "False",
         noticed_by="C5_1_more_than",
+    ),
+    Mutant(
+        "what is selected anew while it is listed has been listed",
+        Selections.remove,
+        "(self._unlisted, self._being_listed, self._too_large)",
+        "(self._unlisted, self._too_large)",
+        noticed_by="C5_1_what_is_selected_anew",
     ),
     Mutant(
         "a copy is in the namespace of its original",

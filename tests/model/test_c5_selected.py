@@ -2,6 +2,7 @@
 
 import pytest
 
+from crsyncer.core.model import Side
 from tests.model.config_maps import data, delete_map, put_map
 from tests.model.related import BOTH, EDGE, ends, related
 from tests.model.scene import restart
@@ -92,4 +93,20 @@ def test_C5_1_what_is_made_by_hand_under_the_name_of_a_copy_refers_to_nothing() 
         assert data(world.robot) == {}
         world.cloud.delete("g")
         world.settle()
+        assert data(world.robot) == {"a": {"x": "a"}}
+
+
+def test_C5_1_what_is_selected_anew_while_its_list_is_under_way_is_listed_again() -> None:
+    with related(object=EDGE) as world:
+        put_map(world.cloud, "a", labels={"tier": "edge"}, x="a")
+        for number in range(150):
+            put_map(world.cloud, f"z{number:03}", x="1")
+        world.settle()
+        world.weather[Side.CLOUD].latency = 5.0
+        world.cloud.create("g", spec={})
+        world.pass_time(26)  # the first of two pages is about to arrive
+        world.cloud.delete("g")
+        world.pass_time(2)
+        world.cloud.create("g", spec={})
+        world.pass_time(600)
         assert data(world.robot) == {"a": {"x": "a"}}
