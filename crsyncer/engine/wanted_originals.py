@@ -155,10 +155,8 @@ class WantedOriginals:
 
     def refer(self, source: Source, said: References = NOTHING_SAID) -> None:
         """A primary refers to these originals now."""
-        before = self._said.pop(source, NOTHING_SAID)
-        if source in self.unclear:
-            self.unclear.discard(source)
-            self.sweep()
+        before, unclear = self._said.pop(source, NOTHING_SAID), source in self.unclear
+        self.unclear.discard(source)
         if said.keys or said.selection is not None:
             self._said[source] = said
         self._counts.update(said.keys)
@@ -179,6 +177,8 @@ class WantedOriginals:
         for key in self._selections.remove(before.selection) if before.selection is not None else ():
             self._unwant(key)
         self._failed(source)
+        if unclear:
+            self.sweep()
 
     def move(self, source: Source, home: str | None) -> None:
         """A primary has another namespace on the side of the copies."""

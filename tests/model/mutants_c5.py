@@ -8,7 +8,6 @@ from crsyncer.engine.kept_copies import KeptCopies
 from crsyncer.engine.outcomes import Outcomes
 from crsyncer.engine.reconciler import Reconciler
 from crsyncer.engine.related_objects import RelatedObjects
-from crsyncer.engine.selections import Selections
 from crsyncer.engine.wanted_originals import WantedOriginals
 from crsyncer.engine.writer import Writer
 from crsyncer.runtime.collection_state import CollectionState
@@ -142,6 +141,13 @@ MUTANTS = (
         noticed_by="C5_1_what_cannot",
     ),
     Mutant(
+        "what a primary refers to that can be read again is gone before that is known",
+        WantedOriginals.refer,
+        "self.unclear.discard(source)",
+        "self.unclear.discard(source); self.sweep()",
+        noticed_by="C5_1_a_primary_that_can_be_read",
+    ),
+    Mutant(
         "a primary's copy is not read",
         Cache.saw,
         "if self.on_seen is not None:",
@@ -182,55 +188,6 @@ MUTANTS = (
         "if known is None and self._selective:",
         "if False:",
         noticed_by="C5_3_a_list",
-    ),
-    Mutant(
-        "a selector selects in all namespaces",
-        relate.Selection.matches,
-        "key.namespace == self.namespace and",
-        "True and",
-        noticed_by="C5_1_a_selector_selects_all",
-    ),
-    Mutant(
-        "what is made by hand under the name of a copy selects",
-        RelatedObjects._refer,
-        "is_synced(raw, kind.policy, entry.related.origin)",
-        "True",
-        noticed_by="C5_1_what_is_made_by_hand",
-    ),
-    Mutant(
-        "what a selector newly selects is not looked for",
-        WantedOriginals.refer,
-        "self._wake.set()",
-        "pass",
-        noticed_by="C5_1_a_selector_selects_all",
-    ),
-    Mutant(
-        "an original whose labels have changed stays selected",
-        Selections._turn,
-        "keys ^= {key}",
-        "keys |= {key}",
-        noticed_by="C5_1_a_selector_selects_all",
-    ),
-    Mutant(
-        "an original that nothing selects any more stays",
-        WantedOriginals.shown,
-        "self._unreferred(key)",
-        "pass",
-        noticed_by="C5_1_a_selector_selects_all",
-    ),
-    Mutant(
-        "a selector may select any number of objects",
-        Selections._count,
-        "len(keys) > MOST",
-        "False",
-        noticed_by="C5_1_more_than",
-    ),
-    Mutant(
-        "what is selected anew while it is listed has been listed",
-        Selections.remove,
-        "(self._unlisted, self._being_listed, self._too_large)",
-        "(self._unlisted, self._too_large)",
-        noticed_by="C5_1_what_is_selected_anew",
     ),
     Mutant(
         "a copy is in the namespace of its original",

@@ -122,6 +122,20 @@ def test_C5_1_what_cannot_be_told_is_reported_and_the_primary_is_synced(value: A
         assert (world.status()["holds"], data(world.robot)) == ([], {})
 
 
+def test_C5_1_a_primary_that_can_be_read_again_still_refers_to_what_it_did() -> None:
+    with related() as world:
+        put_map(world.cloud, "a", x="1")
+        world.cloud.create("g", spec={"maps": ["a"]})
+        world.settle()
+        world.cloud.set("g", spec={"maps": [1]})
+        world.settle()
+        restart(world)
+        began = world.clock.now
+        world.cloud.set("g", spec={"maps": ["a"]})
+        world.settle()
+        assert world.journal.asked("cloud", verb="list", kind="configmaps", since=began) == []
+
+
 def test_C5_1_C5_2_a_name_may_be_made_of_the_primary() -> None:
     with related(object={"name": "{name}-{/spec/n}"}) as world:
         put_map(world.cloud, "g-1", x="1")
