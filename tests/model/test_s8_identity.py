@@ -131,6 +131,52 @@ def test_S8_1_where_nothing_can_be_read_server_and_authority_tell_clusters_apart
         assert (identity(world), full_lists(world, "cloud", since)) == (known, [])
 
 
+def test_S8_1_a_crd_that_may_not_be_read_is_the_only_one_that_is_asked_for() -> None:
+    with scene(goals={}, tasks={}) as world:
+        for part in (KUBE_SYSTEM, calls.CRDS):
+            world.inject("cloud", FORBIDDEN, part=part, times=math.inf)
+        world.start()
+        world.settle()
+        since = world.clock.now
+        reconnect(world)
+        world.settle()
+        asked = world.journal.asked("cloud", part=calls.CRDS, since=since)
+        assert {request.call.path for request in asked} == {f"{calls.CRDS}/goals.{GROUP}"}
+
+
+def test_S8_3_another_cluster_is_asked_for_nothing_of_ours_and_the_known_one_is_not_listed_again() -> None:
+    with scene() as world:
+        world.start()
+        for name in ("a", "b"):
+            world.cloud.create(name, spec={"x": 1})
+        world.settle()
+        uids = {name: copy(world, name)["metadata"]["uid"] for name in ("a", "b")}
+        stranger = {"kind": "PartialObjectMetadata", "metadata": {"name": "kube-system", "uid": "another"}}
+        world.inject("cloud", Reply(200, stranger), part=KUBE_SYSTEM, times=math.inf)
+        reconnect(world)
+        world.pass_time(60)
+        since = world.clock.now
+        world.cloud.create("theirs", spec={"x": 1})
+        world.cloud.set("a", spec={"x": 9})
+        world.robot.set("a", spec={"x": 5})
+        world.robot.set_status("a", {"phase": "DONE"})
+        world.pass_time(600)
+        world.crash()
+        world.start()
+        world.pass_time(600)
+        assert (connection(world), holds(world)) == ("identity-changed", [("IdentityChanged", 0)])
+        assert (copy(world)["spec"], set(world.robot.objects())) == ({"x": 1}, {"a", "b"})
+        assert full_lists(world, "cloud", since) == []
+        for verb in ("watch", "get", "write"):
+            assert world.journal.asked("cloud", verb=verb, kind="goals", since=since) == []
+        world.weather[Side.CLOUD].rules.clear()
+        world.pass_time(120)
+        assert (copy(world)["spec"], copy(world, "theirs")["spec"]) == ({"x": 9}, {"x": 1})
+        assert world.cloud.objects()["a"]["status"] == {"phase": "DONE"}
+        assert {name: copy(world, name)["metadata"]["uid"] for name in ("a", "b")} == uids
+        assert (full_lists(world, "cloud", since), holds(world)) == ([], [])
+
+
 def test_S8_1_a_right_that_comes_or_goes_is_no_other_cluster(world: World) -> None:
     known = identity(world)
     for number, forbidden in enumerate((True, False, True), start=2):

@@ -233,6 +233,15 @@ class Bed:
         status = await self.agent.until(good, seconds=seconds)
         return next(k for k in status["kinds"] if k["resource"] == self.resource)
 
+    async def resumed(self, *sides: str) -> None:
+        """Wait until the kind is synced, and its watches on these sides have gone on from where they were."""
+
+        def good(status: dict[str, Any]) -> bool:
+            rows = [kind for kind in status["kinds"] if kind["resource"] == self.resource]
+            return any(row["state"] == "syncing" and all(row["resumes"][side] for side in sides) for row in rows)
+
+        await self.agent.until(good)
+
     async def until_side(self, side: str, state: str, *, seconds: float = SECONDS) -> None:
         """Wait until a side is in a state."""
         await self.agent.until(lambda status: status["sides"][side]["state"] == state, seconds=seconds)

@@ -1,7 +1,6 @@
 """CRDs that travel between real API servers (C8)."""
 
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 import yaml
@@ -53,16 +52,22 @@ async def until_followed(bed: Bed, api: Api, *fields: str) -> None:
     await eventually(follows, what=f"the CRD has {fields}")
 
 
-async def until_api(bed: Bed, state: str, message: str = "") -> dict[str, Any]:
-    """Wait until `status` shows the CRD in a state, with a part of the message."""
+async def until_api(bed: Bed, state: str, message: str = "", *, revision: str = "", before: str = "") -> str:
+    """Wait until `status` shows the CRD in a state, with a part of the message; the revision.
 
-    def shown(status: Json) -> bool:
-        rows = [kind["api"] for kind in status["kinds"] if kind["resource"] == bed.resource]
-        return any(row and row["state"] == state and message in (row["message"] or "") for row in rows)
+    Where they are given, it is `revision`, and no longer the one `before`.
+    """
 
-    status = await bed.agent.until(shown)
-    found: dict[str, Any] = next(kind["api"] for kind in status["kinds"] if kind["resource"] == bed.resource)
-    return found
+    def good(row: Json | None) -> bool:
+        if row is None or row["state"] != state or message not in (row["message"] or ""):
+            return False
+        return row["revision"] != before if before else revision in ("", row["revision"])
+
+    def rows(status: Json) -> list[Json]:
+        return [kind["api"] for kind in status["kinds"] if kind["resource"] == bed.resource and good(kind["api"])]
+
+    (row,) = rows(await bed.agent.until(lambda status: rows(status) != []))
+    return str(row["revision"])
 
 
 @pytest.mark.parametrize("source", list(Side))
@@ -76,7 +81,7 @@ async def test_C8_1_C8_3_a_new_field_arrives_a_removed_one_is_held_and_undone_fi
     spec = {"resource": resource, "specSource": source.value, "api": {"source": source.value}}
     await apis[Side.ROBOT].create({**MINIMAL, "metadata": {"name": bed.group}, "spec": spec})
     await bed.start(state=None)
-    first = (await until_api(bed, "current"))["revision"]
+    first = await until_api(bed, "current")
     await until_row(bed, state="syncing")
     apis[Side.CLOUD].learn(bed.cloud.resource)
     sides = {Side.CLOUD: bed.cloud, Side.ROBOT: bed.robot}
@@ -85,24 +90,24 @@ async def test_C8_1_C8_3_a_new_field_arrives_a_removed_one_is_held_and_undone_fi
 
     await owner.apply_crd(crd(bed.group, source=None, schema=schema("x", "y", "z")))
     await until_followed(bed, target, "x", "y", "z")
-    second = (await until_api(bed, "current"))["revision"]
-    assert second != first
+    second = await until_api(bed, "current", before=first)
 
     await owner.apply_crd(crd(bed.group, source=None, schema=schema("x", "z")))
-    held = await until_api(bed, "held", "/spec/y: is gone")
-    assert held["revision"] == second
+    await until_api(bed, "held", "/spec/y: is gone", revision=second)
     code, out, _ = await bed.agent.crsyncer("api", "diff", bed.resource, *access(bed))
     assert (code, "# breaking: v1 /spec/y: is gone" in out, "(held, it is breaking)" in out) == (1, True, True)
     await sides[source].create("b", spec={"x": "1"})  # objects sync on
     await sides[source.other].shows("b", spec={"x": "1"})
-    status = await bed.agent.until(lambda status: status["health"] == "attention")
-    assert [(hold["reason"], "/spec/y" in hold["message"]) for hold in status["holds"]] == [("APIHeld", True)]
+
+    def is_held(status: Json) -> bool:
+        holds = [(hold["reason"], "/spec/y" in hold["message"]) for hold in status["holds"]]
+        return (status["health"], holds) == ("attention", [("APIHeld", True)])
+
+    await bed.agent.until(is_held)
 
     await owner.apply_crd(crd(bed.group, source=None, schema=schema("x", "y", "z")))
-    assert (await until_api(bed, "current"))["revision"] == second
+    await until_api(bed, "current", revision=second)
     await bed.agent.until(lambda status: status["holds"] == [])
     await until_followed(bed, target, "x", "y", "z")
     found = await target.get({"apiVersion": MINIMAL["apiVersion"], "kind": "APIRevision", "metadata": {"name": second}})
     assert found["metadata"]["generation"] == 1
-    if source is Side.ROBOT:
-        await target.delete(crd(bed.group, source=None))

@@ -61,8 +61,7 @@ async def robots(
     yield agents
     for agent in agents.values():
         await agent.process.kill()
-    for crd in crds:
-        await robot_api.delete(crd)
+    await robot_api.remove_crds(*crds)
 
 
 def copy_of(obj: dict[str, Any]) -> dict[str, Any]:
@@ -78,8 +77,7 @@ async def test_three_robots_on_one_cloud_sync_their_own_objects(
     for agent in robots.values():
         await agent.process.start()
     for agent in robots.values():
-        status = await agent.process.until(lambda now: {kind["state"] for kind in now["kinds"]} == {"syncing"})
-        assert len(status["kinds"]) == 4
+        await agent.process.until(lambda now: [kind["state"] for kind in now["kinds"]] == ["syncing"] * 4)
 
     async def copied() -> bool:
         return all(on_robot.ask("GET", where(copy_of(each))).status == 200 for each in made)
@@ -108,10 +106,17 @@ async def test_three_robots_on_one_cloud_sync_their_own_objects(
         listed = on_robot.ask("GET", at("goals", f"robot-{robot}")).body["items"]
         assert bool(listed) == (HOMES[robot] == f"robot-{robot}"), "nothing is where only the cloud has it"
     agent, name = robots["r1"], made[0]["metadata"]["name"]
-    explained = json.loads((await agent.process.crsyncer("explain", "goals", f"robot-r1/{name}", "--json"))[1])
-    assert (explained["state"], explained["copy"]) == ("in-sync", {"namespace": "default", "name": name})
-    differences = [kind["differences"] for kind in (await agent.ask("diff"))["kinds"]]
-    assert differences == [[], [], [], []]
+
+    async def explained() -> bool:
+        content = json.loads((await agent.process.crsyncer("explain", "goals", f"robot-r1/{name}", "--json"))[1])
+        copy = {"namespace": "default", "name": name}
+        return (content["state"], content["copy"]) == ("in-sync", copy)
+
+    async def compared() -> bool:
+        return [kind["differences"] for kind in (await agent.ask("diff"))["kinds"]] == [[], [], [], []]
+
+    await eventually(explained, what=f"{name} is in sync")
+    await eventually(compared, what="nothing differs")
     access = await agent.ask("check-access")
     assert (access["health"], access["namespaces"], access["confinedByPolicies"]) == ("healthy", ["robot-r1"], [])
     checks = (await agent.ask("doctor"))["checks"]

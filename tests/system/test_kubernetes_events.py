@@ -3,8 +3,10 @@
 from typing import Any
 
 from crsyncer.sandbox.resource import Resource
-from tests.system.bed import Bed, crd, eventually
+from tests.system.bed import Bed, eventually
 from tests.system.commands import ask
+from tests.system.conftest import MakeBed
+from tests.system.kinds import one_sided
 
 EVENT = Resource("events.k8s.io", "v1", "events", "Event")
 
@@ -45,11 +47,9 @@ async def test_drift_is_an_event_of_the_copy_that_is_counted_and_listed_by_the_a
     await eventually(counted, what="the same Event, counted twice")
 
 
-async def test_a_dead_letter_of_a_copy_that_is_not_there_is_an_event_by_its_name(bed: Bed) -> None:
-    await bed.cloud.create("a", spec={"x": 1})
-    await bed.robot.shows("a", spec={"x": 1})
+async def test_a_dead_letter_of_a_copy_that_is_not_there_is_an_event_by_its_name(make_bed: MakeBed) -> None:
     limited = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"x": {"type": "string"}}}}}
-    await bed.robot.api.apply_crd(crd(bed.group, schema=limited))
+    bed = await make_bed(**one_sided("robot", limited))
     await bed.cloud.create("bad", spec={"x": 4711})
 
     async def found() -> list[dict[str, Any]]:

@@ -72,6 +72,15 @@ async def in_step(kind: Kind, name: str) -> None:
     await eventually(check, what=f"{kind.name} {name} is in step")
 
 
+async def stamped(kind: Kind, name: str) -> None:
+    """Wait until a copy says whose it is."""
+
+    async def check() -> bool:
+        return UID in ((await kind.robot.get(name))["metadata"].get("annotations") or {})
+
+    await eventually(check, what=f"{kind.name} {name} is stamped")
+
+
 async def test_S1_every_kind_is_read_as_its_annotations_say(fleet: Fleet) -> None:
     rows = {row["resource"]: row for row in (await fleet.start())["kinds"]}
     for kind in fleet.kinds:
@@ -144,9 +153,8 @@ async def test_S4_3_what_the_predecessor_left_behind_is_taken_over_without_losin
     for kind in fleet.kinds:
         sample = kind.sample
         for name in ("reported", "silent"):
-            copy = await kind.robot.get(name)
-            assert copy["metadata"]["uid"] == before[kind.name, name]
-            assert UID in copy["metadata"]["annotations"]
+            await stamped(kind, name)
+            assert (await kind.robot.get(name))["metadata"]["uid"] == before[kind.name, name]
         if sample.statuses:
             assert "status" not in await kind.robot.get("silent")
             await in_step(kind, "reported")

@@ -62,8 +62,7 @@ async def test_S5_5b_a_collection_that_an_operator_deletes_is_gone(bed: Bed):
     code, _ = await bed.cloud.api.request("DELETE", bed.cloud.resource.path(namespace="default"))
     assert code == 200
     await holds_exactly(bed.robot, [])
-    status = await bed.agent.until(lambda status: status["health"] == "healthy")
-    assert status["holds"] == []
+    await bed.agent.until(lambda status: (status["health"], status["holds"]) == ("healthy", []))
 
 
 @pytest.mark.fault_16

@@ -20,8 +20,7 @@ async def test_S6_5_a_bad_database_is_set_aside_and_rebuilt(bed: Bed) -> None:
         bed.cloud.link.clear()
     await bed.until_kind("syncing")
     await bed.settled()
-    status = await bed.agent.status()
-    assert (status["store"]["state"], status["health"]) == ("rebuilt", "healthy")
+    await bed.agent.until(lambda status: (status["store"]["state"], status["health"]) == ("rebuilt", "healthy"))
     aside = list(bed.agent.state_dir.glob("state.db.broken-*"))
     assert aside
     assert "the database could not be used" in bed.agent.log.read_text()

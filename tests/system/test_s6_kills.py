@@ -164,8 +164,13 @@ async def test_S6_3_killed_again_and_again_under_load_it_loses_nothing(bed: Bed,
     await loading  # a request that is given up may still be carried out, after everything has settled
     await bed.until_kind("syncing", seconds=SECONDS)
     await bed.settled(seconds=SECONDS)
-    for name in names:
-        above, copy = await bed.cloud.get(name), await bed.robot.get(name)
-        assert (above["spec"], above.get("status")) == (copy["spec"], copy.get("status"))
-    assert await bed.cloud.names() == await bed.robot.names() == set(names)
+
+    async def agree() -> bool:
+        shown = []
+        for side in (bed.cloud, bed.robot):
+            items = (await side.api.list(side.resource))["items"]
+            shown.append({item["metadata"]["name"]: (item["spec"], item.get("status")) for item in items})
+        return shown[0] == shown[1] and shown[0].keys() == set(names)
+
+    await eventually(agree, seconds=SECONDS, what="both sides show the same")
     assert deletes(bed.robot.link) == deletes(bed.cloud.link) == []

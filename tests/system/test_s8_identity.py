@@ -5,7 +5,7 @@ from tests.system.kinds import account, another, until_row
 from tests.system.travel import SLOW, identity, reconnect
 
 
-async def test_S8_1_who_may_read_neither_asks_for_little_and_syncs(make_bed: MakeBed):
+async def test_S8_1_who_may_read_neither_syncs(make_bed: MakeBed):
     bed = await make_bed(start=False)
     await another(bed)
     verbs = [
@@ -16,10 +16,7 @@ async def test_S8_1_who_may_read_neither_asks_for_little_and_syncs(make_bed: Mak
     bed.cloud.link.kubeconfig(bed.directory / "cloud.yaml", token=token)
     await bed.start()
     await until_row(bed, "tasks", state="syncing")
-    bed.cloud.link.clear()
     reconnect(bed.cloud.link)
     await bed.cloud.create("a", spec={"x": 1})
     await bed.robot.shows("a", spec={"x": 1}, seconds=SLOW)
-    crds = {r.path.rpartition("/")[2] for r in bed.cloud.link.requests if "/customresourcedefinitions" in r.path}
-    assert crds == {bed.resource}, "what is refused for one CRD is not asked of every other"
     assert (await identity(bed)).startswith("server:")

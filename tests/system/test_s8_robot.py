@@ -55,6 +55,5 @@ async def test_S8_4_what_the_robots_cluster_lost_is_applied_again(make_bed: Make
     await bed.cloud.shows("c", status={"phase": "RUNNING"})
     await bed.robot.set_status("c", {"phase": "DONE"})
     await bed.cloud.shows("c", status={"phase": "DONE"})
-    status = await bed.agent.until(lambda status: status["health"] == "healthy")
-    assert status["holds"] == []
+    await bed.agent.until(lambda status: (status["health"], status["holds"]) == ("healthy", []))
     assert await bed.cloud.names() == await bed.robot.names() == {"a", "c", "d", "quiet", "later"}

@@ -43,7 +43,7 @@ async def agent(
     )
     yield agent
     await agent.kill()
-    await robot_api.delete(GOALS)
+    await robot_api.remove_crds(GOALS)
 
 
 def working_token(link: Link) -> str:
@@ -79,9 +79,12 @@ async def test_tokens_that_ended_without_the_link_are_made_anew_without_a_human(
         return confined.now(goal).get("status") == {"phase": "DONE"}
 
     await eventually(reported)
-    assert working_token(cloud_link) != worker.token
-    status = await agent.until(lambda status: status["health"] == "healthy")
-    assert status["sides"]["cloud"]["reconnects"] >= 1
+
+    async def renewed() -> bool:
+        return working_token(cloud_link) != worker.token
+
+    await eventually(renewed, what="the work goes on with another token")
+    await agent.until(lambda status: status["health"] == "healthy" and status["sides"]["cloud"]["reconnects"] >= 1)
     kept = [file for file in agent.directory.rglob("*") if file.is_file()]
     assert [file for file in kept if working_token(cloud_link).encode() in file.read_bytes()] == []
     # Nor does a start without the link need one: there is no token on the disk.
