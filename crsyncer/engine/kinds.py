@@ -295,10 +295,10 @@ class Kinds:
 
     async def _load(self, entry: KindEntry, policy: KindPolicy) -> Kind:
         loaded = await self._context.store.load(policy.resource)
-        await reshape(loaded, policy, self._context.store)
         context = self._context
         if policy.sensitive:
             context = replace(context, store=context.vault(context.store))
+        await reshape(loaded, policy, context.store)
         kind = Kind(policy, context=context, loaded=loaded)
         kind.crd_shown(entry.uid)
         if self.catalog is not None:

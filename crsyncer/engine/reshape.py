@@ -48,8 +48,8 @@ def _remember_applied(loaded: Loaded, policy: KindPolicy, store: Store) -> None:
 
 async def _reshape(side: Side, key: Key, loaded: Loaded, *, policy: KindPolicy, store: Store) -> None:
     body = await store.body(side, policy.resource, key)
-    if body is None:
-        return  # damaged: what is written has to wait for the object's next version anyway
+    if body is None or "uid" not in body["metadata"]:
+        return  # damaged, or of a Secret (C5.6): what is written has to wait until the object is seen anyway
     view = view_of(body, policy, side, key=key)
     if view != loaded.views[side][key]:
         loaded.views[side][key] = view

@@ -49,12 +49,17 @@ def with_secrets(*, source: str = "cloud", **spec: Any) -> Iterator[World]:
     """A world with a policy for Secrets, one of which is synced."""
     with logging_everything(), scene() as world:
         serve_policies(world.robot)
-        named = {"group": "", "resource": "secrets"}
-        put_policy(world.robot, "p", {"resource": named, "specSource": source, "filter": EDGE, **spec})
+        secrets_policy(world, specSource=source, **spec)
         put(getattr(world, source), FIRST)
         world.start()
         world.settle()
         yield world
+
+
+def secrets_policy(world: World, **spec: Any) -> None:
+    """Create or replace the policy for Secrets."""
+    named = {"group": "", "resource": "secrets"}
+    put_policy(world.robot, "p", {"resource": named, "specSource": "cloud", "filter": EDGE, **spec})
 
 
 def put(plane: Any, value: str, name: str = "a") -> None:
@@ -127,6 +132,31 @@ def test_C5_6_offline_a_secret_is_enforced_until_the_agent_restarts() -> None:
         world.mend("cloud")
         world.pass_time(90)
         assert holds(world) in ([], ["NameTaken"])
+
+
+def test_C4_1_C5_6_changed_steps_are_applied_to_secrets() -> None:
+    with with_secrets() as world:
+        for number in range(2):
+            secrets_policy(
+                world, mutations={"down": [{"path": "/data/password", "set": {"value": f"c3RlcA=={number}"}}]}
+            )
+            world.settle()
+            assert (passwords(world.robot), holds(world)) == ({"a": f"c3RlcA=={number}"}, [])
+        world.crash()
+        secrets_policy(world)
+        world.start()
+        world.settle()
+        assert (passwords(world.robot), holds(world)) == ({"a": FIRST}, [])
+
+
+def test_C4_1_C5_6_without_the_cloud_secrets_of_changed_steps_wait_for_their_originals() -> None:
+    with with_secrets() as world:
+        world.cut("cloud")
+        secrets_policy(world, mutations={"down": [{"path": "/data/password", "set": {"value": SECOND}}]})
+        world.pass_time(60)
+        world.mend("cloud")
+        world.pass_time(90)
+        assert (passwords(world.robot), holds(world)) == ({"a": SECOND}, [])
 
 
 def test_C5_6_what_waited_for_its_original_is_made_when_the_cloud_is_back() -> None:

@@ -6,10 +6,12 @@ import pytest
 
 from crsyncer.core.calls import kind_of
 from tests.model.answers import FORBIDDEN
+from tests.model.config_maps import put_map
 from tests.model.named import BOTH
 from tests.model.policies import apply_policy, delete_policy, policy_rows
 from tests.model.projected import FLEET, PROJECTION, TASKS, Pair, projected
 from tests.model.scene import holds, restart, row, state
+from tests.model.shapes import setting
 from tests.model.world import World
 from tests.system.bed import crd
 
@@ -335,3 +337,16 @@ def test_C7_what_is_a_secret_in_the_cloud_is_sensitive() -> None:
         shown = row(world)
         assert shown is not None
         assert (shown["state"], "keepLocal; allowed for secrets" in shown["message"]) == ("misconfigured", True)
+
+
+def test_C7_a_kind_that_was_a_secret_in_the_cloud_may_be_another_one_with_other_steps() -> None:
+    secrets = {"group": "", "resource": "secrets", "kind": "Secret"}
+    with projected(projection=secrets, spec={"filter": {"selector": {"matchLabels": {"tier": "edge"}}}}) as world:
+        put_map(world.cloud, "a", labels={"tier": "edge"}, kind="secrets", password="c2VjcmV0")
+        world.start()
+        world.settle()
+        assert list(world.robot.objects()) == ["a"]
+        apply_policy(world.robot, projection=PROJECTION, mutations={"down": [setting("new")]})
+        world.cloud.create("b", kind=TASKS, spec={"x": 1})
+        world.settle()
+        assert world.robot.objects()["b"]["spec"] == {"x": 1, "mode": "new"}
