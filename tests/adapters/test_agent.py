@@ -65,14 +65,19 @@ def plugin(directory: Path, script: str) -> dict[str, Any]:
     return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(program), "installHint": "ask us"}}
 
 
+def refused(status: dict[str, Any], text: str) -> bool:
+    """Whether the cloud's credential cannot be used, a human is needed, and this is said of it."""
+    cloud = status["sides"]["cloud"]
+    return (cloud["state"], status["health"]) == ("unauthorized", "attention") and text in cloud["error"]
+
+
 async def test_S7_1_a_plugin_that_fails_at_start_makes_its_side_unauthorized_and_the_agent_runs(
     agent: Run, tmp_path: Path
 ) -> None:
     script = "import signal, sys; sys.exit(f'no network, blocked: {signal.pthread_sigmask(signal.SIG_BLOCK, ())}')"
     async with agent(cloud=plugin(tmp_path, script)) as running:
-        status = await running.until(lambda status: status["sides"]["cloud"]["state"] == "unauthorized")
-        assert "no network, blocked: set()" in status["sides"]["cloud"]["error"]
-        assert status["health"] == "attention"
+        # On a busy machine the first question may take longer than a plug-in is waited for.
+        await running.until(lambda status: refused(status, "no network, blocked: set()"))
         assert await running.stop() == 0
 
 
@@ -90,8 +95,7 @@ async def test_S7_1_a_plugin_that_hangs_at_start_keeps_the_agent_neither_from_ru
 async def test_S7_1_a_token_file_that_is_missing_at_start_is_used_when_it_comes(agent: Run, tmp_path: Path) -> None:
     token = tmp_path / "token"
     async with agent(cloud={"tokenFile": str(token)}) as running:
-        status = await running.until(lambda status: status["sides"]["cloud"]["state"] == "unauthorized")
-        assert str(token) in status["sides"]["cloud"]["error"]
+        await running.until(lambda status: refused(status, str(token)))
         token.write_text(TOKEN)
         await running.until(lambda status: status["sides"]["cloud"]["state"] == "offline")
 
@@ -160,8 +164,7 @@ async def test_a_pipe_in_the_place_of_a_token_file_stops_its_side_and_nothing_el
     token = tmp_path / "token"
     os.mkfifo(token)
     async with agent(cloud={"tokenFile": str(token)}) as running:
-        status = await running.until(lambda status: status["sides"]["cloud"]["state"] == "unauthorized")
-        assert f"token file {token}" in status["sides"]["cloud"]["error"]
+        await running.until(lambda status: refused(status, f"token file {token}"))
         token.unlink()
         token.write_text(TOKEN)
         await running.until(lambda status: status["sides"]["cloud"]["state"] == "offline")
@@ -172,8 +175,12 @@ async def test_TLS_without_verification_takes_a_flag_and_shows_in_status(agent: 
         async with agent(insecure=True):
             pass
     async with agent(insecure=True, flags=("--insecure-skip-tls-verify",)) as running:
-        status = await running.until(lambda status: status["sides"]["cloud"]["state"] == "offline")
-        assert "TlsNotVerified" in [reason["code"] for reason in status["reasons"]]
+        await running.until(
+            lambda status: (
+                status["sides"]["cloud"]["state"] == "offline"
+                and "TlsNotVerified" in [reason["code"] for reason in status["reasons"]]
+            )
+        )
 
 
 async def test_a_reload_applies_the_format_of_log_lines(agent: Run, tmp_path: Path) -> None:
@@ -185,7 +192,7 @@ async def test_a_reload_applies_the_format_of_log_lines(agent: Run, tmp_path: Pa
 
         def is_json(_: Any) -> bool:
             os.kill(running.pid, signal.SIGHUP)  # it is logged
-            return running.tail(1).startswith("{")
+            lines = [line for line in running.tail(100).splitlines() if line.startswith("{") and line.endswith("}")]
+            return any(json.loads(line)["message"].startswith("SIGHUP") for line in lines)
 
         await running.until(is_json)
-        assert json.loads(running.tail(1))["message"].startswith("SIGHUP")

@@ -57,7 +57,7 @@ class Goals:
         path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
         made = await self.cluster.request(Call("create", "POST", path, body=crd))
         assert made.status == 201
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while True:
                 if (await self.list()).status == 200:
                     return
@@ -155,6 +155,10 @@ async def test_a_watch_delivers_events_and_ends_cleanly_at_its_time(goals: Goals
     version = (await goals.list()).body["metadata"]["resourceVersion"]
     await goals.create("a")
     await goals.create("b")
+    async with goals.cluster.watch(goals.watch(version), read_timeout=30) as stream:
+        async for line in stream.lines():
+            if json.loads(line)["object"]["metadata"]["name"] == "b":
+                break  # from here on the server tells of both at once
     async with goals.cluster.watch(goals.watch(version, seconds=3), read_timeout=30) as stream:
         events = [json.loads(line) async for line in stream.lines()]
     assert [(event["type"], event["object"]["metadata"]["name"]) for event in events] == [

@@ -17,6 +17,7 @@ from crsyncer.adapters.kube import Exchange, KubeCluster
 from crsyncer.core.calls import Call, Collection, list_page
 from crsyncer.core.text import NOT_YET_VALID
 from crsyncer.errors import Never, TooLarge, Unsure
+from crsyncer.sandbox.ports import free_ports
 from tests.adapters.kube_server import (
     GET,
     TOKEN,
@@ -242,9 +243,9 @@ async def test_traffic_is_counted_on_the_sockets(reach: Reach) -> None:
 # --- TLS and reachability: the reason is said in plain words
 
 
-async def test_a_refused_connection_and_an_unknown_name_are_told_apart(reach: Reach, tmp_path: Path) -> None:
-    async with reach(always(answer())) as (cluster, server):
-        gone = server.url
+async def test_a_refused_connection_and_an_unknown_name_are_told_apart(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    gone = f"https://localhost:{port}"
     for url, words in ((gone, "connection refused"), ("https://no-such-host.invalid", "does not resolve")):
         config = write_config(tmp_path / "gone", server=url, ca=None, user={"token": TOKEN})
         cluster = KubeCluster(config)
@@ -326,8 +327,9 @@ async def test_a_proxy_only_ever_sees_a_tunnel(reach: Reach) -> None:
 
         await asyncio.gather(pump(reader, far_writer), pump(far_reader, writer), return_exceptions=True)
 
-    proxy = await asyncio.start_server(tunnel, "127.0.0.1", 0)
-    url = f"http://user:word@127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
+    (port,) = free_ports(1)
+    proxy = await asyncio.start_server(tunnel, "127.0.0.1", port)
+    url = f"http://user:word@127.0.0.1:{port}"
     async with reach(always(answer()), **{"proxy-url": url}) as (cluster, server):
         assert (await cluster.request(GET)).status == 200
         assert server.requests[0].headers["host"] == f"localhost:{server.port}"

@@ -74,7 +74,8 @@ async def test_a_busy_port_names_the_flag():
 
 
 async def test_a_port_is_tried_before_anything_is_touched():
-    async with served() as address:
+    (port,) = free_ports(1)  # none that a connection of somebody else could take meanwhile
+    async with served(listen=("127.0.0.1", port)) as address:
         with pytest.raises(ConfigError, match=rf"^--listen 127.0.0.1:{address[1]} cannot be used .*; allowed:"):
             await check(address)
     await check(address)

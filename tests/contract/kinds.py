@@ -73,7 +73,7 @@ async def _ratcheting(script: Script, path: str) -> None:
 
 
 async def _editing(script: Script, path: str) -> None:
-    script.transcript.fact("an annotation ends a watch", await _ends(script, path, _annotate, seconds=PATIENCE / 3))
+    script.transcript.fact("an annotation ends a watch", await _ends(script, path, _annotate, seconds=10.0))
     script.transcript.fact("a schema ends a watch", await _ends(script, path, _loosen, seconds=PATIENCE))
     scope = await _edit(script, lambda spec: spec.update(scope="Cluster"))
     script.transcript.note("another scope", scope)

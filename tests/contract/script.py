@@ -10,7 +10,7 @@ from crsyncer.ports import Cluster, Reply
 from tests.contract.transcript import Transcript
 from tests.system.bed import crd
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 _NO_SUCH = "nothing-has-this-uid"
 
 
@@ -47,6 +47,7 @@ class Script:
         path = f"/apis/{self.group}/v1/namespaces/default/{plural}"
         probe = {"metadata": {"name": "probe"}}
         await self.until(path, 200)
+        await self._discovered(plural)
         await self.created(path, {**self.typed(plural), **probe})
 
     async def _reading(self) -> None:
@@ -255,6 +256,14 @@ class Script:
 
     async def say(self, what: str, method: str, path: str, body: Any = None, **more: Any) -> Reply:
         return self.transcript.note(what, await self.ask(method.lower(), method, path, body, **more))
+
+    async def _discovered(self, plural: str) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                reply = await self.ask("discover", "GET", f"/apis/{self.group}/v1")
+                if reply.status == 200 and plural in [each["name"] for each in reply.body["resources"]]:
+                    return
+                await asyncio.sleep(0.1)
 
     async def until(self, path: str, status: int) -> None:
         async with asyncio.timeout(PATIENCE):

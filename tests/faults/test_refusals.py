@@ -9,7 +9,7 @@ import yaml
 
 from crsyncer.sandbox.plane import Plane
 from tests.system.asked import deletes
-from tests.system.bed import Bed, crd
+from tests.system.bed import Bed, crd, eventually
 from tests.system.commands import edit, reloaded, run
 from tests.system.conftest import MakeBed
 from tests.system.crowd import copied
@@ -40,8 +40,12 @@ async def test_S1_8_a_kind_whose_crd_is_missing_on_the_robot_starts_when_it_appe
     await cloud_tasks.create("t", spec={"x": 1})
     await bed.agent.start()
     await robot_tasks.shows("t", spec={"x": 1})
-    status = await bed.agent.until(lambda status: status["health"] == "healthy")
-    assert [kind["resource"] for kind in status["kinds"]] == [f"tasks.{bed.group}"]
+
+    def well(status: dict[str, Any]) -> bool:
+        kinds = [kind["resource"] for kind in status["kinds"]]
+        return (status["health"], kinds) == ("healthy", [f"tasks.{bed.group}"])
+
+    await bed.agent.until(well)
     await bed.robot.api.apply_crd(crd(bed.group))
     await bed.robot.shows("a", spec={"x": 1})
     await bed.robot.set_status("a", {"phase": "DONE"})
@@ -64,8 +68,7 @@ async def test_S10_a_new_token_in_its_file_is_taken_within_half_a_minute(bed: Be
     bed.cloud.link.restore()
     await bed.until_side("cloud", "unauthorized")
     await reported(bed, names, {"phase": "DONE"})
-    status = await bed.agent.until(lambda status: status["outbox"]["depth"] == 3)
-    assert status["health"] == "attention"
+    await bed.agent.until(lambda status: (status["outbox"]["depth"], status["health"]) == (3, "attention"))
     assert await bed.robot.names() == set(names)
     pid, began = bed.agent.pid, time.monotonic()
     token.write_text(cloud.admin_token)
@@ -103,12 +106,21 @@ async def test_S10_a_server_that_cannot_prove_who_it_is_is_refused_and_nothing_i
     bed.cloud.link.restore()
     bed.cloud.link.clear()
     said = "CA" if wrong == "another CA" else "name"
-    status = await bed.agent.until(lambda status: said in str(status["sides"]["cloud"]["error"]), seconds=60)
-    assert (status["sides"]["cloud"]["state"], status["health"]) == ("offline", "offline")
+
+    def is_refused(status: dict[str, Any]) -> bool:
+        cloud = status["sides"]["cloud"]
+        return (cloud["state"], status["health"]) == ("offline", "offline") and said in str(cloud["error"])
+
+    await bed.agent.until(is_refused)
     await reported(bed, names, {"phase": "DONE"})
     await bed.agent.until(lambda status: status["outbox"]["depth"] == 3)
     assert bed.cloud.link.requests == []  # no token was shown to it
-    assert str(status["sides"]["cloud"]["error"]) in await run(bed, "status", code=11)
+
+    async def shown() -> bool:
+        error = str((await bed.agent.status())["sides"]["cloud"]["error"])
+        return said in error and error in await run(bed, "status", code=11)
+
+    await eventually(shown, what="the reason is on the screen")
     assert await bed.robot.names() == set(names)
     edit(bed.directory / "cloud.yaml", good)
     await all_reported(bed, names, {"phase": "DONE"})

@@ -7,7 +7,7 @@ import pytest
 
 from crsyncer.core.model import Side
 from crsyncer.ports import Reply
-from tests.model.scene import changes, copy, original, scene, synced
+from tests.model.scene import changes, copy, full_lists, original, scene, synced
 from tests.model.world import World
 
 HOUR = 3600.0
@@ -65,6 +65,28 @@ def test_S7_2_after_an_outage_deletions_come_first_then_specs_then_final_statuse
         assert set(world.robot.objects()) == {*changed, *reported}
         verbs = [write.verb for write in world.writes[before:]]
         assert sorted(verbs) == ["delete"] * 20 + ["status"] * 20 + ["update"] * 20
+
+
+@pytest.mark.fault_07
+def test_S7_2_what_changed_on_both_sides_during_a_cut_costs_a_write_each_and_no_list() -> None:
+    with scene() as world:
+        world.start()
+        names = [f"g{number:03}" for number in range(60)]
+        for name in names:
+            world.cloud.create(name, spec={"x": 1})
+        world.settle()
+        world.cut("cloud")
+        for changed, reported in zip(names[::2], names[1::2], strict=True):
+            world.cloud.set(changed, spec={"x": 2})
+            world.robot.set_status(reported, {"phase": "DONE"})
+        world.pass_time(600.0)
+        before, back = len(world.writes), world.clock.now
+        world.mend("cloud")
+        world.settle()
+        assert [copy(world, name)["spec"] for name in names[::2]] == [{"x": 2}] * 30
+        assert [original(world, name)["status"] for name in names[1::2]] == [{"phase": "DONE"}] * 30
+        assert sorted(write.verb for write in world.writes[before:]) == ["status"] * 30 + ["update"] * 30
+        assert [full_lists(world, side, back) for side in ("cloud", "robot")] == [[], []]
 
 
 def probes(world: World, side: str, since: float) -> int:
