@@ -207,8 +207,12 @@ class Api:
 
         Those that are gone already may be among them.
         """
-        named = [(CRD.object(crd["metadata"]["name"]), Resource.of_crd(crd)) for crd in crds]
-        self.learn(*(resource for _, resource in named))
+        await self.remove_kinds(*map(Resource.of_crd, crds))
+
+    async def remove_kinds(self, *resources: Resource) -> None:
+        """As `remove_crds`, by their kinds."""
+        self.learn(*resources)
+        named = [(CRD.object(f"{resource.plural}.{resource.group}"), resource) for resource in resources]
         for name, _ in named:
             with suppress(ApiError):
                 await self.delete(name)

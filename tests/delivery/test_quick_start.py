@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 
-from crsyncer.sandbox.resource import CRD
 from tests.delivery.followed import FINDING, GOAL, HOME, ROOT, Clusters, copy_of_the_documents
 from tests.system.bed import eventually
 
@@ -41,8 +40,7 @@ async def test_the_commands_of_the_quick_start_sync_an_object(sandbox, cloud_api
             agent.terminate()
             await agent.wait()
         for api in (cloud_api, robot_api):
-            for resource in (GOAL, FINDING):
-                await api.delete(CRD.object(f"{resource.plural}.{resource.group}"))
+            await api.remove_kinds(GOAL, FINDING)
 
 
 def installed(script: str) -> str:

@@ -3,10 +3,10 @@
 from typing import Any
 
 from crsyncer.sandbox.resource import Resource
-from tests.system.bed import LABEL, ROBOT, Bed
+from tests.system.bed import LABEL, ROBOT, Bed, eventually
 from tests.system.commands import edit, run
 from tests.system.conftest import MakeBed
-from tests.system.examined import Check, bad, checks, doctor
+from tests.system.examined import Check, bad, checks, diagnosed, doctor
 
 DEPLOYMENT = Resource("apps", "v1", "deployments", "Deployment")
 ARGUMENTS = ["-remote-server", "www.example.com", f"--robot-name={ROBOT}", "--verbose=false"]
@@ -30,11 +30,22 @@ async def before_the_move(bed: Bed) -> None:
     await bed.robot.api.create(go_cr_syncer())
 
 
+async def told(bed: Bed, *names: str) -> tuple[int, dict[str, Any]]:
+    """The report on the move, once it has these checks: on a busy machine it may end before a server has answered."""
+
+    async def check() -> tuple[int, dict[str, Any]] | None:
+        code, content = await doctor(bed, "--from-cr-syncer")
+        return (code, content) if {c["name"] for c in content["checks"]} >= set(names) else None
+
+    found: tuple[int, dict[str, Any]] = await eventually(check, seconds=90, what=f"the doctor tells of {names}")
+    return found
+
+
 async def test_a_robot_with_the_go_cr_syncer_is_told_what_changes_and_nothing_is_written(make_bed: MakeBed):
     bed = await make_bed(start=False, filtered="true")
     await before_the_move(bed)
     try:
-        code, content = await doctor(bed, "--from-cr-syncer")
+        code, content = await told(bed, "cr-syncer", "flags", "copies", "orphans", "cost")
         found: dict[str, Check] = {c["name"]: c for c in content["checks"] if c["resource"] in (None, bed.resource)}
         assert (code, content["health"]) == (12, "attention")
         assert "Deployment default/cr-syncer still runs" in found["cr-syncer"]["message"]
@@ -47,10 +58,14 @@ async def test_a_robot_with_the_go_cr_syncer_is_told_what_changes_and_nothing_is
             for link in (bed.cloud.link, bed.robot.link)
             for r in link.requests
         )
-        _, content = await doctor(bed, "--from-cr-syncer", "--namespace", "default")
-        assert {c["name"] for c in content["checks"] if c["state"] == "fail"} == set()
+
+        async def nothing_fails() -> bool:
+            _, content = await doctor(bed, "--from-cr-syncer", "--namespace", "default")
+            return not any(c["state"] == "fail" for c in content["checks"])
+
+        await eventually(nothing_fails, seconds=90, what="with one namespace nothing is wrong")
         await bed.start()
-        _, content = await doctor(bed, "--from-cr-syncer")
+        _, content = await told(bed, "cr-syncer")
         [writers] = checks(content, "cr-syncer")
         assert (writers["state"], "runs beside crsyncer" in writers["message"]) == ("fail", True)
     finally:
@@ -60,7 +75,7 @@ async def test_a_robot_with_the_go_cr_syncer_is_told_what_changes_and_nothing_is
 async def test_without_the_cloud_the_robots_half_is_told_all_the_same(make_bed: MakeBed):
     bed = await make_bed(start=False)
     bed.cloud.link.cut()
-    _, content = await doctor(bed, "--from-cr-syncer")
+    _, content = await told(bed, "copies", "cr-syncer")
     [copies] = checks(content, "copies")
     assert (copies["state"], copies["resource"]) == ("unknown", bed.resource)
     assert "connection refused" in copies["message"]
@@ -84,5 +99,4 @@ async def test_the_kubeconfig_that_it_makes_reaches_the_cloud_and_follows_the_to
     _, content = await doctor(bed, "--cloud-kubeconfig", str(made))
     assert ("cloud", "server", "fail") in bad(content)
     edit(token, bed.cloud.plane.admin_token)
-    _, content = await doctor(bed, "--cloud-kubeconfig", str(made))
-    assert bad(content) == []
+    await diagnosed(bed, [], "--cloud-kubeconfig", str(made))

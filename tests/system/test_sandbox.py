@@ -228,8 +228,12 @@ def test_the_commands_start_find_and_stop_a_detached_sandbox(tmp_path, capsys):
     assert "hint: start it with: crsyncer sandbox up --directory" in capsys.readouterr().err
     subprocess.run([sys.executable, "-c", script, "up", *where], check=True, capture_output=True)
     try:
-        again = CliRunner().invoke(command, ["up", *where])
-        assert (again.exit_code, "already up" in again.output) == (0, True)
+
+        def is_up() -> bool:  # one that answers late is brought up again
+            again = CliRunner().invoke(command, ["up", *where])
+            return (again.exit_code, "already up" in again.output) == (0, True)
+
+        assert until(is_up, seconds=180)
         shown = CliRunner().invoke(command, ["env", *where]).output
         exported = dict(line.removeprefix("export ").split("=", 1) for line in shown.splitlines())
         assert {"CLOUD_KUBECONFIG", "ROBOT_KUBECONFIG", "KUBECTL"} <= exported.keys()
