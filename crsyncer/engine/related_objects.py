@@ -4,7 +4,6 @@ Imported and made only where the robot has the CRD of SyncPolicies.
 """
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Collection
 from functools import partial
 
@@ -45,8 +44,11 @@ class RelatedObjects:
         """The kinds of primaries that run, or have run last."""
         self._first: dict[str, RelatedFirst] = {}
         """For each of them that runs, what goes before the copies of primaries."""
-        self._unread: Counter[EntryId] = Counter()
-        """By entry, how often the known primaries are being read for it: until that ends, not all are known."""
+        self._unread: dict[EntryId, object] = {}
+        """By entry, the latest reading of its known primaries, until that ends: not all are known. It ends in another
+        one, where the kind of the primaries is stopped meanwhile."""
+        self._misread: set[str] = set()
+        """The kinds of originals that primaries were read for as if those had another scope."""
         self._failures: dict[tuple[str, Key], dict[tuple[EntryId, bool], str]] = {}
         """By kind and primary, what is wrong about an entry: with the primary, or (True) with the originals."""
 
@@ -66,17 +68,22 @@ class RelatedObjects:
 
     async def _attach_originals(self, kind: Kind) -> None:
         wanted = self._wanted(kind.policy.resource)
-        misread = wanted.namespaced != kind.policy.namespaced
+        resource = kind.policy.resource
+        if wanted.namespaced != kind.policy.namespaced:
+            self._misread.add(resource)
         wanted.namespaced = kind.policy.namespaced
         wanted.attach(kind)
         running = [primary for name, primary in self._primaries.items() if name in self._first]
-        for primary in running if misread else ():
-            entries = [entry for entry in related_entries(primary.policy) if entry.resource == kind.policy.resource]
-            await self._read_primaries(primary, entries)
+        for primary in running if resource in self._misread else ():
+            await self._read_primaries(
+                primary, [entry for entry in related_entries(primary.policy) if entry.resource == resource]
+            )
+        self._misread.discard(resource)
 
     async def _read_primaries(self, kind: Kind, entries: Collection[RelatedEntry]) -> None:
         """Read what the known primaries of a kind refer to by these entries."""
-        self._unread.update(entry.id for entry in entries)
+        reading = object()
+        self._unread |= {entry.id: reading for entry in entries}
         for side in {entry.related.origin for entry in entries}:
             ours = [entry for entry in entries if entry.related.origin is side]
             known = list(kind.cache.views[side])
@@ -89,7 +96,7 @@ class RelatedObjects:
                         self._wanted(entry.resource).unclear.add((entry.id, key))
             for entry in ours:
                 self._forget_others(entry, set(known))
-        self._unread.subtract(entry.id for entry in entries)
+        self._unread = {id_: latest for id_, latest in self._unread.items() if latest is not reading}
         self._sweep()
 
     def wanted(self, resource: str) -> WantedOriginals | None:
@@ -149,7 +156,7 @@ class RelatedObjects:
     def _is_known(self, entry: RelatedEntry) -> bool:
         """Whether all primaries of an entry have been seen, on this connection or before."""
         kind = self._primaries.get(entry.primary)
-        if kind is None or self._unread[entry.id] or entry not in related_entries(kind.policy):
+        if kind is None or entry.id in self._unread or entry not in related_entries(kind.policy):
             return False
         return all(each.state.cursor() is not None for each in kind.on(entry.related.origin))
 

@@ -17,14 +17,21 @@ MUTANTS = (
     Mutant(
         "a kind of related objects that comes last is taken for one in namespaces",
         RelatedObjects._attach_originals,
-        "if misread",
+        "if resource in self._misread",
         "if False",
         noticed_by="C5_1_related_objects_of_a_cluster_scoped",
     ),
     Mutant(
+        "a reading of primaries that a stop has ended goes on for ever",
+        RelatedObjects._read_primaries,
+        "self._unread |= {entry.id: reading for entry in entries}",
+        "self._unread = {entry.id: reading for entry in entries} | self._unread",
+        noticed_by="C5_4_copies_go_also",
+    ),
+    Mutant(
         "of primaries that are being read, those not read yet refer to nothing",
         RelatedObjects._is_known,
-        "self._unread[entry.id] or",
+        "entry.id in self._unread or",
         "",
         noticed_by="C5_3_S7_1_offline",
     ),

@@ -274,3 +274,19 @@ def test_C5_1_what_a_kind_shows_after_it_has_stopped_is_read_when_it_runs_again(
         restart(world)
         world.settle()
         assert set(data(world.robot)) == {"m", "n"}
+
+
+def test_C5_4_copies_go_also_where_the_policy_was_edited_while_its_primaries_were_read() -> None:
+    with related() as world:
+        put_map(world.cloud, "m", a="1")
+        for name in "abc":
+            world.cloud.create(name, spec={"maps": ["m"]})
+        world.settle()
+        for hours in range(1, 7):
+            apply_policy(world.robot, related=[entry()], deletion={"gracePeriod": f"{hours}h"})
+            world.pass_time(0.001)
+        world.settle()
+        for name in "abc":
+            world.cloud.set(name, spec={})
+        world.pass_time(60)
+        assert data(world.robot) == {}
