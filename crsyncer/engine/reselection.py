@@ -13,9 +13,13 @@ def reselect(policy: KindPolicy, loaded: Loaded, context: EngineContext) -> Load
     held, and with another subtree alone what was deleted stays deleted: its related copies go first (C6.3). A restore
     is noticed by how far the clusters had come.
     """
-    others = {cursor.fingerprint for cursor in loaded.cursors.values()} - {policy.fingerprint}
+    name = f"selection:{policy.resource}"
+    selected_last = context.store.get_meta(name)
+    others = {cursor.fingerprint for cursor in loaded.cursors.values()} | ({selected_last} if selected_last else set())
+    others.discard(policy.fingerprint)
     if not others:
         return loaded
+    context.store.put_meta(name, policy.fingerprint)  # the next edit may come before there is a cursor
     kept = all(map(policy.moves_the_same_status, others))
     same = all(map(policy.has_the_same_upstream, others))
     all_stay = all(map(policy.selects_the_same_objects, others))

@@ -171,6 +171,13 @@ MUTANTS = (
         noticed_by="C8_2_a_crd_by_another_projection",
     ),
     Mutant(
+        "after one edit the next is not noticed before there is a cursor",
+        reselect,
+        "({selected_last} if selected_last else set())",
+        "set()",
+        noticed_by="C7_C6_3_finalizers_go_also",
+    ),
+    Mutant(
         "another selector forgets the finalizers",
         reselect,
         "finalizers=finalizers",

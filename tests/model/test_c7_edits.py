@@ -1,0 +1,54 @@
+"""C7 and S6.3 on virtual time: what is stored of a kind when one edit of its policy follows another."""
+
+import math
+from typing import Any
+
+from crsyncer.ports import Reply
+from tests.model.policies import apply_policy
+from tests.model.projected import FLEET, PROJECTION, TASKS, projected
+from tests.model.world import World
+from tests.system.bed import crd
+
+BLOCKING: dict[str, Any] = {"deletion": {"mode": "blocking"}}
+JOBS = PROJECTION | {"resource": "jobs", "kind": "Job"}
+
+
+def refuse_lists(world: World, *sides: str) -> None:
+    """Objects cannot be listed for ten seconds: a kind that begins anew has no cursor until then."""
+    for side in sides or ("cloud", "robot"):
+        for part in ("goals", "tasks"):
+            world.inject(side, Reply(503, {}), verb="list", part=f"/{part}", times=math.inf, seconds=10)
+
+
+def test_C7_C6_3_finalizers_go_also_where_one_edit_follows_another() -> None:
+    with projected(spec=BLOCKING) as world:
+        world.cloud.apply(crd(FLEET, plural="jobs", source=None))
+        world.cloud.create("a", kind=TASKS, spec={"x": 1})
+        world.start()
+        world.settle()
+        refuse_lists(world)
+        apply_policy(world.robot, projection=PROJECTION, subtree="part", **BLOCKING)
+        world.pass_time(5)
+        apply_policy(world.robot, projection=JOBS, **BLOCKING)
+        world.pass_time(120)
+        assert not world.cloud.objects(TASKS)["a"]["metadata"].get("finalizers")
+
+
+def test_S6_3_a_status_that_waits_is_of_the_subtree_that_it_was_read_for() -> None:
+    with projected() as world:
+        world.cloud.create("a", kind=TASKS, spec={"x": 1}, labels={"cloudrobotics.com/robot-name": "robot-1"})
+        world.start()
+        world.settle()
+        world.cut("cloud")
+        world.robot.set_status("a", {"n": 1, "part": {"n": 1}})
+        world.pass_time(5)
+        refuse_lists(world, "robot")
+        apply_policy(world.robot, projection=PROJECTION, filter={"byRobotName": True})
+        world.pass_time(2)
+        apply_policy(world.robot, projection=PROJECTION, filter={"byRobotName": True}, subtree="part")
+        world.robot.delete("a")
+        world.pass_time(2)
+        world.mend("cloud")
+        world.pass_time(120)
+        found = [write.after["status"] for write in world.writes if write.verb == "status" and write.after is not None]
+        assert {"part": {"n": 1, "part": {"n": 1}}} not in found
