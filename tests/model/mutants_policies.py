@@ -1,6 +1,8 @@
 """Mutants that random histories of policies have to notice."""
 
 from crsyncer.core import decide, lifecycle, object_calls
+from crsyncer.core.hold_machine import HoldMachine
+from crsyncer.engine.reselection import reselect
 from tests.model.mutant import Mutant
 
 POLICY_PROMISES = (
@@ -27,6 +29,22 @@ POLICY_PROMISES = (
         "True and",
         "statuses not followed",
         "nobody wants that",
+    ),
+    Mutant(
+        "with another projection everything stored is kept",
+        reselect,
+        "others.discard(policy.fingerprint)",
+        "others.clear()",
+        "another projection",
+        "is not released",
+    ),
+    Mutant(
+        "copies of objects that are not meant any more are deleted unasked",
+        HoldMachine._read_crd,
+        "if found is Served.OTHER:",
+        "if False:",
+        "nothing of that name",
+        "is there, and always was",
     ),
     Mutant(
         "what is breaking is followed",

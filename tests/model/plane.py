@@ -26,6 +26,8 @@ class Plane:
         self.home = home
         self.server = server
         self.signal = signal
+        self.names: dict[str, str] = {}
+        """What it calls kinds at present that the robot calls otherwise: full names by the robot's (C7)."""
 
     # Objects
 

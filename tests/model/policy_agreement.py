@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 def open_ends(machine: "PolicyMachine") -> list[str]:
     """What the two sides disagree on."""
     found = [*machine.apis.open_ends(), *machine.checker.deletions.open_ends(), *_of_primaries(machine)]
+    found += machine.checker.projections.open_ends()
     for name, policy in policies(machine.world.robot).items():
         if not (policy.get("status") or {}).get("conditions"):
             found.append(f"policy {name} does not show whether it is followed")

@@ -27,6 +27,7 @@ from tests.model.journal import WRITES, Request
 from tests.model.life import ROBOT
 from tests.model.policy_deletion import DeletionJudge
 from tests.model.policy_history import PARTS, RESOURCES, Setup
+from tests.model.policy_projection import ProjectionJudge
 from tests.model.policy_references import GOALS, PolicyReferences, objects_of, on_robot
 from tests.model.scene import roles
 from tests.model.storage import Change, Where
@@ -48,6 +49,8 @@ class Story:
     """It was deleted, began to be, or went out of the agent's sight."""
     sent: int = 0
     """The highest number of a status that the agent has written to it."""
+    source: str = ""
+    """What the kind was called on the copies' side when that status was written there."""
 
 
 class PolicyChecker:
@@ -59,6 +62,7 @@ class PolicyChecker:
         self._up, self._down = roles(world, setup.source)
         self.references = PolicyReferences(world, setup, self)
         self.deletions = DeletionJudge(world, setup, self)
+        self.projections = ProjectionJudge(world, setup, self)
         self.violations: list[str] = []
         self.name_of: dict[str, str] = {}
         """The names of upstream's objects, by uid."""
@@ -67,8 +71,10 @@ class PolicyChecker:
         """Originals that had two copies at once."""
         self.forgot = False
         """The agent has lost its store."""
+        self.reported: dict[int, str] = {}
+        """By number of a status, what the kind was called on the copies' side when it was written there."""
         self._adopted: set[str] = set()
-        """The originals that have got a copy of which a lost store does not tell whose it was."""
+        """The originals that have got a copy of which nothing tells whose it was: no marks, and no store any more."""
         self._whose: dict[str, str] = {}
         """By uid of a copy, that of its original."""
         self._born: dict[str, float] = {}
@@ -76,6 +82,8 @@ class PolicyChecker:
         """Objects that a request made of which nobody waited for the answer."""
         self.place_of: dict[str, Where] = {}
         """By uid, where the originals of related objects are."""
+        self._kind = ""
+        """What the kind of an object that was written is called there."""
         self._secrets: list[str] = []
         self._rows: list[Any] = []
         self._read = 0
@@ -138,7 +146,7 @@ class PolicyChecker:
         """Whether an object of a side is a primary that lives: with that of upstream its copy goes, too (C6.3)."""
         if "deletionTimestamp" in primary["metadata"]:
             return False
-        if not self.is_mine(primary):
+        if not self.is_mine(primary) or not self.projections.is_meant(primary):
             return False
         if side is self._up.side:
             return True
@@ -151,11 +159,13 @@ class PolicyChecker:
             return
         uid = obj["metadata"]["uid"]
         self._born.setdefault(uid, self._world.clock.now)
+        if resource == GOALS and side is Side.CLOUD:
+            self.projections.note(change.resource, obj["metadata"])
         if resource == GOALS and side is self._up.side:
             self.name_of[uid] = obj["metadata"]["name"]
-            there = change.after is not None and self.is_synced(obj, side)
+            there = change.after is not None and "deletionTimestamp" not in obj["metadata"] and self.is_mine(obj)
             self.stories[uid].leaving |= not there
-            self.deletions.changed(uid, synced=there)
+            self.deletions.changed(uid, synced=there and self.is_synced(obj, side))
         elif self.references.origins.get(resource) is side:
             self.place_of[uid] = (obj["metadata"]["namespace"], obj["metadata"]["name"])
             self.stories[uid].leaving |= change.after is None or not self.sees(obj, side)
@@ -186,7 +196,7 @@ class PolicyChecker:
         self._world.witnesses.append(witness)
 
     def _look(self, write: Write) -> None:
-        write = replace(write, resource=on_robot(write.resource))
+        self._kind, write = write.resource, replace(write, resource=on_robot(write.resource))
         if write.resource not in (GOALS, PARTS, *RESOURCES):
             return
         if not is_guarded(write.call):
@@ -213,9 +223,11 @@ class PolicyChecker:
             return
         if status.get("of") != uid and uid not in self._adopted:
             raise Violation(f"{write}: a status of {status.get('of')} has landed on {uid}")
-        if status["n"] < self.stories[uid].sent and not write.late:
-            raise Violation(f"{write}: status {status['n']} has followed status {self.stories[uid].sent}")
-        self.stories[uid].sent = max(status["n"], self.stories[uid].sent)
+        story, source = self.stories[uid], self.reported[status["n"]]
+        latest = story.sent if source == story.source else 0  # the copies of another kind have statuses of their own
+        if status["n"] < latest and not write.late:
+            raise Violation(f"{write}: status {status['n']} has followed status {latest}")
+        story.sent, story.source = max(status["n"], latest), source
 
     def _downstream(self, write: Write) -> None:
         before, after = write.before, write.after
@@ -228,7 +240,7 @@ class PolicyChecker:
                 raise Violation(f"{write}: finalizers were touched")
             if write.resource != PARTS and before.get("status") and before.get("status") != after.get("status"):
                 raise Violation(f"{write}: downstream's own status was overwritten")
-            if not stamp(before) and self.forgot:
+            if not stamp(before) and (self.forgot or self._setup.edits_projection):
                 self._adopted.add(stamp(after))
             if not self.of(before):
                 self._see_adopted(write, before, after)
@@ -256,7 +268,7 @@ class PolicyChecker:
         Or the agent could not see the other: in the cloud, its selector does not show what has lost its labels.
         """
         of, now = stamp(copy), self._world.clock.now
-        for where, each in objects_of(self._world.planes[write.side], write.resource).items():
+        for where, each in self._world.servers[write.side].storage.of(self._kind).items():
             if each["metadata"]["uid"] == copy["metadata"]["uid"] or self.of(each) != of or of in self.twins:
                 continue
             self.twins.add(of)
@@ -283,7 +295,7 @@ class PolicyChecker:
         if not of:
             raise Violation(f"{write}: a local object was deleted")
         if write.resource == GOALS:
-            if not self.stories[of].leaving:
+            if not (self.stories[of].leaving or self.projections.is_out_of_sight(of)):
                 raise Violation(f"{write}: upstream's {of} is there, and always was")
             self.deletions.copy_deleted(write, copy)
             return

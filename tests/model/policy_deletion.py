@@ -109,6 +109,8 @@ class DeletionJudge:
             return
         if MINE in _finalizers(after) or self._has_ended() or not self._checker.is_mine(before):
             return
+        if not self._checker.projections.was_meant(before):
+            return
         if not self._must_block() or self._is_overdue(before):
             return
         if "deletionTimestamp" not in before["metadata"]:
@@ -121,8 +123,8 @@ class DeletionJudge:
         if copies:
             raise Violation(f"{write}: there still is a copy, {copies[0]['metadata']} (C6.3)")
         self._has_none_left(write, uid, before)
-        if self._setup.edits_subtree:
-            return  # with another subtree the statuses that wait are dropped (S6.3)
+        if self._setup.edits_subtree or self._setup.edits_projection:
+            return  # with another projection or subtree the statuses that wait are dropped (S6.3)
         sent = max(self._checker.stories[uid].sent, (before.get("status") or {}).get("n", 0))
         if sent < self._owed[uid]:
             raise Violation(f"{write}: the last status, {self._owed[uid]}, was not sent; {sent} was (C6.3)")

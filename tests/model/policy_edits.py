@@ -2,26 +2,26 @@
 
 from collections.abc import Callable
 
+from crsyncer.core.annotations import ROBOT_LABEL
 from crsyncer.core.calls import Call
-from crsyncer.core.model import Json, Side
+from crsyncer.core.model import Json
+from tests.model.life import ROBOT
 from tests.model.plane import Plane
-from tests.model.policy_history import IN_CLOUD, Setup
-from tests.model.policy_references import GOALS, objects_of
-from tests.model.projected import FLEET
+from tests.model.policy_references import GOALS, objects_of, spec_of
 from tests.model.storage import Where, copied
 
 
 class Edits:
     """The verbs of people in one world."""
 
-    def __init__(self, setup: Setup) -> None:
-        self._setup = setup
-
     def kind(self, plane: Plane, resource: str = GOALS) -> str:
         """What a side calls a kind, by its full name."""
-        plural = resource.partition(".")[0]
-        is_projected = plane.side is Side.CLOUD and plural in self._setup.projected
-        return f"{IN_CLOUD[plural]}.{FLEET}" if is_projected else resource
+        return plane.names.get(resource, resource)
+
+    def create(self, plane: Plane, name: str, x: int, *refers: int, labelled: bool = False, kind: str = "") -> None:
+        """Create a primary, or an object of another `kind`, that refers to these; `labelled` for the robot."""
+        labels = {ROBOT_LABEL: ROBOT} if labelled else {}
+        plane.create(name, kind=kind or self.kind(plane), spec={"x": x, **spec_of(*refers)}, labels=labels)
 
     def edit(self, plane: Plane, resource: str, where: Where, change: Callable[[Json], None]) -> None:
         """Change an object."""

@@ -21,9 +21,9 @@ class Followed(Generic[T]):
         self._read = read
         self._until: dict[T, float] = {}
         """What the agent has followed, and until when at least."""
+        self._since: dict[T, float] = {}
+        """When it began to follow that last."""
         self._latest: T | None = None
-        self.since = 0.0
-        """When it began to follow what it follows, in seconds since the world began."""
 
     def look(self) -> None:
         """Note what the agent follows."""
@@ -32,7 +32,7 @@ class Followed(Generic[T]):
             return
         self._until[now] = self._world.clock.now
         if now != self._latest:
-            self._latest, self.since = now, self._world.clock.now
+            self._latest, self._since[now] = now, self._world.clock.now
 
     def now(self) -> T | None:
         """What it follows; None: the kind is not synced, or has no policy."""
@@ -40,8 +40,8 @@ class Followed(Generic[T]):
         kind = entries[GOALS].kind if GOALS in entries else None
         return None if kind is None or kind.policy.sync_policy is None else self._read(kind.policy)
 
-    def in_force(self) -> list[T]:
-        """What it follows, or followed a moment ago."""
+    def in_force(self) -> dict[T, float]:
+        """What it follows, or followed a moment ago, and since when, in seconds since the world began."""
         self.look()
         since = max(self._until.values(), default=0.0) - FLIGHT_SECONDS
-        return [each for each, until in self._until.items() if until >= since]
+        return {each: self._since[each] for each, until in self._until.items() if until >= since}

@@ -57,6 +57,14 @@ PARTS = f"parts.{GROUP}"
 """Related objects that have a status."""
 IN_CLOUD: Mapping[str, str] = {"goals": "tasks", "configmaps": "parts", "secrets": "keys", "parts": "pieces"}
 """What kinds that are projected are called in the cloud, in a group of its own (C7)."""
+FORMS: tuple[Json, ...] = (
+    {},
+    {"group": FLEET, "resource": "tasks", "kind": "Task"},
+    {"group": FLEET, "resource": "jobs", "kind": "Job"},
+    {"group": FLEET, "resource": "jobs", "kind": "Job", "version": "v2"},
+    {"group": FLEET, "resource": "nones", "kind": "None"},
+)
+"""What goals may come to be in the cloud; the last of these it does not serve."""
 _FORMS: Mapping[str, Json] = {
     "reference": {"reference": "/spec/{}/*"},
     "name": {"name": "{{name}}-{{/spec/n}}"},
@@ -92,6 +100,13 @@ class Setup:
     """The sides where goals are cluster-scoped."""
     says_scope: bool = False
     """The policy says which scope goals have in the cloud; else its discovery does."""
+    edits_projection: bool = False
+    """What goals are in the cloud is edited."""
+
+    @property
+    def forms(self) -> tuple[Json, ...]:
+        """What goals may be in the cloud, the first of it at the beginning; none: that is not edited."""
+        return FORMS[1 if "goals" in self.projected else 0 :] if self.edits_projection else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +189,12 @@ _OF_SUBTREE: Mapping[str, tuple[float, _Draw]] = {
 }
 """Steps about which part of the status goes up."""
 
+_OF_PROJECTION: Mapping[str, tuple[float, _Draw]] = {
+    "project": (6, lambda c: (c.randrange(5),)),
+    "behind": (6, lambda c: (_name(c), c.randrange(4), c.randrange(9), *_refers(c))),
+}
+"""Steps about what goals are in the cloud."""
+
 _OF_APIS: Mapping[str, tuple[float, _Draw]] = {
     "define": (6, lambda c: (c.randrange(5),)),
     "choose": (1, lambda c: (c.randrange(5),)),
@@ -197,12 +218,15 @@ def policy_history_of(seed: int) -> PolicyHistory:
     setup = replace(setup, edits_deletion=Random(f"policy-history-deletion-{seed}").random() < 0.2)
     setup = replace(setup, edits_subtree=Random(f"policy-history-subtree-{seed}").random() < 0.15)
     setup = _with_clusters(setup, Random(f"policy-history-scope-{seed}"))
+    edits_projection = not setup.api and Random(f"policy-history-projection-{seed}").random() < 0.15
+    setup = replace(setup, edits_projection=edits_projection)
     around = {what: OTHERS[what] for what in _AROUND}
     may_block = setup.blocking or setup.edits_deletion
     related = {**(_OF_RELATED if setup.entries else {}), **(_OF_BLOCKED if setup.entries and may_block else {})}
     resources = [resource_of(each) for each in setup.entries]
     rare = {**(_OF_APIS if setup.api else {}), **(_OF_STATUSES if PARTS in resources else {})}
     rare |= {**(_OF_DELETION if setup.edits_deletion else {}), **(_OF_SUBTREE if setup.edits_subtree else {})}
+    rare |= _OF_PROJECTION if setup.edits_projection else {}
     table = {**_OF_POLICIES, **around, **related, **rare}
     weights = {what: weight * chance.choice([0, 1, 1, 1, 3]) for what, (weight, _) in table.items()}
     for what in ("create", "wait", "start", "mend"):
@@ -217,6 +241,9 @@ def policy_history_of(seed: int) -> PolicyHistory:
     if setup.edits_subtree and seed % 3:  # and the status changes in between
         edits = chance.choices(("report", "neighbour", "wait", "resubtree", "blank"), (4, 4, 4, 2, 1), k=20)
         names = [*names, "create", "create", "start", "mend", "mend", "wait", "resubtree", "wait", *edits]
+    if setup.edits_projection and seed % 3:  # and there are objects of each kind
+        edits = chance.choices(("project", "behind", "wait", "create", "report"), (2, 2, 4, 1, 2), k=16)
+        names = [*names, "create", "create", "start", "mend", "mend", "wait", *edits]
     steps = []
     for what in names:
         about = (chance.choice(resources),) if what in related else ()
@@ -312,6 +339,11 @@ def projection(kind: str) -> Json:
     """What the policy says of a kind that has other names in the cloud."""
     plural = IN_CLOUD[kind]
     return {"group": FLEET, "resource": plural, "kind": plural.removesuffix("s").capitalize()}
+
+
+def name_of_form(form: Json) -> str:
+    """The full name of what goals are in the cloud."""
+    return f"{form['resource']}.{form['group']}" if form else f"goals.{GROUP}"
 
 
 def _elsewhere(entry: Json, chance: Random) -> Json:

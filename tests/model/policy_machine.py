@@ -13,16 +13,15 @@ from tests.model.policy_apis import Apis
 from tests.model.policy_check import PolicyChecker
 from tests.model.policy_deletion import Rule
 from tests.model.policy_edits import Edits
-from tests.model.policy_history import IN_CLOUD, PLACES, PolicyHistory, projection
+from tests.model.policy_history import PLACES, PolicyHistory
+from tests.model.policy_projection import Projections
 from tests.model.policy_references import GOALS, objects_of, spec_of
 from tests.model.policy_statuses import RelatedStatuses
 from tests.model.policy_subtree import Subtree
-from tests.model.projected import FLEET
 from tests.model.scene import roles
 from tests.model.storage import Where
 from tests.model.surroundings import Surroundings
 from tests.model.world import World
-from tests.system.bed import crd
 
 HOUR = 3600.0
 
@@ -41,7 +40,8 @@ class PolicyMachine:
         self.apis = Apis(self.world, self.setup, self.checker)
         self.statuses = RelatedStatuses(self)
         self.subtree = Subtree(self)
-        self.edits = Edits(self.setup)
+        self.edits = Edits()
+        self.projections = Projections(self)
         self._number = 0
         self._naming = 0
 
@@ -49,7 +49,7 @@ class PolicyMachine:
         """The whole history, and the healing after it; raises Violation."""
         with self.world:
             serve_policies(self.world.robot)
-            self._project()
+            self.projections.prepare()
             self.apis.prepare()
             self.statuses.prepare()
             for plane in self.world.planes.values():
@@ -60,7 +60,7 @@ class PolicyMachine:
             if self.setup.api:
                 self.world.pass_time(10)  # until both sides have the CRD
             for step in self.history.steps:
-                actors = (self.surroundings, self.apis, self.statuses, self.subtree, self)
+                actors = (self.surroundings, self.apis, self.statuses, self.subtree, self.projections, self)
                 actor = next(each for each in actors if hasattr(each, step.what))
                 getattr(actor, step.what)(*step.arguments)
                 self._look()
@@ -77,9 +77,8 @@ class PolicyMachine:
 
     def create(self, name: str, x: int, *refers: int) -> None:
         """Somebody creates an object upstream."""
-        if name not in self._originals():
-            wanted = {ROBOT_LABEL: ROBOT} if self.setup.filtered and x % 4 else {}
-            self.up.create(name, kind=self.edits.kind(self.up), spec={"x": x, **spec_of(*refers)}, labels=wanted)
+        if name not in self._originals() and self.projections.serves(self.up):
+            self.edits.create(self.up, name, x, *refers, labelled=self.setup.filtered and bool(x % 4))
 
     def change(self, name: str, x: int) -> None:
         """Somebody changes the content upstream."""
@@ -112,6 +111,7 @@ class PolicyMachine:
             self._number += 1
             of = self.checker.of(objects_of(self.down, GOALS)[place, called])
             status = self.subtree.reported(of, {"of": of, "n": self._number})
+            self.checker.reported[self._number] = self.edits.kind(self.down)
             self.down.set_status(called, status, kind=self.edits.kind(self.down), namespace=place)
 
     def drift(self, name: str, x: int) -> None:
@@ -119,9 +119,13 @@ class PolicyMachine:
         for where in self.copies(name):
 
             def change(copy: Json) -> None:
-                copy["spec"] = copy["spec"] | ({"local": x} if self.setup.keep_local else {"x": x, "maps": []})
+                copy["spec"] = copy["spec"] | self.drifted(x)
 
             self.edits.edit(self.down, GOALS, where, change)
+
+    def drifted(self, x: int) -> Json:
+        """What somebody sets in the spec of a copy."""
+        return {"local": x} if self.setup.keep_local else {"x": x, "maps": []}
 
     def lose_copy(self, name: str) -> None:
         """Somebody deletes a copy."""
@@ -142,7 +146,7 @@ class PolicyMachine:
         """Somebody makes an object downstream by hand: under the name of a copy, or another."""
         place, called = self.checker.new_name(name, self.naming) if which else ("default", f"own-{name}")
         place = "" if self.down.side in self.setup.clusters else place
-        if (place, called) not in objects_of(self.down, GOALS):
+        if (place, called) not in objects_of(self.down, GOALS) and self.projections.serves(self.down):
             wanted = {ROBOT_LABEL: ROBOT} if labelled else {}
             self.down.create(
                 called, kind=self.edits.kind(self.down), namespace=place, spec={"x": -1, "maps": []}, labels=wanted
@@ -260,8 +264,7 @@ class PolicyMachine:
         spec |= {"related": entries} if entries else {}
         spec |= {"filter": {"byRobotName": True}} if setup.filtered else {}
         spec |= self.apis.specification()
-        scope = {"scope": "Cluster" if Side.CLOUD in setup.clusters else "Namespaced"} if setup.says_scope else {}
-        spec |= {"projection": projection("goals") | scope} if "goals" in setup.projected else {}
+        spec |= self.projections.specification()
         apply_policy(self.world.robot, specSource=setup.source, **spec)
 
     # Healing
@@ -272,6 +275,7 @@ class PolicyMachine:
         for side in Side:
             world.mend(str(side))
         self.apis.paused = False
+        self.projections.settle()
         self.apply()
         self.surroundings.start()
         if world.life is not None:
@@ -281,13 +285,12 @@ class PolicyMachine:
             self._look()
             if waiting := self.checker.deletions.waiting():
                 raise Violation(f"the grace period is over, and {waiting} are not released (C6.4)")
-        for where in objects_of(self.down, GOALS):
-            self.edits.finalize(self.down, GOALS, where, [])
-        for resource in self.checker.references.origins:
-            for where in objects_of(self.target(resource), resource):
-                self.edits.finalize(self.target(resource), resource, where, [])
+        self._let_go()
         world.pass_time(30.0)  # an event that was late already still comes late
         self._agree()
+        if self.projections.put_back():
+            self._let_go()
+            self._agree()
         if self.setup.keep_local:
             for name in self._originals():
                 self._set(name, {"x": f"last {self._number}"})
@@ -307,9 +310,17 @@ class PolicyMachine:
         self.checker.read_texts()
         self._look()
 
+    def _let_go(self) -> None:
+        """Nobody else keeps copies."""
+        for where in objects_of(self.down, GOALS):
+            self.edits.finalize(self.down, GOALS, where, [])
+        for resource in self.checker.references.origins:
+            for where in objects_of(self.target(resource), resource):
+                self.edits.finalize(self.target(resource), resource, where, [])
+
     def _agree(self) -> None:
         world = self.world
-        deadline, honest = world.clock.now + 3 * HOUR, world.clock.now + 900
+        deadline, honest, human = world.clock.now + 3 * HOUR, world.clock.now + 900, world.clock.now + 150
         while True:
             world.pass_time(15.0)
             self._look()
@@ -318,6 +329,8 @@ class PolicyMachine:
             left = open_ends(self)
             if not left and world.idle():
                 return
+            if left and world.clock.now > human:
+                self.projections.release()  # what is held as objects of another CRD waits for a human (S5.5)
             if left and world.clock.now > honest and world.status()["health"] == "healthy":
                 raise Violation(f"it says that it is healthy, and {left}")
             if world.clock.now > deadline:
@@ -329,17 +342,6 @@ class PolicyMachine:
         found = self._originals().get(name)
         if found is not None:
             self.up.set(name, kind=self.edits.kind(self.up), spec=found["spec"] | fields)
-
-    def _project(self) -> None:
-        """The cloud has other names for kinds that are projected."""
-        cloud = self.world.cloud
-        if "goals" in self.setup.projected:
-            cloud.delete_kind()
-            assert cloud.sweep()
-        for kind in {*self.setup.projected} - {"parts"}:
-            is_goals = kind == "goals"
-            is_cluster = is_goals and Side.CLOUD in self.setup.clusters
-            cloud.apply(crd(FLEET, plural=IN_CLOUD[kind], source=None, status=is_goals, cluster=is_cluster))
 
     def _originals(self) -> dict[str, Json]:
         """Upstream's primaries by name."""

@@ -8,7 +8,16 @@ from crsyncer.core.model import Json, Side
 from tests.model.check import labels
 from tests.model.life import ROBOT
 from tests.model.plane import GROUP, Plane
-from tests.model.policy_history import IN_CLOUD, PLACES, RESOURCES, SETS, Setup, resource_of
+from tests.model.policy_history import (
+    FORMS,
+    IN_CLOUD,
+    PLACES,
+    RESOURCES,
+    SETS,
+    Setup,
+    name_of_form,
+    resource_of,
+)
 from tests.model.projected import FLEET
 from tests.model.scene import roles
 from tests.model.storage import Change, Where
@@ -21,7 +30,9 @@ GOALS = f"goals.{GROUP}"
 _IN_CLOUD = {kind if kind in RESOURCES else f"{kind}.{GROUP}": f"{plural}.{FLEET}" for kind, plural in IN_CLOUD.items()}
 _BEHIND_SECONDS = 120.0
 """How far one watch may be behind another."""
-_ON_ROBOT = {there: here for here, there in _IN_CLOUD.items()}
+_ON_ROBOT = {there: here for here, there in _IN_CLOUD.items()} | {name_of_form(form): GOALS for form in FORMS if form}
+_OF_GOALS = {GOALS, *map(name_of_form, FORMS)}
+"""What goals may be called in the cloud."""
 
 
 class PolicyReferences:
@@ -182,9 +193,14 @@ def spec_of(maps: int, secrets: int, n: int) -> Json:
 
 
 def objects_of(plane: Plane, resource: str) -> dict[Where, Json]:
-    """A cluster's objects of a kind, which the robot calls so; it has one of its two names there."""
-    storage = plane.server.storage
-    return {**storage.of(resource), **(storage.of(_IN_CLOUD[resource]) if resource in _IN_CLOUD else {})}
+    """A cluster's objects of a kind, which the robot calls so, under the name that it has there at present."""
+    return {**plane.server.storage.of(plane.names.get(resource, resource))}
+
+
+def elsewhere(plane: Plane) -> dict[tuple[str, str, str], Json]:
+    """A cluster's objects of kinds that could be goals and are not at present, by kind, namespace and name."""
+    others = sorted(_OF_GOALS - {plane.names.get(GOALS, GOALS)})
+    return {(kind, *where): each for kind in others for where, each in plane.server.storage.of(kind).items()}
 
 
 def on_robot(resource: str) -> str:

@@ -15,6 +15,7 @@ _SETUP = Setup(
     source="cloud", filtered=False, namings=(), keep_local=False, blocking=False, steps=(), entries=(), projected=()
 )
 _SUBTREE = replace(_SETUP, edits_subtree=True)
+_PROJECTED = replace(_SETUP, edits_projection=True)
 _PARTS = replace(
     _SETUP,
     entries=(
@@ -46,6 +47,11 @@ HISTORIES = {
             Step("wait", (20.0,)),
         ),
     ),
+    "another projection": (
+        replace(_PROJECTED, blocking=True),
+        (*_BEGIN, Step("project", (1,)), Step("wait", (20.0,))),
+    ),
+    "nothing of that name": (_PROJECTED, (*_BEGIN, Step("project", (1,)), Step("wait", (20.0,)))),
     "breaking": (replace(_SETUP, source="robot", api="robot"), (Step("define", (3,)), Step("define", (4,)))),
 }
 """By the names that mutants give them."""
