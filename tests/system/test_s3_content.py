@@ -71,14 +71,17 @@ async def test_S3_1_S3_7_every_field_and_value_survives_both_ways(bed: Bed) -> N
 
 @pytest.fixture
 def deep_json() -> Iterator[None]:
-    """The JSON decoder of this process, too, would give up at 1,000 levels."""
+    """The JSON decoder of this process, too, would give up at 1,000 levels.
+
+    To be asked for before the planes: what is left there is read when they are cleaned.
+    """
     usual = sys.getrecursionlimit()
     sys.setrecursionlimit(50_000)
     yield
     sys.setrecursionlimit(usual)
 
 
-async def test_S3_7_deep_nesting_stops_nobody(bed: Bed, deep_json: None) -> None:
+async def test_S3_7_deep_nesting_stops_nobody(deep_json: None, bed: Bed) -> None:
     path = bed.cloud.api.path(bed.cloud.goal("deep"), name=False)
     head = f'"apiVersion":"{bed.cloud.resource.api_version}","kind":"Goal","metadata":{{"name":"deep"}}'
     nested = '{"a":' * 9000 + "1" + "}" * 9000
