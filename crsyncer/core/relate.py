@@ -107,6 +107,15 @@ class Selection:
         """Whether an object with these labels is one of them."""
         return key.namespace == self.namespace and self.selector.matches(labels)
 
+    def is_like(self, other: "Selection") -> bool:
+        """Whether another one matches the same originals, wherever their copies are."""
+        return (self.namespace, self.selector) == (other.namespace, other.selector)
+
+    @property
+    def text(self) -> str:
+        """That of all that match the same originals is the same."""
+        return f"{self.namespace}/{self.selector.text}"
+
 
 @dataclass(frozen=True, slots=True)
 class References:

@@ -72,7 +72,7 @@ class RelatedObjects:
         if wanted.namespaced != kind.policy.namespaced:
             self._misread.add(resource)
         wanted.namespaced = kind.policy.namespaced
-        wanted.attach(kind)
+        await wanted.attach(kind)
         running = [primary for name, primary in self._primaries.items() if name in self._first]
         for primary in running if resource in self._misread else ():
             await self._read_primaries(

@@ -58,7 +58,9 @@ class WantedOriginals:
         """The failures that were reported."""
         self._counts: Counter[Key] = Counter()
         """How often primaries name each original."""
-        self._selections = Selections(matched=self._matched, unmatched=self._unmatched, counted=self._counted)
+        self._selections = Selections(
+            context.store, resource, matched=self._matched, unmatched=self._unmatched, counted=self._counted
+        )
         self._to_fetch: dict[Key, None] = {}
         self._kept = KeptCopies(context.store, resource, is_misconfigured=is_misconfigured)
         self._runs = False
@@ -103,6 +105,8 @@ class WantedOriginals:
             return True
         if known:
             self._unreferred(key)
+        else:
+            self._selections.left_out(key)
         return False
 
     def wants(self, key: Key) -> bool:
@@ -228,8 +232,8 @@ class WantedOriginals:
 
     # The kind of the originals
 
-    def attach(self, kind: Kind) -> None:
-        """The kind of the originals is about to run."""
+    async def attach(self, kind: Kind) -> None:
+        """The kind of the originals is about to run; its watches begin when this returns."""
         policy = kind.policy
         self.kind, self._runs = kind, False
         kind.cache.wanted = self
@@ -253,6 +257,7 @@ class WantedOriginals:
                 self._want(key)
         for source in list(self._told):
             self._failed(source)
+        await self._read_labels(kind)
 
     def detach(self, kind: Kind) -> None:
         """That kind does not run any more."""
@@ -284,8 +289,8 @@ class WantedOriginals:
         if self.kind is None:
             return
         upstream = self.kind.policy.upstream
+        self._selections.left_out(key)
         if key in self._kept:
-            self._selections.forgotten(key)
             self.kind.cache.forget(upstream, key)
         elif key in self.kind.cache.views[upstream]:
             self.kind.on(upstream)[0].absent(key)
@@ -294,7 +299,6 @@ class WantedOriginals:
 
     async def fetch(self, kind: "Kind") -> None:
         """Fetch what is newly wanted, forever."""
-        await self._read_labels(kind)
         self._runs = True
         self.sweep()
         policy = kind.policy
@@ -328,10 +332,12 @@ class WantedOriginals:
 
     async def _read_labels(self, kind: Kind) -> None:
         """Learn the labels of the originals that the cache has; whichever it has no body of is to be shown again."""
-        for key in list(kind.cache.views[kind.policy.upstream]) if self._selects else ():
-            body = await kind.cache.body(kind.policy.upstream, key)
+        side = kind.policy.upstream
+        for key in list(kind.cache.views[side]) if self._selects else ():
+            body = await kind.cache.body(side, key)
             if body is None:
-                kind.cache.forget(kind.policy.upstream, key)
+                self._selections.unreadable()
+                kind.cache.forget(side, key)
             elif not self.is_copy(body):
                 self.shown(key, body, known=True)
 
