@@ -18,6 +18,7 @@ from typing import Any
 
 import aiohttp
 
+from crsyncer.core.calls import PARTIAL_LIST
 from crsyncer.sandbox.resource import CRD, NAMESPACE, SERVICE_ACCOUNT, Resource
 
 Object = dict[str, Any]
@@ -224,11 +225,12 @@ class Api:
 
     async def _let_go(self, resource: Resource) -> None:
         """Take all finalizers off the objects of a kind that is being deleted."""
-        status, answer = await self.request("GET", resource.path())
-        for item in answer["items"] if status == 200 else ():
-            if item["metadata"].get("finalizers"):
+        status, answer = await self.request("GET", resource.path(), headers={"Accept": PARTIAL_LIST})
+        for metadata in [item["metadata"] for item in answer["items"] or ()] if status == 200 else ():
+            if metadata.get("finalizers"):
+                obj = resource.object(metadata["name"], namespace=metadata.get("namespace", ""))
                 with suppress(ApiError):
-                    await self.patch(item, {"metadata": {"finalizers": None}})
+                    await self.patch(obj, {"metadata": {"finalizers": None}})
 
     async def until_served(self, resource: Resource) -> None:
         """Wait until a kind is found by discovery, and answers lists and watches.

@@ -101,9 +101,12 @@ async def _revision(script: Script, path: str) -> str:
 
 async def _edit(script: Script, change: Any) -> Any:
     item = f"{CRDS}/limits.{script.group}"
-    found = (await script.ask("get", "GET", item)).body
-    change(found["spec"])
-    return await script.ask("update", "PUT", item, found)
+    while True:
+        found = (await script.ask("get", "GET", item)).body
+        change(found["spec"])
+        reply = await script.ask("update", "PUT", item, found)
+        if reply.status != 409:  # the server has written conditions into it meanwhile
+            return reply
 
 
 async def _annotate(script: Script) -> None:

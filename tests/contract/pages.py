@@ -37,6 +37,6 @@ async def _expired(script: Script, path: str, token: str) -> Reply:
     """The answer to a continue token, as soon as the server has noticed that its history is forgotten."""
     query = (("limit", "2"), ("continue", token))
     async with asyncio.timeout(PATIENCE):
-        while (reply := await script.ask("list", "GET", path, query=query)).status == 200:  # noqa: ASYNC110 - only the server knows
+        while (reply := await script.ask("list", "GET", path, query=query)).status != 410:  # noqa: ASYNC110 - only the server knows
             await asyncio.sleep(0.5)
     return reply
