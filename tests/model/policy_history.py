@@ -294,17 +294,19 @@ def _with_statuses(setup: Setup, chance: Random) -> Setup:
 
 
 def _with_clusters(setup: Setup, chance: Random) -> Setup:
-    """Now and then, cluster-scoped primaries, on one side or both."""
-    if setup.entries or setup.api or chance.random() > 0.3:
+    """Now and then, cluster-scoped primaries, on one side or both; what is related to them stays in namespaces."""
+    if setup.api or chance.random() > 0.3:
         return setup
+    entries = tuple(each if chance.random() < 0.2 else _placed(each, chance) for each in setup.entries)
     clusters = chance.choice([("cloud", "robot"), ("cloud",), ("robot",)])
     names = _OTHER_NAMINGS[setup.source in clusters, {"cloud": "robot", "robot": "cloud"}[setup.source] in clusters]
     is_other = len(clusters) == 1
     return replace(
         setup,
         clusters=clusters,
+        entries=entries,
         namings=tuple(chance.sample(names, len(names))) if is_other or setup.namings else (),
-        projected=("goals",) if is_other else setup.projected,
+        projected=tuple(dict.fromkeys(("goals", *setup.projected))) if is_other else setup.projected,
         says_scope=is_other and chance.random() < 0.5,
     )
 
@@ -349,8 +351,12 @@ def name_of_form(form: Json) -> str:
 def _elsewhere(entry: Json, chance: Random) -> Json:
     """The entry with originals or copies somewhere else."""
     named = {"naming": chance.choice(RELATED_NAMINGS)} if chance.random() < 0.6 else {}
-    placed = {"namespace": chance.choice(NAMESPACES)} if chance.random() < 0.5 else {}
-    return entry | named | {"object": entry["object"] | placed}
+    return (entry if chance.random() < 0.5 else _placed(entry, chance)) | named
+
+
+def _placed(entry: Json, chance: Random) -> Json:
+    """The entry with originals in a namespace that it says."""
+    return entry | {"object": entry["object"] | {"namespace": chance.choice(NAMESPACES)}}
 
 
 def _entries(chance: Random) -> tuple[Json, ...]:

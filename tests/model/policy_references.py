@@ -172,7 +172,7 @@ class PolicyReferences:
     def _homes(self, primary: Json, side: Side) -> set[str]:
         """The namespaces that a primary, as it is on one side, has or may get on the other."""
         if side is self._down.side:
-            return {"default"}
+            return {"" if self._up.side in self._setup.clusters else "default"}
         uid, name = primary["metadata"]["uid"], primary["metadata"]["name"]
         copies = objects_of(self._down, GOALS).items()
         return {where[0] for where, each in copies if self._checker.of(each) == uid} or {
@@ -217,6 +217,8 @@ def _originals(entry: Json, primary: Where, spec: Json, originals: dict[Where, J
         if not made:
             return set()
         place = made
+    elif not place:
+        return set()  # a cluster-scoped primary has no namespace: that is `RelatedFailed`
     match rule:
         case {"reference": _}:
             return {(place, each) for each in spec.get(entry["resource"]["resource"]) or ()}
@@ -228,8 +230,16 @@ def _originals(entry: Json, primary: Where, spec: Json, originals: dict[Where, J
 
 
 def _place(entry: Json, original: Where, home: str, spec: Json) -> Where:
-    """Where the copy of an original is made, for a primary whose namespace on that side is `home` (C5.2)."""
-    values = {"{namespace}": home, "{name}": original[1], "{robot}": ROBOT, "{/spec/n}": str(spec.get("n"))}
+    """Where the copy of an original is made, for a primary whose namespace on that side is `home` (C5.2).
+
+    A cluster-scoped one has none: it is that of the original.
+    """
+    values = {
+        "{namespace}": home or original[0],
+        "{name}": original[1],
+        "{robot}": ROBOT,
+        "{/spec/n}": str(spec.get("n")),
+    }
     made = []
     for key, default in (("namespace", "{namespace}"), ("name", "{name}")):
         text = (entry.get("naming") or {}).get(key, default)
