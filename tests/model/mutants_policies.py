@@ -2,6 +2,9 @@
 
 from crsyncer.core import decide, lifecycle, object_calls
 from crsyncer.core.hold_machine import HoldMachine
+from crsyncer.core.relate import Place
+from crsyncer.core.shape import Shape
+from crsyncer.engine.outbox import Outbox
 from crsyncer.engine.reselection import reselect
 from tests.model.mutant import Mutant
 
@@ -45,6 +48,30 @@ POLICY_PROMISES = (
         "if False:",
         "nothing of that name",
         "is there, and always was",
+    ),
+    Mutant(
+        "a status shows downstream's generation",
+        Outbox._value,
+        "value if not self._maps else",
+        "value if True else",
+        "generations",
+        "generation that upstream has not reached",
+    ),
+    Mutant(
+        "a status goes up as it is",
+        Shape.sent,
+        "copy if self.up is None else",
+        "copy if True else",
+        "steps of statuses",
+        "is not what the steps make",
+    ),
+    Mutant(
+        "a copy of a related object is in the namespace that its primary has not",
+        Place.new_name,
+        "(self.namespace or plain.namespace)",
+        "(self.namespace or 'copies')",
+        "cluster-scoped",
+        "nothing ever wanted a copy there",
     ),
     Mutant(
         "what is breaking is followed",

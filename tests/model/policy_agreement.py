@@ -2,11 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from crsyncer.core.annotations import ROBOT_LABEL
 from crsyncer.core.model import Json, Side
 from tests.model.blocking import MINE
-from tests.model.check import is_marked, labels, stamp
-from tests.model.life import ROBOT
+from tests.model.check import is_marked, stamp
 from tests.model.policies import policies
 from tests.model.policy_history import PARTS
 from tests.model.policy_references import GOALS, objects_of
@@ -24,6 +22,20 @@ def open_ends(machine: "PolicyMachine") -> list[str]:
             found.append(f"policy {name} does not show whether it is followed")
     for resource in machine.checker.references.origins:
         found += _of_related(machine, resource)
+    return found
+
+
+def generations(machine: "PolicyMachine") -> list[str]:
+    """Statuses that show another generation than upstream's, once controllers have seen what the copies are (S4.7)."""
+    copies = {stamp(copy): copy for copy in objects_of(machine.down, GOALS).values() if stamp(copy)}
+    found = []
+    for (_, name), original in objects_of(machine.up, GOALS).items():
+        copy, metadata = copies.get(original["metadata"]["uid"]), original["metadata"]
+        if copy is None or not machine.checker.is_synced(original, machine.up.side):
+            continue
+        shown = (original.get("status") or {}).get("observedGeneration")
+        if shown != metadata["generation"]:
+            found.append(f"{name} shows the generation {shown}, and it is {metadata['generation']} (S4.7)")
     return found
 
 
@@ -61,7 +73,7 @@ def _may_be_taken(machine: "PolicyMachine", taken: Json) -> bool:
     """Whether the name of a copy is somebody else's, so that there is none."""
     if stamp(taken):
         return True  # the earlier of two originals with one name has it
-    return bool(machine.setup.namings) or machine.down.side is Side.CLOUD or not _matches(machine, taken)
+    return bool(machine.setup.namings) or machine.down.side is Side.CLOUD or not machine.checker.is_selected(taken)
 
 
 def _is_taken(machine: "PolicyMachine", resource: str, found: Json) -> bool:
@@ -70,11 +82,7 @@ def _is_taken(machine: "PolicyMachine", resource: str, found: Json) -> bool:
     if stamp(found) or machine.setup.namings or any("naming" in each for each in references.of(resource)):
         return True
     in_cloud = references.origins[resource] is Side.ROBOT
-    return in_cloud or resource == "secrets" or not _matches(machine, found)
-
-
-def _matches(machine: "PolicyMachine", taken: Json) -> bool:
-    return not machine.setup.filtered or labels(taken).get(ROBOT_LABEL) == ROBOT
+    return in_cloud or resource == "secrets" or not machine.checker.is_mine(found)
 
 
 def _agrees(machine: "PolicyMachine", original: Json, copy: Json) -> bool:
@@ -84,6 +92,10 @@ def _agrees(machine: "PolicyMachine", original: Json, copy: Json) -> bool:
         spec = {key: value for key, value in spec.items() if key not in ("local", "maps", "mode") or key in desired}
         spec, desired = ({k: v for k, v in each.items() if k in ("x", "n")} for each in (spec, desired))
     status, shown = (each.get("status") for each in (copy, original))
+    if status and shown and machine.setup.up:
+        status = status | {"word": f"{original['metadata']['name']} {status['n']}"}
+    if status and shown and machine.setup.maps_generation:  # which it shows is judged at last
+        status, shown = ({k: v for k, v in each.items() if k != "observedGeneration"} for each in (status, shown))
     uid, key = original["metadata"]["uid"], machine.subtree.key
     if key:
         status, shown = ((each or {}).get(key) for each in (status, shown))

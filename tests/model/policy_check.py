@@ -142,11 +142,15 @@ class PolicyChecker:
         """Whether an object has the label of this robot, where that matters."""
         return not self._setup.filtered or labels(obj).get(ROBOT_LABEL) == ROBOT
 
+    def is_selected(self, primary: Json) -> bool:
+        """Whether a primary is this robot's, and the policy's selector matches it."""
+        return self.is_mine(primary) and (not self._setup.selected or labels(primary).get("tier") == "edge")
+
     def is_synced(self, primary: Json, side: Side) -> bool:
         """Whether an object of a side is a primary that lives: with that of upstream its copy goes, too (C6.3)."""
         if "deletionTimestamp" in primary["metadata"]:
             return False
-        if not self.is_mine(primary) or not self.projections.is_meant(primary):
+        if not self.is_selected(primary) or not self.projections.is_meant(primary):
             return False
         if side is self._up.side:
             return True
@@ -163,7 +167,7 @@ class PolicyChecker:
             self.projections.note(change.resource, obj["metadata"])
         if resource == GOALS and side is self._up.side:
             self.name_of[uid] = obj["metadata"]["name"]
-            there = change.after is not None and "deletionTimestamp" not in obj["metadata"] and self.is_mine(obj)
+            there = change.after is not None and "deletionTimestamp" not in obj["metadata"] and self.is_selected(obj)
             self.stories[uid].leaving |= not there
             self.deletions.changed(uid, synced=there and self.is_synced(obj, side))
         elif self.references.origins.get(resource) is side:
@@ -223,6 +227,10 @@ class PolicyChecker:
             return
         if status.get("of") != uid and uid not in self._adopted:
             raise Violation(f"{write}: a status of {status.get('of')} has landed on {uid}")
+        if self._setup.up and status.get("word") != f"{after['metadata']['name']} {status['n']}":
+            raise Violation(f"{write}: {status} is not what the steps make of a status (C4)")
+        if status.get("observedGeneration", 0) > after["metadata"]["generation"]:
+            raise Violation(f"{write}: {status} shows a generation that upstream has not reached (S4.7)")
         story, source = self.stories[uid], self.reported[status["n"]]
         latest = story.sent if source == story.source else 0  # the copies of another kind have statuses of their own
         if status["n"] < latest and not write.late:
@@ -285,7 +293,7 @@ class PolicyChecker:
             raise Violation(f"{write}: a local object was touched (C2.2)")
         if write.side is Side.CLOUD:
             raise Violation(f"{write}: an object of the cloud was adopted (S5.3)")
-        if not self.is_mine(before):
+        if not (self.is_selected(before) if write.resource == GOALS else self.is_mine(before)):
             raise Violation(f"{write}: an object that the selector does not match was adopted (C2.5)")
         if write.resource == "secrets" and before.get("data") != after.get("data"):
             raise Violation(f"{write}: a Secret that is not equal was adopted (C2.5)")

@@ -107,10 +107,10 @@ class DeletionJudge:
             if not any(blocking for blocking, _, _ in self._followed.in_force()):
                 raise Violation(f"{write}: an object got the finalizer, and deletion is not blocking (C6.1)")
             return
-        if MINE in _finalizers(after) or self._has_ended() or not self._checker.is_mine(before):
+        if MINE in _finalizers(after) or self._has_ended() or not self._checker.is_selected(before):
             return
-        if not self._checker.projections.was_meant(before):
-            return
+        if self._checker.projections.was_edited() or not self._checker.projections.is_meant(before):
+            return  # what was under way then may still come, and copies of another kind are not waited for
         if not self._must_block() or self._is_overdue(before):
             return
         if "deletionTimestamp" not in before["metadata"]:
@@ -146,7 +146,8 @@ class DeletionJudge:
             self._must_block()
             and not self._is_overdue(original)
             and MINE in _finalizers(original)
-            and self._checker.is_mine(original or {})
+            and original is not None
+            and self._checker.is_selected(original)
         )
         patient = self._world.clock.now - self._left.get(uid, -_PATIENCE_SECONDS) < _PATIENCE_SECONDS
         if waits or patient:
@@ -185,7 +186,7 @@ class DeletionJudge:
         if not self.rule.blocking or self.rule.grace != "1m" or self._checker.forgot:
             return []
         going = [o for o in objects_of(self._up, GOALS).values() if "deletionTimestamp" in o["metadata"]]
-        return [o["metadata"]["name"] for o in going if MINE in _finalizers(o) and self._checker.is_mine(o)]
+        return [o["metadata"]["name"] for o in going if MINE in _finalizers(o) and self._checker.is_selected(o)]
 
     def open_ends(self) -> Iterator[str]:
         """Whether the agent follows the policy."""

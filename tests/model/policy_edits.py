@@ -2,10 +2,8 @@
 
 from collections.abc import Callable
 
-from crsyncer.core.annotations import ROBOT_LABEL
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Json
-from tests.model.life import ROBOT
 from tests.model.plane import Plane
 from tests.model.policy_references import GOALS, objects_of, spec_of
 from tests.model.storage import Where, copied
@@ -18,10 +16,9 @@ class Edits:
         """What a side calls a kind, by its full name."""
         return plane.names.get(resource, resource)
 
-    def create(self, plane: Plane, name: str, x: int, *refers: int, labelled: bool = False, kind: str = "") -> None:
-        """Create a primary, or an object of another `kind`, that refers to these; `labelled` for the robot."""
-        labels = {ROBOT_LABEL: ROBOT} if labelled else {}
-        plane.create(name, kind=kind or self.kind(plane), spec={"x": x, **spec_of(*refers)}, labels=labels)
+    def create(self, plane: Plane, name: str, x: int, *refers: int, wanted: dict[str, str], kind: str = "") -> None:
+        """Create a primary, or an object of another `kind`, that refers to these."""
+        plane.create(name, kind=kind or self.kind(plane), spec={"x": x, **spec_of(*refers)}, labels=wanted)
 
     def edit(self, plane: Plane, resource: str, where: Where, change: Callable[[Json], None]) -> None:
         """Change an object."""

@@ -102,6 +102,12 @@ class Setup:
     """The policy says which scope goals have in the cloud; else its discovery does."""
     edits_projection: bool = False
     """What goals are in the cloud is edited."""
+    selected: bool = False
+    """A selector says which goals are synced, too: those with the label tier=edge."""
+    maps_generation: bool = False
+    """Statuses show upstream's generation (S4.7)."""
+    up: tuple[Json, ...] = ()
+    """The steps that statuses take."""
 
     @property
     def forms(self) -> tuple[Json, ...]:
@@ -220,6 +226,7 @@ def policy_history_of(seed: int) -> PolicyHistory:
     setup = _with_clusters(setup, Random(f"policy-history-scope-{seed}"))
     edits_projection = not setup.api and Random(f"policy-history-projection-{seed}").random() < 0.15
     setup = replace(setup, edits_projection=edits_projection)
+    setup = _with_rest(setup, Random(f"policy-history-rest-{seed}"))
     around = {what: OTHERS[what] for what in _AROUND}
     may_block = setup.blocking or setup.edits_deletion
     related = {**(_OF_RELATED if setup.entries else {}), **(_OF_BLOCKED if setup.entries and may_block else {})}
@@ -308,6 +315,18 @@ def _with_clusters(setup: Setup, chance: Random) -> Setup:
         namings=tuple(chance.sample(names, len(names))) if is_other or setup.namings else (),
         projected=tuple(dict.fromkeys(("goals", *setup.projected))) if is_other else setup.projected,
         says_scope=is_other and chance.random() < 0.5,
+    )
+
+
+def _with_rest(setup: Setup, chance: Random) -> Setup:
+    """What a policy may say besides."""
+    whole = not setup.edits_subtree
+    word: Json = {"path": "/status/word", "template": "{name} {/status/n}"}
+    return replace(
+        setup,
+        selected=not setup.api and chance.random() < 0.15,
+        maps_generation=whole and chance.random() < 0.15,
+        up=(word,) if whole and chance.random() < 0.15 else (),
     )
 
 

@@ -8,12 +8,12 @@ from tests.model.check import Violation, labels, tear
 from tests.model.life import ROBOT
 from tests.model.plane import Plane
 from tests.model.policies import apply_policy, delete_policy, policies, serve_policies
-from tests.model.policy_agreement import open_ends
+from tests.model.policy_agreement import generations, open_ends
 from tests.model.policy_apis import Apis
 from tests.model.policy_check import PolicyChecker
 from tests.model.policy_deletion import Rule
 from tests.model.policy_edits import Edits
-from tests.model.policy_history import PLACES, PolicyHistory
+from tests.model.policy_history import NAMES, PLACES, PolicyHistory
 from tests.model.policy_projection import Projections
 from tests.model.policy_references import GOALS, objects_of, spec_of
 from tests.model.policy_statuses import RelatedStatuses
@@ -78,7 +78,7 @@ class PolicyMachine:
     def create(self, name: str, x: int, *refers: int) -> None:
         """Somebody creates an object upstream."""
         if name not in self._originals() and self.projections.serves(self.up):
-            self.edits.create(self.up, name, x, *refers, labelled=self.setup.filtered and bool(x % 4))
+            self.edits.create(self.up, name, x, *refers, wanted=self.wanted(x))
 
     def change(self, name: str, x: int) -> None:
         """Somebody changes the content upstream."""
@@ -100,8 +100,12 @@ class PolicyMachine:
 
     def relabel(self, name: str, to: str) -> None:
         """Somebody gives it to another robot, or back."""
-        if self.setup.filtered and name in self._originals():
+        if name not in self._originals():
+            return
+        if self.setup.filtered:
             self.up.label(name, kind=self.edits.kind(self.up), robot=to or None)
+        elif self.setup.selected:
+            self.up.label(name, kind=self.edits.kind(self.up), tier="edge" if to == ROBOT else None)
 
     # Copies
 
@@ -109,8 +113,10 @@ class PolicyMachine:
         """The controller downstream writes its status."""
         for place, called in self.copies(name):
             self._number += 1
-            of = self.checker.of(objects_of(self.down, GOALS)[place, called])
+            copy = objects_of(self.down, GOALS)[place, called]
+            of = self.checker.of(copy)
             status = self.subtree.reported(of, {"of": of, "n": self._number})
+            status |= {"observedGeneration": copy["metadata"]["generation"]} if self.setup.maps_generation else {}
             self.checker.reported[self._number] = self.edits.kind(self.down)
             self.down.set_status(called, status, kind=self.edits.kind(self.down), namespace=place)
 
@@ -147,7 +153,7 @@ class PolicyMachine:
         place, called = self.checker.new_name(name, self.naming) if which else ("default", f"own-{name}")
         place = "" if self.down.side in self.setup.clusters else place
         if (place, called) not in objects_of(self.down, GOALS) and self.projections.serves(self.down):
-            wanted = {ROBOT_LABEL: ROBOT} if labelled else {}
+            wanted = {ROBOT_LABEL: ROBOT, "tier": "edge"} if labelled else {}
             self.down.create(
                 called, kind=self.edits.kind(self.down), namespace=place, spec={"x": -1, "maps": []}, labels=wanted
             )
@@ -259,10 +265,13 @@ class PolicyMachine:
         spec |= self.checker.deletions.rule.specification()
         spec |= self.subtree.specification()
         spec |= {"conflict": "keepLocal"} if setup.keep_local else {}
-        spec |= {"mutations": {"down": [*setup.steps]}} if setup.steps else {}
+        spec |= {"mutations": {"down": [*setup.steps], "up": [*setup.up]}} if setup.steps or setup.up else {}
+        spec |= {"observedGeneration": "map"} if setup.maps_generation else {}
         entries = [self.statuses.specification(each) for each in self.checker.references.entries]
         spec |= {"related": entries} if entries else {}
-        spec |= {"filter": {"byRobotName": True}} if setup.filtered else {}
+        chosen: Json = {"byRobotName": True} if setup.filtered else {}
+        chosen |= {"selector": {"matchLabels": {"tier": "edge"}}} if setup.selected else {}
+        spec |= {"filter": chosen} if chosen else {}
         spec |= self.apis.specification()
         spec |= self.projections.specification()
         apply_policy(self.world.robot, specSource=setup.source, **spec)
@@ -297,6 +306,12 @@ class PolicyMachine:
             self._agree()
         if self.statuses.show_all():
             self._agree()
+        if self.setup.maps_generation:
+            for name in NAMES:
+                self.report(name)
+            self._agree()
+            if wrong := generations(self):
+                raise Violation(wrong[0])
         done = len(world.writes)
         world.pass_time(HOUR)
         self._look()
@@ -342,6 +357,11 @@ class PolicyMachine:
         found = self._originals().get(name)
         if found is not None:
             self.up.set(name, kind=self.edits.kind(self.up), spec=found["spec"] | fields)
+
+    def wanted(self, x: int) -> dict[str, str]:
+        """The labels of a new object, most of which is to be synced."""
+        robot = {ROBOT_LABEL: ROBOT} if self.setup.filtered and x % 4 else {}
+        return robot | ({"tier": "edge"} if self.setup.selected and x % 5 else {})
 
     def _originals(self) -> dict[str, Json]:
         """Upstream's primaries by name."""

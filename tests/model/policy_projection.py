@@ -38,8 +38,7 @@ class ProjectionJudge:
         """By kind of the cloud, when the agent was told last which objects there are."""
         self._own: dict[str, str] = {}
         """By uid, the kind of an object of the cloud."""
-        self._left: dict[str, float] = {}
-        """By kind of the cloud, when goals were that last and are not any more."""
+        self._edited = -_RACE_SECONDS
         self._names: set[tuple[str, str]] = set()
         """The names that objects of the kinds of the cloud ever had."""
         self._known: set[str] = set()
@@ -56,10 +55,9 @@ class ProjectionJudge:
         kind = self._world.cloud.names.get(GOALS, GOALS)
         return self._own.get(obj["metadata"]["uid"], kind) == kind
 
-    def was_meant(self, obj: Json) -> bool:
-        """Whether it is, and was a moment ago: else what was under way then may still come."""
-        left = self._left.get(self._own.get(obj["metadata"]["uid"], ""), -_RACE_SECONDS)
-        return self.is_meant(obj) and self._world.clock.now - left >= _RACE_SECONDS
+    def was_edited(self) -> bool:
+        """Whether it was edited a moment ago what goals are in the cloud."""
+        return self._world.clock.now - self._edited < _RACE_SECONDS
 
     def is_out_of_sight(self, uid: str) -> bool:
         """Whether the agent follows a kind that an object is not of, and was told which objects there are of that.
@@ -83,7 +81,7 @@ class ProjectionJudge:
         """Goals are not this kind of the cloud any more."""
         crd = self._world.cloud.server.storage.of(CRDS).get(("", kind))
         _, known = self._world.disk.kept(f"crd:{Side.CLOUD}:{GOALS}") or ("", "")
-        self._left[kind] = self._world.clock.now
+        self._edited = self._world.clock.now
         self._known.discard(kind)
         self._known |= {kind} if crd is not None and crd["metadata"]["uid"] == known else set()
         self.released.discard(kind)
@@ -147,9 +145,7 @@ class Projections:
         found = self._cloud.objects(kind)
         if name not in found:
             edits = self._machine.edits
-            edits.create(
-                self._cloud, name, x, *refers, labelled=self._machine.setup.filtered and bool(x % 4), kind=kind
-            )
+            edits.create(self._cloud, name, x, *refers, wanted=self._machine.wanted(x), kind=kind)
         elif x % 3:
             self._cloud.delete(name, kind=kind)
         elif self._machine.up is self._cloud:

@@ -29,6 +29,15 @@ _PARTS = replace(
         },
     ),
 )
+_OTHERS = (
+    {
+        "id": "configmaps-reference",
+        "resource": {"group": "", "resource": "configmaps"},
+        "object": {"reference": "/spec/configmaps/*", "namespace": "others"},
+        "origin": "cloud",
+        "cleanup": "delete",
+    },
+)
 _BEGIN = (Step("create", ("a", 1, 1, 1, 0)), Step("wait", (20.0,)))
 HISTORIES = {
     "neighbours": (_SUBTREE, (Step("resubtree", (1,)), *_BEGIN, Step("neighbour", ("a",)), Step("report", ("a",)))),
@@ -52,6 +61,19 @@ HISTORIES = {
         (*_BEGIN, Step("project", (1,)), Step("wait", (20.0,))),
     ),
     "nothing of that name": (_PROJECTED, (*_BEGIN, Step("project", (1,)), Step("wait", (20.0,)))),
+    "generations": (
+        replace(_SETUP, maps_generation=True),
+        (*_BEGIN, Step("drift", ("a", 5)), Step("wait", (20.0,)), Step("report", ("a",)), Step("wait", (20.0,))),
+    ),
+    "steps of statuses": (
+        replace(_SETUP, up=({"path": "/status/word", "template": "{name} {/status/n}"},)),
+        (*_BEGIN, Step("report", ("a",)), Step("wait", (20.0,))),
+    ),
+    "selector": (replace(_SETUP, selected=True), (*_BEGIN, Step("relabel", ("a", "")), Step("wait", (20.0,)))),
+    "cluster-scoped": (
+        replace(_SETUP, clusters=("cloud", "robot"), entries=_OTHERS),
+        (Step("put", ("configmaps", "m0", 2, 0, 0)), *_BEGIN),
+    ),
     "breaking": (replace(_SETUP, source="robot", api="robot"), (Step("define", (3,)), Step("define", (4,)))),
 }
 """By the names that mutants give them."""
