@@ -74,6 +74,14 @@ POLICY_PROMISES = (
         "nothing ever wanted a copy there",
     ),
     Mutant(
+        "a copy that is made again gets no status",
+        decide._lacks_status,
+        "return waiting or (upstream",
+        "return False and (upstream",
+        "made again",
+        "it says that it is healthy",
+    ),
+    Mutant(
         "what is breaking is followed",
         lifecycle._Obstacles.to,
         "found = breaking(crd, revision)",

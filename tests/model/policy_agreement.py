@@ -102,7 +102,17 @@ def _agrees(machine: "PolicyMachine", original: Json, copy: Json) -> bool:
     elif uid in machine.subtree.rivalled:
         return bool(spec == desired)
     is_formers = status and status.get("of", uid) != uid  # the copy was adopted with it (S4.1)
+    if status is None and shown is not None and _lacks(machine, copy):
+        return False
     return spec == desired and (status is None or is_formers or status == shown)
+
+
+def _lacks(machine: "PolicyMachine", copy: Json) -> bool:
+    """Whether a copy without a status that upstream has is to get it: the agent made it, and knows that (S4.4)."""
+    checker, setup, born = machine.checker, machine.setup, machine.checker.born(copy)
+    killed = checker.was_killed(after=born - 120.0, before=born + 120.0)
+    forgot = checker.forgot or setup.edits_subtree or setup.edits_projection
+    return not (killed or forgot or checker.was_made_by_hand(copy))
 
 
 def _of_related(machine: "PolicyMachine", resource: str) -> list[str]:

@@ -77,6 +77,8 @@ class PolicyChecker:
         """The originals that have got a copy of which nothing tells whose it was: no marks, and no store any more."""
         self._whose: dict[str, str] = {}
         """By uid of a copy, that of its original."""
+        self._made: set[str] = set()
+        """The copies (uids) that the agent made."""
         self._born: dict[str, float] = {}
         self.late: set[str] = set()
         """Objects that a request made of which nobody waited for the answer."""
@@ -104,6 +106,10 @@ class PolicyChecker:
     def born(self, obj: Json) -> float:
         """When an object came to be, in seconds since the world began."""
         return self._born.get(obj["metadata"]["uid"], 0.0)
+
+    def was_made_by_hand(self, copy: Json) -> bool:
+        """Whether the agent has adopted a copy."""
+        return copy["metadata"]["uid"] not in self._made
 
     def was_killed(self, *, after: float, before: float = math.inf) -> bool:
         """Whether the agent was killed or stopped between two times, in seconds since the world began."""
@@ -260,6 +266,7 @@ class PolicyChecker:
             raise Violation(f"{write}: a copy without its marks")
         uid = copy["metadata"]["uid"]
         self._whose[uid] = stamp(copy)
+        self._made.add(uid)
         if write.late:
             self.late.add(uid)
         self._see_twins(write, copy)

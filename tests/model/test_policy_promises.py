@@ -74,6 +74,10 @@ HISTORIES = {
         replace(_SETUP, clusters=("cloud", "robot"), entries=_OTHERS),
         (Step("put", ("configmaps", "m0", 2, 0, 0)), *_BEGIN),
     ),
+    "made again": (
+        _SETUP,
+        (*_BEGIN, Step("report", ("a",)), Step("wait", (200.0,)), Step("lose_copy", ("a",)), Step("wait", (200.0,))),
+    ),
     "breaking": (replace(_SETUP, source="robot", api="robot"), (Step("define", (3,)), Step("define", (4,)))),
 }
 """By the names that mutants give them."""
