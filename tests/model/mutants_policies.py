@@ -82,6 +82,14 @@ POLICY_PROMISES = (
         "it says that it is healthy",
     ),
     Mutant(
+        "orphans stay whatever the policy says",
+        decide.may_delete,
+        "downstream.stamp is not None or not policy.keep_orphans",
+        "downstream.stamp is not None",
+        "orphan",
+        "is an orphan",
+    ),
+    Mutant(
         "what is breaking is followed",
         lifecycle._Obstacles.to,
         "found = breaking(crd, revision)",

@@ -65,6 +65,9 @@ def _of_primaries(machine: "PolicyMachine") -> list[str]:
             found.append(f"{name} has two copies")
         if synced and own and not any(_agrees(machine, original, copy) for copy in own):
             found.append(f"{name}: {original} and {own}")
+    if machine.setup.orphans == "delete" and machine.down.side is Side.ROBOT:
+        local = [copy for copy in copies.values() if not stamp(copy) and checker.is_selected(copy)]
+        found += [f"{copy['metadata']['name']} is an orphan" for copy in local]
     left = [uid for uid in by_uid if uid not in checker.twins]
     return found + [f"the copy of nothing: {by_uid[uid][0]['metadata']['name']}" for uid in left]
 

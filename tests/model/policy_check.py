@@ -308,7 +308,8 @@ class PolicyChecker:
     def _deleted(self, write: Write, copy: Json) -> None:
         of = self.of(copy)
         if not of:
-            raise Violation(f"{write}: a local object was deleted")
+            self._see_orphan(write, copy)
+            return
         if write.resource == GOALS:
             if not (self.stories[of].leaving or self.projections.is_out_of_sight(of)):
                 raise Violation(f"{write}: upstream's {of} is there, and always was")
@@ -326,6 +327,16 @@ class PolicyChecker:
         free = where not in references.wanted(resource, entries)
         if not (free or self.stories[of].leaving or references.free.get((resource, where), -_RACE_SECONDS) >= since):
             raise Violation(f"{write}: its original is there, and something always referred to it (C5.4)")
+
+    def _see_orphan(self, write: Write, copy: Json) -> None:
+        """An object that nobody marked: it is deleted only where the policy says so, and upstream has none (S5.3)."""
+        said = write.resource == GOALS and self._setup.orphans == "delete" and write.side is Side.ROBOT
+        if not (said and self.is_selected(copy)):
+            raise Violation(f"{write}: a local object was deleted")
+        for (_, name), each in objects_of(self._up, GOALS).items():
+            before = self.born(each) < self.born(copy) and not self.stories[each["metadata"]["uid"]].leaving
+            if name == copy["metadata"]["name"] and before and self.is_synced(each, self._up.side):
+                raise Violation(f"{write}: it is an orphan only if upstream has nothing of that name (S5.3)")
 
     # Secrets
 

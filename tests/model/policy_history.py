@@ -108,6 +108,8 @@ class Setup:
     """Statuses show upstream's generation (S4.7)."""
     up: tuple[Json, ...] = ()
     """The steps that statuses take."""
+    orphans: str = "keep"
+    """What becomes of orphans, where no template names copies."""
 
     @property
     def forms(self) -> tuple[Json, ...]:
@@ -327,6 +329,7 @@ def _with_rest(setup: Setup, chance: Random) -> Setup:
         selected=not setup.api and chance.random() < 0.15,
         maps_generation=whole and chance.random() < 0.15,
         up=(word,) if whole and chance.random() < 0.15 else (),
+        orphans="delete" if not setup.namings and chance.random() < 0.3 else "keep",
     )
 
 

@@ -261,7 +261,7 @@ class PolicyMachine:
 
     def apply(self) -> None:
         setup = self.setup
-        spec: dict[str, Any] = {"naming": self.naming} if self.naming else {"orphans": "keep"}
+        spec: dict[str, Any] = {"naming": self.naming} if self.naming else {"orphans": setup.orphans}
         spec |= self.checker.deletions.rule.specification()
         spec |= self.subtree.specification()
         spec |= {"conflict": "keepLocal"} if setup.keep_local else {}

@@ -78,6 +78,7 @@ HISTORIES = {
         _SETUP,
         (*_BEGIN, Step("report", ("a",)), Step("wait", (200.0,)), Step("lose_copy", ("a",)), Step("wait", (200.0,))),
     ),
+    "orphan": (replace(_SETUP, orphans="delete"), (*_BEGIN, Step("by_hand", ("b", 0, 1)), Step("wait", (20.0,)))),
     "breaking": (replace(_SETUP, source="robot", api="robot"), (Step("define", (3,)), Step("define", (4,)))),
 }
 """By the names that mutants give them."""
