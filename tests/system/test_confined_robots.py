@@ -119,5 +119,9 @@ async def test_three_robots_on_one_cloud_sync_their_own_objects(
     await eventually(compared, what="nothing differs")
     access = await agent.ask("check-access")
     assert (access["health"], access["namespaces"], access["confinedByPolicies"]) == ("healthy", ["robot-r1"], [])
-    checks = (await agent.ask("doctor"))["checks"]
-    assert {check["state"] for check in checks if check["name"] in ("kind", "access")} == {"ok"}
+
+    async def sound() -> bool:  # on a busy machine a server may answer later than the doctor waits for it
+        checks = (await agent.ask("doctor"))["checks"]
+        return {check["state"] for check in checks if check["name"] in ("kind", "access")} == {"ok"}
+
+    await eventually(sound, seconds=90, what="the doctor finds nothing wrong with the kinds and the account")
