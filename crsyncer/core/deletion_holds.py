@@ -31,7 +31,8 @@ class DeletionHolds:
         """What holds every deletion of the kind: the hold's id ("": it has none yet), and since when."""
         self.changed: dict[Key, Tombstone] = {}
         self.orphans: set[Key] = set()
-        """Objects that upstream never had, as far as is known, and whose deletion is verified for one try."""
+        """Objects without a tombstone, whose deletion is verified for one try: upstream never had them, as far as is
+        known, or is deleting them."""
         self.copies = views[policy.downstream]
         self.upstream = views[policy.upstream]
         self._policy = policy
@@ -89,6 +90,13 @@ class DeletionHolds:
         """Objects that upstream has deleted, and whose deletion is neither verified nor held in its tombstone."""
         return (k for k in self._tombstones if not self.is_verified(k) and not (self.tombstone(k) or _NONE).held)
 
+    def leaving(self) -> Iterator[Key]:
+        """Objects that upstream has begun to delete, and whose copies are to be deleted for that."""
+        for key, copy in self.copies.items():
+            own = self.upstream.get(key)
+            if own is not None and own.terminating and not copy.terminating and may_delete(copy, self._policy):
+                yield key
+
     def is_present(self, key: Key) -> bool:
         """Whether upstream has the object."""
         view = self.upstream.get(key)
@@ -129,14 +137,14 @@ class DeletionHolds:
                 self._show_manual()
 
     def verify(self, batch: Set[Key], *, wanted: Set[Key]) -> None:
-        """Record with the tombstones that the deletions are verified; an orphan, which has none, has to be `wanted`."""
+        """Record with the tombstones that the deletions are verified; what has none has to be `wanted` or leaving."""
         for key in batch:
             tombstone = self.tombstone(key)
             if self.is_present(key) or self.held(key) is not None:
                 continue
             if tombstone is not None:
                 self.changed[key] = replace(tombstone, verified=True)
-            elif key in wanted:
+            elif key in wanted or key in self.upstream:
                 self.orphans.add(key)
 
     def release(self, reason: HoldReason, keys: Iterable[Key], *, absent: Set[Key], now: float) -> None:

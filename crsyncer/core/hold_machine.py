@@ -201,6 +201,8 @@ class HoldMachine:
         mass = self._rate.is_mass(batch | self._batch(), copies=len(self.holds.copies), now=self._now)
         if certain and not mass:
             reported = {key for key in batch if self.holds.tombstone(key) is not None}
+            if Freshness.STORED not in self._freshness[self._policy.upstream]:
+                reported |= batch & {*self.holds.leaving()}  # they were seen, so no absence is to be proved
             self.holds.verify(reported, wanted=self.wanted.keys())
             batch -= reported
         failures = 0
@@ -362,7 +364,7 @@ class HoldMachine:
         self.holds.hold_kind(self._unix, by_name=False)
 
     def _batch(self) -> set[Key]:
-        return {*self.holds.unverified(), *self.wanted}
+        return {*self.holds.unverified(), *self.holds.leaving(), *self.wanted}
 
     def _discovery(self) -> Call:
         return calls.discovery(self._endpoint.group, self._endpoint.version)

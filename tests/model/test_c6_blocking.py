@@ -9,7 +9,7 @@ from crsyncer.core.annotations import ROBOT_LABEL, SPEC_SOURCE
 from tests.model.answers import INTERNAL_ERROR, invalid
 from tests.model.blocking import LOCAL, MINE, block, blocking, finalizer_rows, finalizers, patches
 from tests.model.policies import delete_policy, drop_policies, serve_policies
-from tests.model.scene import SOURCES, out_of_sight, roles
+from tests.model.scene import SOURCES, full_lists, out_of_sight, roles
 from tests.model.world import World
 
 BOTH = pytest.mark.parametrize("source", SOURCES)
@@ -345,3 +345,21 @@ def test_C6_3_the_end_of_the_direction_removes_the_finalizers_from_what_was_upst
         world.pass_time(60)
         assert (finalizers(world.cloud), finalizers(world.robot)) == ([LOCAL], [MINE])
         assert finalizer_rows(world) == []
+
+
+@BOTH
+@pytest.mark.parametrize(("count", "lists"), [(1, 0), (100, 4)])
+def test_S5_5_objects_that_wait_for_their_copies_are_verified_together(source: str, count: int, lists: int) -> None:
+    with blocking(source=source) as world:
+        up, down = roles(world, source)
+        names = [f"a{number:03}" for number in range(100)]
+        for name in names:
+            up.create(name, spec={"x": 1})
+        world.start()
+        world.settle()
+        begun = world.clock.now
+        for name in names[:count]:
+            up.delete(name)
+        world.pass_time(10)
+        assert (set(up.objects()), set(down.objects())) == (set(names[count:]), set(names[count:]))
+        assert len(full_lists(world, up.side.value, begun)) <= lists
