@@ -106,13 +106,16 @@ class PolicyReferences:
         plane, checker = self._world.planes[side], self._checker
         uids = {checker.of(each) for each in objects_of(self._down, GOALS).values()}
         found = [*objects_of(plane, GOALS).items()]
+        if lost:  # also what the policy does not mean any more
+            found += [((place, name), each) for (_, place, name), each in elsewhere(plane).items()]
         if side is self._down.side:
             self._ghosts |= {checker.of(primary): (where, primary) for where, primary in found}
             found += [each for uid, each in self._ghosts.items() if lost and uid not in uids]
         elif before:
             found += [each for each, until in self._gone.values() if self._world.clock.now - until < _BEHIND_SECONDS]
         for where, primary in found:
-            there = "deletionTimestamp" not in primary["metadata"] and bool(checker.of(primary))
+            known = bool(checker.of(primary)) or not checker.projections.is_meant(primary)
+            there = "deletionTimestamp" not in primary["metadata"] and known
             if not (checker.is_synced(primary, side) or (lost and there)):
                 continue
             if copied and not self._is_copied(primary, side, uids):
