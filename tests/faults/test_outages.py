@@ -72,7 +72,7 @@ async def outage(bed: Bed, *, seconds: float) -> None:
     await all_show(bed.robot, changed, "spec", {"x": 2})
     await all_show(bed.cloud, reported, "status", {"phase": "DONE"})
     print(f"{CHANGES} changes each way, {asyncio.get_running_loop().time() - started:.1f} s after the return")
-    assert (await bed.kind())["resumes"]["cloud"] > resumed
+    await bed.agent.until(lambda status: status["kinds"][0]["resumes"]["cloud"] > resumed)
 
 
 @pytest.mark.fault_07

@@ -59,7 +59,7 @@ async def test_S9_4_an_api_server_that_restarts_one_event_later_costs_a_digest(b
     bed.cloud.link.restore()
     await bed.robot.shows("goal-3", spec={"x": 2}, seconds=SLOW)
     await bed.settled()
-    assert (await bed.kind())["relists"]["cloud"] > before["relists"]["cloud"]
+    await bed.agent.until(lambda status: status["kinds"][0]["relists"]["cloud"] > before["relists"]["cloud"])
     assert digests(bed.cloud.link)
     assert "goal-3" in singles(bed.cloud.link)
     assert deletes(bed.robot.link) == []
@@ -90,7 +90,7 @@ async def test_S9_2_a_watch_resumes_although_the_history_was_compacted_meanwhile
     await bed.robot.shows("goal-3", spec={"x": 2}, seconds=SLOW)
     await bed.cloud.shows("goal-7", status={"phase": "DONE"}, seconds=SLOW)
     await bed.settled()
-    assert (await bed.kind())["resumes"]["cloud"] > before
+    await bed.agent.until(lambda status: status["kinds"][0]["resumes"]["cloud"] > before)
 
 
 @pytest.mark.nightly
