@@ -74,7 +74,7 @@ class Steps:
     async def _start(self) -> None:
         await self._agent.start()
         self._story.says("agent", f"crsyncer run, process {self._agent.pid}")
-        await self._agent_says("healthy, every kind syncing", lambda status: _in_sync(status, len(self._kinds)))
+        await self._agent_says("healthy, every kind syncing", partial(self._in_sync, objects=0))
 
     async def _make(self) -> None:
         for kind in self._kinds:
@@ -95,7 +95,7 @@ class Steps:
             "the original has the same status",
             *(partial(self._original_has, kind, 1) for kind in self._reporting),
         )
-        await self._agent_says("healthy, nothing waits", lambda status: _in_sync(status, len(self._kinds)))
+        await self._agent_says("healthy, nothing waits", partial(self._in_sync, objects=2))
         await self._status(0)
 
     async def _cut(self) -> None:
@@ -175,10 +175,16 @@ class Steps:
             *(partial(self._original_has, kind, 3 if kind in self._on_robot else 2) for kind in self._reporting),
             *(partial(gone, kind) for kind in self._kinds),
         )
-        await self._agent_says("healthy, nothing waits", lambda status: _in_sync(status, len(self._kinds)))
+        await self._agent_says("healthy, nothing waits", partial(self._in_sync, objects=1))
         await self._status(0)
 
     # Parts of steps
+
+    def _in_sync(self, status: Json, *, objects: int) -> bool:
+        """Whether nothing waits, and so many objects of each kind are on the robot."""
+        syncing = [kind for kind in status["kinds"] if kind["state"] == "syncing" and not any(kind["pending"].values())]
+        counted = [kind["objects"]["robot"] for kind in syncing] == [objects] * len(self._kinds)
+        return status["health"] == "healthy" and counted and not status["outbox"]["depth"]
 
     async def _report(self, number: int, *, kinds: list[Kind] | None = None) -> None:
         """Write the status of each first copy, as its controller does."""
@@ -238,11 +244,6 @@ async def agent_says(story: Story, agent: AgentProcess, what: str, good: Callabl
         return Seen("agent", f"{status['health']}; {kinds or 'no kinds'}", good(status))
 
     await story.expect(what, look)
-
-
-def _in_sync(status: Json, kinds: int) -> bool:
-    syncing = [kind for kind in status["kinds"] if kind["state"] == "syncing" and not any(kind["pending"].values())]
-    return status["health"] == "healthy" and len(syncing) == kinds and not status["outbox"]["depth"]
 
 
 def _described(kind: Kind) -> str:
