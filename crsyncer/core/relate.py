@@ -107,13 +107,9 @@ class Selection:
         """Whether an object with these labels is one of them."""
         return key.namespace == self.namespace and self.selector.matches(labels)
 
-    def is_like(self, other: "Selection") -> bool:
-        """Whether another one matches the same originals, wherever their copies are."""
-        return (self.namespace, self.selector) == (other.namespace, other.selector)
-
     @property
     def text(self) -> str:
-        """That of all that match the same originals is the same."""
+        """What it selects; that of all that match the same originals is the same, wherever their copies are."""
         return f"{self.namespace}/{self.selector.text}"
 
 

@@ -29,6 +29,14 @@ def test_S5_5_an_object_that_is_being_deleted_upstream_is_not_present():
     assert bench.holds.keeps(A) == VERIFY
 
 
+def test_S5_5_what_upstream_has_begun_to_delete_is_leaving_until_its_copy_is_being_deleted_too():
+    bench = Bench((A, B, C))
+    bench.upstream |= {A: view(terminating=True), B: view()}
+    assert [*bench.holds.leaving()] == [A]
+    bench.copies[A] = view("c-1", stamp=True, terminating=True)
+    assert [*bench.holds.leaving()] == []
+
+
 def test_S5_5_what_is_held_is_recorded_with_its_tombstone_and_known_after_a_restart():
     bench = Bench()
     bench.delete(A, B)

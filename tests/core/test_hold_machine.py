@@ -14,7 +14,9 @@ from tests.core.hold_bench import (
     CONFIRMED,
     DYING,
     NOT_FOUND,
+    RESUMED,
     SERVED,
+    STORED,
     UNKNOWN,
     A,
     B,
@@ -97,6 +99,16 @@ def test_S5_3_an_orphan_is_verified_by_a_list_and_for_one_try():
     bench.machine.wanted.clear()
     assert bench.next() == DONE
     assert bench.holds.keeps(A) == Wait(Until.VERIFIED)  # nobody waited for it any more
+
+
+@pytest.mark.parametrize(("freshness", "steps"), [(RESUMED, [DONE]), (STORED, [Pause(0.0), LIST])])
+def test_S5_5_what_upstream_shows_as_being_deleted_is_verified_without_a_list(freshness, steps):
+    bench = Bench()
+    bench.upstream |= {A: view(terminating=True), B: view(terminating=True)}
+    bench.freshness(Side.CLOUD, freshness)
+    bench.machine.wanted = Counter([A])
+    assert [bench.next(), *(bench.next([SERVED, crd("u")]) for _ in steps)] == [bench.ask, *steps]
+    assert (bench.holds.keeps(B) is None) is (freshness is RESUMED)
 
 
 @pytest.mark.parametrize("failure", [Unsure("cut"), NotAllowed("denied", status=403)])

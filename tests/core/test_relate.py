@@ -148,6 +148,7 @@ def test_C5_1_a_selector_selects_in_the_namespace_of_the_primary():
     assert not found.matches(Key("other", "m"), {"tier": "edge"})
     assert not found.matches(Key("default", "m"), {"tier": "cloud"})
     assert selection(namespaced=False).matches(Key("", "m"), {"tier": "edge"})
+    assert found.text == replace(found, place=Place("elsewhere")).text == "default/tier=edge"
 
 
 def named(primary: Json, **more: Any) -> str:
