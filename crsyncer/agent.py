@@ -201,7 +201,7 @@ class Agent:
             report_changed=self._changed.set,
             expressions=_expressions,
             trust=self._settings.trust,
-            vault=_vault,
+            vault=partial(_vault, self._store),
             digest_key=partial(_digest_key, self._settings.state_dir),
             boot=self._boot(),
             name=self._name,
@@ -362,8 +362,9 @@ def _expressions() -> "Expressions":
     return Expressions()
 
 
-def _vault(store: Store) -> Store:
-    """A store for Secrets; a robot that syncs none never loads it (C1.1)."""
+@cache
+def _vault(store: SqliteStore) -> Store:
+    """The store for Secrets, for as long as the process runs; a robot that syncs none never loads it (C1.1)."""
     from crsyncer.adapters.vault import Vault
 
     return Vault(store)

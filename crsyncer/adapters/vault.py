@@ -46,31 +46,33 @@ def digest_key(directory: Path) -> bytes:
 
 
 class Vault:
-    """The store of one kind: all but its bodies is in `store`, on disk. They end with the process.
+    """The store of what is sensitive: all but the bodies is in `store`, on disk. They end with the process.
 
     Nor is there a cursor on disk, so that after a start each object is listed, and its body known again.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._bodies: dict[tuple[Side, Key], Json] = {}
+        self._bodies: dict[tuple[str, Side, Key], Json] = {}
 
     async def load(self, resource: str, *, only_outbox: bool = False) -> Loaded:
-        """As the store's."""
-        return await self._store.load(resource, only_outbox=only_outbox)
+        """As the store's, and which objects were seen since the start."""
+        loaded = await self._store.load(resource, only_outbox=only_outbox)
+        loaded.seen.update((side, key) for name, side, key in self._bodies if name == resource)
+        return loaded
 
-    async def body(self, side: Side, resource: str, key: Key) -> Json | None:  # noqa: ARG002
+    async def body(self, side: Side, resource: str, key: Key) -> Json | None:
         """The object as it was seen last, a copy of its own; None: it was not seen since the start."""
-        return deepcopy(self._bodies.get((side, key)))
+        return deepcopy(self._bodies.get((resource, side, key)))
 
     def put_copy(self, side: Side, resource: str, key: Key, view: View, body: Json) -> None:
         """Keep the body, and have the store keep what decisions need."""
-        self._bodies[side, key] = bare(body)
+        self._bodies[resource, side, key] = bare(body)
         self._store.put_copy(side, resource, key, view, {"metadata": {"name": key.name}})
 
     def drop_copy(self, side: Side, resource: str, key: Key) -> None:
         """Forget the object."""
-        self._bodies.pop((side, key), None)
+        self._bodies.pop((resource, side, key), None)
         self._store.drop_copy(side, resource, key)
 
     def put_cursor(self, side: Side, resource: str, namespace: str, cursor: Cursor | None) -> None:
@@ -93,8 +95,8 @@ class Vault:
         self._store.put_finalizer(resource, key, row)
 
     def forget_kind(self, resource: str, *, keep_outbox: bool = True) -> None:
-        """Forget every object."""
-        self._bodies.clear()
+        """Forget every object of a kind."""
+        self._bodies = {place: body for place, body in self._bodies.items() if place[0] != resource}
         self._store.forget_kind(resource, keep_outbox=keep_outbox)
 
     def get_meta(self, name: str) -> Any:

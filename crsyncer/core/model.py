@@ -271,3 +271,5 @@ class Loaded:
     finalizers: dict[Key, FinalizerRow] = field(default_factory=dict)
     cursors: dict[tuple[Side, str], Cursor] = field(default_factory=dict)
     """By side and namespace ("" = all namespaces)."""
+    seen: set[tuple[Side, Key]] = field(default_factory=set)
+    """The sensitive objects that were seen since the agent's start: of others there are digests only (C5.6)."""

@@ -54,7 +54,7 @@ class Cache:
         self._clock = clock
         self._former: dict[Key, str] = {}
         """The version of each copy that was known when downstream was restored, until the copy is seen again."""
-        self._shown: set[Key] = set()
+        self._shown = {key for side, key in loaded.seen if side is policy.upstream}
         """Upstream's sensitive objects that were seen since the agent's start: others are known by digests only."""
         self.wanted: WantedOriginals | None = None
         """Which of upstream's objects are wanted; None: all of them."""

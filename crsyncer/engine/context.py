@@ -22,7 +22,7 @@ class EngineContext:
     """What all kinds share. `clock` is Unix time in seconds, `watch_timeout` a watch's length in seconds,
     `audit_interval` the seconds between two audits of a kind, more or less. `expressions` is called for policies with
     steps, `trust` is what SyncPolicies that are copies may ask for (C1.6).
-    `vault` makes the store of one kind whose bodies are kept in memory only, and `digest_key` is the key of their
+    `vault` is the store that has bodies in memory only, the same one at each call, and `digest_key` is the key of their
     digests (C5.6).
     """
 
@@ -39,7 +39,7 @@ class EngineContext:
     report_changed: Callable[[], None]
     expressions: "Callable[[], Expressions]"
     trust: tuple[str, ...]
-    vault: Callable[[Store], Store]
+    vault: Callable[[], Store]
     digest_key: Callable[[], bytes]
 
     def identified(self, policy: KindPolicy) -> KindPolicy:

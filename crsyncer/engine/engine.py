@@ -49,7 +49,7 @@ class Engine:
         clock: Callable[[], float],
         report_changed: Callable[[], None],
         expressions: "Callable[[], Expressions]",
-        vault: Callable[[Store], Store],
+        vault: Callable[[], Store],
         digest_key: Callable[[], bytes],
         trust: tuple[str, ...] = (),
         boot: str = "",

@@ -294,10 +294,10 @@ class Kinds:
         self._context.recorder.record(fact)
 
     async def _load(self, entry: KindEntry, policy: KindPolicy) -> Kind:
-        loaded = await self._context.store.load(policy.resource)
         context = self._context
         if policy.sensitive:
-            context = replace(context, store=context.vault(context.store))
+            context = replace(context, store=context.vault())
+        loaded = await context.store.load(policy.resource)
         await reshape(loaded, policy, context.store)
         kind = Kind(policy, context=context, loaded=loaded)
         kind.crd_shown(entry.uid)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from contextvars import copy_context
 from dataclasses import dataclass
+from functools import cache, partial
 from random import Random
 from typing import Any, Protocol, TypeVar
 
@@ -185,7 +186,7 @@ class Life:
             report_changed=lambda: None,
             expressions=settings.expressions,
             trust=settings.trust,
-            vault=Vault,
+            vault=cache(partial(Vault, self.store)),
             digest_key=lambda: settings.digest_key,
             boot=boot,
             name=settings.name,

@@ -22,7 +22,7 @@ from tests.model.world import World
 
 EDGE = {"selector": {"matchLabels": {"tier": "edge"}}}
 LABELS = {"tier": "edge"}
-FIRST, SECOND, LOCAL = "aHVudGVyMg==", "c3dvcmRmaXNo", "bG9jYWw="
+FIRST, SECOND, THIRD, LOCAL = "aHVudGVyMg==", "c3dvcmRmaXNo", "dGhpcmQ=", "bG9jYWw="
 
 
 LOG = StringIO()
@@ -149,11 +149,20 @@ def test_C4_1_C5_6_changed_steps_are_applied_to_secrets() -> None:
         assert (passwords(world.robot), holds(world)) == ({"a": FIRST}, [])
 
 
-def test_C4_1_C5_6_without_the_cloud_secrets_of_changed_steps_wait_for_their_originals() -> None:
+def test_C4_1_C5_6_without_the_cloud_changed_steps_are_applied_to_secrets_until_the_agent_restarts() -> None:
     with with_secrets() as world:
         world.cut("cloud")
-        secrets_policy(world, mutations={"down": [{"path": "/data/password", "set": {"value": SECOND}}]})
+        secrets_policy(world, mutations={"down": [{"path": "/data/password", "set": {"value": THIRD}}]})
         world.pass_time(60)
+        assert (passwords(world.robot), holds(world)) == ({"a": THIRD}, [])
+        delete_map(world.robot, "a", kind="secrets")
+        world.pass_time(60)
+        assert passwords(world.robot) == {"a": THIRD}
+        world.crash()
+        secrets_policy(world, mutations={"down": [{"path": "/data/password", "set": {"value": SECOND}}]})
+        world.start()
+        world.pass_time(60)
+        assert passwords(world.robot) == {"a": THIRD}
         world.mend("cloud")
         world.pass_time(90)
         assert (passwords(world.robot), holds(world)) == ({"a": SECOND}, [])
