@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from http import HTTPStatus
+from itertools import accumulate
 from typing import assert_never
 
 from crsyncer.core import calls, object_calls
@@ -94,13 +95,22 @@ class Writer:
         copy = await self._store.body(self._policy.downstream, self._policy.resource, key)
         wanted = compose_copy(upstream, view, self._policy, downstream=copy)
         found, marks = copy or {"metadata": {}}, self._policy.shape.marks_of(key)
-        paths = differences(wanted, found) + (marks.wrong_on(found) if marks is not None else [])
-        what = (", ".join(paths[:_SHOWN]) + (", ..." if len(paths) > _SHOWN else ""))[:_SHOWN_CHARACTERS]
+        fields = differences(wanted, found)
+        what = _named(fields + (marks.wrong_on(found) if marks is not None else []))
         return Hold(
             HoldReason.CONTESTED,
             f"somebody on the other side keeps changing what upstream owns, in {key}: {what}; reverted once a minute",
-            f"find who changes {what} of {key}, or annotate the CRD with {DRIFT}: keep",
+            f"find who changes {what} of {key}{self._leave_to_keep() if fields else ''}",
         )
+
+    def _leave_to_keep(self) -> str:
+        """The setting by which changes of a copy stay; empty: there is none for this kind, or it is set."""
+        policy = self._policy
+        if policy.related or policy.sensitive or policy.shape.keep_local:
+            return ""
+        if policy.sync_policy is not None:
+            return f", or set spec.conflict: keepLocal in SyncPolicy {policy.sync_policy.name}"
+        return f", or annotate the CRD with {DRIFT}: keep"
 
     async def _create(self, key: Key, action: Create) -> Hold | None:
         if key in self._cache.pending or key in self._cache.tombstones:
@@ -337,3 +347,11 @@ def _happened(reply: Reply, *, unless: int = 0) -> None:
     error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
     if error is not None and reply.status != unless:
         raise error
+
+
+def _named(paths: list[str]) -> str:
+    """The first of these paths."""
+    ends = accumulate(len(path) + len(", ") for path in paths[:_SHOWN])
+    whole = [path for path, end in zip(paths, ends, strict=False) if end <= _SHOWN_CHARACTERS]
+    shown = whole or [path[:_SHOWN_CHARACTERS] for path in paths[:1]]
+    return ", ".join(shown) + (", ..." if len(paths) > len(shown) else "")

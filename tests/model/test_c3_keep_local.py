@@ -213,6 +213,23 @@ def test_C3_3_without_it_upstreams_fields_are_set_and_the_others_stay(broken: st
         assert spec(world.robot) == {"x": 1, "mine": 2}
 
 
+def test_C3_1_who_keeps_changing_a_copy_is_told_how_such_changes_may_stay() -> None:
+    with shaped() as world:
+        world.cloud.create("a", spec={"x": 1})
+        world.start()
+        world.settle()
+        for number in range(10):
+            world.robot.set("a", spec={"x": 2 + number})
+            world.pass_time(2)
+        hint = "find who changes spec.x of default/a, or set spec.conflict: keepLocal in SyncPolicy p"
+        assert [hold["hint"] for hold in world.status()["holds"]] == [hint]
+        reshape(world, conflict=KEEP)
+        world.pass_time(120)
+        world.robot.set("a", spec={"x": 20})
+        world.pass_time(60)
+        assert (spec(world.robot), world.status()["holds"]) == ({"x": 20}, [])
+
+
 def test_C3_3_who_keeps_removing_it_is_not_fought_without_end() -> None:
     with shaped(conflict=KEEP) as world:
         world.cloud.create("a", spec={"x": 1})

@@ -139,6 +139,22 @@ def test_S3_5_a_fight_is_five_reverts_and_then_one_a_minute_named_by_what_differ
         assert world.status()["health"] == "healthy"
 
 
+@pytest.mark.parametrize(
+    ("paths", "named"),
+    [
+        (["a" * 99, "b" * 99], f"spec.{'a' * 99}, ..."),
+        (["a" * 300], f"spec.{'a' * 195}"),
+        (list("abcdef"), "spec.a, spec.b, spec.c, spec.d, spec.e, ..."),
+    ],
+)
+def test_S3_5_of_what_a_fight_is_about_whole_names_are_shown(world: World, paths: list[str], named: str) -> None:
+    world.cloud.set("a", spec=dict.fromkeys(paths, 1))
+    world.settle()
+    with rival(world, world.robot, seconds=1.0, spec=dict.fromkeys(paths, 2)):
+        world.pass_time(30)
+        assert f"in default/a: {named}; reverted" in world.status()["holds"][0]["message"]
+
+
 def test_S3_5_a_change_upstream_does_not_wait_for_a_fight_to_end(world: World) -> None:
     with rival(world, world.robot, seconds=1.0, spec={"x": 2}):
         world.pass_time(30)
