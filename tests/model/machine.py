@@ -44,9 +44,9 @@ class Machine:
             self.world.listeners.append(self._heard)
             self.world.start()
             for step in self.history.steps:
-                actors = (self.operators, self.surroundings, self)
-                actor = next(actor for actor in actors if hasattr(actor, step.what))
-                getattr(actor, step.what)(*step.arguments)
+                handlers = (self.operators, self.surroundings, self)
+                handler = next(each for each in handlers if hasattr(each, step.what))
+                getattr(handler, step.what)(*step.arguments)
                 self._look()
             self.heal()
 

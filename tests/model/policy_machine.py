@@ -60,9 +60,9 @@ class PolicyMachine:
             if self.setup.api:
                 self.world.pass_time(10)  # until both sides have the CRD
             for step in self.history.steps:
-                actors = (self.surroundings, self.apis, self.statuses, self.subtree, self.projections, self)
-                actor = next(each for each in actors if hasattr(each, step.what))
-                getattr(actor, step.what)(*step.arguments)
+                handlers = (self.surroundings, self.apis, self.statuses, self.subtree, self.projections, self)
+                handler = next(each for each in handlers if hasattr(each, step.what))
+                getattr(handler, step.what)(*step.arguments)
                 self._look()
             self.heal()
 
