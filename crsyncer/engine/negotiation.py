@@ -119,6 +119,8 @@ def _served_as(policy: KindPolicy, entry: Json) -> KindPolicy | Disagreement:
     if in_cloud == policy.in_cloud:
         return policy
     text = f"scope is {policy.on_robot.scope} on the robot, but {in_cloud.scope} in the cloud"
+    if policy.sync_policy is not None:
+        text += "; allowed with spec.projection: {}"
     return Disagreement("misconfigured", text, policy.rule or "S1.7")
 
 

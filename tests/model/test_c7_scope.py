@@ -8,10 +8,12 @@ import pytest
 
 from crsyncer.core.namespaces import Namespaces
 from tests.model.named import BOTH
-from tests.model.policies import policy_rows, ready
+from tests.model.plane import GROUP
+from tests.model.policies import apply_policy, policy_rows, ready, serve_policies
 from tests.model.projected import FROM_CLUSTER, PROJECTION, TASKS, TO_CLUSTER, Pair, projected
 from tests.model.scene import full_lists, holds, restart, row, state
 from tests.model.world import World
+from tests.system.bed import crd
 
 DIRECTIONS = pytest.mark.parametrize(("source", "cluster"), [(s, c) for s in ("cloud", "robot") for c in (False, True)])
 """Upstream, and whether it is cluster-scoped there."""
@@ -66,6 +68,27 @@ def test_C7_a_copy_in_the_other_scope_is_synced_both_ways(source: str, cluster: 
         pair.up.delete("a")
         world.settle()
         assert (pair.up.objects(), copies(pair, cluster=cluster), holds(world)) == ({}, {}, [])
+
+
+@DIRECTIONS
+def test_C7_without_a_projection_another_scope_stops_the_kind_and_an_empty_one_is_enough(
+    source: str, cluster: bool
+) -> None:
+    in_cloud = cluster if source == "cloud" else not cluster
+    naming = FROM_CLUSTER if cluster else TO_CLUSTER
+    with World(kinds={"goals": {"source": source, "cluster": not in_cloud}}) as world:
+        world.cloud.delete_kind()
+        assert world.cloud.sweep()
+        world.cloud.apply(crd(GROUP, cluster=in_cloud))
+        serve_policies(world.robot)
+        apply_policy(world.robot, naming=naming)
+        world.start()
+        world.settle()
+        assert state(world) == "misconfigured"
+        assert (row(world) or {})["message"].endswith("in the cloud; allowed with spec.projection: {}")
+        apply_policy(world.robot, naming=naming, projection={})
+        world.settle()
+        assert state(world) == "syncing"
 
 
 @DIRECTIONS
