@@ -8,13 +8,13 @@ from crsyncer.core.model import Json, Side
 from crsyncer.ports import Reply
 from tests.model.agreement import needless, open_ends
 from tests.model.check import Checker, Spec, Violation, specs, stamp
+from tests.model.environment import Environment
 from tests.model.history import KINDS, History
 from tests.model.life import ROBOT
 from tests.model.operators import Operators
 from tests.model.plane import Plane
 from tests.model.promises import Promises
 from tests.model.storage import Snapshot
-from tests.model.surroundings import Surroundings
 from tests.model.world import World
 
 HOUR = 3600.0
@@ -30,7 +30,7 @@ class Machine:
         self.checker = Checker(self.world, self.specs)
         self.promises = Promises(self.world, self.checker)
         self.operators = Operators(self)
-        self.surroundings = Surroundings(self.world)
+        self.environment = Environment(self.world)
         self._went_back: set[Side] = set()
         self._by_plural = {spec.plural: spec for spec in self.specs.values()}
         self._number = 0
@@ -44,7 +44,7 @@ class Machine:
             self.world.listeners.append(self._heard)
             self.world.start()
             for step in self.history.steps:
-                handlers = (self.operators, self.surroundings, self)
+                handlers = (self.operators, self.environment, self)
                 handler = next(each for each in handlers if hasattr(each, step.what))
                 getattr(handler, step.what)(*step.arguments)
                 self._look()
@@ -157,7 +157,7 @@ class Machine:
         self.promises.forgive()
         self.operators.may_forget()
         self.forget_clusters()
-        self.surroundings.start()
+        self.environment.start()
 
     def forget_clusters(self) -> None:
         """The agent's memory is gone, or older: that a cluster goes back now is nothing that it could notice."""
@@ -214,7 +214,7 @@ class Machine:
                 self.operators.define_kind(spec.plural, str(side))
                 for name in plane.objects(spec.plural):
                     plane.finalize(name, kind=spec.plural)
-        self.surroundings.start()
+        self.environment.start()
         if world.life is not None:
             world.life.fuse = None
         world.pass_time(30.0)  # an event that was late already still comes late

@@ -182,7 +182,7 @@ class Operators:
         self._machine.promises.manual.clear()
         self._machine.promises.forgive()
         self._machine.forget_clusters()
-        self._machine.surroundings.start()
+        self._machine.environment.start()
 
     def refuse_disk(self, on: int) -> None:
         """The disk refuses, or takes everything again."""

@@ -5,6 +5,7 @@ from typing import Any
 from crsyncer.core.annotations import ROBOT_LABEL
 from crsyncer.core.model import Json, Side
 from tests.model.check import Violation, labels, tear
+from tests.model.environment import Environment
 from tests.model.life import ROBOT
 from tests.model.plane import Plane
 from tests.model.policies import apply_policy, delete_policy, policies, serve_policies
@@ -20,7 +21,6 @@ from tests.model.policy_statuses import RelatedStatuses
 from tests.model.policy_subtree import Subtree
 from tests.model.scene import roles
 from tests.model.storage import Where
-from tests.model.surroundings import Surroundings
 from tests.model.world import World
 
 HOUR = 3600.0
@@ -36,7 +36,7 @@ class PolicyMachine:
         self.world = World(history.seed, kinds={"goals": goals}, settings=history.settings)
         self.up, self.down = roles(self.world, self.setup.source)
         self.checker = PolicyChecker(self.world, self.setup)
-        self.surroundings = Surroundings(self.world, part="")
+        self.environment = Environment(self.world, part="")
         self.apis = Apis(self.world, self.setup, self.checker)
         self.statuses = RelatedStatuses(self)
         self.subtree = Subtree(self)
@@ -60,7 +60,7 @@ class PolicyMachine:
             if self.setup.api:
                 self.world.pass_time(10)  # until both sides have the CRD
             for step in self.history.steps:
-                handlers = (self.surroundings, self.apis, self.statuses, self.subtree, self.projections, self)
+                handlers = (self.environment, self.apis, self.statuses, self.subtree, self.projections, self)
                 handler = next(each for each in handlers if hasattr(each, step.what))
                 getattr(handler, step.what)(*step.arguments)
                 self._look()
@@ -257,7 +257,7 @@ class PolicyMachine:
         self.world.lose_database()
         self.checker.forgot = True
         self.checker.deletions.forget()
-        self.surroundings.start()
+        self.environment.start()
 
     def apply(self) -> None:
         setup = self.setup
@@ -286,7 +286,7 @@ class PolicyMachine:
         self.apis.paused = False
         self.projections.settle()
         self.apply()
-        self.surroundings.start()
+        self.environment.start()
         if world.life is not None:
             world.life.fuse = None
         if self.checker.deletions.waiting():

@@ -11,7 +11,7 @@ _FATES = (*_HAPPENS, Reply(500, {"message": "storm"}), Reply(429, {"message": "s
 _DENIALS = (Reply(403, {"message": "denied"}), Reply(401, {"message": "who are you?"}))
 
 
-class Surroundings:
+class Environment:
     """What happens around an agent. Each public method is a step (`history`)."""
 
     def __init__(self, world: World, *, part: str = GROUP) -> None:
