@@ -135,8 +135,7 @@ class Agent:
                     continue
                 proven = self._settings
                 self._systemd.notify(READY="1")  # it serves; systemd must not wait for an API server
-                with contextlib.suppress(_Rebuild):
-                    await self._loops(engine)
+                await self._until_rebuilt(engine)
 
     async def _build(self, stack: contextlib.AsyncExitStack) -> Engine:
         self._clusters = {side: self._connect(side, stack, self._settings) for side in Side}
@@ -154,16 +153,17 @@ class Agent:
             )
         return engine
 
-    async def _loops(self, engine: Engine) -> None:
+    async def _until_rebuilt(self, engine: Engine) -> None:
+        """Run the engine until everything is to be built anew. Raises the errors of its tasks as a group."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(engine.run())
                 tasks.create_task(EventPublisher(engine, instance=self._name).run())
                 tasks.create_task(self._keep_saved())
                 tasks.create_task(self._beat(engine))
-                tasks.create_task(self._until_rebuild())
+                tasks.create_task(self._end_for_rebuild())
         except* _Rebuild:
-            raise _Rebuild from None
+            pass  # a raise here would be wrapped into a group by CPython before 3.11.4 (gh-103590)
 
     async def _try(self, settings: Settings) -> None:
         """Raise the ConfigError for which a login that these settings name cannot be used."""
@@ -263,7 +263,7 @@ class Agent:
         self._config_error = reason
         log.error("the new configuration is not used: %s", reason)
 
-    async def _until_rebuild(self) -> None:
+    async def _end_for_rebuild(self) -> None:
         while True:
             await self._rebuild.wait()
             self._rebuild.clear()

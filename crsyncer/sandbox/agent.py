@@ -37,14 +37,16 @@ class AgentProcess:
         wrapper: tuple[str, ...] = (),
         detached: bool = False,
         state_dir: Path | None = None,
+        python: Path | str = sys.executable,
     ) -> None:
         """`wrapper`: a command that becomes the agent, such as `prlimit`; the agent's follows it."""
         self.directory = directory
         self.state_dir = state_dir or directory / "state"
         self.log = directory / "agent.log"
+        self._crsyncer = (str(python), "-m", "crsyncer.cli.main")
         self._command = [
             *wrapper,
-            *(sys.executable, "-m", "crsyncer.cli.main", "run"),
+            *(*self._crsyncer, "run"),
             *("--cloud-kubeconfig", str(cloud_kubeconfig), "--robot-kubeconfig", str(robot_kubeconfig)),
             *("--state-dir", str(self.state_dir), "--listen", "off"),
             *(("--robot-name", robot_name) if robot_name else ()),
@@ -92,7 +94,7 @@ class AgentProcess:
     async def crsyncer(self, *arguments: str) -> tuple[int, str, str]:
         """Run another command on the same state directory: exit code, standard output, standard error."""
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "crsyncer.cli.main", *arguments, "--state-dir", str(self.state_dir)),
+            *(*self._crsyncer, *arguments, "--state-dir", str(self.state_dir)),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=self._environment,
