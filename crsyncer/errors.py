@@ -6,6 +6,7 @@ SyncError                 hint: what the operator can do
 │   └── NoStatus          a copy, or its subresource for the status, is not there     404, 405
 ├── Unsure                it may have happened: back off, look again, assume nothing  timeout, reset, 5xx
 │   ├── Throttled         with retry_after, seconds                                   429, 503 with Retry-After
+│   ├── NotTrusted        one of the certificates, so nothing was sent                TLS
 │   └── TooLarge          an answer that is not read to its end                       more bytes than were allowed
 ├── Never                 it did not happen, and asking again will not help           400, 413, 422
 │   └── StatusRejected    of a copy's status
@@ -53,6 +54,10 @@ class Throttled(Unsure):
     def __init__(self, message: str, *, retry_after: float, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.retry_after = retry_after
+
+
+class NotTrusted(Unsure):
+    """A certificate of the server or of ours is refused, which does not heal by itself."""
 
 
 class TooLarge(Unsure):

@@ -30,7 +30,7 @@ from crsyncer.core.model import Side
 from crsyncer.core.mutate import Expressions
 from crsyncer.core.namespaces import Namespaces
 from crsyncer.engine.negotiation import Disagreement, negotiate, robots_version
-from crsyncer.errors import ConfigError, NotAllowed, SyncError, Unsure
+from crsyncer.errors import ConfigError, NotAllowed, NotTrusted, SyncError, Unsure
 from crsyncer.ports import Reply, Send
 
 _LOGIN_SECONDS = 10.0
@@ -163,7 +163,7 @@ class _SideChecks:
         validities = [*login.facts.validities, *([certificate] if isinstance(certificate, Validity) else [])]
         self._checks += [judge_validity(each, self._side, now) for each in validities]
         match answer:
-            case NotAllowed():
+            case NotAllowed() | NotTrusted():
                 self._add("server", Mark.FAIL, str(answer), answer.hint)
                 return False
             case SyncError():

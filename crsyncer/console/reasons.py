@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from crsyncer.core.model import Json, Side
 from crsyncer.core.other_agents import DuplicateAgent
-from crsyncer.core.text import NOT_YET_VALID, count, duration, rfc3339, unix
+from crsyncer.core.text import NOT_TRUSTED, NOT_YET_VALID, count, duration, rfc3339, unix
 
 _STUCK_AFTER_SECONDS = 120.0
 _FINALIZERS_AFTER_SECONDS = 600.0
@@ -35,6 +35,10 @@ _REASONS = {
             "a second agent uses the name of {robot}: {write}",
             "a disk image was cloned, or an old robot still runs: stop it, or give it its own --robot-name, account and"
             " state directory; this message ends 10 minutes after its last write",
+        ),
+        "ClockSuspect": (
+            "this machine's clock is behind: the {side}'s certificate is not valid yet by this clock",
+            f"{_SET_CLOCK}; the agent retries the connection",
         ),
         "CloudUnauthorized": _NO_CREDENTIAL,
         "RobotUnauthorized": _NO_CREDENTIAL,
@@ -280,9 +284,7 @@ def _clock_reasons(content: Json) -> Iterator[_Reason]:
         row = content["sides"][side]
         offset = row["clockOffsetSeconds"] or 0
         if row["state"] != "connected" and row["error"] == NOT_YET_VALID:
-            message = f"this machine's clock is behind: the {side}'s certificate is not valid yet by this clock"
-            hint = f"{_SET_CLOCK}; the agent retries the connection"
-            yield _reason("degraded", "ClockSuspect", message=message, hint=hint)
+            yield _reason("attention", "ClockSuspect", side=side)
             return  # the same clock is compared with both sides
         if row["state"] == "connected" and abs(offset) > MAX_CLOCK_SKEW_SECONDS:
             text = f"{duration(abs(offset))} {'behind' if offset > 0 else 'ahead of'}"
@@ -310,7 +312,9 @@ def _connection_reasons(content: Json, now: float) -> Iterator[_Reason]:
                 code = "CloudUnauthorized" if side is Side.CLOUD else "RobotUnauthorized"
                 error = f": {row['error']}" if row["error"] else ""
                 way = row["hint"] or "renew the credential"
-                yield _reason("attention", code, side=side, error=error, way=way)
+                trust = f"the {side}'s API server and the agent do not trust each other{error}"
+                message = trust if error.endswith(NOT_TRUSTED) else ""
+                yield _reason("attention", code, message=message, side=side, error=error, way=way)
             case "identity-changed":
                 message = f"the {side} at {row['server']} is another cluster than before: nothing is synced with it"
                 hint = next((hold["hint"] for hold in content["holds"] if hold["id"] == side), "")

@@ -5,6 +5,15 @@ from datetime import UTC, datetime
 
 NOT_YET_VALID = "the server's certificate is not yet valid"
 """The usual TLS error where our clock is behind, as after a boot without a real-time clock."""
+NOT_TRUSTED = (
+    NOT_YET_VALID,
+    EXPIRED := "the server's certificate has expired",
+    OTHER_HOST := "the server's certificate is not for this host name",
+    OTHER_ADDRESS := "the server's certificate is not for this IP address",
+    OTHER_CA := "the server's certificate is not signed by a CA that the kubeconfig trusts",
+    NOT_TAKEN := "the server does not accept the client certificate",
+)
+"""Errors of TLS that do not heal by themselves: a file or a clock has to be corrected."""
 
 _BRIEF_CHARACTERS = 200
 _SECRETS = re.compile(

@@ -14,7 +14,7 @@ from crsyncer.core.backoff import Backoff, capped
 from crsyncer.core.calls import Call
 from crsyncer.core.pace import Pace
 from crsyncer.core.watch import probe_wait
-from crsyncer.errors import NotAllowed, SyncError, Throttled, Unsure
+from crsyncer.errors import NotAllowed, NotTrusted, SyncError, Throttled, Unsure
 from crsyncer.ports import Cluster, MetaStore, Observer, Reply, Send
 from crsyncer.runtime.cluster_identity import ClusterIdentity
 from crsyncer.runtime.known_history import KnownHistory
@@ -236,7 +236,7 @@ class Connection:
         try:
             if not await self._probe_once():
                 return False
-        except NotAllowed as error:
+        except (NotAllowed, NotTrusted) as error:  # a human has to correct something
             self._down(ConnectionState.UNAUTHORIZED, str(error), error.hint)
             return False
         except SyncError as error:
@@ -286,7 +286,12 @@ class Connection:
 
     async def _send(self, call: Call) -> Reply:
         self._answers_errors = False
-        reply = await self.cluster.request(call)
+        try:
+            reply = await self.cluster.request(call)
+        except NotTrusted:
+            if not self.cluster.refresh_credentials():
+                raise
+            reply = await self.cluster.request(call)
         if reply.status == 401 and self.cluster.refresh_credentials():
             reply = await self.cluster.request(call)
         self._answers_errors = is_inconclusive(reply.status)

@@ -12,7 +12,7 @@ from crsyncer.core.actions import HoldReason
 from crsyncer.core.holds import HeldGroup
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.other_agents import DuplicateAgent
-from crsyncer.core.text import NOT_YET_VALID
+from crsyncer.core.text import NOT_TRUSTED, NOT_YET_VALID
 from tests.console.report_kit import (
     CONTRACT,
     GOALS,
@@ -177,9 +177,19 @@ def test_a_held_kind_is_explained_by_its_hold():
 
 
 def test_a_certificate_that_is_not_valid_yet_is_a_matter_of_the_clock():
-    content = document(facts(cloud=side("offline", error=NOT_YET_VALID)), NOW)
-    assert codes(content) == ["ClockSuspect", "CloudOffline"]
+    content = document(facts(cloud=side("unauthorized", error=NOT_YET_VALID)), NOW)
+    assert (content["health"], codes(content)) == ("attention", ["ClockSuspect", "CloudUnauthorized"])
     assert "clock" in content["reasons"][0]["hint"]
+
+
+@pytest.mark.parametrize("error", [*NOT_TRUSTED[1:], f"the proxy cannot be reached: {NOT_TRUSTED[-1]}"])
+@pytest.mark.parametrize("name", ["cloud", "robot"])
+def test_a_certificate_that_is_refused_needs_a_human_who_is_told_the_remedy(name, error):
+    content = document(facts(**{name: side("unauthorized", error=error, hint="fetch it anew")}), NOW)
+    assert (content["health"], codes(content)) == ("attention", [f"{name.title()}Unauthorized"])
+    [reason] = content["reasons"]
+    assert reason["message"] == f"the {name}'s API server and the agent do not trust each other: {error}"
+    assert reason["hint"] == "fetch it anew; the agent reads the kubeconfig again and retries"
 
 
 def test_a_human_is_called_also_when_the_cloud_is_away():

@@ -8,8 +8,8 @@ from typing import Any
 
 import aiohttp
 
-from crsyncer.core.text import NOT_YET_VALID
-from crsyncer.errors import Unsure
+from crsyncer.core.text import EXPIRED, NOT_TAKEN, NOT_TRUSTED, NOT_YET_VALID, OTHER_ADDRESS, OTHER_CA, OTHER_HOST
+from crsyncer.errors import NotTrusted, Unsure
 
 CONNECT_TIMEOUT = 20.0
 """Seconds for TCP and TLS together: sixteen handshakes at a time take 16 kbit/s for most of it."""
@@ -91,11 +91,13 @@ def open_socket(address: tuple[Any, ...], *, meter: Meter) -> socket.socket:
 
 _CERTIFICATE = {
     9: (NOT_YET_VALID, "set this machine's clock"),
-    10: ("the server's certificate has expired", "check this machine's clock, then the server's certificate"),
-    62: ("the server's certificate is not for this host name", "check server and tls-server-name in the kubeconfig"),
-    64: ("the server's certificate is not for this IP address", "check server and tls-server-name in the kubeconfig"),
+    10: (EXPIRED, "check this machine's clock, then the server's certificate"),
+    62: (OTHER_HOST, "check server and tls-server-name in the kubeconfig"),
+    64: (OTHER_ADDRESS, "check server and tls-server-name in the kubeconfig"),
 }
 """By X509_V_ERR_*; everything else is a chain that ends at no CA of ours."""
+_ABOUT_CERTIFICATES = ("certificate", "unknown ca", "access denied")
+"""Alerts by which a server refuses a client certificate (RFC 8446, 6.2)."""
 
 _OS_ERROR = {
     errno.ECONNREFUSED: ("connection refused", "is the API server running, and is the port right?"),
@@ -114,7 +116,7 @@ def unsure(error: BaseException, *, seconds: float) -> Unsure:
     The original is never chained by callers: aiohttp's errors carry request headers.
     """
     reason, hint = _explain(error, seconds=seconds)
-    return Unsure(reason, hint=hint)
+    return NotTrusted(reason, hint=hint) if reason.endswith(NOT_TRUSTED) else Unsure(reason, hint=hint)
 
 
 def _explain(error: BaseException, *, seconds: float) -> tuple[str, str]:
@@ -129,15 +131,14 @@ def _cause(error: BaseException, *, seconds: float) -> tuple[str, str]:
     while cause is not None:
         # aiohttp's wrappers are SSL errors too, but only the cause inside them is specific.
         if isinstance(cause, ssl.SSLCertVerificationError) and hasattr(cause, "verify_code"):
-            unknown = (
-                "the server's certificate is not signed by a CA that the kubeconfig trusts",
-                "wrong server, or its CA was rotated: fetch certificate-authority-data anew",
-            )
+            unknown = (OTHER_CA, "wrong server, or its CA was rotated: fetch certificate-authority-data anew")
             return _CERTIFICATE.get(cause.verify_code, unknown)
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, aiohttp.ClientError):
             said = (cause.reason or "").lower().replace("_", " ")
             if said in ("wrong version number", "record layer failure", "packet length too long", "http request"):
                 return "the server does not speak TLS on this port", "check the port in the kubeconfig"
+            if "alert" in said and any(each in said for each in _ABOUT_CERTIFICATES):
+                return NOT_TAKEN, f"renew the client certificate in the kubeconfig (it answers: {said})"
             return f"TLS failed: {said or 'connection closed'}", "client certificate, or a TLS version below 1.2?"
         if isinstance(cause, OSError) and cause.errno in _OS_ERROR:
             return _OS_ERROR[cause.errno]
