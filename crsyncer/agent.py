@@ -36,7 +36,7 @@ from crsyncer.engine.engine import Engine
 from crsyncer.engine.event_publisher import EventPublisher
 from crsyncer.engine.liveness import progress
 from crsyncer.errors import ConfigError
-from crsyncer.ports import Store
+from crsyncer.ports import SecretStore
 from crsyncer.runtime.connection import ConnectionState
 
 log = logging.getLogger(__name__)
@@ -363,7 +363,7 @@ def _expressions() -> "Expressions":
 
 
 @cache
-def _vault(store: SqliteStore) -> Store:
+def _vault(store: SqliteStore) -> SecretStore:
     """The store for Secrets, for as long as the process runs; a robot that syncs none never loads it (C1.1)."""
     from crsyncer.adapters.vault import Vault
 

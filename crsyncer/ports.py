@@ -143,6 +143,14 @@ class Store(Protocol):
         ...
 
 
+class SecretStore(Store, Protocol):
+    """The store of what is sensitive: no body and no status of it is ever on disk (C5.6)."""
+
+    def forget_bodies(self, resource: str) -> None:
+        """Have no body of a kind in memory any more."""
+        ...
+
+
 class Observer(Protocol):
     """Counts events of runtime and engine, for status and metrics. Every call is cheap and never fails."""
 

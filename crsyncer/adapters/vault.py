@@ -4,6 +4,7 @@ import logging
 import os
 import secrets
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def digest_key(directory: Path) -> bytes:
 
 
 class Vault:
-    """The store of what is sensitive: all but the bodies is in `store`, on disk. They end with the process.
+    """The store of what is sensitive: all but bodies and statuses is in `store`, on disk. Bodies end with the process.
 
     Nor is there a cursor on disk, so that after a start each object is listed, and its body known again.
     """
@@ -56,8 +57,20 @@ class Vault:
         self._bodies: dict[tuple[str, Side, Key], Json] = {}
 
     async def load(self, resource: str, *, only_outbox: bool = False) -> Loaded:
-        """As the store's, and which objects were seen since the start."""
+        """As the store's, and which objects were seen since the start.
+
+        What it has of the time before the kind was sensitive is taken from the disk.
+        """
         loaded = await self._store.load(resource, only_outbox=only_outbox)
+        whole = await self._store.load(resource) if only_outbox else loaded
+        for side, views in whole.views.items():
+            for key, view in views.items():
+                if await self._store.body(side, resource, key) not in (None, _stub(key)):
+                    views[key] = replace(view, failure="")
+                    self._store.put_copy(side, resource, key, views[key], _stub(key))
+        for key in loaded.pending:
+            self.put_pending(resource, key, None)
+        loaded.pending.clear()
         loaded.seen.update((side, key) for name, side, key in self._bodies if name == resource)
         return loaded
 
@@ -68,7 +81,7 @@ class Vault:
     def put_copy(self, side: Side, resource: str, key: Key, view: View, body: Json) -> None:
         """Keep the body, and have the store keep what decisions need."""
         self._bodies[resource, side, key] = bare(body)
-        self._store.put_copy(side, resource, key, view, {"metadata": {"name": key.name}})
+        self._store.put_copy(side, resource, key, view, _stub(key))
 
     def drop_copy(self, side: Side, resource: str, key: Key) -> None:
         """Forget the object."""
@@ -82,9 +95,9 @@ class Vault:
         """As the store's."""
         self._store.put_record(resource, key, record)
 
-    def put_pending(self, resource: str, key: Key, pending: Pending | None) -> None:
-        """As the store's."""
-        self._store.put_pending(resource, key, pending)
+    def put_pending(self, resource: str, key: Key, pending: Pending | None) -> None:  # noqa: ARG002 - as every Store
+        """No status of what is sensitive waits for upstream: it could quote a value."""
+        self._store.put_pending(resource, key, None)
 
     def put_tombstone(self, resource: str, key: Key, tombstone: Tombstone | None) -> None:
         """As the store's."""
@@ -94,9 +107,13 @@ class Vault:
         """As the store's."""
         self._store.put_finalizer(resource, key, row)
 
+    def forget_bodies(self, resource: str) -> None:
+        """Have no body of a kind in memory any more."""
+        self._bodies = {place: body for place, body in self._bodies.items() if place[0] != resource}
+
     def forget_kind(self, resource: str, *, keep_outbox: bool = True) -> None:
         """Forget every object of a kind."""
-        self._bodies = {place: body for place, body in self._bodies.items() if place[0] != resource}
+        self.forget_bodies(resource)
         self._store.forget_kind(resource, keep_outbox=keep_outbox)
 
     def get_meta(self, name: str) -> Any:
@@ -110,3 +127,8 @@ class Vault:
     async def durable(self) -> None:
         """As the store's."""
         await self._store.durable()
+
+
+def _stub(key: Key) -> Json:
+    """What is on disk in place of a body."""
+    return {"metadata": {"name": key.name}}

@@ -109,6 +109,9 @@ def _document(raw: Json, policy: KindPolicy, key: Key, labels: dict[str, str], a
     content = content_of(raw)
     if policy.sensitive:
         content = concealed(content, policy.digest_key)
+        metadata |= concealed(
+            {name: metadata[name] for name in ("annotations",) if name in metadata}, policy.digest_key
+        )
     robots = policy.on_robot
     return {"apiVersion": robots.api_version, "kind": robots.kind, "metadata": metadata, **content}
 

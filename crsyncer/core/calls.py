@@ -79,6 +79,8 @@ class Call:
     timeout: float = 30.0
     gap: float | None = None
     most: int = 8 * 1024 * 1024
+    sensitive: bool = False
+    """It is about one object, which is a Secret on a side: a refusal may quote it, and is not told (C5.6)."""
 
 
 VERSION = Call("get", "GET", "/version", timeout=20.0)

@@ -1,5 +1,6 @@
 """The SyncPolicies of a robot: which kind each is for, and what comes of it and of the annotations of its CRD (C1)."""
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -133,8 +134,8 @@ def policy_of_kind(
     found = replace(found, sync_policy=own)
     if own.projection is not None:
         found = projected(found, own.projection)
-    if found.sensitive and own.keep_local:
-        problems.append(f"spec.conflict {place} is keepLocal; allowed for secrets: upstream")
+    if found.sensitive:
+        problems += _sensitive_problems(own, place)
     if len(found.selector) > _LONGEST_SELECTOR:
         problems.append(
             f"spec.filter.selector {place} is too long; allowed: {_LONGEST_SELECTOR} characters in a request"
@@ -154,6 +155,19 @@ def policy_of_kind(
         problem="; ".join(filter(None, (*problems, found.problem))),
         shape=replace(shape, robot=robot) if shape.steps else shape,
     )
+
+
+def _sensitive_problems(policy: SyncPolicy, place: str) -> Iterator[str]:
+    """What a policy for Secrets must not ask for: it would have values stored, or told (C5.6)."""
+    if policy.keep_local:
+        yield f"spec.conflict {place} is keepLocal; allowed for secrets: upstream"
+    if policy.mutations.up:
+        yield f"spec.mutations.up {place} is set; allowed for secrets: mutations.down only, no status of them is synced"
+    for number, each in enumerate(policy.related):
+        for field, path in each.paths:
+            if not re.fullmatch(r"/metadata/labels/[^/*]+", path):
+                wrong = f"spec.related[{number}].{field} {place} reads {path} of a Secret"
+                yield f"{wrong}; allowed: /metadata/labels/KEY"
 
 
 def _built_in_problems(found: PolicyObject, kind: KindPolicy, place: str) -> Iterator[str]:

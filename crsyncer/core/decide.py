@@ -287,7 +287,7 @@ def _status(
 ) -> StatusAction | None:
     """The status to queue for upstream (S4). `own` is the object that the copy is stamped with; it may be unseen."""
     stamp = downstream.stamp
-    if own is Gap.ABSENT or (policy.downstream is Side.CLOUD and not _signed(downstream, policy)):
+    if own is Gap.ABSENT or (policy.downstream is Side.CLOUD and not _signed(downstream, policy)) or policy.sensitive:
         return None
     upstream = own if isinstance(own, View) else None
     if stamp is None:

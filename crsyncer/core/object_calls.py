@@ -68,17 +68,18 @@ def first_object(policy: KindPolicy, side: Side) -> Call:
 
 def get(policy: KindPolicy, copy: Key) -> Call:
     """One copy by name. Never asked of the cloud."""
-    return Call("get", "GET", _copy(policy, copy))
+    return Call("get", "GET", _copy(policy, copy), sensitive=policy.sensitive)
 
 
 def create(policy: KindPolicy, copy: Key, body: Json) -> Call:
     """Create a copy."""
-    return Call("create", "POST", _objects(policy.endpoint(policy.downstream), copy.namespace).path, body=body)
+    place = _objects(policy.endpoint(policy.downstream), copy.namespace)
+    return Call("create", "POST", place.path, body=body, sensitive=policy.sensitive)
 
 
 def update(policy: KindPolicy, copy: Key, body: Json) -> Call:
     """Put a copy; uid and resourceVersion in the body are its guards."""
-    return Call("update", "PUT", _copy(policy, copy), body=body)
+    return Call("update", "PUT", _copy(policy, copy), body=body, sensitive=policy.sensitive)
 
 
 def delete(
@@ -92,7 +93,7 @@ def delete(
         "preconditions": {name: value for name, value in conditions.items() if value},
         "propagationPolicy": propagation.capitalize(),
     }
-    return Call("delete", "DELETE", _copy(policy, copy), body=options)
+    return Call("delete", "DELETE", _copy(policy, copy), body=options, sensitive=policy.sensitive)
 
 
 def patch_status(

@@ -312,8 +312,11 @@ def content_of(raw: Json) -> Json:
 
 
 def status_value(raw: Json, policy: KindPolicy) -> Any:
-    """The status that moves: `.status`, or its subtree; None when there is none, or an empty one (S4.3, S4.5)."""
-    status = raw.get("status")
+    """The status that moves: `.status`, or its subtree; None when there is none, or an empty one (S4.3, S4.5).
+
+    None moves of a sensitive kind: a Secret has none, and that of its other end may quote it (C5.6).
+    """
+    status = None if policy.sensitive else raw.get("status")
     if policy.subtree is not None:
         status = status.get(policy.subtree) if isinstance(status, dict) else None
         return None if status == {} else status

@@ -51,6 +51,8 @@ class RelatedEntry:
     """Originals in the cloud need the robot's label, and copies in the cloud get it (C5.3)."""
     named: bool
     """A template makes the names of the copies, or the namespace that they are in: no other object becomes one."""
+    sensitive: bool = False
+    """The primaries are Secrets on a side: what is read from them is not told (C5.6)."""
 
     @property
     def resource(self) -> str:
@@ -146,6 +148,7 @@ def related_entries(policy: KindPolicy) -> tuple[RelatedEntry, ...]:
             each,
             filtered=policy.filtered if each.filtered is None else each.filtered,
             named=policy.names_copies or each.naming is not None,
+            sensitive=policy.sensitive,
         )
         for each in own.related
     )
@@ -165,7 +168,7 @@ def references_of(
         found = _names(primary, related, names)
         if selector is None and not found:
             return NOTHING_SAID
-        namespace = _namespace(primary, related, names) if namespaced else ""
+        namespace = _namespace(primary, entry, names) if namespaced else ""
         place = Place(home, related.naming and related.naming.bound(primary))
     except ValueError as error:
         raise RelatedFailed(f"related object {related.id}: {error}") from None
@@ -176,7 +179,9 @@ def references_of(
         raise RelatedFailed(f"related object {related.id}: {failure}")
     wrong = next((key.name for key in keys if not is_name(key.name)), None)
     if wrong is not None:
-        raise RelatedFailed(f'related object {related.id}: "{wrong[:MOST]}" is not the name of an object')
+        place_of_name = related.objects.path if isinstance(related.objects, Reference) else "object.name"
+        text = _named(wrong, place_of_name, entry)
+        raise RelatedFailed(f"related object {related.id}: {text} not the name of an object")
     return References(keys, None if selector is None else Selection(namespace, selector, place), place)
 
 
@@ -200,13 +205,21 @@ def too_many(count: int) -> str:
     return f"there are {count} of them; allowed: {MOST}" if count > MOST else ""
 
 
-def _namespace(primary: Json, related: Related, names: Names) -> str | None:
+def _named(value: str, place: str, entry: RelatedEntry) -> str:
+    """A value that a primary gives, as the beginning of a sentence about it."""
+    if entry.sensitive:
+        return f"{place} has {len(value)} characters that are"
+    return f'"{value[:MOST]}" is'
+
+
+def _namespace(primary: Json, entry: RelatedEntry, names: Names) -> str | None:
     """The namespace of the originals; None: a value in the primary that it is made of is absent."""
+    related = entry.related
     namespace: str | None = primary["metadata"].get("namespace", "")
     if related.namespace is not None:
         namespace = _made(related.namespace, primary, names)
     if namespace is not None and not is_name(namespace):
-        raise ValueError(f'"{namespace}" is no namespace; set object.namespace')
+        raise ValueError(f"{_named(namespace, 'object.namespace', entry)} no namespace; set object.namespace")
     return namespace
 
 

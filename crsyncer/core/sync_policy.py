@@ -100,6 +100,16 @@ class Related:
     status: bool = False
     keep: bool = False
 
+    @property
+    def paths(self) -> list[tuple[str, str]]:
+        """What it reads from a primary: the field that does, and the path."""
+        named = {"object.name": self.objects, "object.namespace": self.namespace}
+        if self.naming is not None:
+            named |= {"naming.namespace": self.naming.namespace, "naming.name": self.naming.name}
+        found = [("object.reference", self.objects.path)] if isinstance(self.objects, Reference) else []
+        templates = [(field, each) for field, each in named.items() if isinstance(each, Template)]
+        return found + [(field, text) for field, each in templates for text in each.path_texts]
+
 
 @dataclass(frozen=True, slots=True)
 class Deletion:

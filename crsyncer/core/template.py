@@ -68,9 +68,14 @@ class Template:
         return frozenset(part.text for part in self.parts if isinstance(part, Placeholder))
 
     @property
+    def path_texts(self) -> list[str]:
+        """The placeholders that are paths into the object."""
+        return sorted(self.placeholders - set(_WORDS))
+
+    @property
     def paths(self) -> list[Pointer]:
-        """The paths of placeholders into the object."""
-        return [parse(text) for text in sorted(self.placeholders - set(_WORDS))]
+        """The same, as segments."""
+        return [*map(parse, self.path_texts)]
 
     def bound(self, content: Any) -> "Template":
         """The template with the values at its paths in place of them. Raises ValueError as `render`."""

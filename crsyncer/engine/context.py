@@ -1,6 +1,6 @@
 """The parts of the engine that all kinds share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Side
 from crsyncer.core.other_agents import DuplicateAgents
 from crsyncer.engine.recorder import Recorder
-from crsyncer.ports import Observer, Store
+from crsyncer.ports import Observer, SecretStore, Store
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.dispatcher import Dispatcher
 
@@ -39,8 +39,17 @@ class EngineContext:
     report_changed: Callable[[], None]
     expressions: "Callable[[], Expressions]"
     trust: tuple[str, ...]
-    vault: Callable[[], Store]
+    vault: Callable[[], SecretStore]
     digest_key: Callable[[], bytes]
+
+    def storing(self, policy: KindPolicy) -> "EngineContext":
+        """The same with the store for the objects of a kind: that of Secrets is in memory only (C5.6)."""
+        return replace(self, store=self.vault()) if policy.sensitive else self
+
+    def forget_bodies(self, former: KindPolicy, policies: Iterable[KindPolicy]) -> None:
+        """Have no body in memory of a kind that is no Secret by any of the present policies any more (C5.6)."""
+        if former.sensitive and not any(each.sensitive and each.resource == former.resource for each in policies):
+            self.vault().forget_bodies(former.resource)
 
     def identified(self, policy: KindPolicy) -> KindPolicy:
         """The policy with what copies say of upstream's cluster: its identity where they have marks, and its path.

@@ -18,7 +18,7 @@ from crsyncer.engine.hold_driver import ISSUED
 from crsyncer.engine.kind_entry import probe_calls
 from crsyncer.engine.kinds import Kinds
 from crsyncer.engine.recorder import Recorder
-from crsyncer.ports import Cluster, Observer, Store
+from crsyncer.ports import Cluster, Observer, SecretStore, Store
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.dispatcher import Dispatcher, Job
 
@@ -49,7 +49,7 @@ class Engine:
         clock: Callable[[], float],
         report_changed: Callable[[], None],
         expressions: "Callable[[], Expressions]",
-        vault: Callable[[], Store],
+        vault: Callable[[], SecretStore],
         digest_key: Callable[[], bytes],
         trust: tuple[str, ...] = (),
         boot: str = "",

@@ -133,7 +133,8 @@ class Finalizers:
                 or self.plan(key) != action
             ):
                 raise Conflict("upstream has changed since")
-            await ask(self._connection, objects, add_finalizer(objects, key, body["metadata"], policy.finalizer))
+            call = add_finalizer(objects, key, body["metadata"], policy.finalizer)
+            await ask(self._connection, call, sensitive=policy.sensitive)
         except NotAllowed as error:
             if error.status != 403:
                 raise
@@ -147,15 +148,16 @@ class Finalizers:
 
     async def _remove(self, key: Key) -> None:
         row = self._cache.finalizers[key]
-        side = Side(row.side)
+        side, sensitive = Side(row.side), self._policy.sensitive
         connection, objects = self._context.connections[side], object_calls.collection(self._policy, side, "")
         try:
             metadata = await self._metadata(key, row)
             if metadata is None:
-                await remove_unseen(connection, objects, key, row)
+                await remove_unseen(connection, objects, key, row, sensitive=sensitive)
             else:  # the patch fails where the list has changed since
                 kept = KeptObject(key, row.upstream_uid, tuple(metadata["finalizers"]), None)
-                await ask(connection, objects, remove_finalizer(objects, kept, row.name), expected=(404,))
+                call = remove_finalizer(objects, kept, row.name)
+                await ask(connection, call, sensitive=sensitive, expected=(404,))
         except SyncError as error:
             now = self._cache.finalizers.get(key)
             if now is not None:

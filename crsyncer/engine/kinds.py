@@ -199,7 +199,7 @@ class Kinds:
         else:
             entry.task = self._tasks.create_task(self._run_kind(entry))
         if entry.task is None:
-            self._tasks.create_task(entry.read_pending(self._context.store, self._report))
+            self._tasks.create_task(entry.read_pending(self._context.storing(entry.policy).store, self._report))
         self._show_related(policy, before)
         self._policies_concerned()
         self._report()
@@ -222,6 +222,7 @@ class Kinds:
             self._context.recorder.record(Fact(Side.ROBOT, name, None, Action.STOPPED, "S1.8"))
             self._context.holds.clear(name)
             self._end(entry)
+            self._context.forget_bodies(entry.policy, (each.policy for each in self.entries.values()))
             self._show_related(entry.policy)
             self._policies_concerned()
             self._report()
@@ -239,6 +240,7 @@ class Kinds:
                 while True:
                     negotiated = await self._sync(entry, negotiated, again=True)
             finally:
+                self._context.forget_bodies(policy, (each.policy for each in self.entries.values()))
                 if name not in self.entries or self.entries[name].task is None:
                     self._context.holds.clear(name)
                     self._context.other_agents.forget(name)
@@ -253,7 +255,7 @@ class Kinds:
                 entry.error = negotiated if isinstance(negotiated, Disagreement) else None
                 running = None
                 if isinstance(negotiated, Disagreement):
-                    await entry.read_pending(self._context.store, self._report)
+                    await entry.read_pending(self._context.storing(entry.policy).store, self._report)
                     if negotiated.state != UNKNOWN:
                         self._refuse(entry, negotiated)
                 else:
@@ -294,9 +296,7 @@ class Kinds:
         self._context.recorder.record(fact)
 
     async def _load(self, entry: KindEntry, policy: KindPolicy) -> Kind:
-        context = self._context
-        if policy.sensitive:
-            context = replace(context, store=context.vault())
+        context = self._context.storing(policy)
         loaded = await context.store.load(policy.resource)
         await reshape(loaded, policy, context.store)
         kind = Kind(policy, context=context, loaded=loaded)

@@ -88,7 +88,7 @@ class RelatedObjects:
             ours = [entry for entry in entries if entry.related.origin is side]
             known = list(kind.cache.views[side])
             for key in known:
-                body = await self._context.store.body(side, kind.policy.resource, key)
+                body = await kind.cache.body(side, key)
                 for entry in ours:
                     if body is not None:
                         self._refer(kind, entry, key, body, at_start=True)

@@ -11,7 +11,7 @@ from typing import assert_never
 from crsyncer.core import calls, object_calls
 from crsyncer.core.actions import NAME_TAKEN, Create, Delete, Hold, HoldReason, Seed, Update, Why
 from crsyncer.core.annotations import DRIFT
-from crsyncer.core.answers import judge, shown, without_words
+from crsyncer.core.answers import judge, shown
 from crsyncer.core.compose import compose_copy, selected_labels
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Side, View
@@ -276,17 +276,14 @@ class Writer:
         if self._cache.views[self._policy.upstream].get(write.key) is not write.upstream:
             raise Conflict("upstream has changed since")
         self._still_planned(write.key, write.action)
-        reply = await self._connection.request(call)
-        if self._policy.sensitive and reply.status >= 400:
-            return replace(reply, body=without_words(reply.body), text="")
-        return reply
+        return await self._connection.request(call)
 
     def _effective_status(self, key: Key, view: View, upstream: Json) -> Json | None:
         """Upstream's status as it will be once the outbox is empty; None when there is none, or an empty one.
 
-        That of a related object stays where it is, unless it is asked for (C5.5).
+        That of a related object stays where it is, unless it is asked for (C5.5), and that of a Secret always (C5.6).
         """
-        if self._policy.related and not self._policy.copies_status:
+        if (self._policy.related and not self._policy.copies_status) or self._policy.sensitive:
             return None
         status = upstream.get("status")
         row = self._cache.pending.get(key)

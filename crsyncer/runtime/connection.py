@@ -5,11 +5,12 @@ import contextlib
 import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import TypeVar
 
 from crsyncer.core import calls
-from crsyncer.core.answers import is_inconclusive
+from crsyncer.core.answers import is_inconclusive, without_words
 from crsyncer.core.backoff import Backoff, capped
 from crsyncer.core.calls import Call
 from crsyncer.core.pace import Pace
@@ -205,6 +206,8 @@ class Connection:
             raise
         finally:
             self._under_way -= writes
+        if call.sensitive and reply.status >= 300:
+            reply = replace(reply, body=without_words(reply.body), text="")
         if writes and not is_inconclusive(reply.status):
             asked, now = f"{call.verb} {calls.kind_of(call)}", loop.time()
             self.pace.answered(asked, now - began, under_way=self._under_way + 1, now=now)

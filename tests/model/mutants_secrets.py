@@ -1,18 +1,18 @@
 """Deliberate defects in what C5.6 promises of Secrets; noticed by tests named after the rule."""
 
 from crsyncer.console import differences, explain
-from crsyncer.core import decide, project
+from crsyncer.core import catalog, decide, project, relate
 from crsyncer.engine.cache import Cache
-from crsyncer.engine.kinds import Kinds
-from crsyncer.engine.writer import Writer
+from crsyncer.engine.context import EngineContext
+from crsyncer.runtime.connection import Connection
 from tests.model.mutant import Mutant
 
 MUTANTS = (
     Mutant(
         "the bodies of Secrets are stored like any others",
-        Kinds._load,
-        "if policy.sensitive:",
-        "if False:",
+        EngineContext.storing,
+        "if policy.sensitive else self",
+        "if False else self",
         noticed_by="C5_6_secrets_are_synced",
     ),
     Mutant(
@@ -31,8 +31,8 @@ MUTANTS = (
     ),
     Mutant(
         "what a server says of a Secret that it refuses is told",
-        Writer._request,
-        "if self._policy.sensitive and reply.status >= 400:",
+        Connection.request,
+        "if call.sensitive and reply.status >= 300:",
         "if False:",
         noticed_by="C5_6_a_server_that_quotes",
     ),
@@ -42,6 +42,41 @@ MUTANTS = (
         "self.policy.sensitive and key not in self._shown",
         "False",
         noticed_by="C5_6_offline_a_secret",
+    ),
+    Mutant(
+        "steps may make a status of a Secret",
+        catalog._sensitive_problems,
+        "if policy.mutations.up:",
+        "if False:",
+        noticed_by="C5_6_steps_for_the_status",
+    ),
+    Mutant(
+        "a reference may read a Secret's value",
+        catalog._sensitive_problems,
+        "if not re.fullmatch",
+        "if False and not re.fullmatch",
+        noticed_by="C5_6_related_objects_are_not_found",
+    ),
+    Mutant(
+        "what a label of a Secret says is quoted",
+        relate._named,
+        "if entry.sensitive:",
+        "if False:",
+        noticed_by="C5_6_related_objects_of_a_secret",
+    ),
+    Mutant(
+        "the status at the other end of a Secret moves",
+        project.status_value,
+        "None if policy.sensitive else",
+        "",
+        noticed_by="C5_6_the_status_of_a_sensitive_kind",
+    ),
+    Mutant(
+        "the values of a kind that nobody syncs any more stay in memory",
+        EngineContext.forget_bodies,
+        "if former.sensitive and",
+        "if False and",
+        noticed_by="C5_6_a_kind_that_is_no_secret",
     ),
     Mutant(
         "the digests of Secrets have no key",

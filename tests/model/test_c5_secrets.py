@@ -2,84 +2,29 @@
 
 import asyncio
 import json
-import logging
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from io import StringIO
-from typing import Any
 
 import pytest
 
 from crsyncer.console.diff import compare
-from crsyncer.core.model import Json
 from tests.model.answers import NAMESPACE_TERMINATING, invalid
-from tests.model.config_maps import data, delete_map, maps, put_map
-from tests.model.policies import put_policy, senders, serve_policies
+from tests.model.config_maps import delete_map, maps, put_map
+from tests.model.policies import EDGE, put_policy, senders, serve_policies
 from tests.model.scene import restart, scene
-from tests.model.world import World
-
-EDGE = {"selector": {"matchLabels": {"tier": "edge"}}}
-LABELS = {"tier": "edge"}
-FIRST, SECOND, THIRD, LOCAL = "aHVudGVyMg==", "c3dvcmRmaXNo", "dGhpcmQ=", "bG9jYWw="
-
-
-LOG = StringIO()
-"""What the agent has logged in the present world."""
-
-
-@contextmanager
-def logging_everything() -> Iterator[None]:
-    """Every line of the agent's log is in LOG."""
-    LOG.truncate(0)
-    handler, logger = logging.StreamHandler(LOG), logging.getLogger("crsyncer")
-    level = logger.level
-    logger.setLevel(logging.DEBUG)
-    logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(level)
-
-
-@contextmanager
-def with_secrets(*, source: str = "cloud", **spec: Any) -> Iterator[World]:
-    """A world with a policy for Secrets, one of which is synced."""
-    with logging_everything(), scene() as world:
-        serve_policies(world.robot)
-        secrets_policy(world, specSource=source, **spec)
-        put(getattr(world, source), FIRST)
-        world.start()
-        world.settle()
-        yield world
-
-
-def secrets_policy(world: World, **spec: Any) -> None:
-    """Create or replace the policy for Secrets."""
-    named = {"group": "", "resource": "secrets"}
-    put_policy(world.robot, "p", {"resource": named, "specSource": "cloud", "filter": EDGE, **spec})
-
-
-def put(plane: Any, value: str, name: str = "a") -> None:
-    put_map(plane, name, labels=LABELS, kind="secrets", password=value)
-
-
-def passwords(plane: Any) -> dict[str, str]:
-    return {name: found["password"] for name, found in data(plane, kind="secrets").items()}
-
-
-def holds(world: World) -> list[str]:
-    return [hold["reason"] for hold in world.status()["holds"]]
-
-
-def told(world: World) -> str:
-    """Everything that the agent says, writes and has written down."""
-    said: list[Json] = [world.status(), world.order("explain", resource="secrets", name="a")]
-    said += [world.order("pending"), world.order("events")]
-    annotations = [raw["metadata"].get("annotations") for raw in maps(world.robot, kind="secrets").values()]
-    return json.dumps([said, annotations]) + str(world.disk.rows) + LOG.getvalue()
+from tests.model.secrets import (
+    FIRST,
+    LABELS,
+    LOCAL,
+    SECOND,
+    THIRD,
+    holds,
+    passwords,
+    put,
+    secrets_policy,
+    told,
+    with_secrets,
+)
 
 
 def test_C5_6_the_value_of_a_config_map_is_told() -> None:
