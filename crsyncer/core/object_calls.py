@@ -6,7 +6,7 @@ Gateways accept one form of list and watch, a single label selector, and no GET 
 from typing import Any
 
 from crsyncer.core.access import Act
-from crsyncer.core.annotations import OURS
+from crsyncer.core.annotations import OURS, ROBOT_LABEL
 from crsyncer.core.calls import JSON_PATCH, PARTIAL, PARTIAL_LIST, Call, Collection
 from crsyncer.core.endpoint import Endpoint
 from crsyncer.core.kind_policy import KindPolicy
@@ -101,10 +101,14 @@ def patch_status(
 ) -> Call:
     """Write a status (None: remove it) by JSON Patch whose first operation tests the uid (S4.2).
 
-    `exact`: only over the very version that `upstream` is. In subtree mode, where upstream has no status yet, the
-    parent is created as well, and the same test keeps keys that somebody else has just added beside it.
+    For a filtered kind the second operation tests the robot's label: an object that was given to another robot keeps
+    its status. `exact`: only over the very version that `upstream` is. In subtree mode, where upstream has no status
+    yet, the parent is created as well, and the same test keeps keys that somebody else has just added beside it.
     """
     operations: list[Json] = [{"op": "test", "path": "/metadata/uid", "value": uid}]
+    if policy.filtered:
+        label = f"/metadata/labels/{pointer_segment(ROBOT_LABEL)}"
+        operations.append({"op": "test", "path": label, "value": policy.robot})
     same = {"op": "test", "path": "/metadata/resourceVersion", "value": upstream.resource_version if upstream else ""}
     if exact:
         operations.append(same)

@@ -79,7 +79,7 @@ class Script:
         found = (await self.say("get", "GET", item)).body
         await self.say("update of nothing", "PUT", item, found)
         await self.say("update with a status", "PUT", item, {**found, "status": {"n": 2}})
-        labelled = {**found, "metadata": {**found["metadata"], "labels": {"l": "1"}}}
+        labelled = {**found, "metadata": {**found["metadata"], "labels": {"example.com/l": "1"}}}
         await self.say("update of labels", "PUT", item, labelled)
         await self.say(
             "update of an object that is not there",
@@ -108,6 +108,9 @@ class Script:
             ("patch", [test, _add("/status", {"n": 2})]),
             ("the same patch", [test, _add("/status", {"n": 2})]),
             ("patch of another uid", [{**test, "value": _NO_SUCH}, _add("/status", {"n": 3})]),
+            ("patch of an object with a label", [test, _labelled("l", "1"), _add("/status", {"n": 4})]),
+            ("patch of an object with another label", [test, _labelled("l", "2"), _add("/status", {"n": 3})]),
+            ("patch of an object without the label", [test, _labelled("m", "1"), _add("/status", {"n": 3})]),
             ("patch of an old version", [test, old, _add("/status", {"n": 3})]),
             ("patch of a part", [test, _add("/status/k", {"n": 3})]),
             ("removal of a part", [test, {"op": "remove", "path": "/status/k"}]),
@@ -219,6 +222,8 @@ class Script:
         await self.say(
             "patch", "PATCH", item, [test, _add("/status", {"n": 3})], accept=PARTIAL, content_type=JSON_PATCH
         )
+        labelled = [test, _labelled("l", "1"), _add("/status", {"n": 4})]
+        await self.say("patch of an object without labels", "PATCH", item, labelled, content_type=JSON_PATCH)
         await self.say("no subresource", "PATCH", f"{item}/status", [test], content_type=JSON_PATCH)
         await self.say("after it", "GET", item)
 
@@ -331,6 +336,10 @@ class Script:
 
 def _add(path: str, value: Any) -> Json:
     return {"op": "add", "path": path, "value": value}
+
+
+def _labelled(name: str, value: str) -> Json:
+    return {"op": "test", "path": f"/metadata/labels/example.com~1{name}", "value": value}
 
 
 def _removal(place: int, name: str) -> list[Json]:

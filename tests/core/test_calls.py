@@ -8,6 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from crsyncer.core import calls, object_calls
+from crsyncer.core.annotations import ROBOT_LABEL
 from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.namespaces import same_names
@@ -62,6 +63,20 @@ def test_S4_2_a_patch_puts_the_status_onto_the_very_object_that_was_meant(before
         assert after is not None
         assert status_value(after, WHOLE) == value
     assert patched(goal(uid="u-2", status=before), call.body) is None
+
+
+@pytest.mark.parametrize("subtree", [None, "robot"])
+def test_S4_2_a_patch_for_a_filtered_kind_meets_only_an_object_with_the_robots_label(subtree):
+    kind = policy(filtered=True, subtree=subtree)
+    mine, others = ({ROBOT_LABEL: name} for name in (kind.robot, "robot-2"))
+    raw = goal(metadata={"labels": mine}, status={"battery": 1})
+    call = object_calls.patch_status(kind, KEY, "u-1", 7, upstream=view_of(raw, kind, Side.CLOUD))
+    after = patched(raw, call.body)
+    assert after is not None
+    assert status_value(after, kind) == 7
+    for labels in (others, {}):
+        assert patched(goal(metadata={"labels": labels}, status={"battery": 1}), call.body) is None
+    assert patched(goal(status={"battery": 1}), call.body) is None
 
 
 values = st.one_of(st.none(), json_values.filter(lambda value: value != {}))

@@ -287,6 +287,8 @@ class Checker:
             raise Violation(f"{write}: more than the status was written upstream")
         if spec.neighbours(before) != spec.neighbours(after):
             raise Violation(f"{write}: the subtree's neighbours were touched")
+        if not spec.sees(before):
+            raise Violation(f"{write}: it was given to another robot (S4.2)")
         uid = after["metadata"]["uid"]
         story, status = self.stories[uid], spec.moving(after)
         if status is None:

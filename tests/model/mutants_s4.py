@@ -74,6 +74,13 @@ MUTANTS = (
         noticed_by="S4_5_a_subtree_may",
     ),
     Mutant(
+        "a status goes to an object that was given to another robot",
+        object_calls.patch_status,
+        "if policy.filtered:",
+        "if False:",
+        noticed_by="S4_2_a_status_on_its_way",
+    ),
+    Mutant(
         "a key is no pointer",
         object_calls.patch_status,
         "pointer_segment(policy.subtree)",

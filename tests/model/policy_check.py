@@ -228,6 +228,8 @@ class PolicyChecker:
             return
         if before is None or after is None or without_status(before) != without_status(after):
             raise Violation(f"{write}: more than the status was written upstream")
+        if not self.is_mine(before):
+            raise Violation(f"{write}: it was given to another robot (S4.2)")
         uid, status = after["metadata"]["uid"], self.moving(after) or {}
         if not status and self._setup.edits_subtree:
             return

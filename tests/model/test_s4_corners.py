@@ -1,13 +1,16 @@
-"""S4 where it is awkward: PUT in place of PATCH, odd statuses, subtrees, mapped generations, the audit."""
+"""S4 where it is awkward: PUT in place of PATCH, objects given away, odd statuses, subtrees, the audit."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from crsyncer.core.annotations import ROBOT_LABEL
 from crsyncer.core.calls import PARTIAL_LIST
 from crsyncer.core.model import Json, Side
 from tests.model.answers import FORBIDDEN, INTERNAL_ERROR
+from tests.model.life import ROBOT
 from tests.model.plane import GROUP
 from tests.model.scene import SOURCES, changes, copy, original, restart, roles, scene
 from tests.model.statuses import copied, generation, observed, sent
@@ -27,6 +30,7 @@ COMPLETING: Json = {
         "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
     },
 }
+BOTH = pytest.mark.parametrize("source", SOURCES)
 SHAPES = pytest.mark.parametrize("subresource", [True, False], ids=["subresource", "main"])
 
 
@@ -334,3 +338,46 @@ def test_S4_6_a_side_that_loses_its_status_endpoint_is_not_asked_for_it_without_
         made = len(world.writes)
         world.pass_time(3600)
         assert (len(world.writes), world.troubles) == (made, [])
+
+
+@BOTH
+@SHAPES
+def test_S4_2_for_a_filtered_kind_the_patch_tests_the_robots_label_as_well(source: str, subresource: bool) -> None:
+    with scene(goals={"source": source, "status": subresource, "filtered": "true"}) as world:
+        _, down = roles(world, source)
+        copied(world, source, labels={ROBOT_LABEL: ROBOT})
+        down.set_status("a", {"phase": "DONE"})
+        world.settle()
+        (request,) = sent(world, source)
+        label = {"op": "test", "path": "/metadata/labels/cloudrobotics.com~1robot-name", "value": ROBOT}
+        assert [operation["op"] for operation in request.call.body] == ["test", "test", "add"]
+        assert request.call.body[0]["path"] == "/metadata/uid"
+        assert (request.call.body[1], request.status) == (label, 200)
+
+
+@BOTH
+@SHAPES
+@pytest.mark.parametrize("method", ["PATCH", "PUT"])
+@pytest.mark.parametrize("label", ["robot-2", None], ids=["another", "none"])
+def test_S4_2_a_status_on_its_way_does_not_land_on_an_object_that_was_given_away(
+    source: str, subresource: bool, method: str, label: str | None
+) -> None:
+    with scene(goals={"source": source, "status": subresource, "filtered": "true"}) as world:
+        up, down = roles(world, source)
+        copied(world, source, labels={ROBOT_LABEL: ROBOT})
+        if method == "PUT":
+            world.inject(source, FORBIDDEN, verb="patch", part="/goals/", times=math.inf)
+        down.set_status("a", {"phase": "OLD"})
+        world.settle()
+        since, version = world.clock.now, up.objects()["a"]["metadata"]["resourceVersion"]
+        world.weather[up.side].latency = 2.0
+        down.set_status("a", {"phase": "NEW"})
+        world.pass_time(1)
+        up.label("a", robot=label)
+        world.settle()
+        assert up.objects()["a"]["status"] == {"phase": "OLD"}
+        assert int(up.objects()["a"]["metadata"]["resourceVersion"]) == int(version) + 1
+        (request,) = sent(world, source, since=since)
+        assert (request.call.method, request.status) == (method, 422 if method == "PATCH" else 409)
+        assert (down.objects(), world.status()["outbox"]["depth"]) == ({}, 0)
+        assert world.status()["health"] == "healthy"
