@@ -40,11 +40,11 @@ documents=$work/debian/usr/share/doc/libpython3.11-minimal
 cp "$documents/copyright" "$root/usr/share/doc/crsyncer/copyright.python"
 python_version=$(zcat "$documents/changelog.Debian.gz" | sed -n '1s/.*(\(.*\)).*/\1/p')
 
-# crsyncer and what it depends on: wheels, checked by the hashes of requirements.lock.
+# crsyncer and what it and the expressions of policies depend on: wheels, checked by the hashes of requirements.lock.
 site=$home/lib/python3.11/site-packages
 $pip wheel --no-deps --no-build-isolation --wheel-dir "$work/wheel" .
 wheel=$(echo "$work"/wheel/*.whl)
-echo "$wheel --hash=sha256:$(sha256sum "$wheel" | cut -d' ' -f1)" >"$work/requirements"
+echo "crsyncer[expressions] @ file://$wheel --hash=sha256:$(sha256sum "$wheel" | cut -d' ' -f1)" >"$work/requirements"
 $pip install --target "$site" --only-binary=:all: --no-compile --implementation cp --python-version 3.11 \
     --platform "manylinux_2_34_$machine" --platform "manylinux_2_28_$machine" --platform "manylinux_2_17_$machine" \
     --platform "manylinux2014_$machine" --require-hashes --constraint requirements.lock --requirement "$work/requirements"

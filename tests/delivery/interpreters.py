@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,12 +36,14 @@ class Interpreter:
         """The variables with which it finds the sources and the dependencies."""
         return {"PYTHONPATH": f"{ROOT}:{self.packages}", "PYTHONDONTWRITEBYTECODE": "1"}
 
-    def run(self, *arguments: str | Path) -> subprocess.CompletedProcess:
-        """What it says when it is run with these arguments."""
-        command = [self.program, *arguments]
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=120, env={**os.environ, **self.environment}
+    def crsyncer(self, *arguments: str | Path) -> tuple[int, str]:
+        """Run a command of crsyncer with it: exit code and output."""
+        command = [self.program, "-m", "crsyncer.cli.main", *arguments]
+        environment = {**os.environ, **self.environment}
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, env=environment
         )
+        return done.returncode, done.stdout
 
 
 def packaged() -> Interpreter:
@@ -99,3 +102,32 @@ def _dependencies(program: Path, version: str) -> Path:
         subprocess.run(install, check=True, timeout=900)
         unfinished.rename(packages)
     return packages
+
+
+POLICY = """\
+apiVersion: crsyncer.cloudrobotics.com/v1alpha1
+kind: SyncPolicy
+metadata: {name: orders}
+spec:
+  resource: {group: lab.example.com, resource: orders}
+  mutations:
+    down:
+    - {path: /spec/url, regex: {pattern: "^http:(.*)", replacement: "https:$1"}}
+    - {path: /spec/count, cel: "value * 2"}
+"""
+"""A policy that wants RE2 and CEL."""
+ORDER = """\
+apiVersion: lab.example.com/v1
+kind: Order
+metadata: {name: a}
+spec:
+  url: http://cloud
+  count: 4
+"""
+
+
+def tries_expressions(run: Callable[..., tuple[int, str]], policy: str | Path, order: str | Path) -> None:
+    """Assert that `crsyncer mutate` compiles a policy with RE2 and CEL; `run` runs crsyncer: exit code and output."""
+    code, output = run("mutate", "--policy", policy, order)
+    assert code == 0, output
+    assert {"+  url: https://cloud", "+  count: 8"} <= {*output.splitlines()}, output

@@ -12,7 +12,7 @@ import pytest
 from crsyncer.sandbox.agent import AgentProcess
 from tests.delivery.command_line import write_kubeconfig
 from tests.delivery.followed import ROOT
-from tests.delivery.interpreters import SUPPORTED, Interpreter, found, packaged
+from tests.delivery.interpreters import ORDER, POLICY, SUPPORTED, Interpreter, found, packaged, tries_expressions
 from tests.system.commands import edit
 
 _EDITS = 10
@@ -62,6 +62,13 @@ async def test_the_agent_starts_reloads_and_stops_on_the_packages_python(of_pack
     await start_reload_stop(of_package, tmp_path)
 
 
+def test_the_packages_python_compiles_the_expressions_of_policies(of_package: Interpreter, tmp_path: Path):
+    policy, order = tmp_path / "policy.yaml", tmp_path / "order.yaml"
+    policy.write_text(POLICY)
+    order.write_text(ORDER)
+    tries_expressions(of_package.crsyncer, policy, order)
+
+
 @pytest.mark.nightly("each supported Python")
 @pytest.mark.parametrize("version", SUPPORTED)
 async def test_the_agent_starts_reloads_and_stops_on_each_supported_python(version: str, tmp_path: Path):
@@ -72,7 +79,10 @@ def test_nothing_is_raised_where_CPython_3_11_2_would_wrap_it_into_a_group():
     """In an `except*`, fixed in 3.11.4: github.com/python/cpython/issues/103590."""
     raised = []
     for file in (ROOT / "crsyncer").rglob("*.py"):
-        tried = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.TryStar)]
+        text = file.read_text()
+        tried = (
+            [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.TryStar)] if "except*" in text else []
+        )
         inside = [node for each in tried for handler in each.handlers for node in ast.walk(handler)]
         raised += [(file.name, node.lineno) for node in inside if isinstance(node, ast.Raise)]
     assert raised == []

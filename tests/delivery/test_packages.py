@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -43,6 +44,15 @@ def test_the_configuration_of_the_package_waits_to_be_filled_in(tmp_path):
     filled.write_text(form.replace("robotName:", "robotName: r1").replace("namespaces:", "namespaces: [robot-r1]"))
     settings = load({"config": filled, **flags}, {})
     assert (settings.robot_name, settings.namespaces) == ("r1", ("robot-r1",))
+
+
+def test_the_package_and_the_pages_install_what_policies_need():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = f"[{','.join(sorted(project['optional-dependencies']))}]"
+    assert f'"crsyncer{extras} @ file://$wheel' in (ROOT / "packaging/deb.sh").read_text()
+    for page in ("README.md", "systemd/README.md"):
+        text = (ROOT / page).read_text()
+        assert re.findall(r"\bpip install (\S+)", text.replace("`", " ")) == [f'".{extras}"'], page
 
 
 def test_the_wheel_brings_every_page_that_a_page_leads_to(tmp_path):

@@ -10,6 +10,7 @@ import os
 import platform
 import shutil
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.resource import Resource
 from tests.api import Api
 from tests.delivery.followed import ROOT
+from tests.delivery.interpreters import ORDER, POLICY, tries_expressions
 from tests.delivery.machine import DEPENDS, DISTRIBUTIONS, Machine, make_machine
 from tests.system.bed import crd, eventually
 
@@ -134,6 +136,10 @@ async def test_the_package_keeps_a_robot_in_sync_through_all_that_happens_to_a_m
     it.installs(version_before)
     assert (it.systemctl("is-enabled", "crsyncer"), it.systemctl("is-active", "crsyncer")) == ("disabled", "inactive")
     assert "not found" not in machine.run("sh", "-c", "find /usr/lib/crsyncer -name '*.so' | xargs ldd")[1]
+
+    machine.write("root/policy.yaml", POLICY)
+    machine.write("root/order.yaml", ORDER)
+    tries_expressions(partial(machine.run, "crsyncer"), "/root/policy.yaml", "/root/order.yaml")
 
     # Started before k3s ever ran, its kubeconfig is missing; once it is there, the agent runs without a human.
     config = (machine.root / "etc/crsyncer/config.yaml").read_text().replace("robotName:", "robotName: r1")
