@@ -1,20 +1,19 @@
 """`crsyncer api`: CRDs that travel to the other side."""
 
 import difflib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
-from crsyncer.adapters.config import Settings, load, state_dir
+from crsyncer.adapters.config import Settings
 from crsyncer.adapters.expressions import Expressions
 from crsyncer.cli.clusters import CLUSTER_SETTINGS, both_clusters, logins, robot_name
 from crsyncer.cli.crd_files import LARGEST
 from crsyncer.cli.documents import read_document
 from crsyncer.cli.output import TEXTS, output_options, show
-from crsyncer.cli.shared import report_error, settings_options
+from crsyncer.cli.shared import find_state_dir, load_settings, report_error, settings_options
 from crsyncer.cli.status import read_status
 from crsyncer.cli.yaml_text import sorted_lines
 from crsyncer.console.screen import table
@@ -41,7 +40,7 @@ def list_(output: str, **flags: Any) -> int:
     The state is current, paused, held (crsyncer holds list says why) or unreadable: the source has no such CRD, or the
     other side lacks the kinds of this section.
     """
-    kinds = [kind for kind in read_status(state_dir(flags))["kinds"] if kind.get("api")]
+    kinds = [kind for kind in read_status(find_state_dir(flags))["kinds"] if kind.get("api")]
     rows = [{"resource": kind["resource"], "policy": kind["policy"], **kind["api"]} for kind in kinds]
     names = [row["resource"] for row in rows]
     show({"schema": "crsyncer.apis/v1", "apis": rows}, output, names=names, text=lambda: _list(rows))
@@ -67,7 +66,7 @@ def pause(resource: str, resume: bool, output: str, **flags: Any) -> None:
     Sets spec.api.paused in the SyncPolicy on the robot, with the credential of --robot-kubeconfig. Meanwhile an entry
     of the APISet that you edit is followed, so an older revision is a way back.
     """
-    settings = load(flags, os.environ)
+    settings = load_settings(flags)
 
     import asyncio  # slow; `--help` and usage errors must stay fast
 
@@ -119,7 +118,7 @@ def diff(what: tuple[str, ...], picked: tuple[str, ...], output: str, **flags: A
         return _diff_files(Path(what[0]), Path(what[1]), picked, output)
     if len(what) > 2 or picked:
         raise click.UsageError("--pick takes two files" if picked else "one RESOURCE, or two files")
-    settings = load(flags, os.environ)
+    settings = load_settings(flags)
 
     import asyncio  # slow; `--help` and usage errors must stay fast
 

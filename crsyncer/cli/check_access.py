@@ -1,6 +1,5 @@
 """`crsyncer check-access`: may the robot's account in the cloud do more than it should?"""
 
-import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -8,12 +7,12 @@ from typing import Any
 
 import click
 
-from crsyncer.adapters.config import Settings, load
+from crsyncer.adapters.config import Settings
 from crsyncer.adapters.expressions import Expressions
 from crsyncer.cli.clusters import CLUSTER_SETTINGS, logins, robot_name
 from crsyncer.cli.crd_files import crds_option, read_kinds
 from crsyncer.cli.output import output_options, show
-from crsyncer.cli.shared import settings_options
+from crsyncer.cli.shared import load_settings, settings_options
 from crsyncer.console.report import EXIT_CODES
 from crsyncer.core.cloud_manifests import Profile
 from crsyncer.core.forbidden_acts import ForbiddenAct
@@ -39,7 +38,7 @@ def check_access(crds: Sequence[Path], output: str, **flags: Any) -> int:
     Exit codes: 12 attention (the account may do too much), 10 degraded (the cloud answers no reviews), 11 offline (it
     does not answer at all), 0 healthy; 1 error, 2 usage.
     """
-    settings = load(flags, os.environ)
+    settings = load_settings(flags)
     kinds = read_kinds(crds, Profile.SHARED) if crds else None
     robot = robot_name(settings)
 

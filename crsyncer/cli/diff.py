@@ -1,18 +1,17 @@
 """`crsyncer diff`: what differs between the two clusters now."""
 
 import difflib
-import os
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import click
 
-from crsyncer.adapters.config import Settings, load
+from crsyncer.adapters.config import Settings
 from crsyncer.adapters.expressions import Expressions
 from crsyncer.cli.clusters import CLUSTER_SETTINGS, both_clusters, identities, robot_name
 from crsyncer.cli.output import TEXTS, object_name, output_options, show
-from crsyncer.cli.shared import first_cause, report_error, settings_options
+from crsyncer.cli.shared import first_cause, load_settings, report_error, settings_options
 from crsyncer.cli.yaml_text import sorted_lines
 from crsyncer.console.target import synced_resource
 from crsyncer.core.model import Json, Side
@@ -38,7 +37,7 @@ def diff(resource: str, within: str, output: str, **flags: Any) -> int:
 
     Exit codes, as of kubectl diff: 0 no difference, 1 differences, 2 usage, or not everything could be compared.
     """
-    settings = load(flags, os.environ)
+    settings = load_settings(flags)
     # As `crsyncer run` does, for objects that are nested as deeply as API servers take them.
     sys.setrecursionlimit(50_000)
 

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from textwrap import wrap
@@ -11,11 +11,11 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from crsyncer.adapters.config import OPTIONS, Settings, load, read_config
+from crsyncer.adapters.config import OPTIONS, UNIT, Settings, read_config, with_unit
 from crsyncer.adapters.expressions import Expressions
 from crsyncer.cli.clusters import CLUSTER_SETTINGS, both_clusters, logins, robot_name
 from crsyncer.cli.output import output_options, show
-from crsyncer.cli.shared import ask_agent_or_store, settings_options
+from crsyncer.cli.shared import ask_agent_or_store, load_settings, settings_options
 from crsyncer.cli.status import STATUS_REQUEST
 from crsyncer.console.doctor_report import Check, Mark, document, exit_code, judge_agent, judge_disk, judge_store
 from crsyncer.console.reasons import START_HINT
@@ -53,8 +53,8 @@ def doctor(from_cr_syncer: bool, output: str, **flags: Any) -> int:
     Exit codes: 12 attention (a check fails), else 13 the agent is not running, else 10 degraded (a warning, or a
     failure that the agent retries), 11 offline (only the cloud does not answer), 0 healthy; 1 error, 2 usage.
     """
-    settings = load(flags, os.environ)
-    own = [_config(settings, click.get_current_context())]
+    settings = load_settings(flags)
+    own = [_config(settings, flags, click.get_current_context())]
     began = time.monotonic()
     local, pid = _local(settings.state_dir)
     # An agent that hangs is not asked a second time.
@@ -92,9 +92,9 @@ async def _move(settings: Settings, robot: str, *, agent_runs: bool) -> list[Che
         return []  # the login of that side is a failed check already
 
 
-def _config(settings: Settings, context: click.Context) -> Check:
+def _config(settings: Settings, flags: Mapping[str, Any], context: click.Context) -> Check:
     """The check that names the origin of every setting that is not a default; the configuration is valid."""
-    in_file = read_config(settings.config_file)
+    in_file, in_unit = read_config(settings.config_file), with_unit(flags)
     given = []
     for key, option in OPTIONS.items():
         match context.get_parameter_source(str(option.name)):
@@ -102,6 +102,8 @@ def _config(settings: Settings, context: click.Context) -> Check:
                 given.append(f"{key} from {option.opts[0]}")
             case ParameterSource.ENVIRONMENT:
                 given.append(f"{key} from {next(filter(os.environ.get, option.envvar or ()))}")
+            case _ if in_unit.get(str(option.name)) != flags.get(str(option.name)):
+                given.append(f"{key} from {UNIT}")
             case _ if key in in_file:
                 given.append(f"{key} from {in_file[key][1].removesuffix(f': {key}')}")
     file = f"{settings.config_file} is valid; " if settings.config_file else ""

@@ -7,10 +7,9 @@ from typing import Any
 
 import click
 
-from crsyncer.adapters.config import state_dir
 from crsyncer.adapters.store.statedir import DATABASE
 from crsyncer.cli.output import full_name, namespace_option, object_name, output_options, show
-from crsyncer.cli.shared import ask_agent_or_store, report_error, settings_options
+from crsyncer.cli.shared import ask_agent_or_store, find_state_dir, report_error, settings_options
 from crsyncer.console.report import SAVED_STATUS_KEY, event_row
 from crsyncer.console.screen import table
 from crsyncer.console.target import split_target, synced_resource
@@ -36,7 +35,7 @@ def events(targets: tuple[str, ...], namespace: str, output: str, watch: bool, *
     sent, and tries that failed and are repeated, are not listed: crsyncer pending list shows what waits, the log at
     level debug each of them. Works without an agent.
     """
-    directory = state_dir(flags)
+    directory = find_state_dir(flags)
 
     def read() -> list[Json]:
         content = ask_agent_or_store(directory, {"command": "events"}, lambda: _read_stored(directory))

@@ -8,9 +8,8 @@ from typing import Any
 
 import click
 
-from crsyncer.adapters.config import state_dir
 from crsyncer.cli.output import full_name, namespace_option, object_name, output_options, show
-from crsyncer.cli.shared import ask_agent_or_store, object_target, settings_options
+from crsyncer.cli.shared import ask_agent_or_store, find_state_dir, object_target, settings_options
 from crsyncer.cli.yaml_text import yaml_text
 from crsyncer.console.explain import ObjectFacts, stored_policy
 from crsyncer.console.explain import explain as explained
@@ -44,7 +43,7 @@ def explain(resource: str, name: str, namespace: str, output: str, **flags: Any)
     both objects.
     """
     resource, name = object_target(resource, name, namespace)
-    directory = state_dir(flags)
+    directory = find_state_dir(flags)
     request = {"command": "explain", "resource": resource, "name": name}
     content = ask_agent_or_store(directory, request, lambda: _stored(directory, resource, name))
 

@@ -5,9 +5,8 @@ from typing import Any
 
 import click
 
-from crsyncer.adapters.config import state_dir
 from crsyncer.cli.output import confirmed, output_options, show, yes_option
-from crsyncer.cli.shared import send_command, settings_options
+from crsyncer.cli.shared import find_state_dir, send_command, settings_options
 from crsyncer.cli.status import read_status
 from crsyncer.console.screen import table
 from crsyncer.core.model import Json
@@ -32,7 +31,7 @@ def holds() -> None:
 @output_options
 def list_(output: str, **flags: Any) -> int:
     """Show what is held, since when, and what to do about it. Works without an agent."""
-    status = read_status(state_dir(flags))
+    status = read_status(find_state_dir(flags))
     found = status["holds"]
     if not found and status["store"]["state"] == "unreadable":
         raise SyncError("the store cannot be read, so it is not known what is held", hint=status["reasons"][-1]["hint"])
@@ -71,7 +70,7 @@ def release(hold_id: str, yes: bool, output: str, **flags: Any) -> int:
     Without a terminal and without --yes it only shows what would be deleted. The id `cloud` or `robot` accepts that
     this side is another cluster now: it is listed again, and deletions that follow from its content are held.
     """
-    directory = state_dir(flags)
+    directory = find_state_dir(flags)
     planned = send_command(directory, command="release", id=hold_id, dryRun=True)
     names, shown = planned["names"], planned.pop("shown", None)
     lines = [_effect(planned) + (":" if names else ""), *(f"    {plain(name)}" for name in names[:_MAX_NAMES])]
@@ -106,6 +105,6 @@ def add(resource: str, output: str, **flags: Any) -> None:
 
     RESOURCE is a kind in any spelling that kubectl takes: goals.lab.example.com, goals, goal or a short name.
     """
-    done = send_command(state_dir(flags), command="hold", resource=resource)
+    done = send_command(find_state_dir(flags), command="hold", resource=resource)
     text = f"{done['id']}: deletions of {done['resource']} are held. To end this: crsyncer holds release {done['id']}"
     show({"schema": "crsyncer.hold/v1", **done}, output, names=[done["id"]], text=lambda: text)

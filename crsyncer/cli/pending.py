@@ -7,10 +7,9 @@ from typing import Any
 
 import click
 
-from crsyncer.adapters.config import state_dir
 from crsyncer.adapters.store.statedir import DATABASE
 from crsyncer.cli.output import confirmed, full_name, namespace_option, object_name, output_options, show, yes_option
-from crsyncer.cli.shared import ask_agent_or_store, object_target, send_command, settings_options
+from crsyncer.cli.shared import ask_agent_or_store, find_state_dir, object_target, send_command, settings_options
 from crsyncer.console.report import object_fields, pending_finalizer, pending_status
 from crsyncer.console.screen import table
 from crsyncer.console.target import split_target
@@ -36,7 +35,7 @@ def pending() -> None:
 @output_options
 def list_(namespace: str, output: str, **flags: Any) -> int:
     """Show the outbox, oldest first. Works without an agent, but then rejected copies are not listed."""
-    directory = state_dir(flags)
+    directory = find_state_dir(flags)
     content = ask_agent_or_store(directory, {"command": "pending"}, lambda: _read_stored_pending(directory))
     rows = sorted(content["pending"], key=lambda row: (row["since"] or "", row["resource"], row["name"]))
     rows = [row for row in rows if namespace in ("", row["namespace"])]
@@ -72,7 +71,7 @@ def _list(rows: list[Json]) -> str:
 def retry(resource: str, name: str, namespace: str, output: str, **flags: Any) -> None:
     """Retry dead letters now: all, those of a kind, or everything that is pending of one object."""
     resource, name = split_target(resource, name, namespace)
-    retried = send_command(state_dir(flags), command="retry", resource=resource, name=name)["revived"]
+    retried = send_command(find_state_dir(flags), command="retry", resource=resource, name=name)["revived"]
     text = f"retrying {count(len(retried), 'object')}; crsyncer pending list shows the result"
     content = {"schema": "crsyncer.retry/v1", "revived": retried}
     names = map(full_name, retried)
@@ -91,7 +90,7 @@ def drop(resource: str, name: str, namespace: str, yes: bool, output: str, **fla
     Without a terminal and without --yes it only shows it. The object's next status is sent again.
     """
     resource, name = object_target(resource, name, namespace)
-    directory = state_dir(flags)
+    directory = find_state_dir(flags)
     letter = send_command(directory, command="drop", resource=resource, name=name, confirmed=False)
     what = plain(f"{letter['resource']} {object_name(letter)}")
     preview = (

@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from crsyncer.adapters.config import read_config, state_dir
+from crsyncer.adapters.config import read_config, with_unit
 from crsyncer.adapters.kubeconfig import read_account
 from crsyncer.cli.output import namespace_option, object_name, output_options, show
-from crsyncer.cli.shared import settings_options
+from crsyncer.cli.shared import find_state_dir, settings_options
 from crsyncer.cli.status import read_status
 from crsyncer.console.release import Wish, release_objects
 from crsyncer.console.screen import table
@@ -66,11 +66,11 @@ def release(
     """
     resource, name = split_target(resource, name, namespace)
     wish = Wish(check_robot(robot), resource, name, namespace, older_than=_age(older_than), living=living)
-    login = _login(flags)
+    login = _login(with_unit(flags))
 
     import asyncio  # slow; `--help` and usage errors must stay fast
 
-    content = asyncio.run(_run(login, wish, dry_run=not yes, in_cloud=_in_cloud(state_dir(flags))))
+    content = asyncio.run(_run(login, wish, dry_run=not yes, in_cloud=_in_cloud(find_state_dir(flags))))
     names = [f"{content['resource']}/{object_name(row)}" for row in content["objects"]]
     show(content, output, names=names, text=lambda: _text(content))
     failed = [row for row in content["objects"] if row["state"] == "failed"]
@@ -87,7 +87,7 @@ def _age(text: str) -> float:
     return found
 
 
-def _login(flags: dict[str, Any]) -> tuple[Path | None, str, bool]:
+def _login(flags: Mapping[str, Any]) -> tuple[Path | None, str, bool]:
     """The kubeconfig (None: the account of the pod), its context, and whether it may skip verification."""
     in_file = read_config(flags["config"])
     path, context, insecure = (

@@ -5,9 +5,8 @@ from typing import Any
 
 import click
 
-from crsyncer.adapters.config import state_dir
 from crsyncer.cli.output import TEXTS, output_options, show
-from crsyncer.cli.shared import send_command, settings_options
+from crsyncer.cli.shared import find_state_dir, send_command, settings_options
 from crsyncer.core.model import Json
 from crsyncer.core.text import count, plain
 
@@ -22,7 +21,7 @@ def resync(resource: str, output: str, **flags: Any) -> int:
 
     Returns when all objects are compared and the differences are written. Exit code 1: a kind was not compared.
     """
-    directory = state_dir(flags)
+    directory = find_state_dir(flags)
     content = send_command(directory, command="resync", resource=resource)
     last_lines: dict[str, str] = {}
     while True:

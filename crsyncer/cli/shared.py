@@ -1,13 +1,15 @@
 """Shared by several commands: common options, requests to the agent, and error output."""
 
+import errno
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from crsyncer.adapters.config import CONFIG, OPTIONS
+from crsyncer.adapters.config import CONFIG, OPTIONS, Settings, load, state_dir, with_unit
 from crsyncer.adapters.control import ask
 from crsyncer.console.reasons import START_HINT
 from crsyncer.console.target import split_target
@@ -27,6 +29,22 @@ def settings_options(*fields: str) -> list[click.Parameter]:
     The command gets the values by the settings' names, as `config.load` takes them.
     """
     return [CONFIG, *(option for option in OPTIONS.values() if not fields or option.name in fields)]
+
+
+def load_settings(flags: Mapping[str, Any]) -> Settings:
+    """The settings of a command: flags, variables, the package's unit, file, defaults. Raises ConfigError."""
+    known = with_unit(flags)
+    try:
+        return load(known, os.environ)
+    except ConfigError as error:
+        if known is flags or os.geteuid() == 0 or os.strerror(errno.EACCES) not in str(error):
+            raise
+        raise ConfigError(f"{error}; the service's credentials are root's: run this with sudo") from None
+
+
+def find_state_dir(flags: Mapping[str, Any]) -> Path:
+    """The state directory alone, by the same order, so that other settings may be wrong. Raises ConfigError."""
+    return state_dir(with_unit(flags))
 
 
 def object_target(resource: str, name: str, namespace: str) -> tuple[str, str]:

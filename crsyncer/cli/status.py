@@ -9,10 +9,9 @@ from typing import Any
 
 import click
 
-from crsyncer.adapters.config import state_dir
 from crsyncer.adapters.store.statedir import DATABASE
 from crsyncer.cli.output import TEXTS, output_options, show
-from crsyncer.cli.shared import ask_agent_or_store, report_error, settings_options
+from crsyncer.cli.shared import ask_agent_or_store, find_state_dir, report_error, settings_options
 from crsyncer.console.report import SAVED_STATUS_KEY, exit_code, stopped_document
 from crsyncer.console.screen import render
 from crsyncer.core.model import Json
@@ -34,7 +33,7 @@ def status(output: str, watch: bool, **flags: Any) -> int:
     Exit codes: 0 healthy, 10 degraded (it works, with a problem), 11 offline (the cloud cannot be reached, the robot
     keeps working), 12 attention (your action is needed), 13 the agent is not running, 1 error, 2 usage.
     """
-    directory = state_dir(flags)
+    directory = find_state_dir(flags)
     if not watch:
         content = read_status(directory)
         _show(content, output)

@@ -14,6 +14,7 @@ MAX_CLOCK_SKEW_SECONDS = 60
 _GOOD_STORE_STATES = ("ok", "rebuilt", "missing")
 """Store states that need no action; a rebuilt store cost only a relist."""
 START_HINT = "systemctl start crsyncer (or crsyncer run)"
+_FIRST_START = "systemctl enable --now crsyncer (or crsyncer run)"
 TLS_HINT = "add the CA to the kubeconfig and remove --insecure-skip-tls-verify"
 _SET_CLOCK = "set this machine's clock (timedatectl status shows whether it follows a time server)"
 _NO_CREDENTIAL = (
@@ -258,7 +259,7 @@ def with_health(
         write = f"{duplicate.name} wrote {duplicate.resource} {duplicate.key} in the cloud at {rfc3339(duplicate.time)}"
         found.append(_reason("attention", "DuplicateInstance", robot=content["robot"] or "this robot", write=write))
     if content["agent"]["state"] == "stopped":
-        unused = f"no agent has used {content['store']['path']} yet: is this the right --state-dir?"
+        unused = f"{_FIRST_START}; no agent has used {content['store']['path']} yet: is this the right --state-dir?"
         hint = unused if content["store"]["state"] == "missing" else ""
         found.append(_reason("attention", "AgentStopped", hint=hint))
     else:

@@ -11,7 +11,7 @@ CLI = [sys.executable, "-m", "crsyncer.cli.main"]
 
 def environment(**more: str) -> dict[str, str]:
     """The variables of this process without anything that configures an agent."""
-    configuring = ("CRSYNCER_", "KUBERNETES_", "STATE_DIRECTORY")
+    configuring = ("CRSYNCER_", "KUBERNETES_", "STATE_DIRECTORY", "RUNTIME_DIRECTORY")
     clean = {k: v for k, v in os.environ.items() if not k.startswith(configuring) or k == "CRSYNCER_LOG_LEVEL"}
     return clean | more
 

@@ -4,5 +4,17 @@ Nothing here talks to a server, and nothing imports heavy packages: `--help` is 
 
 from crsyncer.adapters.config.load import Settings, load, read_config, state_dir
 from crsyncer.adapters.config.options import CONFIG, OPTIONS, a_directory, a_path
+from crsyncer.adapters.config.unit import UNIT, with_unit
 
-__all__ = ["CONFIG", "OPTIONS", "Settings", "a_directory", "a_path", "load", "read_config", "state_dir"]
+__all__ = [
+    "CONFIG",
+    "OPTIONS",
+    "UNIT",
+    "Settings",
+    "a_directory",
+    "a_path",
+    "load",
+    "read_config",
+    "state_dir",
+    "with_unit",
+]
