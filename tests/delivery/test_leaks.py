@@ -1,12 +1,21 @@
 """The search for leaked credentials finds what is leaked on purpose, wherever it is, and nothing else."""
 
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from random import Random
+from unittest.mock import Mock
 
 import pytest
 
+from crsyncer.adapters.store.store import SqliteStore
+from crsyncer.adapters.vault import Vault
+from crsyncer.core.model import Cursor, FinalizerRow, Key, Pending, Record, Side, Tombstone, View
+from crsyncer.ports import Store
 from tests.leaks.search import search
 from tests.leaks.secrets import secrets_in
 
@@ -89,3 +98,79 @@ def test_the_secrets_of_a_credential_file_are_its_tokens_passwords_and_keys(tmp_
     ):
         (tmp_path / name).write_bytes(content)
         assert set(secrets_in(tmp_path / name)) == expected
+
+
+KEY = Key("default", "a")
+VIEW = View("u-1", "5", 1, terminating=False, content="digest", status="", has_status=False)
+
+
+def body(value: str, *, bytes_before: int = 0) -> dict:
+    """An object with a value; what is before that cannot be compressed."""
+    return {"metadata": {"name": "a"}, "data": {"a": Random(1).randbytes(bytes_before).hex(), "password": value}}
+
+
+def put_everywhere(store: Store, value: str) -> dict[str, Callable[[], None]]:
+    """A value in each part of the store, by the name of the part: an object is in two tables."""
+    whole = body(value)
+    row = FinalizerRow("u-1", "f", "cloud", error=value)
+    return {
+        "copy": lambda: store.put_copy(Side.CLOUD, "goals", KEY, VIEW, whole),
+        "status": lambda: store.put_copy(Side.ROBOT, "goals", KEY, VIEW, {**body("no"), "status": {"echo": value}}),
+        "view": lambda: store.put_copy(Side.ROBOT, "goals", KEY, replace(VIEW, failure=value), body("no")),
+        "outbox": lambda: store.put_pending("goals", KEY, Pending(1, "u-1", "d", whole, 1.0, raw=True)),
+        "outbox error": lambda: store.put_pending("goals", KEY, Pending(1, "u-1", "d", None, 1.0, error=value)),
+        "record": lambda: store.put_record("goals", KEY, Record(applied=value)),
+        "tombstone": lambda: store.put_tombstone("goals", KEY, Tombstone(value, 1.0)),
+        "finalizer": lambda: store.put_finalizer("goals", KEY, row),
+        "cursor": lambda: store.put_cursor(Side.CLOUD, "goals", "", Cursor("i", "/p", value, "7")),
+        "meta": lambda: store.put_meta("note", {"text": value}),
+    }
+
+
+@pytest.mark.parametrize("part", put_everywhere(Vault(Mock()), ""))
+async def test_a_secret_in_any_row_is_found(tmp_path: Path, part: str) -> None:
+    store = await SqliteStore.open(tmp_path)
+    put_everywhere(store, SECRET)[part]()
+    await store.close()
+    [leak, *_] = search(tmp_path, [SECRET.encode()]).leaks
+    assert leak.file == tmp_path / "state.db"
+
+
+@pytest.mark.parametrize("bytes_before", [0, 20_000])
+async def test_a_secret_that_only_the_wal_still_has_is_found(tmp_path: Path, bytes_before: int) -> None:
+    used, copied = tmp_path / "used", tmp_path / "copied"
+    used.mkdir(0o700)
+    store = await SqliteStore.open(used)
+    for value in (SECRET, "no"):
+        store.put_copy(Side.CLOUD, "goals", KEY, VIEW, body(value, bytes_before=bytes_before))
+        await store.durable()
+    shutil.copytree(used, copied)
+    await store.close()
+    found = {leak.file.name for leak in search(copied, [SECRET.encode()]).leaks}
+    assert found in ({"state.db"}, {"state.db", "state.db-wal"})
+    assert search(used, [SECRET.encode()]).leaks == []
+
+
+async def test_C5_6_no_part_of_the_store_for_secrets_keeps_a_body_or_a_status(tmp_path: Path) -> None:
+    store = await SqliteStore.open(tmp_path)
+    vault = Vault(store)
+    for part in ("copy", "status", "outbox", "outbox error", "cursor"):
+        put_everywhere(vault, SECRET)[part]()
+        await store.durable()
+        assert search(tmp_path, [SECRET.encode()]).leaks == []
+    await store.close()
+    assert search(tmp_path, [SECRET.encode()]).leaks == []
+
+
+async def test_C5_6_the_store_for_secrets_takes_from_the_disk_what_was_stored_before(tmp_path: Path) -> None:
+    store = await SqliteStore.open(tmp_path)
+    for part in ("copy", "status", "view", "outbox"):
+        put_everywhere(store, SECRET)[part]()
+        await store.durable()
+    await store.close()
+    assert search(tmp_path, [SECRET.encode()]).leaks != []
+    store = await SqliteStore.open(tmp_path)
+    loaded = await Vault(store).load("goals")
+    await store.close()
+    assert (loaded.pending, set(loaded.views[Side.CLOUD])) == ({}, {KEY})
+    assert search(tmp_path, [SECRET.encode()]).leaks == []

@@ -1,12 +1,17 @@
-"""Searches every byte of every file of a directory for secrets, and for whatever has the shape of one."""
+"""Searches every byte of every file of a directory for secrets, and for whatever has the shape of one.
+
+Also the rows of databases, which are compressed.
+"""
 
 import os
 import re
 import subprocess
+import tempfile
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.leaks.rows import is_ours, unpacked
 from tests.leaks.secrets import may_hold_secrets
 
 SHAPES = {
@@ -42,10 +47,22 @@ def search(directory: Path, secrets: Collection[bytes]) -> Searched:
     """Search all files but the credential files."""
     files = [path for path in directory.rglob("*") if path.is_file() and not path.is_symlink()]
     files = [path for path in files if not may_hold_secrets(path)]
-    suspects = _grep(directory, "-F", b"\n".join(secrets)) if secrets else set()
-    suspects |= _grep(directory, "-E", "\n".join(SHAPES.values()).encode())
-    leaks = [leak for path in sorted(suspects.intersection(files)) for leak in _leaks(path, secrets)]
+    leaks = [
+        leak for path in sorted(_suspects(directory, secrets).intersection(files)) for leak in _leaks(path, secrets)
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        databases = {Path(folder, str(number)): path for number, path in enumerate(filter(is_ours, files))}
+        for target, path in databases.items():
+            target.write_bytes(b"\n".join(unpacked(path)))
+        for target in sorted(_suspects(Path(folder), secrets)):
+            leaks += [Leak(databases[target], leak.line, f"{leak.what}, in a row") for leak in _leaks(target, secrets)]
     return Searched(len(files), sum(path.stat().st_size for path in files), leaks)
+
+
+def _suspects(directory: Path, secrets: Collection[bytes]) -> set[Path]:
+    """The files that have a secret, or the shape of one."""
+    known = _grep(directory, "-F", b"\n".join(secrets)) if secrets else set()
+    return known | _grep(directory, "-E", "\n".join(SHAPES.values()).encode())
 
 
 def _grep(directory: Path, kind: str, patterns: bytes) -> set[Path]:
