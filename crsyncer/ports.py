@@ -6,7 +6,20 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from crsyncer.core.calls import Call
-from crsyncer.core.model import Cursor, FinalizerRow, Json, Key, Loaded, Pending, Record, Side, Tombstone, View
+from crsyncer.core.model import (
+    Cursor,
+    FinalizerRow,
+    Json,
+    Key,
+    Loaded,
+    Pending,
+    Record,
+    ReferenceRow,
+    Side,
+    Source,
+    Tombstone,
+    View,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +137,14 @@ class Store(Protocol):
 
     def put_finalizer(self, resource: str, key: Key, row: FinalizerRow | None) -> None:
         """Set (or remove) the row of the finalizer that an upstream object has, or may have."""
+        ...
+
+    async def load_references(self, resource: str) -> dict[Source, ReferenceRow]:
+        """What primaries refer to of a kind of related objects."""
+        ...
+
+    def put_reference(self, resource: str, source: Source, row: ReferenceRow | None) -> None:
+        """Set or remove what a primary refers to of a kind; `forget_kind` leaves it."""
         ...
 
     def forget_kind(self, resource: str, *, keep_outbox: bool = True) -> None:

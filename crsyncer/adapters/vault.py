@@ -9,7 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from crsyncer.adapters.store.statedir import DIGEST_KEY, sync_names
-from crsyncer.core.model import Cursor, FinalizerRow, Json, Key, Loaded, Pending, Record, Side, Tombstone, View
+from crsyncer.core.model import (
+    Cursor,
+    FinalizerRow,
+    Json,
+    Key,
+    Loaded,
+    Pending,
+    Record,
+    ReferenceRow,
+    Side,
+    Source,
+    Tombstone,
+    View,
+)
 from crsyncer.core.shape import bare
 from crsyncer.ports import Store
 
@@ -110,6 +123,14 @@ class Vault:
     def forget_bodies(self, resource: str) -> None:
         """Have no body of a kind in memory any more."""
         self._bodies = {place: body for place, body in self._bodies.items() if place[0] != resource}
+
+    async def load_references(self, resource: str) -> dict[Source, ReferenceRow]:
+        """As the store's."""
+        return await self._store.load_references(resource)
+
+    def put_reference(self, resource: str, source: Source, row: ReferenceRow | None) -> None:
+        """As the store's."""
+        self._store.put_reference(resource, source, row)
 
     def forget_kind(self, resource: str, *, keep_outbox: bool = True) -> None:
         """Forget every object of a kind."""

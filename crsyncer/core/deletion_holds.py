@@ -88,7 +88,7 @@ class DeletionHolds:
 
     def unverified(self) -> Iterator[Key]:
         """Objects that upstream has deleted, and whose deletion is neither verified nor held in its tombstone."""
-        return (k for k in self._tombstones if not self.is_verified(k) and not (self.tombstone(k) or _NONE).held)
+        return (k for k in self._tombstones if not self.is_verified(k) and not (self.tombstone(k) or NO_TOMBSTONE).held)
 
     def leaving(self) -> Iterator[Key]:
         """Objects that upstream has begun to delete, and whose copies are to be deleted for that."""
@@ -217,4 +217,4 @@ class DeletionHolds:
         self.kind_wide[HoldReason.MANUAL] = (group.id, since)
 
 
-_NONE = Tombstone("", 0.0)
+NO_TOMBSTONE = Tombstone("", 0.0)

@@ -12,7 +12,7 @@ from crsyncer.core import calls
 from crsyncer.core.actions import Hold, HoldReason
 from crsyncer.core.backoff import UNSERVED, Backoff
 from crsyncer.core.calls import Call
-from crsyncer.core.deletion_holds import DeletionHolds
+from crsyncer.core.deletion_holds import NO_TOMBSTONE, DeletionHolds
 from crsyncer.core.deletion_rate import DeletionRate
 from crsyncer.core.facts import HOLD_RULES, Action, Fact
 from crsyncer.core.hold_steps import Ask, Conclude, HoldStep, Idle, Inquiry, List, Pause, ProveCluster
@@ -71,6 +71,7 @@ class HoldMachine:
         self._crd_denied_at: float | None = None
         """Since when the CRD, whose uid is known, may not be read."""
         self._rate = DeletionRate()
+        self._unreferenced_rate = DeletionRate()
         self._stale = False
         """Whether the CRD was deleted or replaced for certain, and upstream has not been listed since it is back."""
         self._past_absence = holds.kind_missing
@@ -165,6 +166,7 @@ class HoldMachine:
 
     def _verify(self) -> Inquiry:
         """Hold or verify in one round the deletions of everything that waits."""
+        self._hold_unreferenced()
         try:
             batch, hold = yield from self._round()
         except SyncError as error:
@@ -181,6 +183,14 @@ class HoldMachine:
                 )
             yield Conclude(None)
         self._round_at = self._now + _ROUND_SECONDS
+
+    def _hold_unreferenced(self) -> None:
+        """Hold too many deletions of copies that are merely not needed any more: no list proves these (C5.4)."""
+        batch = {key for key in self.holds.unverified() if (self.holds.tombstone(key) or NO_TOMBSTONE).unreferenced}
+        if batch and self._unreferenced_rate.is_mass(batch, copies=len(self.holds.copies), now=self._now):
+            new = sum(self.holds.hold(key, MASS_DELETION, self._unix) for key in batch)
+            text = f"{MASS_DELETION.reason}: {count(new, 'object')} that nothing refers to any more"
+            self._report_fact(Action.HELD, text, "C5.4")
 
     def _round(self) -> Generator[HoldStep, Any, tuple[set[Key], Hold | None]]:
         """The deletions that wait, and what they are to be held for; None: they are verified.

@@ -42,6 +42,12 @@ class Key(NamedTuple):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
+EntryId = tuple[str, str]
+"""What names an entry of `related`, also after it has changed: its SyncPolicy, and its id there."""
+Source = tuple[EntryId, Key]
+"""An entry, and a primary."""
+
+
 @dataclass(frozen=True, slots=True)
 class ObjectVersion:
     """One version of one object, as a digest of a collection lists it."""
@@ -239,6 +245,22 @@ class Tombstone:
     hold_id: str = ""
     hold_since: float = 0.0
     """The hold that it belongs to, as `holds list` names it, and since when (Unix time, seconds)."""
+    unreferenced: bool = False
+    """The original may be there: nothing refers to it any more although primaries stay, which no list proves (C5.4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceRow:
+    """What a primary refers to by an entry of `related`, recorded until the pair of the primary is gone (C5.4)."""
+
+    originals: tuple[tuple[str, str], ...] = ()
+    """Namespaces and names of the originals that it names."""
+    selected: str | None = None
+    """The namespace of the originals that it selects; None: it selects none."""
+    released: bool = False
+    """The deletion of the primary's copy is verified: the related copies that only it needs go, before that copy."""
+    unknown: bool = False
+    """Which originals these are was never read, may not be stored (C5.6), or is damaged: each may be one of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from crsyncer.core.actions import Hold, HoldReason
 from crsyncer.core.annotations import FILTER, ORPHANS, ROBOT_LABEL, SPEC_SOURCE
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.marks import Marks
-from crsyncer.core.model import Json, Key, Side
+from crsyncer.core.model import EntryId, Json, Key, Side
 from crsyncer.core.namespaces import EVERYWHERE, Namespaces
 from crsyncer.core.naming import Naming
 from crsyncer.core.pointer import find, get, parse
@@ -26,9 +26,6 @@ from crsyncer.errors import Conflict, SyncError
 
 MOST = 100
 """Objects that one primary may have of one entry."""
-
-EntryId = tuple[str, str]
-"""What names an entry, also after it has changed: its SyncPolicy, and its id there."""
 
 
 class RelatedFailed(SyncError):

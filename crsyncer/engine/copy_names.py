@@ -5,13 +5,11 @@ Imported and made only where the robot has the CRD of SyncPolicies.
 
 from collections.abc import Callable, Collection
 
-from crsyncer.core.model import Key, View
-from crsyncer.core.relate import EntryId, Place, Selection, taken_place
+from crsyncer.core.model import Key, Source, View
+from crsyncer.core.relate import Place, Selection, taken_place
 from crsyncer.engine.kind import Kind
 from crsyncer.errors import Conflict, SyncError
 
-Source = tuple[EntryId, Key]
-"""An entry, and a primary."""
 Holder = Source | Selection
 """Whoever needs a copy: a primary that names the original, or a selection that matches it."""
 _SHOWN = 3

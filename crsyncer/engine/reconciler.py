@@ -223,6 +223,8 @@ class Reconciler:
         """The content of a pair agrees, or cannot be judged."""
         self.outcomes.rejected.pop(key, None)
         self.cache.tidy(key)
+        if self.related_first is not None:
+            self.related_first.settled(key)
         self._settled(key)
         self._unhold(key, status)
 
@@ -280,7 +282,7 @@ class Reconciler:
             case Until.FINALIZED:
                 self.consider_finalizer(job.key)
             case Until.RELATED_GONE:
-                seconds = self.related_first.leave(job.key) if self.related_first is not None else None
+                seconds = self.related_first.release(job.key) if self.related_first is not None else None
                 if seconds is not None:
                     self.outcomes.dispatcher(job).later(job, seconds)
             case Until.VERIFIED:

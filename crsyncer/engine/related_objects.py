@@ -9,14 +9,11 @@ from functools import partial
 
 from crsyncer.core.actions import HoldReason
 from crsyncer.core.facts import HOLD_RULES, Action, Fact
-from crsyncer.core.model import Gap, Json, Key, Side
+from crsyncer.core.model import EntryId, Gap, Json, Key, Side, Source
 from crsyncer.core.project import key_of
 from crsyncer.core.relate import (
-    NOTHING_SAID,
-    EntryId,
     RelatedEntry,
     RelatedFailed,
-    is_primary,
     is_synced,
     references_of,
     related_entries,
@@ -24,7 +21,6 @@ from crsyncer.core.relate import (
 )
 from crsyncer.core.template import Names
 from crsyncer.engine.context import EngineContext
-from crsyncer.engine.copy_names import Source
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.related_first import RelatedFirst
 from crsyncer.engine.wanted_originals import WantedOriginals
@@ -60,14 +56,20 @@ class RelatedObjects:
         self._forget_failures(kind.policy.resource, {entry.id for entry in entries})
         if not entries:
             return
+        for entry in entries:
+            wanted = await self._loaded(entry.resource)
+            if kind.policy.sensitive:
+                wanted.table.confidential.add(entry.id)
         self._primaries[kind.policy.resource] = kind
-        kind.reconciler.related_first = self._first[kind.policy.resource] = RelatedFirst(kind, wanted=self._wanted)
+        kind.reconciler.related_first = self._first[kind.policy.resource] = RelatedFirst(
+            kind, wanted=self._wanted, pair_gone=partial(self._pair_gone, kind)
+        )
         kind.cache.on_seen = partial(self._seen, kind)
         kind.cache.on_freshness = partial(self._freshness_changed, kind)
         await self._read_primaries(kind, entries)
 
     async def _attach_originals(self, kind: Kind) -> None:
-        wanted = self._wanted(kind.policy.resource)
+        wanted = await self._loaded(kind.policy.resource)
         resource = kind.policy.resource
         if wanted.namespaced != kind.policy.namespaced:
             self._misread.add(resource)
@@ -91,11 +93,10 @@ class RelatedObjects:
                 body = await kind.cache.body(side, key)
                 for entry in ours:
                     if body is not None:
-                        self._refer(kind, entry, key, body, at_start=True)
+                        if is_synced(body, kind.policy, side):
+                            self._refer(kind, entry, key, body)
                     else:  # it is damaged, or a Secret, of which no value is stored
-                        self._wanted(entry.resource).unclear.add((entry.id, key))
-            for entry in ours:
-                self._forget_others(entry, set(known))
+                        self._wanted(entry.resource).table.put_unknown((entry.id, key))
         self._unread = {id_: latest for id_, latest in self._unread.items() if latest is not reading}
         self._sweep()
 
@@ -108,13 +109,6 @@ class RelatedObjects:
         self._first.pop(kind.policy.resource, None)
         for wanted in self._wanted_by_kind.values():
             wanted.detach(kind)
-
-    def _forget_others(self, entry: RelatedEntry, known: set[Key]) -> None:
-        """Primaries that were deleted while their kind did not run refer to nothing."""
-        wanted = self._wanted(entry.resource)
-        for source in wanted.sources(entry.id):
-            if source[1] not in known:
-                wanted.refer(source)
 
     def _forget_failures(self, resource: str, ids: set[EntryId]) -> None:
         """Nothing is wrong any more about entries that are gone."""
@@ -131,11 +125,24 @@ class RelatedObjects:
             wanted = self._wanted(entry.resource)
             for source in wanted.homeless(entry.id):
                 wanted.move(source, self._home(kind, entry, source[1]))
+        first = self._first.get(kind.policy.resource)
+        known = kind.cache.known_keys() if first is not None else ()
+        for key in {*first.sources()} if first is not None else ():
+            if key not in known:
+                kind.reconciler.enqueue(key)  # the pair may be gone
         self._sweep()
 
     def _sweep(self) -> None:
         for wanted in self._wanted_by_kind.values():
             wanted.sweep()
+
+    async def _loaded(self, resource: str) -> WantedOriginals:
+        """What is wanted of a kind, with what the store has of it."""
+        known = resource in self._wanted_by_kind
+        wanted = self._wanted(resource)
+        if not known:
+            await wanted.table.load()
+        return wanted
 
     def _wanted(self, resource: str) -> WantedOriginals:
         if resource not in self._wanted_by_kind:
@@ -160,45 +167,39 @@ class RelatedObjects:
             return False
         return all(each.state.cursor() is not None for each in kind.on(entry.related.origin))
 
-    def _seen(self, kind: Kind, side: Side, key: Key, raw: Json | None, *, at_start: bool = False) -> None:
+    def _seen(self, kind: Kind, side: Side, key: Key, raw: Json | None) -> None:
         """A primary is new, has changed, or (None) is gone."""
         first = self._first.get(kind.policy.resource)
         if first is None:
             return  # the kind has stopped, and its tasks have not ended yet: it is read anew when it runs again
-        if raw is None and side is kind.policy.downstream:
-            first.copy_gone(key)
         for entry in related_entries(kind.policy):
-            if entry.related.origin is side:
-                self._refer(kind, entry, key, raw, at_start=at_start)
-            else:
+            if entry.related.origin is not side:
                 self._wanted(entry.resource).move((entry.id, key), self._home(kind, entry, key))
-            if side is kind.policy.upstream is not entry.related.origin:
-                first.upstream_seen(entry, key)
+            elif raw is not None and is_synced(raw, kind.policy, side):
+                self._refer(kind, entry, key, raw)
+        first.seen(key)
 
-    def _refer(self, kind: Kind, entry: RelatedEntry, key: Key, raw: Json | None, *, at_start: bool) -> None:
-        wanted = self._wanted(entry.resource)
-        said, failure = NOTHING_SAID, ""
-        if raw is not None and is_synced(raw, kind.policy, entry.related.origin):
-            own, identity = key_of(raw), kind.policy.shape.identity
-            names = Names(own.namespace, own.name, kind.policy.robot, identity, (key.namespace, key.name))
-            try:
-                home = self._home(kind, entry, key)
-                said = references_of(raw, entry, names, home=home, namespaced=wanted.namespaced)
-            except RelatedFailed as error:
-                failure = str(error)
-        first = self._first[kind.policy.resource]
-        if raw is None and first.returns(entry, key):
+    def _refer(self, kind: Kind, entry: RelatedEntry, key: Key, raw: Json) -> None:
+        wanted, first = self._wanted(entry.resource), self._first[kind.policy.resource]
+        if first.is_over(entry, key):
             return
-        if raw is None or not is_primary(raw, kind.policy, entry.related.origin) or first.has_left(entry, key):
+        own, identity = key_of(raw), kind.policy.shape.identity
+        names = Names(own.namespace, own.name, kind.policy.robot, identity, (key.namespace, key.name))
+        try:
+            home = self._home(kind, entry, key)
+            said = references_of(raw, entry, names, home=home, namespaced=wanted.namespaced)
+        except RelatedFailed as error:  # what it referred to before stays
+            self._report(kind, entry, key, str(error))
+            wanted.table.put_unknown((entry.id, key))
+            return
+        self._report(kind, entry, key, "")
+        first.stays(entry, key)
+        wanted.refer((entry.id, key), said)
+
+    def _pair_gone(self, kind: Kind, key: Key) -> None:
+        """A primary is gone, and its copy: nothing is wrong about it any more."""
+        for entry in related_entries(kind.policy):
             self._report(kind, entry, key, "")
-            first.left(entry, key, said)
-            return
-        self._report(kind, entry, key, failure)
-        if not failure:
-            first.stays(entry, key)
-            wanted.refer((entry.id, key), said)
-        elif at_start:  # else what it referred to before stays
-            wanted.unclear.add((entry.id, key))
 
     def _home(self, kind: Kind, entry: RelatedEntry, key: Key) -> str | None:
         """A primary's namespace on the side of its related copies; None: it is not known yet."""

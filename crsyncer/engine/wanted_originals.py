@@ -12,16 +12,18 @@ from collections import Counter
 from collections.abc import Callable, Set
 
 from crsyncer.core import calls
+from crsyncer.core.decide import may_delete
 from crsyncer.core.marks import UPSTREAM_CLUSTER
-from crsyncer.core.model import Json, Key, Side
+from crsyncer.core.model import EntryId, Json, Key, ReferenceRow, Side, Source, Tombstone
 from crsyncer.core.object_calls import collection
-from crsyncer.core.relate import NOTHING_SAID, EntryId, References, RelatedEntry, Selection
+from crsyncer.core.relate import NOTHING_SAID, References, RelatedEntry, Selection
 from crsyncer.core.selector import Selector
 from crsyncer.core.watch import ListReason
 from crsyncer.engine.context import EngineContext
-from crsyncer.engine.copy_names import CopyNames, Holder, Source
+from crsyncer.engine.copy_names import CopyNames, Holder
 from crsyncer.engine.kept_copies import KeptCopies
 from crsyncer.engine.kind import Kind
+from crsyncer.engine.references import ReferenceTable
 from crsyncer.engine.selections import Selections
 from crsyncer.errors import SyncError
 
@@ -51,6 +53,7 @@ class WantedOriginals:
         self._report = report
         self._copies_changed = copies_changed
         self._context = context
+        self._is_misconfigured = is_misconfigured
         self.names = CopyNames(failed=self._failed, renamed=self._renamed)
         self._said: dict[Source, References] = {}
         """What primaries refer to."""
@@ -65,8 +68,8 @@ class WantedOriginals:
         self._kept = KeptCopies(context.store, resource, is_misconfigured=is_misconfigured)
         self._runs = False
         """Whether the kind of the originals has begun to run: what it has to do before cannot be queued."""
-        self.unclear: set[Source] = set()
-        """The primaries of which it is not known, since the start, what they refer to."""
+        self.table = ReferenceTable(context.store, resource)
+        """What the store has of the references to originals of this kind."""
         self._wake = asyncio.Event()
 
     # What the cache and the informers ask
@@ -74,7 +77,7 @@ class WantedOriginals:
     @property
     def is_complete(self) -> bool:
         """Whether all primaries are known: then what none of them refers to is not wanted."""
-        if self.kind is None or not self._runs or self.unclear:
+        if self.kind is None or not self._runs or self.table.unknown:
             return False
         return all(map(self._is_known, self.kind.policy.related))
 
@@ -159,8 +162,34 @@ class WantedOriginals:
 
     def refer(self, source: Source, said: References = NOTHING_SAID) -> None:
         """A primary refers to these originals now."""
-        before, unclear = self._said.pop(source, NOTHING_SAID), source in self.unclear
-        self.unclear.discard(source)
+        selected = None if said.selection is None else said.selection.namespace
+        row = ReferenceRow(tuple(sorted((key.namespace, key.name) for key in said.keys)), selected)
+        self._change(source, None if row == ReferenceRow() else row, said)
+
+    def refer_as_before(self, entry: RelatedEntry, key: Key) -> None:
+        """A primary of which nothing is shown yet, or any more, refers to what the store has."""
+        source = (entry.id, key)
+        if source not in self._said:
+            self._refer(source, self.table.recorded(entry, key))
+
+    def release(self, source: Source) -> None:
+        """The copy of a primary is gone, or its deletion is verified: what only it needs goes. `forget` follows."""
+        if self.table.release(source):
+            self._refer(source, NOTHING_SAID)
+
+    def forget(self, source: Source) -> None:
+        """A primary is gone, and its copy, and what only they needed."""
+        self._change(source, None, NOTHING_SAID)
+
+    def _change(self, source: Source, row: ReferenceRow | None, said: References) -> None:
+        was_unknown = source in self.table.unknown
+        self.table.put(source, row)
+        self._refer(source, said)
+        if was_unknown:
+            self.sweep()
+
+    def _refer(self, source: Source, said: References) -> None:
+        before = self._said.pop(source, NOTHING_SAID)
         if said.keys or said.selection is not None:
             self._said[source] = said
         self._counts.update(said.keys)
@@ -181,18 +210,12 @@ class WantedOriginals:
         for key in self._selections.remove(before.selection) if before.selection is not None else ():
             self._unwant(key)
         self._failed(source)
-        if unclear:
-            self.sweep()
 
     def move(self, source: Source, home: str | None) -> None:
         """A primary has another namespace on the side of the copies."""
         said = self._said.get(source)
         if said is not None and said.place.namespace != home:
-            self.refer(source, said.moved(home))
-
-    def sources(self, entry_id: EntryId) -> list[Source]:
-        """The primaries that refer to something by an entry."""
-        return [source for source in {**self._said, **dict.fromkeys(self.unclear)} if source[0] == entry_id]
+            self._refer(source, said.moved(home))
 
     def homeless(self, entry_id: EntryId) -> list[Source]:
         """Those of which it is not known where the copies are to be."""
@@ -203,13 +226,9 @@ class WantedOriginals:
         if self.kind is None or not self.is_complete:
             return
         cache, policy = self.kind.cache, self.kind.policy
-        known = {**cache.views[policy.upstream], **cache.views[policy.downstream]}
-        sure = [key for key in known if not self._selections.may_match(key)]
-        self._kept.copies_found((key for key in sure if key not in cache.tombstones), wants=self.wants)
-        for key in sure:
+        for key in {**cache.views[policy.upstream], **cache.views[policy.downstream]}:
             self._unwant(key)
-        if not self._selections.needs_list:
-            self._kept.remember({entry.id for entry in policy.related})
+        self._kept.write()
 
     # What the selections match
 
@@ -238,15 +257,11 @@ class WantedOriginals:
         self.kind, self._runs = kind, False
         kind.cache.wanted = self
         ids = {entry.id for entry in policy.related}
-        referred: dict[EntryId, set[Key]] = {}
-        for source in self._said:
-            referred.setdefault(source[0], set()).update(self.originals(source))
-        self._kept.attach(ids, referred, unclear={source[0] for source in self.unclear})
+        self._keep_removed(kind, ids)
         self._said = {source: said for source, said in self._said.items() if source[0] in ids}
         self._told = {source: failure for source, failure in self._told.items() if source[0] in ids}
         self._counts = Counter(key for said in self._said.values() for key in said.keys)
         self._selections.restart(said.selection for said in self._said.values() if said.selection is not None)
-        self.unclear = {source for source in self.unclear if source[0] in ids}
         self.names.clear(kind)
         kind.cache.on_seen = self._copy_seen
         kind.cache.on_freshness = lambda: self._copies_changed(policy.resource, None)
@@ -258,6 +273,18 @@ class WantedOriginals:
         for source in list(self._told):
             self._failed(source)
         await self._read_labels(kind)
+
+    def _keep_removed(self, kind: Kind, ids: set[EntryId]) -> None:
+        """The copies stay of which an entry was removed (C5.4)."""
+        copies = kind.cache.views[kind.policy.downstream]
+        for source, row in [each for each in self.table.rows.items() if each[0][0] not in ids]:
+            if not row.released:
+                named = {Key(*each) for each in row.originals}
+                selected = self.originals(source) or {key for key in copies if key.namespace == row.selected}
+                self._kept.keep(source[0][0], copies if row.unknown else named | selected)
+            if not self._is_misconfigured(source[0][0]):
+                self.table.put(source, None)
+        self._kept.write()
 
     def detach(self, kind: Kind) -> None:
         """That kind does not run any more."""
@@ -288,14 +315,22 @@ class WantedOriginals:
         """Nothing refers to an original any more: the cache loses it, as one that is gone unless its copy stays."""
         if self.kind is None:
             return
-        upstream = self.kind.policy.upstream
+        cache, policy = self.kind.cache, self.kind.policy
         self._selections.left_out(key)
         if key in self._kept:
-            self.kind.cache.forget(upstream, key)
-        elif key in self.kind.cache.views[upstream]:
-            self.kind.on(upstream)[0].absent(key)
-        else:
-            self.kind.reconciler.enqueue(key)
+            cache.forget(policy.upstream, key)
+            return
+        copy, view = cache.views[policy.downstream].get(key), cache.views[policy.upstream].get(key)
+        tombstone = cache.tombstones.get(key)
+        if copy is not None and tombstone is None and not copy.terminating and may_delete(copy, policy):
+            uid = view.uid if view is not None else copy.stamp.upstream_uid if copy.stamp is not None else ""
+            released = self.table.is_released(key)  # else primaries stay: no list can prove that the copy shall go
+            tombstone = Tombstone(uid, self._context.clock(), verified=released, unreferenced=not released)
+        if view is not None:
+            self.kind.on(policy.upstream)[0].absent(key)
+        if tombstone is not None:
+            cache.add_tombstone(key, tombstone)
+        self.kind.reconciler.enqueue(key)
 
     async def fetch(self, kind: "Kind") -> None:
         """Fetch what is newly wanted, forever."""

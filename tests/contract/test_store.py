@@ -9,7 +9,7 @@ import pytest
 
 from crsyncer.adapters.store import store as store_module
 from crsyncer.adapters.store.store import SqliteStore
-from crsyncer.core.model import FinalizerRow, Record, Side, Tombstone
+from crsyncer.core.model import FinalizerRow, Record, ReferenceRow, Side, Tombstone
 from crsyncer.ports import Store
 from tests.adapters.store_kit import GOALS, body, cursor, key, pending, view
 from tests.model.disk import Disk, Memory
@@ -42,7 +42,7 @@ class Puts:
         number, version, side = chance.randrange(3), chance.randrange(99), chance.choice(list(Side))
         where, resource = key(number), chance.choice([GOALS, "tasks.lab.example.com"])
         some = chance.random() < 0.7
-        match chance.randrange(9):
+        match chance.randrange(10):
             case 0 | 1:
                 seen, raw = view(number, version, side=side), body(number, version, side=side)
                 if not some:
@@ -64,6 +64,9 @@ class Puts:
                 kept = FinalizerRow(f"u{version}", "x/robot-r1", "cloud", since=1.5) if some else None
                 return lambda store: store.put_finalizer(resource, where, kept)
             case 7:
+                refers = ReferenceRow((("default", f"m{version}"),), selected="lab") if some else None
+                return lambda store: store.put_reference(resource, (("p", "maps"), where), refers)
+            case 8:
                 return lambda store: store.put_meta(f"name-{number}", {"version": version, "x": [1, None]})
             case _:
                 keep = chance.random() < 0.5
@@ -75,6 +78,7 @@ async def known(store: Store) -> list[Any]:
     found: list[Any] = [store.get_meta(f"name-{number}") for number in range(4)]
     for resource in (GOALS, "tasks.lab.example.com", "others.lab.example.com"):
         found += [await store.load(resource), await store.load(resource, only_outbox=True)]
+        found += [await store.load_references(resource)]
         found += [await store.body(side, resource, key(number)) for side in Side for number in range(3)]
     return found
 

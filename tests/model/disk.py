@@ -10,7 +10,20 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Protocol
 
-from crsyncer.core.model import Cursor, FinalizerRow, Json, Key, Loaded, Pending, Record, Side, Tombstone, View
+from crsyncer.core.model import (
+    Cursor,
+    FinalizerRow,
+    Json,
+    Key,
+    Loaded,
+    Pending,
+    Record,
+    ReferenceRow,
+    Side,
+    Source,
+    Tombstone,
+    View,
+)
 
 GROUP_SECONDS = 0.25
 _RETRY_SECONDS = 10.0
@@ -135,6 +148,15 @@ class Memory:
         """See ports.Store."""
         self._put("finalizer", resource, key, row)
 
+    async def load_references(self, resource: str) -> dict[Source, ReferenceRow]:
+        """See ports.Store."""
+        await self._owner.passes()
+        return {place: row for (part, of, place), row in self._state.items() if (part, of) == ("reference", resource)}
+
+    def put_reference(self, resource: str, source: Source, row: ReferenceRow | None) -> None:
+        """See ports.Store."""
+        self._put("reference", resource, source, row)
+
     def forget_kind(self, resource: str, *, keep_outbox: bool = True) -> None:
         """See ports.Store."""
         self._put("", resource, keep_outbox, None)
@@ -193,7 +215,7 @@ class Memory:
             else:
                 self._state[part, resource, place] = value
             return
-        kept = {"pending", "finalizer"} if place else set()
+        kept = {"reference", *(("pending", "finalizer") if place else ())}
         for known in [k for k in self._state if k[1] == resource and k[0] not in kept]:
             del self._state[known]
 

@@ -1,12 +1,15 @@
 """Deliberate defects in what C5 promises: related objects."""
 
 from crsyncer.core import configured, decide, relate
+from crsyncer.core.hold_machine import HoldMachine
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.copy_names import CopyNames
 from crsyncer.engine.informer import Informer
 from crsyncer.engine.kept_copies import KeptCopies
 from crsyncer.engine.outcomes import Outcomes
 from crsyncer.engine.reconciler import Reconciler
+from crsyncer.engine.references import ReferenceTable
+from crsyncer.engine.related_first import RelatedFirst
 from crsyncer.engine.related_objects import RelatedObjects
 from crsyncer.engine.wanted_originals import WantedOriginals
 from crsyncer.engine.writer import Writer
@@ -79,7 +82,7 @@ MUTANTS = (
     ),
     Mutant(
         "copies of a vanished entry are deleted after a restart",
-        KeptCopies._write,
+        KeptCopies.write,
         "for key, names in self._policies.items()",
         "for key, names in ()",
         noticed_by="C5_4_when",
@@ -136,23 +139,37 @@ MUTANTS = (
     Mutant(
         "a primary that cannot be read refers to nothing",
         RelatedObjects._refer,
-        "if not failure:",
-        "if True:",
+        "self._report(kind, entry, key, str(error))",
+        "self._report(kind, entry, key, str(error)); wanted.forget((entry.id, key))",
         noticed_by="C5_1_what_cannot",
     ),
     Mutant(
         "a primary that cannot be read since the start refers to nothing",
-        RelatedObjects._refer,
-        "elif at_start:",
-        "elif False:",
+        RelatedFirst.__init__,
+        "wanted_of_entry.refer_as_before(entry, source[1])",
+        "pass",
         noticed_by="C5_1_what_cannot",
     ),
     Mutant(
-        "what a primary refers to that can be read again is gone before that is known",
-        WantedOriginals.refer,
-        "self.unclear.discard(source)",
-        "self.unclear.discard(source); self.sweep()",
-        noticed_by="C5_1_a_primary_that_can_be_read",
+        "any number of related copies goes that are merely not wanted any more",
+        HoldMachine._verify,
+        "self._hold_unreferenced()",
+        "pass",
+        noticed_by="C5_4_an_edit_that_wants",
+    ),
+    Mutant(
+        "related copies of primaries whose deletion is verified are held",
+        ReferenceTable.is_released,
+        "self._released[key] > 0",
+        "False",
+        noticed_by="C5_4_few_that_are_wanted",
+    ),
+    Mutant(
+        "a primary that is made anew within a second loses its related copies",
+        RelatedFirst.release,
+        "if now < since + _REPLACED_SECONDS:",
+        "if False:",
+        noticed_by="C5_4_a_primary_that_is_replaced",
     ),
     Mutant(
         "a primary's copy is not read",

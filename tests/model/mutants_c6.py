@@ -230,10 +230,10 @@ MUTANTS = (
         noticed_by="C6_3_with_blocking",
     ),
     Mutant(
-        "the copy of a terminating object says what is related",
-        RelatedFirst.leave,
-        "if entry.related.origin is self._policy.downstream",
-        "if False",
+        "the deletion of a primary is verified, and it refers to its originals all the same",
+        RelatedFirst.release,
+        "self._release(entry, key)",
+        "pass",
         noticed_by="C6_3_with_async",
     ),
     Mutant(
@@ -252,9 +252,9 @@ MUTANTS = (
     ),
     Mutant(
         "a copy that is made again refers to nothing meanwhile",
-        RelatedFirst.returns,
-        "return entry.related.origin",
-        "return False and entry.related.origin",
+        RelatedFirst.settled,
+        "or not self._is_gone(key)",
+        "",
         noticed_by="C6_3_a_primary",
     ),
     Mutant(
@@ -265,24 +265,17 @@ MUTANTS = (
         noticed_by="C6_3_after_another_subtree",
     ),
     Mutant(
-        "after a restart nothing goes before the copy of a primary that is gone",
-        RelatedFirst._left_before,
-        "in self._cache.tombstones.items()",
-        "in ()",
-        noticed_by="C6_3_after_a_crash_related",
-    ),
-    Mutant(
         "after a restart the copy of a primary that is about to go refers to something",
-        RelatedFirst._left_before,
-        "or tombstone.verified",
-        "",
+        RelatedFirst.__init__,
+        ".released and self._is_going(source[1])",
+        ".released and False",
         noticed_by="C6_3_a_related_copy_that_went",
     ),
     Mutant(
         "the copy of a primary that is about to go refers to something when it is shown once more",
-        RelatedFirst.related_copies_changed,
-        "if primary not in self._cache.views[self._policy.downstream]:",
-        "if True:",
+        RelatedFirst.is_over,
+        "(entry.id, key) in self._released or",
+        "",
         noticed_by="C6_3_a_related_copy_that_went",
     ),
 )

@@ -257,7 +257,7 @@ def test_C6_3_a_related_copy_that_went_first_is_not_made_again(origin: str, sour
         made = len(world.writes)
         world.inject(origin, INTERNAL_ERROR, verb="delete", times=3)
         up.delete("g")
-        world.pass_time(0.4)
+        world.pass_time(1.4)
         assert (data(up), set(down.objects())) == ({}, {"g"})
         if how == "crash":
             world.crash()

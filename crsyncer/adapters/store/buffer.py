@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from crsyncer.adapters.store.codec import CURSORS, META, OUTBOX, RECORD, RESTS, STATUSES, TOMBSTONES, VIEWS, Place
+from crsyncer.adapters.store.codec import CURSORS, OUTBOX, RECORD, RESTS, STATUSES, STAYING, TOMBSTONES, VIEWS, Place
 
 _BODIES = frozenset((*STATUSES.values(), *RESTS.values()))
 _LOADED = (*VIEWS, RECORD, OUTBOX, TOMBSTONES, CURSORS)
@@ -49,7 +49,7 @@ class Batch:
 
 
 def _is_of(place: Place, resource: str, *, keep_outbox: bool) -> bool:
-    return place[1] == resource and place[0] != META and not (keep_outbox and place[0] == OUTBOX)
+    return place[1] == resource and place[0] not in STAYING and not (keep_outbox and place[0] == OUTBOX)
 
 
 class Recent:

@@ -11,10 +11,23 @@ import zlib
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from crsyncer.core.model import Cursor, FinalizerRow, Json, Key, Pending, Record, Side, Stamp, Tombstone, View
+from crsyncer.core.model import (
+    Cursor,
+    FinalizerRow,
+    Json,
+    Key,
+    Pending,
+    Record,
+    ReferenceRow,
+    Side,
+    Source,
+    Stamp,
+    Tombstone,
+    View,
+)
 
-Plain = Cursor | FinalizerRow | Pending | Record | Tombstone
-T = TypeVar("T", Cursor, FinalizerRow, Pending, Record, Tombstone, View)
+Plain = Cursor | FinalizerRow | Pending | Record | ReferenceRow | Tombstone
+T = TypeVar("T", Cursor, FinalizerRow, Pending, Record, ReferenceRow, Tombstone, View)
 
 Place = tuple[str, str, str, str]
 """Where a row belongs: part (a table or a column of it), resource, namespace, name."""
@@ -26,6 +39,10 @@ STATUSES = {side: f"{side.value}_status" for side in Side}
 RESTS = {side: f"{side.value}_rest" for side in Side}
 """Parts that hold the rest of the body, with holes for these, so that the order of keys survives."""
 RECORD, OUTBOX, TOMBSTONES, CURSORS, META = "record", "outbox", "tombstones", "cursors", "meta"
+REFERENCES = "related_references"
+"""What primaries refer to; the resource of a row is that of the originals."""
+STAYING = (META, REFERENCES)
+"""The parts that stay when a kind is forgotten."""
 FINALIZER = "finalizer/"
 """Begins the name of an outbox row that is about the finalizer of an object, instead of its status."""
 
@@ -88,6 +105,18 @@ def object_places(side: Side, resource: str, key: Key) -> tuple[Place, Place, Pl
 def finalizer_place(resource: str, key: Key) -> Place:
     """Where the row of an object's finalizer is: beside that of its status, under a name that no object can have."""
     return OUTBOX, resource, key.namespace, FINALIZER + key.name
+
+
+def reference_place(resource: str, source: Source) -> Place:
+    """Where the row of what a primary refers to is. Names of policies, entries and objects have no slash."""
+    (policy, entry), key = source
+    return REFERENCES, resource, key.namespace, f"{policy}/{entry}/{key.name}"
+
+
+def source_at(place: Place) -> Source:
+    """The entry and the primary that a row is of; raises ValueError."""
+    policy, entry, name = place[3].split("/", 2)
+    return (policy, entry), Key(place[2], name)
 
 
 def dump_object(view: View, body: Json, places: tuple[Place, ...]) -> dict[Place, str | None]:
@@ -158,6 +187,6 @@ def _values(value: Plain | View | Stamp) -> list[Any]:
 
 _FIELDS = {
     kind: (tuple(each.name for each in fields(kind)), tuple(each.default for each in fields(kind)))
-    for kind in (Cursor, FinalizerRow, Pending, Record, Tombstone, View, Stamp)
+    for kind in (Cursor, FinalizerRow, Pending, Record, ReferenceRow, Tombstone, View, Stamp)
 }
 """The names of each class's fields, and their defaults."""

@@ -14,7 +14,7 @@ from sqlite_utils import Database
 
 from crsyncer.adapters.store import codec, rows, schema
 from crsyncer.adapters.store.buffer import Batch
-from crsyncer.adapters.store.codec import META, OUTBOX, RECORD, TOMBSTONES, Place
+from crsyncer.adapters.store.codec import META, OUTBOX, RECORD, REFERENCES, TOMBSTONES, Place
 from crsyncer.adapters.store.schema import Unusable
 from crsyncer.adapters.store.statedir import Files, Lock, Mark, create_empty, prepare, refuses, sync_names
 from crsyncer.errors import StoreError
@@ -201,7 +201,7 @@ def _salvage(files: Files, database: Database, readers: ExitStack) -> dict[str, 
     """
     batch = Batch()
     # From both ends: a broken page in the middle stops a scan, but not the one from the other end.
-    for part, order in product((OUTBOX, RECORD, TOMBSTONES, META), ("ASC", "DESC")):
+    for part, order in product((OUTBOX, RECORD, TOMBSTONES, META, REFERENCES), ("ASC", "DESC")):
         with suppress(sqlite3.Error, UnicodeError):
             _collect(readers.enter_context(closing(schema.connect(files))), part, order, batch)
     with database.atomic():

@@ -9,8 +9,31 @@ from typing import TYPE_CHECKING, Any
 
 from crsyncer.adapters.store import codec
 from crsyncer.adapters.store.buffer import Batch
-from crsyncer.adapters.store.codec import CURSORS, META, OUTBOX, RECORD, RESTS, STATUSES, TOMBSTONES, VIEWS, Place
-from crsyncer.core.model import Cursor, FinalizerRow, Key, Loaded, Pending, Record, Side, Tombstone, View
+from crsyncer.adapters.store.codec import (
+    CURSORS,
+    META,
+    OUTBOX,
+    RECORD,
+    REFERENCES,
+    RESTS,
+    STATUSES,
+    TOMBSTONES,
+    VIEWS,
+    Place,
+)
+from crsyncer.core.model import (
+    Cursor,
+    FinalizerRow,
+    Key,
+    Loaded,
+    Pending,
+    Record,
+    ReferenceRow,
+    Side,
+    Source,
+    Tombstone,
+    View,
+)
 
 if TYPE_CHECKING:  # slow to import, and reading does not need it
     from sqlite_utils import Database
@@ -128,6 +151,26 @@ def read_kind(
     for scope in [scope for scope in loaded.cursors if scope[0].value in lost]:
         del loaded.cursors[scope]
     return loaded, damaged
+
+
+def read_references(connection: Connection, resource: str, newer: Batch) -> dict[Source, ReferenceRow]:
+    """What primaries refer to of a kind; of a damaged row that is unknown. Raises sqlite3.Error."""
+    found: dict[Source, ReferenceRow] = {}
+    pool: dict[Any, Any] = {}
+    stored = ((place, row) for place, row in _sealed(connection, resource, (REFERENCES,)) if not newer.covers(place))
+    waiting = ((place, row) for place, row in newer.rows.items() if place[:2] == (REFERENCES, resource))
+    for place, sealed in chain(stored, waiting):
+        if sealed is None:
+            continue
+        try:
+            source = codec.source_at(place)
+        except ValueError:
+            continue
+        try:
+            found[source] = codec.load(ReferenceRow, codec.unseal(sealed, place), pool)
+        except (TypeError, ValueError):
+            found[source] = ReferenceRow(unknown=True)
+    return found
 
 
 def _sealed(connection: Connection, resource: str, tables: Iterable[str]) -> Iterator[tuple[Place, str]]:

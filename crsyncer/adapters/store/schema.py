@@ -15,6 +15,9 @@ APPLICATION_ID = 0x63727379
 
 Step = Callable[[sqlite3.Connection], None]
 
+_TABLE = """CREATE TABLE {} (
+                resource TEXT, namespace TEXT, name TEXT, row BLOB NOT NULL,
+                PRIMARY KEY (resource, namespace, name))"""
 _CIRCUMSTANCES = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
@@ -46,17 +49,17 @@ def first(connection: sqlite3.Connection) -> None:
         f"""CREATE TABLE {rows.OBJECTS} (
             id INTEGER PRIMARY KEY, resource TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL, {columns},
             UNIQUE (resource, namespace, name))""",
-        *(
-            f"""CREATE TABLE {table} (
-                resource TEXT, namespace TEXT, name TEXT, row BLOB NOT NULL,
-                PRIMARY KEY (resource, namespace, name))"""
-            for table in rows.TABLES
-        ),
+        *(_TABLE.format(table) for table in rows.TABLES),
     ):
         connection.execute(statement)
 
 
-STEPS: tuple[Step, ...] = (first,)
+def second(connection: sqlite3.Connection) -> None:
+    """Create the table of what primaries refer to."""
+    connection.execute(_TABLE.format(codec.REFERENCES))
+
+
+STEPS: tuple[Step, ...] = (first, second)
 
 
 def migrate(connection: sqlite3.Connection, schema: int | None = None) -> None:

@@ -26,7 +26,20 @@ from crsyncer.adapters.store.database import Opened, open_or_freeze
 from crsyncer.adapters.store.schema import STEPS
 from crsyncer.adapters.store.statedir import Files, Lock, prepare
 from crsyncer.adapters.threads import fulfil
-from crsyncer.core.model import Cursor, FinalizerRow, Json, Key, Loaded, Pending, Record, Side, Tombstone, View
+from crsyncer.core.model import (
+    Cursor,
+    FinalizerRow,
+    Json,
+    Key,
+    Loaded,
+    Pending,
+    Record,
+    ReferenceRow,
+    Side,
+    Source,
+    Tombstone,
+    View,
+)
 from crsyncer.errors import Locked, StoreError, SyncError
 
 GROUP_SECONDS = 0.235
@@ -47,8 +60,7 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-def _ignore(_: object) -> None:
-    """The default callback."""
+def _ignore(_: object) -> None: ...
 
 
 class SqliteStore:
@@ -140,10 +152,7 @@ class SqliteStore:
         A row whose checksum does not fit is left out and noted; with an observation, that side's cursors are left
         out too, so that the gap is listed anew instead of being taken for an absence.
         """
-        try:
-            loaded, damaged = await self._do(partial(self._load, resource, only_outbox=only_outbox))
-        except sqlite3.Error as error:
-            raise StoreError(f"cannot read {self.path}: {error}", hint="check the disk, then restart") from error
+        loaded, damaged = await self._do_read(lambda: rows.read_kind(*self._at(resource), only_outbox=only_outbox))
         self.notes.extend(f"damaged, to be listed anew: {place}" for place in damaged)
         return loaded
 
@@ -162,7 +171,7 @@ class SqliteStore:
             return None
 
     def put_copy(self, side: Side, resource: str, key: Key, view: View, body: Json) -> None:
-        """Remember an object as seen on a side. The body is encoded at once, so the caller may change it later."""
+        """The body is encoded at once, so the caller may change it later."""
         self._put(codec.dump_object(view, body, codec.object_places(side, resource, key)))
 
     def drop_copy(self, side: Side, resource: str, key: Key) -> None:
@@ -183,6 +192,12 @@ class SqliteStore:
 
     def put_tombstone(self, resource: str, key: Key, tombstone: Tombstone | None) -> None:
         self._put_fields((TOMBSTONES, resource, key.namespace, key.name), tombstone)
+
+    async def load_references(self, resource: str) -> dict[Source, ReferenceRow]:
+        return await self._do_read(lambda: rows.read_references(*self._at(resource)))
+
+    def put_reference(self, resource: str, source: Source, row: ReferenceRow | None) -> None:
+        self._put_fields(codec.reference_place(resource, source), row)
 
     def forget_kind(self, resource: str, *, keep_outbox: bool = True) -> None:
         with self._guard:
@@ -245,6 +260,12 @@ class SqliteStore:
                 return True, batch.rows.get(place)
         recent = self._recent.get(place)
         return recent is not None, recent
+
+    async def _do_read(self, work: Callable[[], T]) -> T:
+        try:
+            return await self._do(work)
+        except sqlite3.Error as why:
+            raise StoreError(f"cannot read {self.path}: {why}", hint="check the disk, then restart") from why
 
     async def _do(self, work: Callable[[], T]) -> T:
         """Let the thread do something between two commits; raises what it raises, StoreError once closed."""
@@ -348,10 +369,9 @@ class SqliteStore:
                     self._recent.add(place, row)
         return found
 
-    def _load(self, resource: str, *, only_outbox: bool) -> tuple[Loaded, list[Place]]:
+    def _at(self, resource: str) -> tuple[sqlite3.Connection, str, Batch]:
         with self._guard:
-            newer = Batch(dict(self._buffer.rows), dict(self._buffer.forgotten))
-        return rows.read_kind(self._ready().database.conn, resource, newer, only_outbox=only_outbox)
+            return self._ready().database.conn, resource, Batch({**self._buffer.rows}, {**self._buffer.forgotten})
 
     def _ready(self) -> Opened:
         if self._opened is None:
@@ -359,7 +379,7 @@ class SqliteStore:
         return self._opened
 
     def _report(self, trouble: str | None) -> None:
-        with suppress(RuntimeError):  # the event loop was closed before the store
+        with suppress(RuntimeError):  # the loop was closed before the store
             self._loop.call_soon_threadsafe(self._on_trouble, trouble)
 
 

@@ -1,0 +1,216 @@
+"""C5.4 on virtual time: what holds the copies of primaries also holds the related copies that they need."""
+
+from typing import Any
+
+import pytest
+
+from tests.model.config_maps import data, maps, put_map
+from tests.model.policies import apply_policy
+from tests.model.related import BOTH, EDGE, ends, entry, related
+from tests.model.scene import holds, out_of_sight, redefine, refuse_lists, restart
+from tests.model.world import World
+
+GOALS = [f"g{number}" for number in range(8)]
+MODES = pytest.mark.parametrize("mode", ["async", "blocking"])
+
+
+def make_goals(world: World, origin: str, mode: str = "async") -> None:
+    """Eight goals, each with a ConfigMap of its own."""
+    here, _ = ends(world, origin)
+    apply_policy(world.robot, related=[entry(origin)], deletion={"mode": mode})
+    world.settle()
+    for name in GOALS:
+        put_map(here, name, x=name)
+        world.cloud.create(name, spec={"maps": [name]})
+    world.settle()
+
+
+def delete_goals(world: World) -> None:
+    """All goals are deleted upstream."""
+    for name in GOALS:
+        world.cloud.delete(name)
+
+
+def uids(world: World, origin: str) -> dict[str, str]:
+    """The uids of the related copies."""
+    return {name: each["metadata"]["uid"] for name, each in maps(ends(world, origin)[1]).items()}
+
+
+def assert_held(world: World, origin: str, reason: str, before: dict[str, str]) -> None:
+    """The copies of the goals are held, and the related ones stay; also after a restart, and after a long time."""
+    for again in (False, True):
+        world.pass_time(300)
+        assert (reason, len(GOALS)) in holds(world)
+        assert set(world.robot.objects()) == set(GOALS)
+        assert uids(world, origin) == before
+        if not again:
+            restart(world, kill=True)
+
+
+def release(world: World) -> None:
+    """Release every hold."""
+    for hold in world.status()["holds"]:
+        world.order("release", id=hold["id"])
+
+
+@MODES
+@BOTH
+def test_C5_4_a_hold_by_hand_on_primaries_keeps_what_they_refer_to(origin: str, mode: str) -> None:
+    with related(origin) as world:
+        make_goals(world, origin, mode)
+        before = uids(world, origin)
+        world.order("hold", resource="goals")
+        delete_goals(world)
+        assert_held(world, origin, "Manual", before)
+        release(world)
+        world.pass_time(90)
+        assert (world.robot.objects(), world.cloud.objects(), uids(world, origin), holds(world)) == ({}, {}, {}, [])
+
+
+@BOTH
+def test_C5_4_a_kind_that_is_deleted_in_the_cloud_keeps_what_its_copies_refer_to(origin: str) -> None:
+    with related(origin) as world:
+        make_goals(world, origin)
+        before = uids(world, origin)
+        world.cloud.delete_kind()
+        assert world.cloud.sweep()
+        assert_held(world, origin, "KindMissing", before)
+
+
+@BOTH
+def test_C5_4_a_kind_that_is_made_anew_out_of_sight_keeps_what_its_copies_refer_to(origin: str) -> None:
+    with related(origin) as world:
+        make_goals(world, origin)
+        before = uids(world, origin)
+        with out_of_sight(world, "cut"):
+            redefine(world)
+        assert_held(world, origin, "KindMissing", before)
+
+
+@BOTH
+def test_C5_4_a_mass_deletion_that_cannot_be_verified_keeps_what_the_copies_refer_to(origin: str) -> None:
+    with related(origin) as world:
+        make_goals(world, origin)
+        before = uids(world, origin)
+        refuse_lists(world)
+        delete_goals(world)
+        assert_held(world, origin, "MassDeletion", before)
+
+
+@BOTH
+def test_C5_4_a_restore_to_before_the_primaries_keeps_what_their_copies_refer_to(origin: str) -> None:
+    with related(origin) as world:
+        for name in GOALS:
+            put_map(ends(world, origin)[0], name, x=name)
+        world.settle()
+        backup = world.cloud.snapshot()
+        make_goals(world, origin)
+        world.cloud.restore(backup)
+        world.settle()  # copies that the cloud has lost are made again
+        assert_held(world, origin, "Restored", uids(world, origin))
+        assert set(uids(world, origin)) == set(GOALS)
+
+
+@BOTH
+@pytest.mark.parametrize("seconds", [0.0, 0.3, 0.9])
+def test_C5_4_a_primary_that_is_replaced_within_a_second_keeps_its_related_copies(origin: str, seconds: float) -> None:
+    with related(origin) as world:
+        make_goals(world, origin)
+        before = uids(world, origin)
+        world.cloud.delete("g0")
+        world.pass_time(seconds)
+        world.cloud.create("g0", spec={"maps": ["g0"], "x": 2})
+        world.settle()
+        assert world.robot.objects()["g0"]["spec"]["x"] == 2
+        assert uids(world, origin) == before
+
+
+@BOTH
+def test_C5_4_a_hold_that_ends_as_the_primaries_are_back_leaves_nothing_behind(origin: str) -> None:
+    with related(origin) as world:
+        make_goals(world, origin)
+        before = uids(world, origin)
+        world.order("hold", resource="goals")
+        delete_goals(world)
+        world.pass_time(60)
+        for name in GOALS:
+            world.cloud.create(name, spec={"maps": [name]})
+        release(world)
+        world.settle()
+        assert (uids(world, origin), holds(world)) == (before, [])
+        delete_goals(world)
+        world.pass_time(90)
+        assert (world.robot.objects(), uids(world, origin)) == ({}, {})
+
+
+MANY = [f"m{number}" for number in range(40)]
+
+
+def make_many(world: World, origin: str) -> None:
+    """Forty goals, each with a ConfigMap."""
+    for number, name in enumerate(MANY):
+        put_map(ends(world, origin)[0], name, labels={"tier": "edge"}, x="1")
+        world.cloud.create(f"g{number}", spec={"maps": [name]})
+    world.settle()
+
+
+@BOTH
+@pytest.mark.parametrize("typo", ["reference", "selector", "primary"])
+def test_C5_4_an_edit_that_wants_most_originals_no_more_is_held_until_it_is_undone(origin: str, typo: str) -> None:
+    own: dict[str, Any] = {"object": EDGE} if typo == "selector" else {}
+    with related(origin, **own) as world:
+        if typo == "primary":
+            for name in MANY:
+                put_map(ends(world, origin)[0], name, x="1")
+            world.cloud.create("g", spec={"maps": MANY})
+            world.settle()
+        else:
+            make_many(world, origin)
+        before = uids(world, origin)
+        assert len(before) == 40
+        wrong = {
+            "selector": {"selector": {"matchLabels": {"tier": "egde"}}},
+            "reference": {"reference": "/spec/mpas/*"},
+        }
+        if typo == "primary":
+            world.cloud.set("g", spec={"mpas": MANY})
+        else:
+            apply_policy(world.robot, related=[entry(origin, object=wrong[typo])])
+        world.pass_time(120)
+        assert (holds(world), uids(world, origin)) == ([("MassDeletion", 40)], before)
+        restart(world, kill=True)
+        world.pass_time(120)
+        assert (holds(world), uids(world, origin)) == ([("MassDeletion", 40)], before)
+        assert world.status()["health"] == "attention"
+        if typo == "primary":
+            world.cloud.set("g", spec={"maps": MANY})
+        else:
+            apply_policy(world.robot, related=[entry(origin, **own)])
+        world.pass_time(120)
+        assert (holds(world), uids(world, origin)) == ([], before)
+
+
+@BOTH
+def test_C5_4_a_release_deletes_what_an_edit_wants_no_more(origin: str) -> None:
+    with related(origin) as world:
+        make_many(world, origin)
+        apply_policy(world.robot, related=[entry(origin, object={"reference": "/spec/mpas/*"})])
+        world.pass_time(120)
+        release(world)
+        world.pass_time(30)
+        assert (holds(world), data(ends(world, origin)[1])) == ([], {})
+        assert set(data(ends(world, origin)[0])) == set(MANY)
+
+
+@BOTH
+def test_C5_4_few_that_are_wanted_no_more_go_at_once_and_related_copies_go_with_many_primaries(origin: str) -> None:
+    with related(origin) as world:
+        make_many(world, origin)
+        for number in range(5):
+            world.cloud.set(f"g{number}", spec={"maps": []})
+        world.pass_time(10)
+        assert (holds(world), len(uids(world, origin))) == ([], 35)
+        for number in range(5, 40):
+            world.cloud.delete(f"g{number}")
+        world.pass_time(60)
+        assert (holds(world), uids(world, origin)) == ([], {})
