@@ -24,7 +24,7 @@ from crsyncer.adapters.metrics import Metrics
 from crsyncer.adapters.store.statedir import Lock
 from crsyncer.adapters.store.store import SqliteStore
 from crsyncer.adapters.systemd import ServiceManager
-from crsyncer.console.control import ControlCommands
+from crsyncer.console.control import ControlCommands, changes
 from crsyncer.console.gather import gather
 from crsyncer.console.reasons import CODES
 from crsyncer.console.report import SAVED_STATUS_KEY
@@ -141,7 +141,15 @@ class Agent:
         self._clusters = {side: self._connect(side, stack, self._settings) for side in Side}
         engine = self._engine = self._assemble(self._clusters)
         answer = partial(self._answer, engine, ControlCommands(engine.kinds, engine.context))
-        await stack.enter_async_context(control.serve(self._settings.state_dir, answer))
+        await stack.enter_async_context(
+            control.serve(
+                self._settings.state_dir,
+                answer,
+                runtime_dir=self._settings.runtime_dir,
+                changes=changes,
+                group=self._settings.control_group,
+            )
+        )
         if self._settings.listen is not None:
             await stack.enter_async_context(
                 web.serve(

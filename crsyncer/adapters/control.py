@@ -1,10 +1,13 @@
 """The Unix socket by which the CLI asks a running agent: one line of JSON each way.
 
-It is in the state directory, where file modes decide who may connect. Where its disk refuses to take it, it is in
-the abstract name space (unix(7)), which has no owners: there each end asks the kernel for the other's uid.
+It is in systemd's runtime directory of the agent where there is one, whose group may read, else in the state directory.
+File modes decide who may connect; the kernel tells each end who the other is, and only the agent's own user, root and
+a group of the settings may change something. Where the disk refuses to take the socket, it is in the abstract name
+space (unix(7)), which has no owners.
 """
 
 import contextlib
+import grp
 import json
 import logging
 import os
@@ -20,6 +23,10 @@ from crsyncer.errors import DISK_ERRORS, ConfigError, SyncError, Unsure
 _log = logging.getLogger(__name__)
 
 NAME = "crsyncer.sock"
+RUNTIME_DIR = Path("/run/crsyncer")
+"""Where the package's unit has its agent put the socket."""
+_STATE = "crsyncer.state"
+"""The link beside a socket in a runtime directory: it leads to the state directory of the agent."""
 LARGEST_REQUEST = 64 * 1024
 LARGEST_ANSWER = 32 * 1024 * 1024
 MOST_CLIENTS = 16
@@ -27,26 +34,41 @@ _LONGEST_ADDRESS = 107
 """Bytes that fit into sockaddr_un beside its final zero (unix(7))."""
 _WHO = "run this as the agent's user, or as root"
 _CREDENTIALS = struct.Struct("=iII")  # struct ucred: pid, uid, gid
+_SO_PEERGROUPS = 59
+"""Linux 4.13: the supplementary groups of the other end (socket(7) does not name it; asm-generic/socket.h)."""
+_MOST_BYTES_OF_GROUPS = 1024
+"""As much as Python's getsockopt() takes: 256 groups."""
 
 
 @contextlib.asynccontextmanager
 async def serve(
-    state_dir: Path, handler: Callable[[Json], Awaitable[Json]], *, patience: float = 5.0
+    state_dir: Path,
+    handler: Callable[[Json], Awaitable[Json]],
+    *,
+    runtime_dir: Path | None = None,
+    changes: Callable[[Json], bool] = lambda _: True,
+    group: str = "",
+    patience: float = 5.0,
 ) -> AsyncIterator[None]:
-    """Answer requests on `STATE_DIR/crsyncer.sock` (mode 0660) while the context is open.
+    """Answer requests on `crsyncer.sock` (mode 0660) in the runtime directory, else the state directory.
 
-    Where the disk refuses that, only our own user and root are answered, on a socket without a file.
+    Who can connect may make requests that are no `changes`; the others are for our own user, root and members of
+    `group`. Where the disk refuses the socket, only these are answered at all, on a socket without a file.
     A SyncError of the handler becomes the client's error. A client has `patience` seconds to send its line; at most
     16 are served at a time, and more are turned away. The caller owns the state directory, so a socket that is
     already there is a dead agent's and is replaced. Raises ConfigError where the socket cannot be made.
     """
     import asyncio  # not at the top: the CLI imports this file for `ask`
 
+    owner = os.geteuid()
     tasks: set[asyncio.Task[None]] = set()
 
-    async def answer(line: bytes) -> bytes:
+    async def answer(line: bytes, *, may_change: bool) -> bytes:
         try:
-            return _line(await handler(_request(line)))
+            request = _request(line)
+            if not may_change and changes(request):
+                return _failure("you may look, but not change anything", _who_may_change(group))
+            return _line(await handler(request))
         except SyncError as error:
             return _failure(str(error), error.hint)
         except Exception:
@@ -57,7 +79,8 @@ async def serve(
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # A client that goes away or never asks is no trouble of ours.
         with contextlib.closing(writer), contextlib.suppress(OSError, EOFError, TimeoutError):
-            if open_to_all and _peer(writer.get_extra_info("socket")) not in (0, os.geteuid()):
+            may_change = _may_change(writer.get_extra_info("socket"), owner, group)
+            if open_to_all and not may_change:
                 writer.write(_failure("you may not use the agent's control socket", _WHO))
                 return
             try:
@@ -66,7 +89,7 @@ async def serve(
             except asyncio.LimitOverrunError:
                 reply = _failure(f"the request is longer than {LARGEST_REQUEST} bytes")
             else:
-                reply = await answer(line)
+                reply = await answer(line, may_change=may_change)
             writer.write(reply)
             async with asyncio.timeout(patience):
                 await writer.drain()
@@ -76,13 +99,13 @@ async def serve(
             writer.write(_failure("the agent answers too many clients already", "ask again in a moment"))
             writer.close()
             return
-        task = group.create_task(converse(reader, writer))
+        task = conversations.create_task(converse(reader, writer))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
-    with _bound(state_dir / NAME) as listener:
+    with _bound((runtime_dir or state_dir) / NAME, state_dir) as listener:
         open_to_all = isinstance(listener.getsockname(), bytes)
-        async with asyncio.TaskGroup() as group:
+        async with asyncio.TaskGroup() as conversations:
             server = await asyncio.start_unix_server(accept, sock=listener, limit=LARGEST_REQUEST)
             try:
                 yield
@@ -97,10 +120,15 @@ def ask(state_dir: Path, request: Json, *, timeout: float = 5.0) -> Json | None:
 
     Raises Unsure when it does not answer within `timeout` seconds, SyncError when it refuses or may not be asked.
     """
+    closed = None
     try:
         with socket.socket(socket.AF_UNIX) as client:
             client.settimeout(timeout)
-            _connect(client, state_dir)
+            try:
+                runtime_dir = _runtime_dir(state_dir)
+            except PermissionError as error:
+                closed, runtime_dir = Path(error.filename).parent, None
+            _connect(client, state_dir, runtime_dir)
             # An agent that turns us away has said why before it closed.
             with contextlib.suppress(BrokenPipeError):
                 client.sendall(_line(request))
@@ -108,10 +136,8 @@ def ask(state_dir: Path, request: Json, *, timeout: float = 5.0) -> Json | None:
     except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError):
         return None
     except PermissionError:
-        raise SyncError(
-            f"you may not use the agent's control socket {state_dir / NAME}",
-            hint=_WHO,
-        ) from None
+        who = f"{_WHO}; a member of the group of {closed} may look" if closed else f"{_WHO}, if an agent runs there"
+        raise SyncError(f"you may not use the agent's control socket in {closed or state_dir}", hint=who) from None
     except (TimeoutError, BlockingIOError):
         raise Unsure(
             f"the agent did not answer within {timeout:g} s",
@@ -124,8 +150,31 @@ def ask(state_dir: Path, request: Json, *, timeout: float = 5.0) -> Json | None:
     return answer
 
 
-def _connect(client: socket.socket, state_dir: Path) -> None:
+def _runtime_dir(state_dir: Path) -> Path | None:
+    """The runtime directory of the agent of a state directory; None: not known here. Raises PermissionError."""
+    home = os.path.realpath(state_dir)
+    closed = None
+    for folder in (Path(os.environ.get("RUNTIME_DIRECTORY", "").split(":")[0] or RUNTIME_DIR), RUNTIME_DIR):
+        try:
+            if os.readlink(folder / _STATE) == home:
+                return folder
+        except PermissionError as error:
+            closed = error
+        except OSError:  # no agent runs there
+            continue
+    if closed is not None:
+        raise closed
+    return None
+
+
+def _connect(client: socket.socket, state_dir: Path, runtime_dir: Path | None) -> None:
     """Connect to the agent of a state directory; raises OSError, of those ConnectionRefusedError where none runs."""
+    if runtime_dir is not None:
+        with contextlib.suppress(
+            FileNotFoundError, ConnectionRefusedError
+        ):  # the agent is being stopped, or was killed
+            client.connect(str(runtime_dir / NAME))
+            return
     try:
         with _address(state_dir / NAME) as address:
             client.connect(address)
@@ -144,8 +193,37 @@ def nameless(state_dir: Path) -> bytes:
 
 def _peer(connection: socket.socket) -> int:
     """The uid of the other end, be it client or server."""
+    return _credentials(connection)[0]
+
+
+def _credentials(connection: socket.socket) -> tuple[int, int]:
+    """The uid and gid of the other end."""
     packed = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    return int(_CREDENTIALS.unpack(packed)[1])
+    _, uid, gid = _CREDENTIALS.unpack(packed)
+    return uid, gid
+
+
+def _may_change(connection: socket.socket, owner: int, group: str) -> bool:
+    """Whether the other end was our own user, root, or a member of the group when it connected."""
+    uid, gid = _credentials(connection)
+    if uid in (0, owner):
+        return True
+    if not group:
+        return False
+    try:
+        wanted = grp.getgrnam(group).gr_gid
+        packed = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERGROUPS, _MOST_BYTES_OF_GROUPS)
+    except KeyError:
+        _log.warning("control.group is %s: this machine has no such group", group)
+        return False
+    except OSError:  # more groups than that
+        packed = b""
+    return wanted == gid or wanted in memoryview(packed).cast("I")
+
+
+def _who_may_change(group: str) -> str:
+    other = f" or of the group {group} (control.group)" if group else "; the setting control.group names who else may"
+    return f"{_WHO}{other}"
 
 
 def _read_line(client: socket.socket) -> Json:
@@ -179,7 +257,7 @@ def _failure(message: str, hint: str = "") -> bytes:
 
 
 @contextlib.contextmanager
-def _bound(path: Path) -> Iterator[socket.socket]:
+def _bound(path: Path, state_dir: Path) -> Iterator[socket.socket]:
     listener = socket.socket(socket.AF_UNIX)
     try:
         with _address(path) as address:
@@ -189,15 +267,18 @@ def _bound(path: Path) -> Iterator[socket.socket]:
             os.fchmod(listener.fileno(), stat.S_IRUSR | stat.S_IWUSR)
             listener.bind(address)
             path.chmod(0o660)
+        if path.parent != state_dir:
+            _link(path.with_name(_STATE), os.path.realpath(state_dir))
     except OSError as error:
         listener.close()
         if error.errno in DISK_ERRORS:
             with socket.socket(socket.AF_UNIX) as listener:
-                _bind_without_a_file(listener, path)
+                _bind_without_a_file(listener, state_dir / NAME)
                 yield listener
             return
+        place = "--state-dir" if path.parent == state_dir else "RUNTIME_DIRECTORY"
         raise ConfigError(
-            f"--state-dir: the socket {path} cannot be made ({error.strerror}); allowed: a directory of the agent's own"
+            f"{place}: the socket {path} cannot be made ({error.strerror}); allowed: a directory of the agent's own"
         ) from None
     inode = path.stat().st_ino
     try:
@@ -208,6 +289,14 @@ def _bound(path: Path) -> Iterator[socket.socket]:
         with contextlib.suppress(OSError):
             if path.stat().st_ino == inode:
                 path.unlink()
+
+
+def _link(path: Path, target: str) -> None:
+    """Have a link lead there, whatever it led to before."""
+    new = path.with_name(f"{path.name}.new")
+    new.unlink(missing_ok=True)
+    new.symlink_to(target)
+    new.replace(path)
 
 
 def _bind_without_a_file(listener: socket.socket, path: Path) -> None:

@@ -31,6 +31,7 @@ from crsyncer.errors import SyncError
 from crsyncer.runtime.connection import Connection, ConnectionState
 from crsyncer.runtime.dispatcher import Job
 
+_READS = ("status", "explain", "events", "pending", "progress")
 _CHANGES = ("hold", "release", "retry", "drop")
 _ENDS_WAITS = ("release", "retry", "resync")
 """These commands end every wait for a server, also one that the server asked for (S9.1)."""
@@ -46,6 +47,12 @@ _RESYNCS = 16
 
 _Resync = dict[str, tuple[str, str | None]]
 """The progress of a resync by kind: its state (listing, comparing, done, failed) and a message."""
+
+
+def changes(request: Json) -> bool:
+    """Whether a request changes something, or may: whoever may only look cannot make it."""
+    is_dry_run = request.get("command") == "release" and request.get("dryRun") is True
+    return request.get("command") not in _READS and not is_dry_run
 
 
 class ControlCommands:

@@ -36,6 +36,7 @@ TABLE = {
         ("[a.b, c]", ("a.b", "c")),
         (),
     ),
+    "control_group": (("admins", "admins"), ("wheel", "wheel"), ("fleet.ops", "fleet.ops"), ""),
     "log_format": (("json", "json"), ("text", "text"), ("JSON", "json"), "text"),
     "log_level": (("debug", "debug"), ("warning", "warning"), ("error", "error"), "info"),
     "watch_timeout": (("30", 30), ("600", 600), ("77", 77), 300),
@@ -89,6 +90,7 @@ VARIABLES: dict[str, list[str]] = {
     "namespaces": ["CRSYNCER_NAMESPACES"],
     "namespace_map": ["CRSYNCER_NAMESPACE_MAP"],
     "trust": ["CRSYNCER_TRUST"],
+    "control_group": ["CRSYNCER_CONTROL_GROUP"],
     "log_format": ["CRSYNCER_LOG_FORMAT"],
     "log_level": ["CRSYNCER_LOG_LEVEL"],
     "watch_timeout": ["CRSYNCER_WATCH_TIMEOUT"],
@@ -102,6 +104,11 @@ def test_the_config_file_may_be_named_by_a_variable(place):
     environ = {"CRSYNCER_CONFIG": file(place, "robotName: r7")}
     settings = load(flags(place), environ)
     assert (settings.robot_name, settings.config_file) == ("r7", place / "c.yaml")
+
+
+def test_of_several_runtime_directories_of_systemd_the_first_is_ours(place):
+    assert load(flags(place), {"RUNTIME_DIRECTORY": "/run/a:/run/b"}).runtime_dir == Path("/run/a")
+    assert load(flags(place), {}).runtime_dir is None
 
 
 def test_of_several_state_directories_of_systemd_the_first_is_ours(place):
@@ -162,6 +169,7 @@ WRONG_VALUES = {
         *((wrong, "each name of a side once") for wrong in ("a=b,c=b", "a=b,a=c")),
     ],
     "trust": [(wrong, "or api, or *") for wrong in ("Secrets", "a/b", "**", "a..", ".a", ",")],
+    "control_group": [(wrong, "the name of a group") for wrong in ("a b", "0", "a:b", "x" * 33)],
     "log_format": [("xml", "'text', 'json'")],
     "log_level": [("loud", "'debug', 'info', 'warning', 'error'")],
     "watch_timeout": [(wrong, "30 to 600") for wrong in ("29", "601", "-30", "5m", "30.5", "٣٠٠")],

@@ -51,6 +51,10 @@ class Settings:
     """Seconds after which the server is asked to end a watch."""
     audit_interval: int = 21_600
     """Seconds between two audits of a kind, more or less."""
+    control_group: str = ""
+    """Whose members may change something by the control socket, beside the agent's own user and root."""
+    runtime_dir: Path | None = None
+    """Where systemd has the agent put its control socket; None: in the state directory."""
     boot_id_file: Path = Path("/proc/sys/kernel/random/boot_id")
     servers: tuple[str, ...] = ()
     """Where the kubeconfigs lead."""
@@ -120,7 +124,14 @@ def load(given: Mapping[str, Any], environ: Mapping[str, str], *, root: Path = P
             f"{places['robot_kubeconfig']} and {places['cloud_kubeconfig']} are the same context of the same file;"
             " allowed: two different clusters"
         )
-    return Settings(**values, servers=tuple(servers), config_file=config_file, files=tuple(dict.fromkeys(files)))
+    runtime_dir = environ.get("RUNTIME_DIRECTORY", "").split(":")[0]  # systemd separates several by colons
+    return Settings(
+        **values,
+        runtime_dir=Path(runtime_dir) if runtime_dir else None,
+        servers=tuple(servers),
+        config_file=config_file,
+        files=tuple(dict.fromkeys(files)),
+    )
 
 
 def state_dir(given: Mapping[str, Any]) -> Path:

@@ -104,6 +104,7 @@ def _namespace_map(_ctx: click.Context, _param: click.Parameter, texts: tuple[st
     return tuple(pairs)
 
 
+_group = _matching(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}", "the name of a group: at most 32 letters, digits, '-', '_', '.'")
 _trusted = _matching(
     r"[a-z][a-z0-9-]{0,62}(\.[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?|\*",
     "RESOURCE[.GROUP] such as configmaps or leases.coordination.k8s.io, or api, or *",
@@ -201,6 +202,11 @@ OPTIONS = dict((
         "What a SyncPolicy that is itself a copy may ask for: a kind without a CRD, by its name, api for the field api,"
         " or * for everything; repeatable. The variable takes several, separated by commas.",
         otherwise="none: such a SyncPolicy may name only kinds with a CRD", multiple=True, callback=_trust,
+    ),
+    _option(
+        "control.group", "--control-group", "GROUP",
+        "Members of this group of the machine may change something (holds, pending, resync) where they may look.",
+        otherwise="none: only the agent's own user and root", type=_group,
     ),
     _option(
         "log.format", "--log-format", "text|json",
