@@ -17,6 +17,9 @@ from crsyncer.core import annotations, compose, marks, project
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
+REFERENCE = (ROOT / "REFERENCE.md").read_text()
+MOST_WORDS = 1300
+"""README is a page: who looks for more is led to it."""
 DOCUMENTS = sorted(
     path.relative_to(ROOT).as_posix()
     for path in [
@@ -58,8 +61,8 @@ ANNOTATIONS = {
 
 
 def rows(heading: str) -> list[list[str]]:
-    """The cells of the README's table whose first row begins with a heading."""
-    table = README.split(f"\n| {heading} |")[1].split("\n\n")[0].splitlines()[2:]
+    """The cells of the table of REFERENCE.md whose first row begins with a heading."""
+    table = REFERENCE.split(f"\n| {heading} |")[1].split("\n\n")[0].splitlines()[2:]
     return [[cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in table]
 
 
@@ -74,7 +77,7 @@ def test_every_command_and_flag_is_documented():
         *path, name = words.split()
         assert f"`{words}" in table or (f"`{' '.join(path)} " in table and f"`{name}`" in table), words
         for option in [param for param in command.params if isinstance(param, click.Option)]:
-            assert any(re.search(rf"`[^`\n]*{flag}\b", README) for flag in option.opts), (words, option.opts)
+            assert any(re.search(rf"`[^`\n]*{flag}\b", REFERENCE) for flag in option.opts), (words, option.opts)
 
 
 def test_every_command_takes_a_state_directory_and_a_configuration_file():
@@ -112,9 +115,9 @@ def test_every_metric_is_documented_with_its_labels_and_no_other():
 
 
 def test_every_annotation_is_documented_and_no_other():
-    documented = set(re.findall(r"(?:cr-syncer|crsyncer)\.cloudrobotics\.com/(?!v1alpha1)[a-z-]+", README))
+    documented = set(re.findall(r"(?:cr-syncer|crsyncer)\.cloudrobotics\.com/(?!v1alpha1)[a-z-]+", REFERENCE))
     assert documented == ANNOTATIONS
-    assert annotations.ROBOT_LABEL in README
+    assert annotations.ROBOT_LABEL in REFERENCE
 
 
 def test_what_is_to_be_tuned_are_keys_and_annotations_that_exist():
@@ -134,6 +137,22 @@ def test_the_states_of_kinds_are_those_of_the_code():
     assert {state for row in rows("a kind is") for state in re.findall("`(.*?)`", row[0])} == set(
         re.split(", | or ", told)
     )
+
+
+def test_readme_is_a_page():
+    assert len(README.split()) <= MOST_WORDS
+
+
+def test_what_readme_promises_is_shown_by_tests_that_exist():
+    promised = re.findall(r"`(test_\w+)`", README)
+    sources = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    assert len(promised) > 5
+    assert [name for name in promised if f"def {name}(" not in sources] == []
+
+
+def test_every_page_is_on_readmes_map():
+    pages = {path.name for path in ROOT.glob("*.md")} - {"README.md"}
+    assert pages <= set(re.findall(r"\]\((\w+\.md)", README))
 
 
 def test_every_make_target_is_documented():

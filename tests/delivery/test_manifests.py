@@ -194,10 +194,10 @@ async def test_the_pod_is_confined_and_its_paths_fit_together(sandbox: Sandbox, 
     [config] = [yaml.safe_load(obj["data"]["config.yaml"]) for obj in objects if obj["kind"] == "ConfigMap"]
     mounts = [mount["mountPath"] for mount in container["volumeMounts"]]
     assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in spec["volumes"]}
-    for path in (config["stateDir"], config["cloud"]["kubeconfig"], container["args"][-1]):
+    variables = {variable["name"]: variable.get("value") for variable in container["env"]}
+    for path in (config["stateDir"], config["cloud"]["kubeconfig"], variables["CRSYNCER_CONFIG"]):
         assert str(Path(path).parent) in mounts
-    [listen] = [variable["value"] for variable in container["env"] if variable["name"] == "CRSYNCER_LISTEN"]
-    assert listen == f"$(POD_IP):{container['ports'][0]['containerPort']}"
+    assert variables["CRSYNCER_LISTEN"] == f"$(POD_IP):{container['ports'][0]['containerPort']}"
     assert "listen" not in config
 
 

@@ -1,4 +1,7 @@
-"""OPERATING.md has every reason, with its words as the product prints them: `--rewrite` prints them anew."""
+"""OPERATING.md has every reason, with its words as the product prints them: `--rewrite` prints them anew.
+
+So are the screens in README.md.
+"""
 
 import ast
 import re
@@ -14,6 +17,7 @@ from tests.delivery.operating import REASONS, SCREENS
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "OPERATING.md"
+PAGES = (PAGE, ROOT / "README.md")
 BLOCK = re.compile(r"(<!-- (screen|reason): (\w+) -->\n\n)(?:```text\n.*?```\n\n)?", re.DOTALL)
 TITLES = {"Your action is needed": 12, "It works, with a problem": 10, "Offline": 11}
 """The exit code of the reasons below each title."""
@@ -53,13 +57,23 @@ def sections() -> dict[str, tuple[str, str]]:
     return found
 
 
-def test_the_page_shows_what_the_product_prints(request: pytest.FixtureRequest):
-    page = PAGE.read_text()
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_a_page_shows_what_the_product_prints(request: pytest.FixtureRequest, path: Path):
+    page = path.read_text()
     now = BLOCK.sub(lambda mark: f"{mark[1]}```text\n{shown(mark[2], mark[3])}\n```\n\n", page)
     if request.config.getoption("--rewrite"):
-        PAGE.write_text(now)
-    assert PAGE.read_text() == now, "out of date: run this test with --rewrite"
-    assert {mark[2] for mark in BLOCK.findall(now) if mark[1] == "screen"} == set(SCREENS)
+        path.write_text(now)
+    assert path.read_text() == now, "out of date: run this test with --rewrite"
+
+
+def test_every_screen_is_shown():
+    found = {mark[2] for mark in BLOCK.findall(PAGE.read_text()) if mark[1] == "screen"}
+    assert found == set(SCREENS)
+
+
+def test_the_index_names_every_reason_once_and_leads_to_it():
+    [index] = re.findall(r"^## Every reason\n(.*?)^## ", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    assert sorted(re.findall(r"\[(\w+)\]\(#(\w+)\)", index)) == sorted((code, code.lower()) for code in REASONS)
 
 
 def test_every_reason_of_the_product_has_a_section_and_no_other():

@@ -11,7 +11,7 @@ from tests.system.bed import eventually
 
 
 async def test_the_commands_of_the_quick_start_sync_an_object(sandbox, cloud_api, robot_api, tmp_path):
-    guide = (ROOT / "README.md").read_text().split("\n**2. ")[1].split("\n## ")[0]
+    guide = (ROOT / "README.md").read_text().split("\n**1. Apply")[1].split("\n## ")[0]
     crds, kubeconfig, check_and_run, first_object = map(installed, re.findall(r"```sh\n(.*?)```", guide, re.DOTALL))
     check, run = check_and_run.rstrip().rsplit("\n", 1)
     checkout = copy_of_the_documents(tmp_path)
