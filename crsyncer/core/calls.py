@@ -93,6 +93,12 @@ def crd(resource: str) -> Call:
     return Call("get", "GET", f"{CRDS}/{resource}", accept=PARTIAL, timeout=20.0)
 
 
+def crd_listed(resource: str) -> Call:
+    """The same by the right to list CRDs."""
+    query = (("fieldSelector", f"metadata.name={resource}"),)
+    return Call("list", "GET", CRDS, query, accept=PARTIAL_LIST, timeout=20.0)
+
+
 def group_versions(group: str) -> Call:
     """Which versions of a group are served."""
     return Call("discover", "GET", f"/apis/{group}", timeout=10.0)

@@ -174,13 +174,12 @@ class DeletionHolds:
         for key in self._at_stake() if by_name else ():
             self.hold(key, KIND_MISSING, now)
 
-    def kind_back(self, now: float, *, listed: bool) -> int:
+    def kind_back(self, now: float) -> int:
         """Upstream serves the kind again; the number of copies that a list lacks, and that stay held, each for itself.
 
-        The list shows that they went with the kind, not that somebody meant to delete them. A watch that went on
-        without a gap (not `listed`) shows every deletion as an ordinary one, so no copy stays held.
+        The list shows that they went with the kind, not that somebody meant to delete them.
         """
-        lacking = {key for key in self._at_stake() if listed and key not in self.upstream}
+        lacking = {key for key in self._at_stake() if key not in self.upstream}
         hold_id, since = self.kind_wide.pop(HoldReason.KIND_MISSING)
         for key in lacking:
             tombstone = self.tombstone(key) or self._tombstone_of_copy(key, now)

@@ -5,7 +5,7 @@ Knows no connection and no clock: `engine/hold_driver.py` carries out the steps,
 """
 
 from collections import Counter
-from collections.abc import Generator, Mapping, Set
+from collections.abc import Generator, Set
 from typing import Any
 
 from crsyncer.core import calls
@@ -18,7 +18,7 @@ from crsyncer.core.facts import HOLD_RULES, Action, Fact
 from crsyncer.core.hold_steps import Ask, Conclude, HoldStep, Idle, Inquiry, List, Pause, ProveCluster
 from crsyncer.core.holds import KIND_MISSING, MASS_DELETION
 from crsyncer.core.kind_policy import KindPolicy
-from crsyncer.core.kind_served import Served, is_terminating, served_by_both, served_by_crd, served_in_discovery
+from crsyncer.core.kind_served import Served, crd_in, is_terminating, served_by_both, served_by_crd, served_in_discovery
 from crsyncer.core.model import Freshness, Json, Key, Side
 from crsyncer.core.text import count
 from crsyncer.core.watch import ListReason
@@ -32,8 +32,6 @@ _UNLISTED = Backoff(0.5, 15.0)
 _UNKNOWN_CRD = Backoff(5.0, 300.0)
 _CRD_DENIED_SECONDS = 120.0
 """For how long a CRD that could be read is asked for again after a 403, until it counts as unreadable."""
-_STEADY_SECONDS = 1.0
-"""A cursor of a former CRD gets an ERROR event at once, in a watch that began with 200 (measured)."""
 
 
 _Reply = tuple[int, Json]
@@ -66,21 +64,14 @@ class HoldMachine:
         """When the next round, list, and question for the CRD and for the kind may begin."""
         self._crd_failures = self._kind_failures = 0
         self._crd_due = False
-        self._crd_readable = policy.upstream is Side.CLOUD
-        """Whether the CRD may be readable. The robot's own CRDs are watched (`engine/kinds.py`)."""
+        self._crd_readable = True
+        """Whether the CRD may be readable."""
+        self._discovery_readable = False
+        """Whether discovery has shown what is served."""
         self._crd_denied_at: float | None = None
         """Since when the CRD, whose uid is known, may not be read."""
         self._rate = DeletionRate()
         self._unreferenced_rate = DeletionRate()
-        self._stale = False
-        """Whether the CRD was deleted or replaced for certain, and upstream has not been listed since it is back."""
-        self._past_absence = holds.kind_missing
-        """Whether upstream's cursors may be newer than the kind's absence: it was listed since, or the agent was
-        restarted. Then a watch that resumes proves nothing, because its cursor is past what the kind lacks."""
-        self._resumed_at: float | None = None
-        """When upstream's watches have gone on from their cursors; None: they have not, since the gap."""
-        self._resumes: Mapping[str, int] = {}
-        """How often each of them had resumed when it was lost last."""
         self._creating = False
         """Whether the end of a restore waits for copies that are being created."""
 
@@ -98,42 +89,27 @@ class HoldMachine:
         if missing:
             self._kind_gone()
 
-    def freshness_changed(self, side: Side, found: Set[Freshness], resumes: Mapping[str, int]) -> None:
-        """A side's observations are this fresh. `resumes` counts how often each of its watches has resumed."""
+    def freshness_changed(self, side: Side, found: Set[Freshness]) -> None:
+        """A side's observations are this fresh."""
         self._freshness[side] = found
         if side is not self._policy.upstream:
             self.phase_changed(missing=self.missing)
-            return
-        if Freshness.CONFIRMED in found:
-            self._past_absence = self.holds.kind_missing
-        if Freshness.STORED in found:
-            self._resumed_at = None
-            self._resumes = resumes
-        elif found == {Freshness.RESUMED}:  # without a gap if no list came in between
-            self._past_absence |= any(count <= self._resumes.get(name, 0) for name, count in resumes.items())
-            self._resumed_at = None if self._past_absence else self._now
         elif found == {Freshness.CONFIRMED}:
             self.recheck_crd()
 
     def recheck_crd(self) -> None:
         """Upstream's objects may belong to another CRD than before: read its uid soon."""
-        self._crd_due = self._policy.upstream is Side.CLOUD
+        self._crd_due = True
 
     def discovery_shown(self, body: Json) -> None:
         """A negotiation has received this discovery. That the kind is not in it proves nothing."""
+        self._discovery_readable |= "resources" in body
         if is_terminating(self._endpoint, body):
-            self._kind_gone(certain=True)
-
-    def crd_shown(self, uid: str) -> None:
-        """The robot, which is upstream, has this CRD."""
-        if self.crd[1] not in ("", uid):
-            self._crd_replaced()
-        self.crd = self._cluster, uid
+            self._kind_gone()
 
     def forget_crd(self) -> None:
         """Upstream's CRD may be another; what is lost with the one before is held for another reason."""
-        if self._policy.upstream is Side.CLOUD:
-            self.crd = self._cluster, ""
+        self.crd = self._cluster, ""
 
     def restore_is_over(self, *, settled: Key | None, creating: bool) -> bool:
         """Whether nothing is held for a restore, the object `settled` aside, and each side has been seen since.
@@ -254,13 +230,14 @@ class HoldMachine:
 
     def _find_served(self) -> Generator[HoldStep, Any, Served]:
         """Whether upstream serves the kind; a no holds every deletion. Raises Unsure when upstream did not answer."""
-        discovery, crd = self._discovery(), calls.crd(self._endpoint.resource)
+        discovery, crd = self._discovery(), self._crd_call()
         replies = yield from self._get(Ask((discovery, crd) if self._crd_readable else (discovery,)))
         served = served_in_discovery(self._endpoint, *replies[0])
+        self._discovery_readable |= served in (Served.YES, Served.NO)
         if replies[1:]:
             served = served_by_both(served, (yield from self._read_crd(replies[1], served)))
         if served is Served.NO:
-            self._kind_gone(certain=True)
+            self._kind_gone()
         return served
 
     def _find_crd(self) -> Inquiry:
@@ -271,9 +248,9 @@ class HoldMachine:
         """
         self._crd_due = False
         try:
-            replies: list[_Reply] = yield from self._get(Ask((calls.crd(self._endpoint.resource),)))
+            replies: list[_Reply] = yield from self._get(Ask((self._crd_call(),)))
             if (yield from self._read_crd(replies[0], None)) is Served.NO:
-                self._kind_gone(certain=True)  # now: it may be re-created before a deletion asks, its uid not known
+                self._kind_gone()  # now: it may be re-created before a deletion asks, its uid not known
         except SyncError as error:
             self._note(f"the CRD of the {self._policy.upstream} is not known yet: {error}")
             self._crd_due = True
@@ -286,6 +263,7 @@ class HoldMachine:
     def _read_crd(self, reply: _Reply, served: Served | None) -> Generator[HoldStep, Any, Served | None]:
         """Whether upstream serves the kind, by its CRD; None: not known. `served` is discovery's answer, if known."""
         uid = self._crd_uid()
+        reply = crd_in(*reply)
         found = served_by_crd(*reply, uid)
         if found is not None or not uid:
             self._crd_denied_at = None
@@ -314,40 +292,34 @@ class HoldMachine:
     def _find_kind(self) -> Inquiry:
         """While the kind is missing, find out whether it is back, and as the same one.
 
-        Nothing else may show it: a watch can outlive its CRD, and go on with the objects of the next one (measured).
+        Only a list shows it: a watch can outlive its CRD, and go on with the objects of the next one (measured).
         """
         try:
-            listed = yield from self._find_return()
+            is_back = yield from self._find_return()
         except SyncError as error:
             self._note(f"whether the {self._policy.upstream} serves the kind again is not known: {error}")
-            listed = None
-        if listed is not None and self.holds.kind_missing:  # else a human has released it meanwhile
-            held = self.holds.kind_back(self._unix, listed=listed)
-            self._past_absence = False
+            is_back = False
+        if is_back and self.holds.kind_missing:  # else a human has released it meanwhile
+            held = self.holds.kind_back(self._unix)
             text = f"the {self._policy.upstream} serves the kind again; {held} copies stay held"
             self._report_fact(Action.RELEASED, text)
         if self.holds.kind_missing:
             self._kind_at = self._now + UNSERVED.wait(self._kind_failures, self._chance)
             self._kind_failures += 1
 
-    def _find_return(self) -> Generator[HoldStep, Any, bool | None]:
-        """Whether the kind is back and a list shows its objects; False: as if it had never gone; None: it is not back.
+    def _find_return(self) -> Generator[HoldStep, Any, bool]:
+        """Whether the kind is back, and a complete list made after that shows its objects.
 
         Raises SyncError where that is not known.
         """
-        if self.missing or (yield from self._find_served()) is Served.NO:
-            return None
-        if self._stale:
-            yield from self._get(List(self._policy.upstream, ListReason.KIND_BACK))
-            self._stale = False
-        elif self._resumed_at is not None:
-            yield Pause(max(0.0, self._resumed_at + _STEADY_SECONDS - self._now))
-            if self._resumed_at is not None:
-                return False
-        for side in (self._policy.upstream, self._policy.downstream):
-            if not self._is_complete(side):
-                yield from self._get(List(side, ListReason.KIND_BACK))
-        return True if not self.missing and all(map(self._is_complete, Side)) else None
+        if self.missing or (served := (yield from self._find_served())) is Served.NO:
+            return False
+        if served is Served.UNKNOWN and self._discovery_readable:
+            raise Unsure("discovery could be read before, and is forbidden now")
+        if not self._is_complete(self._policy.downstream):
+            yield from self._get(List(self._policy.downstream, ListReason.KIND_BACK))
+        yield from self._get(List(self._policy.upstream, ListReason.KIND_BACK))
+        return not self.missing and all(map(self._is_complete, Side))
 
     def _get(self, step: Ask | List | ProveCluster) -> Generator[HoldStep, Any, Any]:
         """The result of a step; raises the SyncError that it has ended with."""
@@ -356,12 +328,8 @@ class HoldMachine:
             raise result
         return result
 
-    def _kind_gone(self, *, certain: bool = False) -> None:
-        """Upstream does not serve the kind: hold all copies, whichever there are by now.
-
-        `certain`: the CRD is deleted or being deleted; else a gateway may only have misrouted a request.
-        """
-        self._stale |= certain
+    def _kind_gone(self) -> None:
+        """Upstream does not serve the kind: hold all copies, whichever there are by now."""
         if not self.holds.kind_missing:
             self._report_fact(Action.HELD, f"the {self._policy.upstream} does not serve the kind: nothing is deleted")
             self._kind_at, self._kind_failures = self._now, 0
@@ -369,7 +337,7 @@ class HoldMachine:
 
     def _crd_replaced(self) -> None:
         """Upstream serves the kind by another CRD than before: only a new list shows which objects came back."""
-        self._stale = self.cursors_expired = True
+        self.cursors_expired = True
         self._kind_at, self._kind_failures = self._now, 0
         self.holds.hold_kind(self._unix, by_name=False)
 
@@ -378,6 +346,11 @@ class HoldMachine:
 
     def _discovery(self) -> Call:
         return calls.discovery(self._endpoint.group, self._endpoint.version)
+
+    def _crd_call(self) -> Call:
+        """The robot's rights are to list its CRDs, the cloud's to read those of the kinds."""
+        by_name = calls.crd if self._policy.upstream is Side.CLOUD else calls.crd_listed
+        return by_name(self._endpoint.resource)
 
     def _crd_uid(self) -> str:
         return self.crd[1] if self.crd[0] == self._cluster else ""

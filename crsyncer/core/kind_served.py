@@ -44,6 +44,13 @@ def _resource(endpoint: Endpoint, body: Json) -> Json | None:
     return next((r for r in body.get("resources") or [] if r.get("name") == endpoint.plural), None)
 
 
+def crd_in(status: int, body: Json) -> tuple[int, Json]:
+    """The answer to a request for a CRD, where a list of that name was asked for instead."""
+    if status != 200 or "items" not in body:
+        return status, body
+    return next(((200, item) for item in body["items"] or []), (404, {"reason": "NotFound"}))
+
+
 def served_by_crd(status: int, body: Json, uid: str) -> Served | None:
     """Read the answer to a request for a kind's CRD; None: it proves nothing.
 

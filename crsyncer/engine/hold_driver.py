@@ -141,9 +141,8 @@ class HoldDriver:
         """The freshness of a side's observations has changed."""
         if side is self._upstream and Freshness.CONFIRMED in self._informer_set.freshnesses(side):
             self._version_is_guess = False
-        resumes = {each.namespace: each.state.resumes for each in self._informer_set.on(side)}
         with self.event() as machine:
-            machine.freshness_changed(side, self._informer_set.freshnesses(side), resumes)
+            machine.freshness_changed(side, self._informer_set.freshnesses(side))
 
     def negotiated(self, policy: KindPolicy) -> None:
         """A negotiation has agreed on the same version again."""

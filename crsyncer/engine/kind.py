@@ -176,12 +176,6 @@ class Kind:
         """Compare every object, upstream's statuses too (S4.8)."""
         self._auditor.audit()
 
-    def crd_shown(self, uid: str) -> None:
-        """The robot's CRD of the kind has this uid."""
-        if self.policy.upstream is Side.ROBOT:
-            with self._hold_driver.event() as machine:
-                machine.crd_shown(uid)
-
     def cloud_answers(self, call: Call, reply: Reply) -> None:
         """A negotiation has asked the cloud this: discovery also shows whether the kind is being deleted (S5.5a)."""
         if self.policy.upstream is Side.CLOUD and call == self._discovery:

@@ -173,7 +173,7 @@ class Kinds:
                 self._remove(name)
             return
         generation, uid = crd["metadata"].get("generation"), str(crd["metadata"]["uid"])
-        same = entry is not None and entry.policy == policy and bool(entry.uid) == bool(uid)
+        same = entry is not None and entry.policy == policy and entry.uid == uid
         if entry is not None and same and entry.obstacle == obstacle and (waits or not entry.waits):
             if entry.generation != generation and entry.kind is not None:
                 entry.kind.revive()
@@ -259,7 +259,7 @@ class Kinds:
                     if negotiated.state != UNKNOWN:
                         self._refuse(entry, negotiated)
                 else:
-                    entry.kind = await self._load(entry, negotiated)
+                    entry.kind = await self._load(negotiated)
                     running = tasks.create_task(entry.kind.run())
                     if again:
                         entry.kind.resend()
@@ -295,12 +295,11 @@ class Kinds:
         fact = Fact(Side.ROBOT, entry.policy.resource, None, Action.REFUSED, rule, error.message)
         self._context.recorder.record(fact)
 
-    async def _load(self, entry: KindEntry, policy: KindPolicy) -> Kind:
+    async def _load(self, policy: KindPolicy) -> Kind:
         context = self._context.storing(policy)
         loaded = await context.store.load(policy.resource)
         await reshape(loaded, policy, context.store)
         kind = Kind(policy, context=context, loaded=loaded)
-        kind.crd_shown(entry.uid)
         if self.catalog is not None:
             await self.catalog.related_objects.attach(kind)
         log.info("%s %s is synced, spec from the %s", policy.resource, policy.version, policy.upstream)

@@ -59,8 +59,9 @@ class Bench:
         self.program: Inquiry = self.machine.program()
         self.begun = False
         self.discovery = calls.discovery(self.policy.on_robot.group, "v1")
-        self.ask = Ask((self.discovery, calls.crd(GOALS)))
-        self.ask_crd = Ask((calls.crd(GOALS),))
+        find = calls.crd if self.upstream_side is Side.CLOUD else calls.crd_listed
+        self.ask = Ask((self.discovery, find(GOALS)))
+        self.ask_crd = Ask((find(GOALS),))
         self.tick()
 
     def tick(self, seconds: float = 0.0) -> None:
@@ -89,9 +90,9 @@ class Bench:
         self.tombstones |= dict.fromkeys(keys, Tombstone("u-1", 1.0))
         self.machine.wanted.update(keys)
 
-    def freshness(self, side: Side, found: set[Freshness], *, resumes: int = 0) -> None:
+    def freshness(self, side: Side, found: set[Freshness]) -> None:
         """A side is listed, resumed or lost."""
-        self.machine.freshness_changed(side, found, {"": resumes})
+        self.machine.freshness_changed(side, found)
 
     def listed(self) -> None:
         """Both sides are listed; what was to be asked for the CRD then has been."""

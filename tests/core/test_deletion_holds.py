@@ -118,11 +118,11 @@ def test_S5_5_a_kind_that_is_back_keeps_its_verified_deletions_and_those_that_we
     bench.copies[C] = view("c-1")  # never was a copy
     bench.holds.hold_kind(5.0, by_name=True)
     assert bench.held() == [("KindMissing", {B})]
-    assert bench.holds.kind_back(6.0, listed=True) == 1
+    assert bench.holds.kind_back(6.0) == 1
     bench.record()
     assert (bench.tombstones[B].hold_id, bench.holds.keeps(A)) == ("h0", None)
     bench.holds.hold_kind(7.0, by_name=False)
-    assert bench.holds.kind_back(8.0, listed=False) == 0
+    assert bench.holds.kind_back(8.0) == 1
     assert bench.held() == [("KindMissing", {B})]
 
 
@@ -130,5 +130,5 @@ def test_S5_5_a_kind_that_was_never_shown_to_be_missing_is_back_without_a_trace(
     bench = Bench()
     bench.holds.hold_kind(5.0, by_name=False)
     bench.upstream |= {A: view(), B: view()}
-    assert bench.holds.kind_back(6.0, listed=True) == 0
+    assert bench.holds.kind_back(6.0) == 0
     assert (bench.held(), bench.tombstones) == ([], {})

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crsyncer.core.hold_steps import Conclude, Idle, List, Pause
+from crsyncer.core.hold_steps import Conclude, Idle, List
 from crsyncer.core.holds import KIND_MISSING, RESTORED
 from crsyncer.core.model import Side
 from crsyncer.core.watch import ListReason
@@ -13,6 +13,7 @@ from tests.core.hold_bench import (
     RESUMED,
     SERVED,
     STORED,
+    UNKNOWN,
     A,
     B,
     Bench,
@@ -35,47 +36,34 @@ def test_S5_5_a_kind_whose_collection_is_not_found_is_not_asked_for_in_discovery
     assert bench.held() == [("KindMissing", {A, B, C})]
 
 
-def test_S5_5_a_kind_whose_watch_goes_on_from_its_cursor_was_never_gone():
-    bench = Bench()
-    bench.listed()
-    bench.freshness(Side.CLOUD, STORED, resumes=1)
-    bench.machine.phase_changed(missing=True)
-    bench.machine.phase_changed(missing=False)
-    bench.freshness(Side.CLOUD, RESUMED, resumes=2)
-    bench.tombstones.clear()
-    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, Pause(1.0)]
-    assert isinstance(bench.next(after=1.0), Idle)
-    assert (bench.holds.kind_missing, bench.held()) == (False, [])
-    assert bench.machine.facts[-1].message.endswith("serves the kind again; 0 copies stay held")
-
-
-def test_S5_5_a_watch_that_breaks_within_a_second_proves_nothing():
+@pytest.mark.parametrize("found", [CONFIRMED, RESUMED])
+def test_S5_5a_only_a_list_made_after_the_kind_is_back_ends_the_hold(found):
     bench = Bench()
     bench.listed()
     bench.machine.phase_changed(missing=True)
     bench.machine.phase_changed(missing=False)
-    bench.freshness(Side.CLOUD, STORED, resumes=1)
-    bench.freshness(Side.CLOUD, RESUMED, resumes=2)
-    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, Pause(1.0)]
-    bench.freshness(Side.CLOUD, STORED, resumes=2)
-    assert bench.next(after=1.0) == List(Side.CLOUD, ListReason.KIND_BACK)
+    bench.freshness(Side.CLOUD, STORED)
+    bench.freshness(Side.CLOUD, found)
+    bench.machine._crd_due = False
+    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, List(Side.CLOUD, ListReason.KIND_BACK)]
     assert isinstance(bench.next(Unsure("cut")), Idle)
     assert bench.holds.kind_missing
 
 
-@pytest.mark.parametrize("how", ["restarted", "listed between", "listed since"])
-def test_S5_5_a_watch_that_resumes_behind_the_gap_proves_nothing(how):
-    bench = Bench(kind_wide={KIND_MISSING.reason: ("h1", 5.0)} if how == "restarted" else {})
-    if how != "restarted":
-        bench.machine.phase_changed(missing=True)
-        bench.machine.phase_changed(missing=False)
-    bench.freshness(Side.CLOUD, STORED, resumes=1)
-    if how == "listed since":
-        bench.freshness(Side.CLOUD, CONFIRMED, resumes=1)
-        bench.machine._crd_due = False
-        bench.freshness(Side.CLOUD, STORED, resumes=1)
-    bench.freshness(Side.CLOUD, RESUMED, resumes=1 if how == "listed between" else 2)
-    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, List(Side.CLOUD, ListReason.KIND_BACK)]
+def test_S5_5a_discovery_that_could_be_read_and_is_forbidden_now_says_nothing():
+    bench = Bench()
+    bench.machine.discovery_shown(SERVED[1])
+    bench.machine.phase_changed(missing=True)
+    bench.machine.phase_changed(missing=False)
+    assert bench.next() == bench.ask
+    assert bench.next([UNKNOWN, crd("u")]) == List(Side.ROBOT, ListReason.KIND_BACK)
+    bench = Bench(known=("", ""))
+    bench.machine.discovery_shown(SERVED[1])
+    bench.machine.phase_changed(missing=True)
+    bench.machine.phase_changed(missing=False)
+    assert bench.next() == bench.ask
+    assert bench.next([UNKNOWN, UNKNOWN]) == Idle(1.0)
+    assert bench.holds.kind_missing
 
 
 def test_S5_5_copies_that_a_list_lacks_stay_held_each_for_itself():
@@ -84,12 +72,12 @@ def test_S5_5_copies_that_a_list_lacks_stay_held_each_for_itself():
     assert [bench.next(), bench.next([DYING, crd("u")])] == [bench.ask, Conclude(None)]
     bench.machine.wanted.clear()
     assert bench.next() == bench.ask
-    assert bench.next([SERVED, crd("u")]) == List(Side.CLOUD, ListReason.KIND_BACK)
+    assert bench.next([SERVED, crd("u")]) == List(Side.ROBOT, ListReason.KIND_BACK)
+    bench.freshness(Side.ROBOT, CONFIRMED)
+    assert bench.next() == List(Side.CLOUD, ListReason.KIND_BACK)
     bench.upstream[B] = view()
     bench.freshness(Side.CLOUD, CONFIRMED)
     bench.machine._crd_due = False
-    assert bench.next() == List(Side.ROBOT, ListReason.KIND_BACK)
-    bench.freshness(Side.ROBOT, CONFIRMED)
     assert isinstance(bench.next(), Idle)
     assert bench.held() == [("KindMissing", {A, C})]
     assert (bench.tombstones[C].held, bench.tombstones[C].hold_id) == ("KindMissing", "h1")
@@ -102,13 +90,13 @@ def test_S5_5_the_hold_goes_on_when_a_side_is_lost_again_before_both_are_listed(
     bench = Bench()
     bench.machine.phase_changed(missing=True)
     bench.machine.phase_changed(missing=False)
-    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, List(Side.CLOUD, ListReason.KIND_BACK)]
+    assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, List(Side.ROBOT, ListReason.KIND_BACK)]
+    bench.freshness(Side.ROBOT, CONFIRMED)
+    assert bench.next() == List(Side.CLOUD, ListReason.KIND_BACK)
     bench.freshness(Side.CLOUD, CONFIRMED)
     bench.machine._crd_due = False
-    assert bench.next() == List(Side.ROBOT, ListReason.KIND_BACK)
-    bench.freshness(Side.ROBOT, CONFIRMED)
     if how == "lost again":
-        bench.freshness(Side.CLOUD, STORED)
+        bench.freshness(Side.ROBOT, STORED)
     else:
         bench.machine.phase_changed(missing=True)
     assert bench.next() == Idle(1.0)
@@ -122,16 +110,20 @@ def test_S5_5_a_hold_that_a_human_releases_while_the_kind_is_asked_for_is_over()
     bench.machine.phase_changed(missing=False)
     assert bench.next() == bench.ask
     bench.holds.release(KIND_MISSING.reason, {A, B}, absent={A, B}, now=8.0)
-    assert bench.next([SERVED, crd("u")]) == Idle(None)
+    assert bench.next([SERVED, crd("u")]) == List(Side.CLOUD, ListReason.KIND_BACK)
+    assert bench.next() == Idle(None)
     assert bench.holds.keeps(A) is bench.holds.keeps(B) is None
 
 
-def test_S5_5_of_several_namespaces_all_have_to_be_listed_or_to_go_on():
+def test_S5_5_of_several_namespaces_all_have_to_be_listed():
     bench = Bench()
+    bench.listed()
     bench.machine.phase_changed(missing=True)
     bench.machine.phase_changed(missing=False)
-    bench.freshness(Side.CLOUD, CONFIRMED | RESUMED)
     assert [bench.next(), bench.next([SERVED, crd("u")])] == [bench.ask, List(Side.CLOUD, ListReason.KIND_BACK)]
+    bench.freshness(Side.CLOUD, CONFIRMED | RESUMED)
+    assert isinstance(bench.next(), Idle)
+    assert bench.holds.kind_missing
 
 
 # The end of a restore

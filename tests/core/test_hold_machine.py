@@ -76,16 +76,6 @@ def test_S5_5_what_a_missing_kind_holds_ends_its_rounds():
     assert bench.holds.keeps(A) == KIND_MISSING
 
 
-def test_S5_5_the_robots_own_crd_is_not_asked_for():
-    bench = Bench(upstream_side=Side.ROBOT)
-    bench.delete(A)
-    assert bench.next() == Ask((bench.discovery,))
-    bench.freshness(Side.ROBOT, CONFIRMED)
-    assert bench.next([SERVED]) == DONE
-    bench.machine.wanted.clear()
-    assert bench.idle()
-
-
 def test_S5_3_an_orphan_is_verified_by_a_list_and_for_one_try():
     bench = Bench()
     bench.machine.wanted = Counter([A])
@@ -299,7 +289,7 @@ def test_S5_5_another_crd_is_another_kind():
     assert (bench.machine.crd, bench.machine.cursors_expired) == (("cluster", ""), True)
     assert bench.holds.kind_missing
     assert bench.held() == []
-    assert bench.next([SERVED, crd("new")]) == List(Side.CLOUD, ListReason.KIND_BACK)
+    assert bench.next([SERVED, crd("new")]) == List(Side.ROBOT, ListReason.KIND_BACK)
     assert bench.machine.crd == ("cluster", "new")
 
 
@@ -314,16 +304,11 @@ def test_S8_3_another_clusters_crd_is_not_another_kind(how):
     assert not bench.holds.kind_missing
 
 
-def test_S5_5_the_robots_crd_is_shown_by_its_watch():
-    bench = Bench(known=("", ""), upstream_side=Side.ROBOT)
-    bench.machine.crd_shown("u")
-    assert (bench.machine.crd, bench.holds.kind_missing) == (("cluster", "u"), False)
-    bench.machine.forget_crd()
-    bench.machine.crd_shown("u")
-    assert not bench.machine.cursors_expired
-    bench.machine.crd_shown("new")
-    assert (bench.machine.crd, bench.holds.kind_missing, bench.machine.cursors_expired) == (
-        ("cluster", "new"),
-        True,
-        True,
-    )
+@pytest.mark.parametrize("items", [None, [{"metadata": {"uid": "new"}}], [{"metadata": {"uid": "u"}}]])
+def test_S8_1_the_robots_crd_is_read_by_the_right_to_list(items):
+    bench = Bench(upstream_side=Side.ROBOT)
+    bench.delete(A)
+    assert bench.next() == bench.ask
+    step = bench.next([SERVED, (200, {"items": items})])
+    assert step == (ProveCluster() if items and items[0]["metadata"]["uid"] == "new" else DONE)
+    assert bench.holds.kind_missing is (items is None)

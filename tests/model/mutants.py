@@ -50,11 +50,11 @@ MUTANTS = (
         noticed_by="a_storm_is_one_event",
     ),
     Mutant(
-        "a restart trusts the cursor of a kind that is missing",
-        HoldMachine.__init__,
-        "self._past_absence = holds.kind_missing",
-        "self._past_absence = False",
-        noticed_by="S5_5_a_kind_made_anew_costs",
+        "a watch that resumed shows that a kind is back",
+        HoldMachine._find_return,
+        "yield from self._get(List(self._policy.upstream, ListReason.KIND_BACK))",
+        "pass",
+        noticed_by="S5_5a_a_deletion_behind",
     ),
     Mutant(
         "a delete without the uid",
@@ -190,11 +190,11 @@ MUTANTS = (
         noticed_by="S5_5_a_kind_that_was_made_anew_with_all",
     ),
     Mutant(
-        "a kind that is back as the same one counts as another",
+        "discovery that is forbidden for a moment ends the hold of a missing kind",
         HoldMachine._find_return,
-        "return False",
-        "pass",
-        noticed_by="S5_5_a_deletion_behind",
+        "if served is Served.UNKNOWN and self._discovery_readable:",
+        "if False:",
+        noticed_by="S5_5a_an_answer_that_says_nothing",
     ),
     Mutant(
         "another CRD is taken for the one that a gateway had hidden",

@@ -2,6 +2,7 @@
 
 import pytest
 
+from crsyncer.core import calls
 from crsyncer.core.model import Side
 from crsyncer.ports import Reply
 from tests.model.plane import GROUP
@@ -89,6 +90,32 @@ def test_S5_5_a_kind_that_was_made_anew_within_a_moment_costs_no_copy(world: Wor
     world.pass_time(600)
     assert set(world.robot.objects()) == {"a"}
     assert holds(world) == [("KindMissing", 1)]
+
+
+@pytest.mark.parametrize("last", [False, True], ids=["CRDs are listed", "CRDs cannot be listed for a while"])
+@pytest.mark.parametrize("count", [3, 12])
+def test_S8_1_a_robots_crd_made_anew_in_a_gap_of_its_watch_costs_no_copy_in_the_cloud(count: int, last: bool) -> None:
+    with scene(goals={"source": "robot"}) as world:
+        names = [f"g{number:02}" for number in range(count)]
+        for name in names:
+            world.robot.create(name, spec={"x": 1})
+        world.start()
+        world.settle()
+        world.cut("robot")
+        world.pass_time(60)
+        world.robot.delete_kind()
+        assert world.robot.sweep()
+        world.robot.apply(crd(GROUP, source="robot"))
+        world.robot.create(names[0], spec={"x": 2})
+        world.robot.compact()
+        if last:
+            rule = Rule(lambda call: call.path == calls.CRDS and "fieldSelector" not in dict(call.query), _DENIED, 50)
+            world.weather[Side.ROBOT].rules.append(rule)
+        world.mend("robot")
+        world.pass_time(600)
+        assert set(world.cloud.objects()) == set(names)
+        assert holds(world) == [("KindMissing", count - 1)]
+        assert world.cloud.objects()[names[0]]["spec"] == {"x": 2}
 
 
 @pytest.mark.parametrize("how", ["cut", "down"])
@@ -239,7 +266,7 @@ def test_S5_5_a_verification_that_is_refused_a_few_times_is_no_answer_and_made_a
 
 
 @pytest.mark.parametrize("readable", [True, False])
-def test_S5_5_a_deletion_behind_a_gateway_that_lost_its_way_for_a_moment_is_an_ordinary_one(readable: bool) -> None:
+def test_S5_5a_a_deletion_behind_a_gateway_that_lost_its_way_is_held_until_a_human_releases_it(readable: bool) -> None:
     for before in (0.0, 0.5, 3.0):
         with synced(crds=None if readable else _DENIED) as world:
             world.cloud.create("b", spec={"x": 1})
@@ -251,8 +278,40 @@ def test_S5_5_a_deletion_behind_a_gateway_that_lost_its_way_for_a_moment_is_an_o
             assert set(world.robot.objects()) == {"a", "b"}
             world.weather[Side.CLOUD].rules.remove(lost)
             world.pass_time(60)
-            found = set(world.robot.objects()), holds(world), world.status()["health"]
-            assert found == ({"a"}, [], "healthy"), before
+            assert (set(world.robot.objects()), holds(world)) == ({"a", "b"}, [("KindMissing", 1)]), before
+            world.order("release", id=world.status()["holds"][0]["id"])
+            world.settle()
+            assert (set(world.robot.objects()), world.status()["health"]) == ({"a"}, "healthy"), before
+
+
+@pytest.mark.parametrize("readable", [True, False])
+def test_S5_5a_a_gateway_that_lost_its_way_and_hid_no_deletion_holds_nothing_later(readable: bool) -> None:
+    with synced(crds=None if readable else _DENIED) as world:
+        lost = world.lose_paths("cloud")
+        world.cloud.set("a", spec={"x": 2})
+        world.pass_time(6)
+        assert holds(world) == [("KindMissing", 1)]
+        world.weather[Side.CLOUD].rules.remove(lost)
+        world.pass_time(60)
+        assert (world.status()["health"], holds(world)) == ("healthy", [])
+        world.cloud.delete("a")
+        world.settle()
+        assert world.robot.objects() == {}
+
+
+@pytest.mark.parametrize("reply", [Reply(401, {}), Reply(403, {}), Reply(503, {})])
+def test_S5_5a_an_answer_that_says_nothing_about_the_kind_ends_no_hold(reply: Reply) -> None:
+    with synced(crds=_DENIED) as world:
+        lost = world.lose_paths("cloud")
+        world.cloud.set("a", spec={"x": 2})
+        world.pass_time(6)
+        world.inject("cloud", reply, verb="discover", part=f"/apis/{GROUP}/v1", times=10_000)
+        world.weather[Side.CLOUD].rules.remove(lost)
+        world.pass_time(60)
+        assert "KindMissing" in {reason for reason, _ in holds(world)}
+        world.weather[Side.CLOUD].rules.clear()
+        world.pass_time(200)
+        assert (world.status()["health"], holds(world)) == ("healthy", [])
 
 
 def test_S5_5_what_a_fresh_list_lacks_after_a_gateway_had_lost_its_way_is_held(world: World) -> None:
