@@ -40,6 +40,10 @@ class NotServed(Conflict):
     """It did not happen: the server serves nothing at this path."""
 
 
+class NameTaken(Conflict):
+    """It did not happen: another object has the name of the copy."""
+
+
 class NoStatus(Conflict):
     """It did not happen: there is no such copy, or none of its kind has the subresource for the status."""
 

@@ -70,8 +70,8 @@ class Delete:
     """Delete the copy with this uid. The recorded tombstone must be durable first (S6.1).
 
     An unstamped object is deleted with a resourceVersion precondition, so a late DELETE cannot hit one adopted
-    meanwhile (S5.4). For a copy, which may change all the time, `resource_version` is empty. `propagation` is
-    background, foreground or orphan (C6.5).
+    meanwhile (S5.4). So is a copy whose upstream object can still take its last status (S4.1). For any other copy
+    `resource_version` is empty. `propagation` is background, foreground or orphan (C6.5).
     """
 
     uid: str

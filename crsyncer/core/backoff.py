@@ -33,6 +33,8 @@ UNSERVED = Backoff(1.0, 30.0)
 """For a kind that is not served or not allowed: an administrator may be waiting for the result of a repair."""
 CONFLICT = Backoff(0.05, 60.0)
 """For a write that met a conflict, because the object had changed: the newer version usually arrives at once."""
+TAKEN = Backoff(15.0, 300.0)
+"""For a copy whose name another object has: often no event shows that it is gone."""
 
 
 def capped(retry_after: float | None, *, default: float = 0.0) -> float:

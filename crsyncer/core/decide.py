@@ -43,6 +43,7 @@ def decide(
     unknown: bool = False,
     lacks_status: bool = False,
     after: Wait | None = None,
+    restless: bool = False,
 ) -> Plan:
     """What must be done so that the pair agrees (S3 to S5). Pure; an agreed pair gives an empty plan.
 
@@ -70,7 +71,8 @@ def decide(
     unseen       seen              content: nothing, or wait for a list                     S5, S5.4
                                    status: queued for the uid of the stamp                  S7.1
     absent       seen              delete the copy, unless it is not ours to delete         S5, S5.3, S5.4
-    terminating  seen              delete the copy; its status still goes up                S5
+    terminating  seen              delete the copy in this version; its status still        S5
+                                   goes up
                                    both: after the related copies that only it needs        C6.3
     seen         terminating       wait                                                     S5.1, S5.2
     seen         seen              content, then status, each only where it differs         S3, S4
@@ -82,7 +84,8 @@ def decide(
     `rejected` is the upstream content that downstream rejects for now (S3.6). `kept` is what keeps a copy from
     being deleted (S5.5), `after` what its deletion waits for then. `contested`: somebody keeps changing the copy, so
     that it may not be reverted yet (S3.5). `unknown`: upstream's content is known by its digest only.
-    `lacks_status`: downstream answers that it has no `/status`. With `audit` (or with a restored side) upstream's
+    `lacks_status`: downstream answers that it has no `/status`. `restless`: the copy changes so often that it could not
+    be deleted in the version that was seen. With `audit` (or with a restored side) upstream's
     status is compared too, not only downstream's changes (S4.8).
     """
     up, copy = upstream.found, downstream.found
@@ -105,7 +108,7 @@ def decide(
         return Plan(NAME_TAKEN, status)
     match own:
         case Gap.UNSEEN:
-            deleted = _delete(own, copy, policy, record, why=Why.GONE, kept=kept)
+            deleted = _delete(own, copy, policy, record, why=Why.GONE, kept=kept, restless=restless)
             is_of_another = isinstance(up, View) and not copy.terminating
             return Plan(_wait_for_list(upstream) if deleted is not None or is_of_another else None, status)
         case Gap.ABSENT:
@@ -114,9 +117,10 @@ def decide(
                 return Plan(mutation_failed(up.failure), status)
             if why is Why.REPLACED and _is_forged(copy, policy):
                 return Plan(NAME_TAKEN, status)
-            return Plan(_delete(own, copy, policy, record, why=why, kept=kept or after), status)
+            return Plan(_delete(own, copy, policy, record, why=why, kept=kept or after, restless=restless), status)
         case View(terminating=True):
-            return Plan(_delete(own, copy, policy, record, why=Why.TERMINATING, kept=kept or after), status)
+            why = Why.TERMINATING
+            return Plan(_delete(own, copy, policy, record, why=why, kept=kept or after, restless=restless), status)
     if copy.terminating:
         return Plan(None, status)
     if own.failure:
@@ -235,11 +239,20 @@ def _is_ahead(upstream: View, downstream: View, record: Record) -> bool:
 
 
 def _delete(
-    own: Found, downstream: View, policy: KindPolicy, record: Record, *, why: Why, kept: Hold | Wait | None
+    own: Found,
+    downstream: View,
+    policy: KindPolicy,
+    record: Record,
+    *,
+    why: Why,
+    kept: Hold | Wait | None,
+    restless: bool,
 ) -> ContentAction | None:
     """Delete a copy, unless it is `kept`, is being deleted already or is not ours to delete.
 
-    Its object's annotation overrides the policy's `propagation`, also once that object is gone (C6.5).
+    Its object's annotation overrides the policy's `propagation`, also once that object is gone (C6.5). While its object
+    can still take a status, the copy is deleted in the version whose status is recorded: a status that was written
+    meanwhile would otherwise be known from one event only, and lost with it.
     """
     if downstream.terminating or not may_delete(downstream, policy):
         return None
@@ -249,7 +262,9 @@ def _delete(
     if stamp is None:
         return Delete(downstream.uid, why, downstream.resource_version, policy.propagation)
     said = own.propagation if isinstance(own, View) else _known(record, stamp.upstream_uid).propagation
-    return Delete(downstream.uid, why, propagation=said or policy.propagation)
+    exact = isinstance(own, View) and not policy.related and not restless
+    version = downstream.resource_version if exact else ""
+    return Delete(downstream.uid, why, version, said or policy.propagation)
 
 
 def may_delete(downstream: View, policy: KindPolicy) -> bool:

@@ -25,11 +25,11 @@ from crsyncer.core.namespaces import meta_name
 from crsyncer.core.project import bears_mark, key_of, touched, view_of
 from crsyncer.core.restore_detection import DISTRUSTED
 from crsyncer.core.watch import newer
+from crsyncer.engine.copies import Copies
 from crsyncer.engine.generations import with_generation
 from crsyncer.ports import Store
 
 if TYPE_CHECKING:  # a robot without SyncPolicies does not load it (C1.1)
-    from crsyncer.engine.copies import Copies
     from crsyncer.engine.wanted_originals import WantedOriginals
 
 
@@ -62,6 +62,10 @@ class Cache:
         """Called when an object is new, has changed or (None) is gone, where others are related to it (C5)."""
         self.on_freshness: Callable[[], None] = lambda: None
         """Called when the observations of a side are fresher or less fresh, where others are related to its objects."""
+        self.awaited_names: dict[Key, set[Key]] = {}
+        """By names of other objects downstream, the pairs whose copies are to be called so."""
+        self.on_free_name: Callable[[Key], None] = lambda _: None
+        """Called for each of these pairs when downstream's object of the name is gone."""
         self._seq = max((row.seq for row in self.pending.values()), default=0)
         self._copies: Copies | None = None
         """Whose copies downstream's objects are; None: of the object of their name."""
@@ -108,6 +112,9 @@ class Cache:
     def identify(self, side: Side, raw: Json, *, leaving: bool) -> Key | None:
         """The key of an object that is shown, or (`leaving`) gone; None: it belongs to no pair, or not yet."""
         copies = self._copies_of(side, raw)
+        if leaving and side is self.policy.downstream:
+            for key in self.awaited_names.pop(key_of(raw), ()):
+                self.on_free_name(key)
         return self.policy.key_of(side, key_of(raw)) if copies is None else copies.identify(raw, leaving=leaving)
 
     def key_of(self, side: Side, raw: Json) -> Key | None:
@@ -133,7 +140,7 @@ class Cache:
         """Whether an object was the copy until it left our sight."""
         return self._copies is not None and self._copies.left.get(key) == uid
 
-    def _copies_of(self, side: Side, raw: Json) -> "Copies | None":
+    def _copies_of(self, side: Side, raw: Json) -> Copies | None:
         if side is self.policy.upstream:
             return None
         if self._copies is None and bears_mark(raw):
@@ -141,8 +148,6 @@ class Cache:
         return self._copies
 
     def _follow_marks(self) -> None:
-        from crsyncer.engine.copies import Copies  # a robot without SyncPolicies never loads it
-
         self._copies = Copies(self.policy, views=self.views, cursors=self.cursors, store=self._store)
 
     # Observations
@@ -184,7 +189,7 @@ class Cache:
 
     def record(self, key: Key) -> Record:
         """The record of a pair."""
-        return self.records.get(key, _EMPTY)
+        return self.records.get(key) or Record()
 
     def record_of(self, key: Key, upstream_uid: str) -> Record:
         """The record of a pair as long as upstream is this very object; an empty record otherwise."""
@@ -393,6 +398,3 @@ class Cache:
             new = with_generation(record, upstream, view, self.policy)
             if new is not record:
                 self.remember(key, new)
-
-
-_EMPTY = Record()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from crsyncer.core.answers import TRIES_BEFORE_DEAD, lasting
+from crsyncer.core.backoff import CONFLICT, TAKEN
 from crsyncer.core.facts import Action, Fact
 from crsyncer.core.model import Key, Side
 from crsyncer.engine.cache import Cache
@@ -63,6 +64,11 @@ class Outcomes:
         """
         return self._without_status is not None and self._without_status == self._copy(self._without_status[0])
 
+    def is_restless(self, key: Key) -> bool:
+        """Whether a copy's write has met so many conflicts in a row that its deletion has to do without a version."""
+        job = Job(self._policy.resource, CONTENT, key)
+        return self.dispatcher(job).failures(job) >= TRIES_BEFORE_DEAD
+
     def event_arrived(self, job: Job) -> None:
         """An event has arrived: the latency of its write counts from now, or from the event before it."""
         self._arrived.setdefault(job, asyncio.get_running_loop().time())
@@ -81,6 +87,12 @@ class Outcomes:
         if arrived is not None:
             seconds = asyncio.get_running_loop().time() - arrived
             self._context.observer.latency("spec" if job.work == CONTENT else "status", seconds)
+
+    def name_taken(self, job: Job) -> None:
+        """The copy's name is another object's: try again when an event shows a change, and after a back-off."""
+        self.errors.pop(job, None)
+        self._context.observer.noop()
+        self.dispatcher(job).back_off(job, TAKEN)
 
     def failed(self, job: Job, error: SyncError) -> None:
         """It did not happen, or may not have (S10): report it once, and decide when to try again."""
@@ -109,7 +121,7 @@ class Outcomes:
                 dispatcher.later(job, 0.0)
             case Conflict():
                 action = Action.CONFLICT
-                dispatcher.back_off(job, conflict=True)
+                dispatcher.back_off(job, CONFLICT)
             case _:
                 dispatcher.back_off(job)
         rule = _DEAD_RULES.get(job.work, "S3.6") if isinstance(error, Never) else "S10"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, assert_never
 
 from crsyncer.core.actions import (
+    NAME_TAKEN,
     REVERTS,
     Agreed,
     CountAsSent,
@@ -35,7 +36,7 @@ from crsyncer.engine.hold_driver import HoldDriver
 from crsyncer.engine.outbox import Outbox
 from crsyncer.engine.outcomes import CONTENT, FINALIZER, STATUS, VERIFY, Outcomes
 from crsyncer.engine.writer import Write, Writer
-from crsyncer.errors import Conflict, SyncError
+from crsyncer.errors import Conflict, NameTaken, SyncError
 from crsyncer.runtime.dispatcher import Job
 
 if TYPE_CHECKING:  # loaded only where an object has our finalizer, or is to have it (C1.1)
@@ -44,7 +45,6 @@ if TYPE_CHECKING:  # loaded only where an object has our finalizer, or is to hav
 
 log = logging.getLogger(__name__)
 
-_TAKEN_RETRY_SECONDS = 15.0
 _RELATED_FIRST = Wait(Until.RELATED_GONE)
 _VERBS = {Create: "create", Update: "update", Delete: "delete"}
 
@@ -77,6 +77,7 @@ class Reconciler:
         self.to_audit: set[Key] = set()
         """Copies that are to be compared with upstream whatever their records are (S4.8)."""
         self._context = context
+        cache.on_free_name = self.enqueue
         self._upstream = context.connections[policy.upstream]
         self.outbox = Outbox(
             self._upstream,
@@ -113,8 +114,7 @@ class Reconciler:
     def enqueue(self, key: Key, priority: Priority | None = None) -> None:
         """Have content and status of a pair reconciled."""
         job = Job(self.policy.resource, CONTENT, key)
-        content = priority if priority is not None else self.priority(key)
-        self._context.dispatchers[self.policy.downstream].add(job, content)
+        self.outcomes.dispatcher(job).add(job, self.priority(key) if priority is None else priority)
         # A status is queued by its priority at reconnect (S7.2); a key keeps the best priority that it ever had.
         if key in self.cache.pending and self._upstream.up.is_set():
             self.queue_status(key, self.outbox.priority(key))
@@ -135,6 +135,10 @@ class Reconciler:
         """Work on one pair."""
         try:
             verb = await self._work[job.work](job)
+        except NameTaken:
+            self._hold(job.key, NAME_TAKEN)
+            self.outcomes.name_taken(job)
+            self.consider_finalizer(job.key)
         except SyncError as error:
             self.outcomes.failed(job, error)
         except MemoryError:
@@ -184,6 +188,7 @@ class Reconciler:
             unknown=self.cache.is_unknown(key),
             lacks_status=self.outcomes.lacks_status,
             contested=self._revert_limit.wait(key, asyncio.get_running_loop().time()) > 0,
+            restless=self.outcomes.is_restless(key),
             after=_RELATED_FIRST if self.related_first is not None and self.related_first.delay(key) else None,
         )
 
@@ -233,15 +238,10 @@ class Reconciler:
         if isinstance(action, Create):
             self.creating.add(key)
         try:
-            hold = await self.writer.write(key, action)
+            await self.writer.write(key, action)
         finally:
             self.creating.discard(key)
         self.to_audit.discard(key)
-        if hold is not None:
-            # The object that has the name is not in our selection: no event will report its deletion.
-            self.outcomes.dispatcher(job).later(job, _TAKEN_RETRY_SECONDS)
-            self._hold(key, hold)
-            return None
         if isinstance(action, Update) and action.why in REVERTS:
             self._revert_limit.reverted(key, asyncio.get_running_loop().time())
         side, resource = self.policy.downstream, self.policy.resource

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import assert_never
 
 from crsyncer.core import calls, object_calls
-from crsyncer.core.actions import NAME_TAKEN, Create, Delete, Hold, HoldReason, Seed, Update, Why
+from crsyncer.core.actions import Create, Delete, Hold, HoldReason, Seed, Update, Why
 from crsyncer.core.annotations import DRIFT
 from crsyncer.core.answers import judge, shown
 from crsyncer.core.compose import compose_copy, selected_labels
@@ -27,7 +27,7 @@ from crsyncer.core.project import (
     view_of,
 )
 from crsyncer.engine.cache import Cache
-from crsyncer.errors import Conflict, Never, NoStatus, StatusRejected
+from crsyncer.errors import Conflict, NameTaken, Never, NoStatus, StatusRejected
 from crsyncer.ports import Reply, Store
 from crsyncer.runtime.connection import Connection
 
@@ -73,12 +73,12 @@ class Writer:
         """Return when no request for a deletion is under way."""
         await self._quiet.wait()
 
-    async def write(self, key: Key, action: Write) -> Hold | None:
-        """Make one write. Returns a Hold where downstream turns out to have another object of that name."""
+    async def write(self, key: Key, action: Write) -> None:
+        """Make one write. Raises NameTaken where downstream turns out to have another object of that name."""
         self._cache.departed.discard(key)
         match action:
             case Create():
-                return await self._create(key, action)
+                await self._create(key, action)
             case Update():
                 await self._update(key, action)
             case Seed():
@@ -87,7 +87,6 @@ class Writer:
                 await self._delete(key, action)
             case _:
                 assert_never(action)
-        return None
 
     async def contested(self, key: Key) -> Hold:
         """The hold of a copy that somebody keeps changing; it names what differs."""
@@ -112,7 +111,7 @@ class Writer:
             return f", or set spec.conflict: keepLocal in SyncPolicy {policy.sync_policy.name}"
         return f", or annotate the CRD with {DRIFT}: keep"
 
-    async def _create(self, key: Key, action: Create) -> Hold | None:
+    async def _create(self, key: Key, action: Create) -> None:
         if key in self._cache.pending or key in self._cache.tombstones:
             # The last status of a vanished copy is on disk before the copy is made again (S6.1).
             await self._store.durable()
@@ -133,9 +132,9 @@ class Writer:
             _happened(await self._request(write, calls.create_namespace(copy.namespace)), unless=409)
             reply = await self._request(write, create)
         if reply.status == 409:
-            return await self._name_taken(write, copy, upstream)
-        self._wrote(key, view, _object(reply), seeded=status is not None and not seed)
-        return None
+            await self._exists(write, copy, upstream)
+        else:
+            self._wrote(key, view, _object(reply), seeded=status is not None and not seed)
 
     async def _update(self, key: Key, action: Update) -> None:
         view, upstream = await self._upstream(key)
@@ -198,38 +197,38 @@ class Writer:
             if not self._deleting:
                 self._quiet.set()
 
-    async def _name_taken(self, write: "_Intent", copy: Key, upstream: Json) -> Hold | None:
+    async def _exists(self, write: "_Intent", copy: Key, upstream: Json) -> None:
         """A create met an object that our list does not show: read it once (S2.3), but never in the cloud (S2.1).
 
         It is a copy that lost its label, another actor's object, or one that the watch has not shown yet. Raises
-        Conflict when the pair has to be decided anew.
+        NameTaken, or Conflict when the pair has to be decided anew.
         """
-        key = write.key
+        key, taken = write.key, NameTaken(f"another object is called {copy}")
+        self._cache.awaited_names.setdefault(copy, set()).add(key)
         if self._policy.downstream is Side.CLOUD:
             if self._policy.selector_on(Side.CLOUD) or self._policy.shape.marks is not None:
-                return NAME_TAKEN
+                raise taken
             raise Conflict("the watch has not shown the object of this name yet")
         found = _object(await self._request(write, object_calls.get(self._policy, copy)))
         stamp, marks = stamp_of(found), self._policy.shape.marks_of(key)
-        taken = self._policy.related and marks is not None and marks.are_foreign_to(found)
+        foreign = self._policy.related and marks is not None and marks.are_foreign_to(found)
         has_left = self._cache.has_left(key, found["metadata"]["uid"])  # somebody has removed all marks (C2.4)
         is_ours = has_left or self._cache.key_of(self._policy.downstream, found) == key
-        if taken or not (is_ours or self._is_free(found)):
-            return NAME_TAKEN
+        if foreign or not (is_ours or self._is_free(found)):
+            raise taken
         if not self._policy.selector_on(Side.ROBOT) or not objection(found, self._policy, Side.ROBOT):
             self._shows(key, found)
             raise Conflict("an object of this name exists already")
         if stamp is None and not bears_mark(found) and not has_left:
-            return NAME_TAKEN
+            raise taken
         if write.upstream is None or (stamp is not None and stamp.upstream_uid != write.upstream.uid):
             # The copy of an earlier upstream object: once the selection shows it again, it is replaced (S5.4).
             found["metadata"]["labels"] = selected_labels(labels(found), labels(upstream), self._policy)
             self._shows(key, _object(await self._request(write, object_calls.update(self._policy, copy, found))))
-            return None
+            return
         body = self._brought_in_line(key, write.upstream, upstream, found)
         call = object_calls.update(self._policy, copy, body)
         self._wrote(key, write.upstream, _object(await self._request(write, call)))
-        return None
 
     def _is_free(self, found: Json) -> bool:
         """Whether an object may become the copy of a related object that has another name, or namespace (C2.5)."""

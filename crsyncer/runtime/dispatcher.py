@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Hashable
 from functools import partial
 from typing import NamedTuple
 
-from crsyncer.core.backoff import CONFLICT, RETRY, spread
+from crsyncer.core.backoff import RETRY, Backoff, spread
 from crsyncer.core.model import Key
 from crsyncer.core.pace import MOST
 from crsyncer.core.queue import Priority, WorkQueue
@@ -73,9 +73,8 @@ class Dispatcher:
         """Run a job again after a time, jittered by up to a fifth."""
         self._at(job, spread(seconds, chance()))
 
-    def back_off(self, job: Job, *, conflict: bool = False) -> None:
-        """Run a job again after a back-off: from 1 to 60 s; after a `conflict`, which passes by itself, from 0.05 s."""
-        backoff = CONFLICT if conflict else RETRY
+    def back_off(self, job: Job, backoff: Backoff = RETRY) -> None:
+        """Run a job again after a back-off that grows with its failures in a row."""
         self._at(job, backoff.wait(self._queue.count_failure(job), chance()))
 
     def succeeded(self, job: Job) -> None:

@@ -65,8 +65,8 @@ NOTHING = None
 
 
 def delete(why: Why) -> Callable[[Case], Delete]:
-    """Whatever is no copy yet is deleted in the very version that was seen."""
-    return lambda case: Delete("c-1", why, "10" if case.stamp == UNSIGNED else "")
+    """What is no copy yet, and a copy whose last status can still be sent, is deleted in the version that was seen."""
+    return lambda case: Delete("c-1", why, "10" if case.stamp == UNSIGNED or case.own == TERMINATING else "")
 
 
 def update(why: Why) -> Update:

@@ -34,7 +34,7 @@ MUTANTS = (
     ),
     Mutant(
         "a copy that has lost all its marks is somebody else's",
-        Writer._name_taken,
+        Writer._exists,
         "has_left = self._cache.has_left(",
         "has_left = False and (",
         noticed_by="C2_4_a_related_copy",
@@ -174,14 +174,14 @@ MUTANTS = (
     ),
     Mutant(
         "whatever has the name is taken over",
-        Writer._name_taken,
+        Writer._exists,
         "self._cache.key_of(self._policy.downstream, found) == key",
         "True",
         noticed_by="C2_5_of_two",
     ),
     Mutant(
         "a copy without its label is ours by its uid alone",
-        Writer._name_taken,
+        Writer._exists,
         "if stamp is None and not bears_mark(found) and not has_left:",
         "if stamp is None:",
         noticed_by="C2_5_a_copy",

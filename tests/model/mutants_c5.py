@@ -264,7 +264,7 @@ MUTANTS = (
     ),
     Mutant(
         "an object in another namespace is not adopted",
-        Writer._name_taken,
+        Writer._exists,
         "not (is_ours or self._is_free(found))",
         "not is_ours",
         noticed_by="C5_2_C2_5_a_name",

@@ -10,6 +10,27 @@ from tests.model.mutant import Mutant
 
 MUTANTS = (
     Mutant(
+        "a copy is deleted in whatever version it has by then",
+        decide._delete,
+        "exact = isinstance(own, View)",
+        "exact = False",
+        noticed_by="S5_1_a_copy_is_deleted_only",
+    ),
+    Mutant(
+        "a copy that changes all the time is never deleted",
+        decide._delete,
+        " and not restless",
+        "",
+        noticed_by="S5_1_a_copy_whose_status",
+    ),
+    Mutant(
+        "a name that is free again is noticed after the back-off",
+        Cache.identify,
+        "if leaving and side is self.policy.downstream:",
+        "if False:",
+        noticed_by="C2_5_with_naming",
+    ),
+    Mutant(
         "that a kind is missing is found out anew after a restart",
         HoldDriver.__init__,
         "kind_wide = self._store.get_meta(self._kind_wide_name) or {}",

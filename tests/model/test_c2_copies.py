@@ -40,7 +40,7 @@ def test_C2_5_of_two_originals_with_one_name_the_later_waits(source: str) -> Non
         world.pass_time(10)
         assert (up.objects()["a"]["status"], "status" in up.objects()["b"]) == ({"n": 1}, False)
         up.delete("a")
-        world.pass_time(60)
+        world.pass_time(10)
         assert down.objects()["same"]["spec"] == {"x": 2}
         assert holds(world) == []
 
@@ -56,7 +56,7 @@ def test_C2_5_with_naming_a_local_object_keeps_its_name(source: str) -> None:
         assert holds(world) == [("NameTaken", 1)]
         assert down.objects()[f"{ROBOT}-a"]["spec"] == {"x": 7}
         down.delete(f"{ROBOT}-a")
-        world.pass_time(60)
+        world.pass_time(2)
         assert (down.objects()[f"{ROBOT}-a"]["spec"], holds(world)) == ({"x": 1}, [])
 
 

@@ -193,9 +193,26 @@ def test_S2_3_a_local_object_of_the_same_name_is_held_as_taken_until_it_is_gone_
         status = world.status()
         assert (status["health"], [r["code"] for r in status["reasons"]]) == ("attention", ["NameTaken"])
         assert status["holds"][0]["hint"]
-        world.robot.delete("a")
-        world.pass_time(30)
+        world.robot.delete("a")  # no event shows that: the label selects it no more than before
+        world.pass_time(300)
         assert (copy(world)["spec"], taken(world)) == ({"x": 2}, [])
+
+
+def test_S2_3_a_taken_name_is_tried_with_a_back_off_and_at_once_when_the_pair_changes() -> None:
+    with scene(goals={"filtered": "true"}) as world:
+        names = [f"a{number}" for number in range(100)]
+        world.start()
+        for name in names:
+            world.robot.create(name, spec={"local": True})
+            world.cloud.create(name, spec={"x": 1}, labels=MINE)
+        world.pass_time(600)
+        tried = world.journal.asked("robot", verb="create", kind="goals")
+        assert taken(world) == [("NameTaken", 100)]
+        assert 500 <= len(tried) <= 700, "each name: at once, and after 15 s, 30 s, ..., 5 min, twice that by jitter"
+        world.robot.delete("a7")
+        world.cloud.set("a7", spec={"x": 2})
+        world.pass_time(2)
+        assert copy(world, "a7")["spec"] == {"x": 2}
 
 
 @pytest.mark.parametrize("label", [None, "robot-2"], ids=["stripped", "changed"])

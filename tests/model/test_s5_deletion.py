@@ -309,3 +309,45 @@ def test_S5_3_orphans_keep_deletes_only_copies_that_carry_our_annotation_also_wi
         world.start()
         world.pass_time(600)
         assert set(world.robot.objects()) == {"by-hand"}
+
+
+@SOURCES
+@pytest.mark.parametrize("crashes", [False, True], ids=["lives", "killed"])
+def test_S5_1_a_copy_is_deleted_only_with_its_last_status_recorded(source: str, crashes: bool) -> None:
+    with scene(goals={"source": source}) as world:
+        upstream, downstream = sides(world, source)
+        upstream.create("a", spec={"x": 1}, finalizers=[FINALIZER])
+        world.start()
+        world.settle()
+        world.weather[downstream.side].latency = 1.0
+        upstream.delete("a")
+        world.pass_time(0.5)
+        assert [request.status for request in world.journal.asked(downstream.side, verb="delete")] == [None]
+        downstream.set_status("a", {"phase": "LAST"})
+        world.pass_time(1.0)
+        if crashes:
+            world.crash()  # before it is shown anything of the deletion, whose event nobody can be shown again
+            downstream.compact()
+            world.start()
+        world.settle()
+        assert (downstream.objects(), upstream.objects()["a"]["status"]) == ({}, {"phase": "LAST"})
+
+
+@SOURCES
+def test_S5_1_a_copy_whose_status_changes_all_the_time_is_deleted_all_the_same(source: str) -> None:
+    with scene(goals={"source": source}) as world:
+        upstream, downstream = sides(world, source)
+        upstream.create("a", spec={"x": 1}, finalizers=[FINALIZER])
+        world.start()
+        world.settle()
+        world.weather[downstream.side].latency = 0.3
+        upstream.delete("a")
+        begun, number = world.clock.now, 0
+        while "a" in downstream.objects() and world.clock.now - begun < 60:
+            number += 1
+            downstream.set_status("a", {"n": number})
+            world.pass_time(0.05)
+        asked = world.journal.asked(downstream.side, verb="delete")
+        assert (world.clock.now - begun < 15, len(asked) <= 6) == (True, True), (world.clock.now - begun, len(asked))
+        world.settle()
+        assert upstream.objects()["a"]["status"] == {"n": number}
