@@ -214,7 +214,7 @@ def test_the_doctor_needs_no_more_of_a_gateway_and_says_what_to_do_where_it_aske
 def test_a_gateway_is_asked_for_what_the_page_lists_and_needs_to_let_no_more_through():
     with World(kinds=FILTERED, settings=AgentSettings(namespaces=same_names(("default",)))) as world:
         refused = Rule(lambda call: not is_enough(call), Reply(403, {}, "not for robots"), math.inf)
-        world.weather[world.cloud.side].rules.append(refused)
+        world.weather[world.cloud.side].add(refused)
         world.cloud.create("a", spec={"x": 1}, labels=MINE)
         world.start()
         world.settle()

@@ -1,6 +1,6 @@
 """Runs random histories, or tells one: `python -m tests.model SEED [--shrink]`, `python -m tests.model --to 300`.
 
-With `--policies`, histories of a kind that has a SyncPolicy.
+With `--policies`, histories of a kind that has a SyncPolicy; with `--keeping`, those of what keeps copies.
 `--known-defects` runs them against each defect of `known_defects` until one finds it.
 """
 
@@ -9,22 +9,38 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from tests.model.history import History, history_of
+from tests.model.keeping_history import KeepingHistory, keeping_history_of
+from tests.model.keeping_machine import KeepingMachine
 from tests.model.known_defects import KNOWN_DEFECTS
 from tests.model.machine import Machine
 from tests.model.policy_history import PolicyHistory, policy_history_of
 from tests.model.policy_machine import PolicyMachine
 
+AnyHistory = History | PolicyHistory | KeepingHistory
+SORTS: Mapping[str, Callable[[int], AnyHistory]] = {
+    "plain": history_of,
+    "policies": policy_history_of,
+    "keeping": keeping_history_of,
+}
+"""What makes a history of a seed, by the sort of history."""
 
-def machine_of(history: History | PolicyHistory) -> Machine | PolicyMachine:
+
+def machine_of(history: AnyHistory) -> Machine | PolicyMachine | KeepingMachine:
     """What takes the steps of a history."""
-    return PolicyMachine(history) if isinstance(history, PolicyHistory) else Machine(history)
+    match history:
+        case History():
+            return Machine(history)
+        case PolicyHistory():
+            return PolicyMachine(history)
+        case KeepingHistory():
+            return KeepingMachine(history)
 
 
-def failure(history: History | PolicyHistory) -> str | None:
+def failure(history: AnyHistory) -> str | None:
     """What is wrong with a history; None: nothing."""
     try:
         machine_of(history).run()
@@ -35,7 +51,7 @@ def failure(history: History | PolicyHistory) -> str | None:
     return None
 
 
-def shrunk(history: History | PolicyHistory) -> History | PolicyHistory:
+def shrunk(history: AnyHistory) -> AnyHistory:
     """The history without the steps that its failure does not need."""
     size = max(1, len(history.steps) // 2)
     while size:
@@ -50,10 +66,10 @@ def shrunk(history: History | PolicyHistory) -> History | PolicyHistory:
     return history
 
 
-def failures(seeds: Iterable[int], *, policies: bool = False) -> Iterator[tuple[int, str]]:
+def failures(seeds: Iterable[int], *, sort: str = "plain") -> Iterator[tuple[int, str]]:
     """The seeds whose histories go wrong, and what is wrong with them."""
     for seed in seeds:
-        wrong = failure(policy_history_of(seed) if policies else history_of(seed))
+        wrong = failure(SORTS[sort](seed))
         if wrong is not None:
             yield seed, wrong
 
@@ -65,17 +81,19 @@ def main() -> int:
     parser.add_argument("--shrink", action="store_true", help="leave out the steps that the failure does not need")
     parser.add_argument("--from", dest="first", type=int, default=0)
     parser.add_argument("--to", dest="last", type=int, default=300)
-    parser.add_argument("--policies", action="store_true", help="histories of a kind with a SyncPolicy")
+    parser.set_defaults(sort="plain")
+    for sort, told in (("policies", "of a kind with a SyncPolicy"), ("keeping", "of holds, restores and edits")):
+        parser.add_argument(f"--{sort}", dest="sort", action="store_const", const=sort, help=f"histories {told}")
     parser.add_argument("--stop", action="store_true", help="at the first failure")
     parser.add_argument("--known-defects", action="store_true", help="the first history that finds each, up to --to")
     given = parser.parse_args()
     if given.known_defects:
         return find_known_defects(range(given.first, given.last))
     if given.seed is not None:
-        return tell(policy_history_of(given.seed) if given.policies else history_of(given.seed), shrink=given.shrink)
+        return tell(SORTS[given.sort](given.seed), shrink=given.shrink)
     started, count = time.monotonic(), 0
-    again = f"python -m tests.model{' --policies' * given.policies}"
-    for seed, wrong in failures(range(given.first, given.last), policies=given.policies):
+    again = f"python -m tests.model{f' --{given.sort}' * (given.sort != 'plain')}"
+    for seed, wrong in failures(range(given.first, given.last), sort=given.sort):
         count += 1
         print(f"seed {seed}: {wrong[:600]}\n  again: {again} {seed} --shrink", flush=True)
         if given.stop:
@@ -98,7 +116,7 @@ def find_known_defects(seeds: range) -> int:
     return missed
 
 
-def tell(history: History | PolicyHistory, *, shrink: bool) -> int:
+def tell(history: AnyHistory, *, shrink: bool) -> int:
     """Run one history and say what happens in it."""
     if shrink and failure(history) is not None:
         history = shrunk(history)

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from crsyncer.core.model import Json, Side
-from tests.model.check import Checker, Spec, labels, signed, stamp
+from tests.model.check import Checker, Spec, labels, signed
+from tests.model.judge import stamp
 from tests.model.world import World, Write
 
 

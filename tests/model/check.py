@@ -11,16 +11,16 @@ from enum import Enum
 from typing import Any
 
 from crsyncer.core.annotations import OURS, ROBOT_LABEL
-from crsyncer.core.calls import JSON_PATCH, Call
+from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Side
 from crsyncer.ports import Reply
 from tests.model.api_server import CRDS
+from tests.model.judge import is_guarded, stamp
 from tests.model.life import ROBOT
 from tests.model.plane import GROUP
 from tests.model.storage import Change
 from tests.model.world import World, Write
 
-UPSTREAM_UID = OURS + "upstream-uid"
 SIGNATURE = OURS + "robot"
 _MARKS = [f"{OURS}upstream-{what}" for what in ("cluster", "namespace", "name", "uid")]
 _RACE_SECONDS = 1.0
@@ -90,11 +90,6 @@ def specs(kinds: Mapping[str, Mapping[str, Any]]) -> dict[str, Spec]:
 def labels(obj: Json) -> dict[str, str]:
     """An object's labels."""
     return obj["metadata"].get("labels") or {}
-
-
-def stamp(obj: Json) -> str:
-    """The uid of the upstream object that a copy says it is of; empty: it says nothing."""
-    return str((obj["metadata"].get("annotations") or {}).get(UPSTREAM_UID, ""))
 
 
 def signed(obj: Json) -> bool:
@@ -350,22 +345,6 @@ class Checker:
                 story.kind_known or self._knows_of(write.resource) or not self._serves(write.resource, spec.upstream)
             ):
                 raise Violation(f"{write}: upstream's {uid} went with its kind, so a human has to say so")
-
-
-def is_guarded(call: Call) -> bool:
-    """Whether a write can only meet the object, in the version, that it is meant for."""
-    body = call.body
-    match call.method:
-        case "DELETE":
-            return bool(body and body["preconditions"].get("uid"))
-        case "PUT":
-            return bool(body["metadata"].get("uid") and body["metadata"].get("resourceVersion"))
-        case "PATCH":
-            first = body[0]
-            tested = (first["op"], first["path"]) == ("test", "/metadata/uid") and bool(first["value"])
-            return tested and call.content_type == JSON_PATCH
-        case _:
-            return True
 
 
 def is_of_finalizer(before: Json | None, after: Json | None) -> bool:

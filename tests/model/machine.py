@@ -7,9 +7,10 @@ from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Side
 from crsyncer.ports import Reply
 from tests.model.agreement import needless, open_ends
-from tests.model.check import Checker, Spec, Violation, specs, stamp
+from tests.model.check import Checker, Spec, Violation, specs
 from tests.model.environment import Environment
 from tests.model.history import KINDS, History
+from tests.model.judge import stamp
 from tests.model.life import ROBOT
 from tests.model.operators import Operators
 from tests.model.plane import Plane
@@ -25,7 +26,9 @@ class Machine:
 
     def __init__(self, history: History) -> None:
         self.history = history
-        self.world = World(history.seed, kinds={name: KINDS[name] for name in history.kinds}, settings=history.settings)
+        self.world = World(
+            history.seed, kinds={name: KINDS[name] for name in history.kinds}, settings=history.settings, by_chance=True
+        )
         self.specs = specs({name: dict(KINDS[name]) for name in history.kinds})
         self.checker = Checker(self.world, self.specs)
         self.promises = Promises(self.world, self.checker)

@@ -10,9 +10,9 @@ from crsyncer.errors import SyncError
 from crsyncer.ports import Reply
 from tests.model.answers import FORBIDDEN, INTERNAL_ERROR, NOT_SERVED, UNAUTHORIZED, UNAVAILABLE, invalid
 from tests.model.api_server import CRDS
-from tests.model.check import stamp
 from tests.model.disk import Disk
 from tests.model.history import KINDS
+from tests.model.judge import stamp
 from tests.model.plane import GROUP
 from tests.model.weather import Fate
 from tests.system.bed import crd
@@ -94,6 +94,7 @@ class Operators:
         life = self._world.life
         if life is None:
             return
+        self._world.judge.ordered(request["command"])
 
         async def ask() -> None:
             with contextlib.suppress(SyncError):

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 from crsyncer.core.model import Json, Side
 from tests.model.blocking import MINE
-from tests.model.check import is_marked, stamp
+from tests.model.check import is_marked
+from tests.model.judge import stamp
 from tests.model.policies import policies
 from tests.model.policy_history import PARTS
 from tests.model.policy_references import GOALS, objects_of

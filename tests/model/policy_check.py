@@ -15,15 +15,14 @@ from crsyncer.core.template import read_template
 from tests.model.check import (
     Violation,
     bears_marks_of,
-    is_guarded,
     is_of_finalizer,
     labels,
     signed,
-    stamp,
     without_status,
 )
 from tests.model.clock import EPOCH
 from tests.model.journal import WRITES, Request
+from tests.model.judge import is_guarded, stamp
 from tests.model.life import ROBOT
 from tests.model.policy_deletion import DeletionJudge
 from tests.model.policy_history import PARTS, RESOURCES, Setup

@@ -9,7 +9,8 @@ from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Pending, Side
 from crsyncer.core.text import unix
 from tests.model.blocking import MINE
-from tests.model.check import Violation, is_marked, signed, stamp
+from tests.model.check import Violation, is_marked, signed
+from tests.model.judge import stamp
 from tests.model.policy_followed import Followed
 from tests.model.policy_history import Setup
 from tests.model.policy_references import GOALS, objects_of

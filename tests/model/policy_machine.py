@@ -33,7 +33,7 @@ class PolicyMachine:
         self.history = history
         self.setup = history.setup
         goals = {"source": None, "cluster": Side.ROBOT in self.setup.clusters}
-        self.world = World(history.seed, kinds={"goals": goals}, settings=history.settings)
+        self.world = World(history.seed, kinds={"goals": goals}, settings=history.settings, by_chance=True)
         self.up, self.down = roles(self.world, self.setup.source)
         self.checker = PolicyChecker(self.world, self.setup)
         self.environment = Environment(self.world, part="")

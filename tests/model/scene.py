@@ -138,7 +138,7 @@ def refuse_lists(world: World, fate: Fate | Reply = INTERNAL_ERROR, *, side: Sid
         return call.verb == "list" and call.path.endswith("/goals") and dict(call.query).get("limit") != "1"
 
     rule = Rule(matches, fate, math.inf)
-    world.weather[side].rules.append(rule)
+    world.weather[side].add(rule)
     return rule
 
 
@@ -158,7 +158,7 @@ def confine(world: World, rights: str) -> None:
     """The cloud lets the agent see everything, only what an account that may "list and watch" sees, or less."""
     questions = {"list and watch": 1, "no discovery": 2}.get(rights, 0)
     for verb, part in (("get", f"{calls.CRDS}/"), ("discover", f"/apis/{GROUP}"))[:questions]:
-        world.inject("cloud", FORBIDDEN, verb=verb, part=part, times=math.inf)
+        world.inject("cloud", FORBIDDEN, verb=verb, part=part, times=math.inf, standing=True)
 
 
 def crowd(world: World, count: int, rights: str = "everything") -> list[str]:

@@ -125,7 +125,7 @@ def test_C2_2_an_object_whose_original_is_not_known_yet_waits_for_the_list() -> 
             return call.verb == "list" and "continue" in dict(call.query) and "/goals" in call.path
 
         rule = Rule(is_second_page, Reply(503, {}, retry_after=5.0), 99)
-        world.weather[Side.CLOUD].rules.append(rule)
+        world.weather[Side.CLOUD].add(rule)
         made = len(written(world))
         world.start()
         world.pass_time(3)

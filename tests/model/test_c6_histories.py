@@ -7,7 +7,7 @@ import pytest
 from crsyncer.core.annotations import ROBOT_LABEL
 from crsyncer.core.model import Json
 from tests.model.blocking import LOCAL, MINE, block, blocking, finalizer_rows, finalizers
-from tests.model.check import stamp
+from tests.model.judge import stamp
 from tests.model.plane import Plane
 from tests.model.policies import delete_policy, policies
 from tests.model.scene import roles

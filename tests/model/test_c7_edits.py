@@ -16,8 +16,8 @@ JOBS = PROJECTION | {"resource": "jobs", "kind": "Job"}
 def refuse_lists(world: World, *sides: str) -> None:
     """Objects cannot be listed for ten seconds: a kind that begins anew has no cursor until then."""
     for side in sides or ("cloud", "robot"):
-        for part in ("goals", "tasks"):
-            world.inject(side, Reply(503, {}), verb="list", part=f"/{part}", times=math.inf, seconds=10)
+        part = "/tasks" if side == "cloud" else "/goals"
+        world.inject(side, Reply(503, {}), verb="list", part=part, times=math.inf, seconds=10)
 
 
 def test_C7_C6_3_finalizers_go_also_where_one_edit_follows_another() -> None:

@@ -322,7 +322,8 @@ def test_C8_what_is_no_crd_ends_nothing_but_this(side) -> None:
                 "items": [broken],
             }
             world.inject("cloud", Reply(200, page), verb="list", part="/customresourcedefinitions", times=2)
-            world.inject("cloud", Reply(200, broken), verb="get", part=f"/customresourcedefinitions/{GOALS}", times=2)
+            one = f"/customresourcedefinitions/{GOALS}"  # which only the agent of the other direction asks for
+            world.inject("cloud", Reply(200, broken), verb="get", part=one, times=2, standing=True)
             world.start()
             world.pass_time(60)
             assert world.troubles == []

@@ -49,9 +49,7 @@ def test_S5_5_a_kind_whose_deletion_begins_while_it_is_met_costs_no_copy(hundred
         world.cloud.create("a", spec={"x": 1})
         world.weather[Side.CLOUD].latency = 0.04
         if lost:
-            world.weather[Side.CLOUD].rules.append(
-                Rule(lambda call: "/customresourcedefinitions/" in call.path, Fate.LOST, 1)
-            )
+            world.weather[Side.CLOUD].add(Rule(lambda call: "/customresourcedefinitions/" in call.path, Fate.LOST, 1))
         world.start()
         world.pass_time(hundredths / 100)
         world.cloud.delete_kind()
@@ -331,6 +329,7 @@ def test_S5_5_another_crd_behind_a_gateway_that_had_lost_its_way_is_another_kind
     world.cloud.create("b", spec={"x": 1})
     world.settle()
     lost = world.lose_paths("cloud")
+    world.cloud.set("b", spec={"x": 2})  # and the watch ends with it
     world.pass_time(3)
     redefine(world, "a")
     world.weather[Side.CLOUD].rules.remove(lost)

@@ -28,7 +28,7 @@ def publishing(answer: Reply | Fate | None) -> Iterator[World]:
     with World(settings=AgentSettings(kubernetes_events=answer is not None)) as world:
         checker = Checker(world, specs(world.kinds))
         if answer is not None:
-            world.inject("robot", answer, part=EVENTS, times=math.inf)
+            world.inject("robot", answer, part=EVENTS, times=math.inf, standing=True)
         world.start()
         world.cloud.create("a", spec={"x": 1})
         world.settle()
@@ -74,8 +74,8 @@ def test_an_event_that_has_expired_is_written_anew() -> None:
         world.robot.set("a", spec={"x": 9})
         world.pass_time(7200)
         world.mend("robot")
-        world.inject("robot", MISSING, verb="patch", part=EVENTS, times=math.inf)
-        world.inject("robot", MADE, verb="create", part=EVENTS, times=math.inf)
+        world.inject("robot", MISSING, verb="patch", part=EVENTS, times=math.inf, standing=True)
+        world.inject("robot", MADE, verb="create", part=EVENTS, times=math.inf, standing=True)
         world.robot.set("a", spec={"x": 9})
         world.pass_time(5)
         assert [request.verb for request in published(world)] == ["create", "patch", "create"]

@@ -1,5 +1,6 @@
 """Hazards of writes that a server refuses: each is tried again, and never without a pause (S10)."""
 
+import math
 from typing import Any
 
 import pytest
@@ -50,7 +51,7 @@ def test_S10_a_create_of_what_the_watch_has_not_shown_yet_is_refused_and_backs_o
         assert world.planes[Side(side)].objects()["a"]["metadata"]["uid"] == made["metadata"]["uid"]
 
 
-def denied(world: World, methods: str) -> list[tuple[float, str]]:
+def denied(world: World, methods: str, *, standing: bool = False) -> list[tuple[float, str]]:
     """When the cloud refused which status writes, from now on."""
     sent: list[tuple[float, str]] = []
 
@@ -60,7 +61,7 @@ def denied(world: World, methods: str) -> list[tuple[float, str]]:
             sent.append((world.clock.now, call.method))
         return hit
 
-    world.weather[Side.CLOUD].rules.append(Rule(matches, FORBIDDEN, 1_000_000))
+    world.weather[Side.CLOUD].add(Rule(matches, FORBIDDEN, math.inf, standing=standing))
     return sent
 
 
@@ -86,7 +87,7 @@ def test_S4_2_whichever_right_is_granted_after_both_were_refused_is_used(granted
         world.robot.set_status("a", {"phase": "DONE"})
         world.pass_time(20)
         world.weather[Side.CLOUD].rules.clear()
-        denied(world, "PUT" if granted == "PATCH" else "PATCH")
+        denied(world, "PUT" if granted == "PATCH" else "PATCH", standing=True)
         world.pass_time(180)
         assert original(world)["status"] == {"phase": "DONE"}
         assert copy(world)["status"] == {"phase": "DONE"}

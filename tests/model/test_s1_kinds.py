@@ -29,7 +29,7 @@ def versions(world: World, since: float = 0.0) -> set[str]:
 def no_discovery(world: World, reply: Reply) -> None:
     """The cloud does not tell which versions and resources it has."""
     paths = {f"/apis/{GROUP}", *(f"/apis/{GROUP}/v{number}" for number in (1, 2))}
-    world.weather[Side.CLOUD].rules.append(Rule(lambda call: call.path in paths, reply, math.inf))
+    world.weather[Side.CLOUD].add(Rule(lambda call: call.path in paths, reply, math.inf))
 
 
 def both_ways(world: World, *, name: str = "a") -> None:

@@ -78,7 +78,7 @@ def test_S2_1_filtered_lists_and_watches_carry_the_one_selector_on_both_sides_an
 def test_S2_1_a_gateway_that_refuses_all_but_that_one_form_is_enough(status: int) -> None:
     with scene(goals={"filtered": "true"}) as world:
         refused = Reply(status, {}, "not for robots")
-        world.weather[Side.CLOUD].rules.append(Rule(foreign, refused, math.inf))
+        world.weather[Side.CLOUD].add(Rule(foreign, refused, math.inf))
         world.start()
         world.cloud.create("a", spec={"x": 1}, labels=MINE)
         world.settle()

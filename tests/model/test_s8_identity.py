@@ -285,7 +285,7 @@ def test_S8_2_a_proof_that_cannot_be_had_is_asked_for_again_and_nothing_is_liste
     world.settle()
     since = world.clock.now
     rule = Rule(matches, Reply(status, {}), 5)
-    world.weather[Side.CLOUD].rules.append(rule)
+    world.weather[Side.CLOUD].add(rule)
     world.cut("cloud")
     world.pass_time(5)
     world.cloud.others_write(3)

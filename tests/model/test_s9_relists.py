@@ -127,7 +127,7 @@ def test_S9_4_a_gateway_that_answers_with_whole_objects_is_taken_at_its_word() -
         def matches(call: Call) -> bool:
             return call.accept == PARTIAL_LIST and dict(call.query).get("limit") not in (None, "1")
 
-        world.weather[Side.CLOUD].rules.append(Rule(matches, whole, math.inf))
+        world.weather[Side.CLOUD].add(Rule(matches, whole, math.inf))
         world.weather[Side.CLOUD].cut = False
         world.signals[Side.CLOUD].ring()
         world.settle()

@@ -36,6 +36,10 @@ class Rule:
     fate: Fate | Reply
     times: float
     until: float = math.inf
+    standing: bool = False
+    """It is how the server is, rather than a fault: nobody has to meet it."""
+    met: int = 0
+    """How many requests did."""
 
 
 @dataclass(slots=True)
@@ -72,12 +76,25 @@ class Weather:
     busy_until: float = 0.0
     """Event loop time, in seconds, at which the line has carried what it was given so far."""
     rules: list[Rule] = field(default_factory=list)
+    injected: list[Rule] = field(default_factory=list)
+    """All rules that there ever were."""
+
+    def add(self, rule: Rule, *, first: bool = False) -> Rule:
+        """Have a rule hold, after the others or before them."""
+        self.rules.insert(0 if first else len(self.rules), rule)
+        self.injected.append(rule)
+        return rule
+
+    def unmet(self) -> list[str]:
+        """The faults that no request has met: a test that injects them shows nothing about them."""
+        return [f"{rule.fate}" for rule in self.injected if not (rule.met or rule.standing)]
 
     def fate(self, call: Call, now: float) -> Fate | Reply | None:
         """What becomes of a request; None: nothing in particular."""
         for rule in self.rules:
             if rule.times > 0 and now < rule.until and rule.matches(call):
                 rule.times -= 1
+                rule.met += 1
                 return rule.fate
         return None
 

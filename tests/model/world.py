@@ -24,6 +24,7 @@ from tests.model.clock import Clock
 from tests.model.connection import Signal
 from tests.model.disk import Disk
 from tests.model.journal import Journal
+from tests.model.judge import Judge
 from tests.model.life import AgentSettings, Complaints, Life
 from tests.model.plane import GROUP, NAMESPACE, Plane
 from tests.model.storage import Storage
@@ -59,6 +60,8 @@ class World:
     """Two clusters, the links to them, a disk, and at most one agent. `kinds`: by plural, the keywords of `bed.crd`.
 
     `beside` another world is that of another robot: one cloud and one clock, and everything else is its own.
+    Each world is judged: it raises AssertionError at its end if the agent did what it must never do (`judge`), or no
+    request met a fault that was injected, unless faults come `by_chance`.
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class World:
         kinds: Mapping[str, Mapping[str, Any]] | None = None,
         settings: AgentSettings = AgentSettings(),  # noqa: B008 - it is frozen
         beside: "World | None" = None,
+        by_chance: bool = False,
     ) -> None:
         self.settings = settings
         self._beside = beside
@@ -94,6 +98,8 @@ class World:
         self.servers = {side: plane.server for side, plane in self.planes.items()}
         self.signals = {side: plane.signal for side, plane in self.planes.items()}
         self._complaints = Complaints()
+        self._by_chance = by_chance
+        self.judge = Judge(self)
 
     def __enter__(self) -> "World":
         if self._beside is None:
@@ -113,12 +119,19 @@ class World:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        wrong = [*self.judge.violations, *self.judge.lost_statuses()] if kind is None else []
+        if not self._by_chance:
+            wrong += [
+                f"no request to the {side} met it: {each}" for side in Side for each in self.weather[side].unmet()
+            ]
         logging.getLogger("crsyncer").removeHandler(self._complaints)
         if self.life is not None:
             self.life.die()
             self._bury()
         if self._beside is None:
             self.clock.close()
+        if kind is None and wrong:
+            raise AssertionError("\n".join(wrong))
 
     @property
     def planes(self) -> dict[Side, Plane]:
@@ -237,10 +250,12 @@ class World:
         """The state directory is a backup's (`disk.copied()`) when the agent starts next."""
         assert self.life is None, "it still has the file open"
         self.disk = backup.copied()
+        self.judge.forget()
 
     def order(self, command: str, **given: Any) -> Json:
         """Have the agent carry out an operator's command (`console.control`); its answer. Raises SyncError."""
         assert self.life is not None, "nobody is there to take orders"
+        self.judge.ordered(command)
         return self.clock.run(self.life.order({"command": command, **given}))
 
     def _bury(self) -> None:
@@ -274,23 +289,24 @@ class World:
         part: str = "",
         times: float = 1,
         seconds: float = math.inf,
-    ) -> None:
+        standing: bool = False,
+    ) -> Rule:
         """Let this befall the next requests to a side: those of a Kubernetes verb, whose path contains a part.
 
-        So many of them, and only for so long: `times=math.inf, seconds=60` is every one for a minute.
+        So many of them, and only for so long: `times=math.inf, seconds=60` is every one for a minute. The world fails
+        at its end when no request has met it, unless it is `standing`: how that server is, rather than a fault.
         """
 
         def matches(call: Call) -> bool:
             return (not verb or call.verb == verb) and part in call.path
 
-        self.weather[Side(side)].rules.append(Rule(matches, fate, times, self.clock.now + seconds))
+        return self.weather[Side(side)].add(Rule(matches, fate, times, self.clock.now + seconds, standing=standing))
 
     def lose_paths(self, side: str) -> Rule:
         """A gateway in front of a side knows no path any more, and ends the watches; until the rule is removed."""
         rule = Rule(lambda _: True, Reply(404, {}, "404 page not found"), 1_000_000)
-        self.weather[Side(side)].rules.insert(0, rule)
         self.weather[Side(side)].ends = 1
-        return rule
+        return self.weather[Side(side)].add(rule, first=True)
 
     # What came of it
 
@@ -312,11 +328,14 @@ class World:
         objects = server.storage.of(address.kind.resource)
         where = (address.namespace, name)
         before = objects.get(where)
+        self.judge.writes(True)
         reply = server.answer(call)
+        self.judge.writes(False)
         verb = "status" if call.verb != "create" and address.subresource else call.verb
         after = server.storage.of(address.kind.resource).get(where)
         write = Write(self.clock.now, side, verb, address.kind.resource, name, call, reply.status, before, after, late)
         self.writes.append(write)
+        self.judge.look(write)
         for witness in self.witnesses:
             witness(write)
         self.signals[side].ring()

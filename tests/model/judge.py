@@ -1,0 +1,248 @@
+"""What an agent must never do, however its kinds are configured. Each world has this judge (`World.judge`).
+
+It knows the marks on copies, what people did to originals, and when the configuration was edited; `check` and
+`policy_check` know the configuration as well and judge more strictly.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from crsyncer.core.annotations import OURS
+from crsyncer.core.calls import JSON_PATCH, SYNC_POLICIES, Call
+from crsyncer.core.model import Json, Side
+from tests.model.api_server import CRDS
+from tests.model.storage import Change, Where
+
+if TYPE_CHECKING:
+    from tests.model.world import World, Write
+
+UPSTREAM_UID = OURS + "upstream-uid"
+_OWN_GROUPS = (SYNC_POLICIES.group, CRDS.partition(".")[2])
+_NO_PAIRS = ("namespaces", "events", "leases")
+_QUIET_SECONDS = 30.0
+"""For so long a status may be on its way."""
+
+
+@dataclass(slots=True)
+class Object:
+    """One object of either side, by its uid."""
+
+    side: Side
+    resource: str
+    where: Where
+    born: float
+    left: bool = False
+    """It was deleted or began to be, or its labels were changed."""
+    removed: float | None = None
+    status: Any = None
+    """The last one that is not empty."""
+    reported: float = 0.0
+    """When somebody other than the agent wrote it."""
+    blanked: bool = False
+    """Somebody took its status away."""
+
+
+@dataclass(slots=True)
+class Judge:
+    """Watches the agent of one world. Violations are collected; `World` raises them at its end."""
+
+    world: "World"
+    violations: list[str] = field(default_factory=list)
+    released: bool = False
+    """A human released something, or the agent has lost what it knew."""
+    _objects: dict[str, Object] = field(default_factory=dict)
+    _copies: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """By uid of an original, those of the copies that the agent marked."""
+    _written: set[str] = field(default_factory=set)
+    """The objects (uids) that the agent made or adopted."""
+    _configured: float = -1.0
+    """When CRDs or policies were edited last."""
+    _referred: float = -1.0
+    """When somebody changed or deleted an object that may refer to others."""
+    _writes: dict[str, float] = field(default_factory=dict)
+    """By uid, when the agent last wrote the status of an original."""
+    _writing: bool = False
+
+    _settings: Any = None
+    """Those of the agent when a copy was deleted last."""
+
+    def __post_init__(self) -> None:
+        self._settings = self.world.settings
+        for side, server in self.world.servers.items():
+
+            def listen(change: Change, side: Side = side) -> None:
+                self._changed(side, change)
+
+            server.storage.listeners.append(listen)
+
+    # What is true
+
+    def _changed(self, side: Side, change: Change) -> None:
+        obj = change.after or change.before
+        if obj is None:
+            return
+        now = self.world.clock.now
+        if is_own(change.resource):
+            before, after = change.before or {}, change.after or {}
+            if before.get("spec") != after.get("spec") or _annotations(before) != _annotations(after):
+                self._configured = now
+            return
+        metadata = obj["metadata"]
+        where = (metadata.get("namespace", ""), metadata["name"])
+        known = self._objects.setdefault(metadata["uid"], Object(side, change.resource, where, now))
+        before = change.before or {"metadata": {}}
+        known.removed = now if change.after is None else None
+        known.left |= change.after is None or "deletionTimestamp" in metadata
+        known.left |= change.before is not None and before["metadata"].get("labels") != metadata.get("labels")
+        if change.before is not None and (known.left or before.get("spec") != obj.get("spec")):
+            self._referred = now
+        if change.after is not None and before.get("status") != change.after.get("status"):
+            known.blanked |= not change.after.get("status")
+            if change.after.get("status") and not self._writing:
+                known.status, known.reported = change.after["status"], now
+
+    def writes(self, writing: bool) -> None:
+        """The agent's request is being carried out, or no more."""
+        self._writing = writing
+
+    def ordered(self, command: str) -> None:
+        """A human gave the agent an order."""
+        self.released |= command == "release"
+
+    def forget(self) -> None:
+        """The agent has lost what it knew."""
+        self.released = True
+
+    # What the agent does
+
+    def look(self, write: "Write") -> None:
+        """Look at one write of the agent that was carried out."""
+        if is_own(write.resource) or write.resource.partition(".")[0] in _NO_PAIRS:
+            return
+        if not is_guarded(write.call):
+            self._say(write, f"without its guards: {write.call.body}")
+        if write.status >= 300 or write.before == write.after:
+            return
+        before, after = write.before, write.after
+        if after is not None and stamp(after):
+            self._written.add(after["metadata"]["uid"])
+            self._copies[stamp(after)].add(after["metadata"]["uid"])
+        if before is None:
+            return
+        uid = before["metadata"]["uid"]
+        if uid in self._copies and uid not in self._written:
+            self._writes[uid] = write.time
+            self._original(write, before, after)
+        elif write.verb == "delete":
+            self._deleted(write, before)
+
+    def _original(self, write: "Write", before: Json, after: Json | None) -> None:
+        if write.verb == "delete":
+            self._say(write, "an original was deleted")
+        elif after is not None and _settled(before) != _settled(after):
+            self._say(write, "more than the status and our finalizer of an original was written")
+        elif before.get("status") and after is not None and not after.get("status"):
+            copies = [self._objects[uid] for uid in self._copies[before["metadata"]["uid"]]]
+            if not any(copy.blanked or copy.removed is not None for copy in copies):
+                self._say(write, "a status was blanked that no copy has taken away (S4.3)")
+
+    def _deleted(self, write: "Write", copy: Json) -> None:
+        of, uid = stamp(copy), copy["metadata"]["uid"]
+        if not of:
+            if write.side is Side.CLOUD and uid not in self._written:
+                self._say(write, "an object of the cloud was deleted that bears no mark of ours (S5.3)")
+            return
+        original = self._objects.get(of)
+        if original is None or len(self._copies[of]) > 1:
+            return
+        there = self._is_there(of, original)
+        if not there and original.removed is None and not self.released:
+            self._say(write, f"a restore lost its original {of}, so a human has to release it (S8.3)")
+        if self.world.settings != self._settings:
+            self._settings, self._configured = self.world.settings, write.time
+        since = max(self._configured, self._referred if self._is_related(original) else -1.0)
+        if there and not original.left and since < self._objects[uid].born:
+            self._say(write, f"its original {of} is there, and always was (S5)")
+
+    def _is_there(self, uid: str, known: Object) -> bool:
+        found = self.world.servers[known.side].storage.of(known.resource).get(known.where)
+        return found is not None and found["metadata"]["uid"] == uid
+
+    def _is_related(self, original: Object) -> bool:
+        """Whether an object may be wanted only because others refer to it, as the agent has it."""
+        life = self.world.life
+        row = None if life is None else life.engine.kinds.entries.get(original.resource)
+        return row is None or row.kind is None or bool(row.kind.policy.related)
+
+    def _shows(self, known: Object, status: Any) -> bool:
+        """Whether an original has a status, or the part of it that is sent."""
+        found = self.world.servers[known.side].storage.of(known.resource)[known.where].get("status")
+        life = self.world.life
+        row = None if life is None else life.engine.kinds.entries.get(known.resource)
+        key = None if row is None or row.kind is None else row.kind.policy.subtree
+        shown = [each if key is None else (each or {}).get(key) for each in (found, status)]
+        return bool(shown[0] == shown[1])
+
+    def _say(self, write: "Write", what: str) -> None:
+        self.violations.append(f"{write}: {what}")
+
+    # What is left in the end
+
+    def lost_statuses(self) -> Iterator[str]:
+        """The statuses that did not reach originals, although the agent says that all is well."""
+        life, now = self.world.life, self.world.clock.now
+        if life is None or life.dead or not self.world.idle():
+            return
+        document = self.world.status()
+        if document["health"] != "healthy" or document["outbox"]["depth"] or document["outbox"]["deadLetters"]:
+            return
+        for of, copies in self._copies.items():
+            original = self._objects.get(of)
+            if original is None or original.left or not self._is_there(of, original) or self._is_related(original):
+                continue
+            for uid in copies:
+                copy = self._objects[uid]
+                if copy.removed is not None and self.world.deaths:
+                    continue  # it may have gone before an agent saw its status
+                late = copy.status and (now if copy.removed is None else copy.removed) - copy.reported > _QUIET_SECONDS
+                if late and self._writes.get(of, -1.0) < copy.reported and not self._shows(original, copy.status):
+                    yield f"the status {copy.status} of {copy.where} has never reached its original (S4.1)"
+
+
+def is_own(resource: str) -> bool:
+    """Whether a resource belongs to the configuration."""
+    return resource.partition(".")[2] in _OWN_GROUPS
+
+
+def stamp(obj: Json) -> str:
+    """The uid of the upstream object that a copy says it is of; empty: it says nothing."""
+    return str((obj["metadata"].get("annotations") or {}).get(UPSTREAM_UID, ""))
+
+
+def is_guarded(call: Call) -> bool:
+    """Whether a write can only meet the object, in the version, that it is meant for."""
+    body = call.body
+    match call.method:
+        case "DELETE":
+            return bool(body and body["preconditions"].get("uid"))
+        case "PUT":
+            return bool(body["metadata"].get("uid") and body["metadata"].get("resourceVersion"))
+        case "PATCH":
+            first = body[0]
+            tested = (first["op"], first["path"]) == ("test", "/metadata/uid") and bool(first["value"])
+            return tested and call.content_type == JSON_PATCH
+        case _:
+            return True
+
+
+def _annotations(obj: Json) -> Any:
+    return (obj.get("metadata") or {}).get("annotations")
+
+
+def _settled(obj: Json) -> Json:
+    """All of an original but what the agent may write there, and what a server changes with that."""
+    drop = ("resourceVersion", "generation", "finalizers", "managedFields")
+    rest = {k: v for k, v in obj.items() if k != "status"}
+    return rest | {"metadata": {k: v for k, v in obj["metadata"].items() if k not in drop}}

@@ -1,0 +1,194 @@
+"""What keeps copies, as a judge sees it: holds, kinds that are gone, restores, the brake (S5.5, S8.3, C1.7, C5.4)."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from crsyncer.core.model import Json
+from tests.model.check import Violation
+from tests.model.judge import stamp
+from tests.model.storage import Change, Where
+
+if TYPE_CHECKING:
+    from tests.model.keeping_machine import KeepingMachine
+    from tests.model.world import Write
+
+_WINDOW_SECONDS = 60.0
+_SEEN_SECONDS = 2.0
+"""Within so long an agent knows of what was ordered."""
+
+
+class End(Enum):
+    """Why an original is gone."""
+
+    USER = "somebody deleted it"
+    KIND = "it went with its CRD"
+    LOST = "the cluster was restored to before it"
+
+
+@dataclass(slots=True)
+class Original:
+    """One primary of upstream, by its uid."""
+
+    name: str
+    maps: tuple[str, ...]
+    """The ConfigMaps that it referred to when it was last there."""
+    end: End | None = None
+    leaving: bool = False
+    followed: bool = False
+    """Upstream has had another object of its name since: the copy is that one's now (S5.4)."""
+
+
+@dataclass(slots=True)
+class KeepingJudge:
+    """Watches one world."""
+
+    machine: "KeepingMachine"
+    violations: list[str] = field(default_factory=list)
+    originals: dict[str, Original] = field(default_factory=dict)
+    held_since: float | None = None
+    """When a human held every deletion of goals, and the agent had answered."""
+    forgot: bool = False
+    _unwanted: deque[float] = field(default_factory=deque)
+    """When the agent deleted copies whose originals are there and only not wanted or selected any more."""
+    _most: int = 0
+    """How many copies there were in the window."""
+    released: float = -_WINDOW_SECONDS
+    """When a human released everything last."""
+    born: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        world = self.machine.world
+        world.witnesses.append(self._witness)
+        self.machine.up.server.storage.listeners.append(self._changed)
+
+    # What is true
+
+    def _changed(self, change: Change) -> None:
+        obj = change.after or change.before
+        if obj is None or change.resource not in self.machine.upstream_kinds:
+            return
+        uid = obj["metadata"]["uid"]
+        known = self.originals.setdefault(uid, Original(obj["metadata"]["name"], maps_of(obj)))
+        known.maps = maps_of(obj)
+        self.born.setdefault(uid, self.machine.world.clock.now)
+        if change.before is None:
+            for other in self.originals.values():
+                other.followed |= other is not known and other.name == known.name
+        dying = self.machine.is_dying(change.resource)
+        known.leaving |= "deletionTimestamp" in obj["metadata"] and not dying
+        if change.after is None:
+            known.end = End.KIND if dying and not known.leaving else End.USER
+
+    def restored(self, before: set[str]) -> None:
+        """Upstream was restored; these objects (uids) were there before."""
+        now = {each["metadata"]["uid"] for each in self.machine.primaries().values()}
+        for uid in before - now:
+            self.originals[uid].end = End.LOST
+        for uid in now:
+            self.originals[uid].end = None
+            self.originals[uid].leaving = False
+
+    def release(self) -> None:
+        """A human lets everything go on."""
+        self.released = self.machine.world.clock.now
+        self.held_since = None
+        for known in self.originals.values():
+            if known.end is not None:
+                known.end = End.USER
+
+    # What the agent does
+
+    def _witness(self, write: "Write") -> None:
+        try:
+            self._look(write)
+        except Violation as violation:
+            self.violations.append(str(violation))
+
+    def _look(self, write: "Write") -> None:
+        if write.verb != "delete" or write.status >= 300 or write.before is None or write.late:
+            return
+        if write.resource in self.machine.downstream_kinds and write.side is self.machine.down.side:
+            self._primary_deleted(write, write.before)
+        elif write.resource == "configmaps":
+            self._related_deleted(write, write.before)
+
+    def _primary_deleted(self, write: "Write", copy: Json) -> None:
+        known = self.originals.get(stamp(copy))
+        if known is None or self.forgot:
+            return
+        if reason := self._why_kept(known, write.time):
+            raise Violation(f"{write}: {reason}, so a human has to say so")
+        if known.end is None and not known.leaving:
+            self._count(write, len(self.machine.copies()))
+
+    def _related_deleted(self, write: "Write", copy: Json) -> None:
+        where = self.machine.map_of(stamp(copy))
+        if where is None or self.forgot:
+            return  # its original is gone
+        name = where[1]
+        users = [self.originals.get(stamp(each)) for each in self.machine.copies().values()]
+        users = [each for each in users if each is not None and name in each.maps and not each.followed]
+        if self.machine.pointed:
+            for each in users:
+                if each is not None and (reason := self._why_kept(each, write.time)):
+                    raise Violation(f"{write}: the copy of {each.name} refers to it and is kept: {reason} (C5.4)")
+        if all(each is None or (each.end is None and not each.leaving) for each in users) and users:
+            self._count(write, len(self.machine.related_copies()))
+
+    def _why_kept(self, known: Original, now: float) -> str:
+        """What keeps the copy of a primary; empty: nothing."""
+        if self.held_since is not None and self.held_since < now - _SEEN_SECONDS:
+            return "a human holds it"
+        if known.end in (End.KIND, End.LOST) and not known.followed:
+            return str(known.end.value)
+        return ""
+
+    def _count(self, write: "Write", left: int) -> None:
+        """A copy goes whose original is there and only not wanted any more: not many of them within a minute."""
+        while self._unwanted and self._unwanted[0] < write.time - _WINDOW_SECONDS:
+            self._unwanted.popleft()
+        if not self._unwanted:
+            self._most = left + 1
+        self._unwanted.append(write.time)
+        limit = max(5, int(0.3 * self._most))
+        if len(self._unwanted) > limit and write.time - self.released > _WINDOW_SECONDS:
+            raise Violation(f"{write}: {len(self._unwanted)} of {self._most} in a minute without a hold (C1.7, C5.4)")
+
+    # What is left at rest
+
+    def at_rest(self) -> Iterator[str]:
+        """What is wrong although nothing is under way any more."""
+        machine = self.machine
+        status = machine.world.status()
+        primaries = {each["metadata"]["uid"]: each for each in machine.primaries().values()}
+        orphans: list[str] = []
+        for where, copy in sorted(machine.copies().items()):
+            original = primaries.get(stamp(copy))
+            if original is None or not machine.is_selected(original):
+                orphans.append(where[1])
+                known = self.originals.get(stamp(copy))
+                maps = known.maps if known is not None and not known.followed else ()
+            else:
+                maps = maps_of(original)
+            if "deletionTimestamp" not in copy["metadata"] and not self.forgot:
+                yield from self._lacking(where, maps)
+        if orphans and not status["holds"] and status["health"] == "healthy":
+            yield f"it says that it is healthy, and the copies {orphans} follow nothing (C1.7)"
+
+    def _lacking(self, where: Where, maps: tuple[str, ...]) -> Iterator[str]:
+        machine = self.machine
+        if not machine.setup.origin or not machine.pointed:
+            return
+        originals, copies = machine.maps_on(machine.origin), machine.related_copies()
+        for name in maps:
+            original = originals.get(("default", name))
+            if original is not None and original["metadata"]["uid"] not in {stamp(each) for each in copies.values()}:
+                yield f"the copy of goal {where[1]} is kept, and that of {name}, which it needs, is gone (C5.4)"
+
+
+def maps_of(primary: Mapping[str, Json]) -> tuple[str, ...]:
+    """The ConfigMaps that a primary refers to."""
+    return tuple((primary.get("spec") or {}).get("maps") or ())
