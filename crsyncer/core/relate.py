@@ -35,6 +35,10 @@ class RelatedFailed(SyncError):
     """
 
 
+class NeverRelated(RelatedFailed):
+    """It cannot be told, nor ever could be: the primary never referred to anything by the entry."""
+
+
 @dataclass(frozen=True, slots=True)
 class RelatedEntry:
     """One entry of `spec.related`, in a policy that is followed."""
@@ -215,6 +219,8 @@ def _namespace(primary: Json, entry: RelatedEntry, names: Names) -> str | None:
     namespace: str | None = primary["metadata"].get("namespace", "")
     if related.namespace is not None:
         namespace = _made(related.namespace, primary, names)
+    elif not namespace:
+        raise NeverRelated(f'related object {related.id}: "" is no namespace; set object.namespace')
     if namespace is not None and not is_name(namespace):
         raise ValueError(f"{_named(namespace, 'object.namespace', entry)} no namespace; set object.namespace")
     return namespace

@@ -21,6 +21,8 @@ class ReferenceTable:
         self.confidential: set[EntryId] = set()
         self.unknown: set[Source] = set()
         """The primaries of which it is not known to which originals they refer."""
+        self.unreadable: set[Source] = set()
+        """Those of them that were read: it will not be known before somebody changes them."""
         self._store = store
         self._resource = resource
         self._released: Counter[Key | str] = Counter()
@@ -49,10 +51,12 @@ class ReferenceTable:
         self.put(source, replace(row, released=True))
         return True
 
-    def put_unknown(self, source: Source) -> None:
-        """A primary cannot be read, and never could: any original may be one of those that it refers to."""
+    def put_unknown(self, source: Source, *, unreadable: bool) -> None:
+        """A primary has not been read, or cannot be: any original may be one of those that it refers to."""
         if source not in self.rows:
             self.put(source, ReferenceRow(unknown=True))
+        if unreadable and source in self.unknown:
+            self.unreadable.add(source)
 
     def recorded(self, entry: RelatedEntry, key: Key) -> References:
         """What a primary referred to when it was read last, also if it is released."""
@@ -78,6 +82,7 @@ class ReferenceTable:
                 for place in _places(each):
                     self._released[place] += sign
         self.unknown.discard(source)
+        self.unreadable.discard(source)
         if row is not None:
             self.rows[source] = row
             if row.unknown:

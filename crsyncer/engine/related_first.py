@@ -180,7 +180,8 @@ def _remaining(said: References, wanted: WantedOriginals, kind: Kind) -> Iterato
         found = cache.observe(downstream, key).found
         is_none = found is Gap.ABSENT and key not in kind.reconciler.creating
         is_not_ours = isinstance(found, View) and not may_delete(found, kind.policy)
-        yield not (is_none or is_not_ours or wanted.stays(key))
+        is_needed = wanted.stays(key) or bool(wanted.table.unreadable)  # one that cannot be read may need it
+        yield not (is_none or is_not_ours or is_needed)
 
 
 def _candidates(said: References, copies: Iterable[Key]) -> set[Key]:

@@ -12,6 +12,7 @@ from crsyncer.core.facts import HOLD_RULES, Action, Fact
 from crsyncer.core.model import EntryId, Gap, Json, Key, Side, Source
 from crsyncer.core.project import key_of
 from crsyncer.core.relate import (
+    NeverRelated,
     RelatedEntry,
     RelatedFailed,
     is_synced,
@@ -96,7 +97,7 @@ class RelatedObjects:
                         if is_synced(body, kind.policy, side):
                             self._refer(kind, entry, key, body)
                     else:  # it is damaged, or a Secret, of which no value is stored
-                        self._wanted(entry.resource).table.put_unknown((entry.id, key))
+                        self._wanted(entry.resource).table.put_unknown((entry.id, key), unreadable=False)
         self._unread = {id_: latest for id_, latest in self._unread.items() if latest is not reading}
         self._sweep()
 
@@ -190,7 +191,8 @@ class RelatedObjects:
             said = references_of(raw, entry, names, home=home, namespaced=wanted.namespaced)
         except RelatedFailed as error:  # what it referred to before stays
             self._report(kind, entry, key, str(error))
-            wanted.table.put_unknown((entry.id, key))
+            if not isinstance(error, NeverRelated):
+                wanted.table.put_unknown((entry.id, key), unreadable=True)
             return
         self._report(kind, entry, key, "")
         first.stays(entry, key)

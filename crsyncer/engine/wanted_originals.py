@@ -21,14 +21,18 @@ from crsyncer.core.selector import Selector
 from crsyncer.core.watch import ListReason
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.copy_names import CopyNames, Holder
+from crsyncer.engine.fetch_queue import FetchQueue
 from crsyncer.engine.kept_copies import KeptCopies
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.references import ReferenceTable
 from crsyncer.engine.selections import Selections
-from crsyncer.errors import SyncError
+from crsyncer.errors import NotServed, SyncError, Throttled
+from crsyncer.runtime.waits import Waits, first_of
 
 log = logging.getLogger(__name__)
 
+_SHOWN = 3
+"""How many originals a failure names."""
 _SINGLES = 16
 """Originals that are fetched one by one; for more, the collection is listed."""
 
@@ -64,7 +68,7 @@ class WantedOriginals:
         self._selections = Selections(
             context.store, resource, matched=self._matched, unmatched=self._unmatched, counted=self._counted
         )
-        self._to_fetch: dict[Key, None] = {}
+        self._to_fetch = FetchQueue()
         self._kept = KeptCopies(context.store, resource, is_misconfigured=is_misconfigured)
         self._runs = False
         """Whether the kind of the originals has begun to run: what it has to do before cannot be queued."""
@@ -102,7 +106,7 @@ class WantedOriginals:
         labels = original["metadata"].get("labels") or {}
         self._selections.shown(key, labels)
         if self.wants(key) or (known and (not self.is_complete or self._selections.may_match(key))):
-            self._to_fetch.pop(key, None)  # an answer that is still to come is older
+            self._fetched(key)  # an answer that is still to come is older
             if self._selects:
                 self._selections.taken(key, labels)
             return True
@@ -118,7 +122,7 @@ class WantedOriginals:
 
     def gone(self, key: Key) -> None:
         """An original is gone, or is none any more."""
-        self._to_fetch.pop(key, None)
+        self._fetched(key)
         self._selections.gone(key)
 
     def _failed(self, holder: Holder) -> None:
@@ -128,7 +132,7 @@ class WantedOriginals:
                 self._failed(source)
             return
         selection = self.said(holder).selection
-        texts = [self.names.failure(holder)]
+        texts = [self.names.failure(holder), self._unreadable(holder)]
         if selection is not None:
             texts += [self._selections.failure(selection), self.names.failure(selection)]
         failure = "; ".join(filter(None, texts))
@@ -136,6 +140,14 @@ class WantedOriginals:
             self._report(holder, failure)
         if failure:
             self._told[holder] = failure
+
+    def _unreadable(self, source: Source) -> str:
+        """Which originals of a primary cannot be read."""
+        keys = [key for key in sorted(self.said(source).keys) if self._to_fetch.failure(key) is not None]
+        if keys and source[0] in self.table.confidential:
+            return "an original cannot be read"
+        texts = [f"{key} cannot be read{self._to_fetch.failure(key)}" for key in keys[:_SHOWN]]
+        return "; ".join([*texts, *([f"and {len(keys) - _SHOWN} more"] if len(keys) > _SHOWN else [])])
 
     def _renamed(self, key: Key) -> None:
         if self.kind is not None and self._runs and key in self.kind.cache.views[self.kind.policy.upstream]:
@@ -299,14 +311,14 @@ class WantedOriginals:
 
     def _want(self, key: Key) -> None:
         if self.kind is not None and key not in self.kind.cache.views[self.kind.policy.upstream]:
-            self._to_fetch[key] = None
+            self._to_fetch.add(key)
             self._wake.set()
 
     def _unwant(self, key: Key) -> None:
         if self.wants(key) or self.kind is None:
             return
         del self._counts[key]
-        self._to_fetch.pop(key, None)
+        self._to_fetch.discard(key)
         if not self.is_complete or self._selections.may_match(key):
             return  # `sweep` follows when all primaries are known
         self._unreferred(key)
@@ -341,16 +353,15 @@ class WantedOriginals:
         failures = 0
         while True:
             await connection.up.wait()
-            batch, needs_list = list(self._to_fetch), self._selections.needs_list
+            batch, needs_list = self._to_fetch.due(), self._selections.needs_list
             if not batch and not needs_list:
-                self._wake.clear()
-                await self._wake.wait()
+                await self._until_due(connection.waits)
                 continue
             gateway = policy.filtered and policy.upstream is Side.CLOUD  # it accepts no request for one object
             by_name = len(batch) <= _SINGLES and not needs_list and not gateway
             try:
                 if by_name:
-                    await self._fetch_one(kind, batch[0])
+                    await self._fetch_first(kind, batch[0])
                 else:
                     self._selections.list_begins()
                     await kind.relist(ListReason.RELATED, policy.upstream)
@@ -376,6 +387,32 @@ class WantedOriginals:
             elif not self.is_copy(body):
                 self.shown(key, body, known=True)
 
+    async def _fetch_first(self, kind: Kind, key: Key) -> None:
+        """Fetch one original; if it cannot be read, others are not delayed by that. Raises SyncError."""
+        try:
+            await self._fetch_one(kind, key)
+        except SyncError as error:
+            up = self._context.connections[kind.policy.upstream].up.is_set()
+            if not up or isinstance(error, NotServed | Throttled):
+                raise  # it is the connection, or the kind
+            if self._to_fetch.failed(key, "" if kind.policy.sensitive else f": {error}"):
+                self._failed_for(key)
+
+    def _failed_for(self, key: Key) -> None:
+        for source in [source for source, said in self._said.items() if key in said.keys]:
+            self._failed(source)
+
+    def _fetched(self, key: Key) -> None:
+        if self._to_fetch.discard(key):
+            self._failed_for(key)
+
+    async def _until_due(self, waits: Waits) -> None:
+        wait, ended = self._to_fetch.wait(), waits.ended
+        self._wake.clear()
+        await first_of(self._wake.wait() if wait is None else waits.sleep(wait), self._wake)
+        if waits.ended != ended:
+            self._to_fetch.hurry()
+
     async def _fetch_one(self, kind: Kind, key: Key) -> None:
         """Fetch one original. Raises SyncError."""
         policy = kind.policy
@@ -393,5 +430,5 @@ class WantedOriginals:
 
     def _found_out(self, kind: Kind, key: Key) -> None:
         if key in self._to_fetch:
-            del self._to_fetch[key]
+            self._fetched(key)
             kind.reconciler.enqueue(key)

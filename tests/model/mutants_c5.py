@@ -4,6 +4,7 @@ from crsyncer.core import configured, decide, relate
 from crsyncer.core.hold_machine import HoldMachine
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.copy_names import CopyNames
+from crsyncer.engine.fetch_queue import FetchQueue
 from crsyncer.engine.informer import Informer
 from crsyncer.engine.kept_copies import KeptCopies
 from crsyncer.engine.outcomes import Outcomes
@@ -149,6 +150,20 @@ MUTANTS = (
         "wanted_of_entry.refer_as_before(entry, source[1])",
         "pass",
         noticed_by="C5_1_what_cannot",
+    ),
+    Mutant(
+        "an original that cannot be read is not reported",
+        FetchQueue.failed,
+        "self._errors[key] = error",
+        "pass",
+        noticed_by="C5_1_S9_5_an_original",
+    ),
+    Mutant(
+        "an original that cannot be read delays others",
+        FetchQueue.due,
+        "if self._due_at.get(key, now) <= now",
+        "",
+        noticed_by="C5_1_S9_5_an_original",
     ),
     Mutant(
         "any number of related copies goes that are merely not wanted any more",

@@ -239,7 +239,7 @@ MUTANTS = (
     Mutant(
         "a primary waits for copies that others need",
         related_first._remaining,
-        "or wanted.stays(key)",
+        "wanted.stays(key) or",
         "",
         noticed_by="C6_3_copies_that",
     ),

@@ -1,13 +1,18 @@
 """C5.4 on virtual time: what holds the copies of primaries also holds the related copies that they need."""
 
+import math
 from typing import Any
 
 import pytest
 
+from crsyncer.core.calls import Call
+from crsyncer.core.model import Side
+from tests.model.answers import INTERNAL_ERROR
 from tests.model.config_maps import data, maps, put_map
 from tests.model.policies import apply_policy
 from tests.model.related import BOTH, EDGE, ends, entry, related
 from tests.model.scene import holds, out_of_sight, redefine, refuse_lists, restart
+from tests.model.weather import Rule
 from tests.model.world import World
 
 GOALS = [f"g{number}" for number in range(8)]
@@ -214,3 +219,48 @@ def test_C5_4_few_that_are_wanted_no_more_go_at_once_and_related_copies_go_with_
             world.cloud.delete(f"g{number}")
         world.pass_time(60)
         assert (holds(world), uids(world, origin)) == ([], {})
+
+
+@BOTH
+def test_C6_3_an_object_that_cannot_be_read_does_not_hold_up_the_end_of_another_one(origin: str) -> None:
+    with related(origin) as world:
+        make_goals(world, origin, "blocking")
+        world.crash()
+        world.lose_database()
+        for name in ("g0", "g1"):
+            (world.cloud if origin == "cloud" else world.robot).set(name, spec={"maps": [1]})
+            world.cloud.set(name, spec={"maps": [1]})
+        world.start()
+        world.settle()
+        for name in ("g1", "g2"):
+            world.cloud.delete(name)
+        world.pass_time(60)
+        assert set(world.cloud.objects()) == set(world.robot.objects()) == set(GOALS) - {"g1", "g2"}
+        assert {"g0", "g1"} <= set(uids(world, origin))
+
+
+@BOTH
+def test_C5_1_S9_5_an_original_that_cannot_be_read_delays_no_other_one_and_is_reported(origin: str) -> None:
+    with related(origin) as world:
+        here, there = ends(world, origin)
+        names = [f"m{number}" for number in range(6)]
+        for name in names:
+            put_map(here, name, x="1")
+
+        def is_asked(call: Call) -> bool:
+            return "metadata.name=m0" in dict(call.query).get("fieldSelector", "")
+
+        rule = Rule(is_asked, INTERNAL_ERROR, math.inf)
+        world.weather[Side(origin)].rules.append(rule)
+        world.cloud.create("g", spec={"maps": names})
+        world.pass_time(10)
+        assert set(data(there)) == set(names[1:])
+        assert (holds(world), world.status()["health"]) == ([("RelatedFailed", 1)], "attention")
+        assert "default/m0 cannot be read" in world.status()["holds"][0]["message"]
+        put_map(here, "m6", x="1")
+        world.cloud.create("h", spec={"maps": ["m6"]})
+        world.pass_time(3)
+        assert "m6" in data(there)
+        world.weather[Side(origin)].rules.remove(rule)
+        world.pass_time(120)
+        assert (set(data(there)), holds(world)) == ({*names, "m6"}, [])
