@@ -43,9 +43,11 @@ class Expressions:
     def program(self, text: str) -> "CelProgram":
         """Compile a CEL expression over self, value, robot and cluster."""
         environment = _environment()
+        if problem := _unfit(text):
+            raise ExpressionError(f"is {problem}")
         try:
             return CelProgram(environment.compile(text))
-        except (RuntimeError, UnicodeError) as error:
+        except RuntimeError as error:
             raise ExpressionError(_plain(error)) from None
 
 
@@ -115,14 +117,35 @@ class CelProgram:
 def _not_for_cel(layer: list[Any]) -> str:
     """Why values cannot be given to CEL; empty: they can. Without recursion: they may be deep."""
     for _ in range(_DEEPEST):
-        if any(isinstance(each, str) and "\0" in each for each in layer):
-            return "the object has a text with a NUL character"
+        if problem := next(filter(None, map(_unfit, layer)), ""):
+            return f"the object has {problem}"
         keys = [key for each in layer if isinstance(each, dict) for key in each]
         items = [item for each in layer if isinstance(each, list) for item in each]
         layer = keys + items + [item for each in layer if isinstance(each, dict) for item in each.values()]
         if not layer:
             return ""
     return f"the object is nested more than {_DEEPEST} levels deep"
+
+
+def _unfit(value: Any) -> str:
+    """Why a single value cannot be given to CEL: the library fails on some with words of its own, or crashes (m)."""
+    match value:
+        case str() if "\0" in value:
+            return "a text with a NUL character"
+        case str() if not _is_unicode(value):
+            return "a text that is not valid Unicode"
+        case int() if not -(2**63) <= value < 2**64:
+            return "a number out of range: it has more than 64 bits"
+    return ""
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether a text has no lone surrogates, which JSON can say."""
+    try:
+        text.isascii() or text.encode()
+    except UnicodeError:
+        return False
+    return True
 
 
 def _own_nulls(value: Any) -> None:

@@ -214,6 +214,17 @@ def test_C4_4_a_text_that_CEL_would_cut_is_an_error(raw):
     assert "the object has a text with a NUL character" in failure(raw, step("/spec/a", cel="1"))
 
 
+@pytest.mark.parametrize("raw", [order(x="\ud800"), order(x=[{"a\udfff": 1}])])
+def test_C4_4_a_text_that_is_not_valid_Unicode_is_an_error(raw):
+    assert "the object has a text that is not valid Unicode" in failure(raw, step("/spec/a", cel="1"))
+
+
+@pytest.mark.parametrize("number", [2**64, -(2**63) - 1, pytest.param(10**5000, id="huge")])
+def test_C4_4_a_number_over_64_bits_is_an_error(number):
+    """The library ends the process where Python refuses to write the number."""
+    assert "the object has a number out of range" in failure(order(x=number), step("/spec/a", cel="1"))
+
+
 def nested(levels: int) -> Any:
     value: Any = 1
     for _ in range(levels):
@@ -280,6 +291,8 @@ def test_C4_2_a_pattern_of_everyday_use_has_steps_enough():
         (regex("/spec/a", "(a)", "$2"), "regex.replacement has $2; allowed: $0 to $1"),
         (step("/spec/a", cel="value +"), "cel: line 1, column 8: Syntax error"),
         (step("/spec/a", cel="[1].transformList(i, v, v)"), "cel: line 1"),
+        (step("/spec/a", cel="'\ud800'"), "cel: is a text that is not valid Unicode"),
+        (step("/spec/a", cel="1\0 + 'a'"), "cel: is a text with a NUL character"),
         (step("/spec/a", cel="1 + 'a'"), "cel: line 1, column 3: found no matching overload"),
         (step("/spec/a", cel="(" * 400 + "1" + ")" * 400), "cel: Expression recursion limit exceeded"),
     ],

@@ -17,6 +17,7 @@ CREDENTIAL_FILES = {
     ),
     "exec plug-ins of tests, and what they answer": ("plugin", "reply"),
     "what a kubeconfig's tokenFile names": ("token",),
+    "the value of a Secret of a test, as JSON has it; the planes store it otherwise": ("secret-value",),
     "the administrator's token, as an API server reads it and as its plane remembers it": ("tokens.csv", "plane.json"),
     "private keys of servers and clients": ("*.key", "key"),
 }
@@ -42,7 +43,7 @@ def secrets_in(file: Path) -> Iterator[bytes]:
 
 
 def _fields(name: str, content: bytes) -> Iterator[bytes]:
-    if name == "token":
+    if name in ("token", "secret-value"):
         yield content.strip()
     if name == "tokens.csv":
         yield content.partition(b",")[0]

@@ -12,6 +12,7 @@ from crsyncer.sandbox.resource import Resource
 from tests.api import Api, ApiError
 from tests.core.sync_policies import FULL, MINIMAL, WRONG, edited
 from tests.delivery.policy_reference import policies
+from tests.leaks.rows import unpacked
 from tests.system.bed import ROBOT, eventually
 from tests.system.commands import access, ask, run
 from tests.system.conftest import MakeBed
@@ -133,6 +134,7 @@ async def test_C4_1_C3_2_steps_and_local_fields_travel_between_real_api_servers(
 async def test_C5_6_a_secret_travels_and_the_agent_keeps_its_value_nowhere(api: Api, make_bed: MakeBed) -> None:
     bed = await make_bed()
     labels, value = {"bed": bed.group}, base64.b64encode(f"hunter2-{bed.group}".encode()).decode()
+    (bed.directory / "secret-value").write_text(value)  # `make leaks` looks for it everywhere
     selector = {"matchLabels": labels}
     resource = {"group": "", "resource": "secrets"}
     spec = {"resource": resource, "specSource": "cloud", "filter": {"selector": selector}}
@@ -156,7 +158,8 @@ async def test_C5_6_a_secret_travels_and_the_agent_keeps_its_value_nowhere(api: 
     await eventually(arrived, what="the copy of the Secret")
     told = json.dumps([await bed.agent.status(), await ask(bed, "explain", "secrets", name)]).encode()
     await bed.agent.kill()  # or it would delete the copy where it has not heard of the policy's end
-    files = {path.name: path.read_bytes() for path in bed.agent.state_dir.iterdir() if path.is_file()}
+    paths = [path for path in bed.agent.state_dir.iterdir() if path.is_file()]
+    files = {path.name: b"\n".join([path.read_bytes(), *unpacked(path)]) for path in paths}
     assert "digest.key" in files
     assert [place for place, data in {**files, "told": told}.items() if value.encode() in data] == []
     await api.delete(policy)
