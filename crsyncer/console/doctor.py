@@ -237,7 +237,9 @@ class _SideChecks:
 
     async def _access(self, needed: Sequence[Need], *, resource: str = "") -> list[Check]:
         answers = await asyncio.gather(*(self._allowed(need) for need in needed))
-        return [judge_access(dict(zip(needed, answers, strict=True)), self._side, resource=resource)]
+        asks_for_all = self._side is Side.CLOUD and not self._set_up.namespaces.on(Side.CLOUD)
+        robot = self._set_up.robot if asks_for_all and not needed[0].acts[0].cluster else ""
+        return [judge_access(dict(zip(needed, answers, strict=True)), self._side, resource=resource, robot=robot)]
 
     async def _allowed(self, need: Need) -> bool | None:
         """Whether one of the acts is allowed wherever it is needed; None: not known."""

@@ -11,6 +11,7 @@ from crsyncer.console.report import EXIT_CODES, STOPPED
 from crsyncer.core.access import Need, told
 from crsyncer.core.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, OURS, SPEC_SOURCE, SUBTREE, SYNCER
 from crsyncer.core.catalog import problem_of, related_problem
+from crsyncer.core.confined_account import confined_hint
 from crsyncer.core.findings import DiskFacts, StoreFindings, Validity
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Side
@@ -162,17 +163,24 @@ def judge_kind(policy: KindPolicy, side: Side, *, status: int, message: str) -> 
         # The agent recovers by itself when the kind is served again, and deletes nothing.
         return check(Mark.FAIL, f"{endpoint.version} is not served", kind_hint("kind-missing"), health="degraded")
     if status == 403:
-        return check(Mark.FAIL, f"may not be listed ({message})", kind_hint("forbidden"))
+        return check(Mark.FAIL, f"may not be listed ({message})", confined_hint(message) or kind_hint("forbidden"))
     return check(Mark.UNKNOWN, f"the list answered {status} ({message})", "try again")
 
 
-def judge_access(found: Mapping[Need, bool | None], side: Side, *, resource: str = "") -> Check:
-    """Whether the account has every permission; None: the access review had no answer."""
+def judge_access(found: Mapping[Need, bool | None], side: Side, *, resource: str = "", robot: str = "") -> Check:
+    """Whether the account has every permission; None: the access review had no answer.
+
+    `robot`: the name of a robot that asks about all namespaces of the cloud, where its account may have one alone.
+    """
     check = partial(Check, "permissions", side=side, resource=resource)
     missing = [need for need, allowed in found.items() if allowed is False]
     grave = [need for need in missing if not need.unless]
     if grave:
-        return check(Mark.FAIL, f"may not {told(missing)}", "grant it to the account in this kubeconfig's context")
+        hint = "grant it to the account in this kubeconfig's context"
+        if robot:
+            own = f"robot-{robot}"
+            hint = f"where the account is that of namespace {own}, set namespaces: [{own}] or namespaceMap; else {hint}"
+        return check(Mark.FAIL, f"may not {told(missing)}", hint)
     if missing:
         message = f"may not {told(missing)}: {'; '.join(dict.fromkeys(need.unless for need in missing))}"
         health = "healthy" if all(need.is_comfort for need in missing) else ""

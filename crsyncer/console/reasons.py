@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from crsyncer.core.confined_account import confined_hint
 from crsyncer.core.model import Json, Side
 from crsyncer.core.other_agents import DuplicateAgent
 from crsyncer.core.text import NOT_TRUSTED, NOT_YET_VALID, count, duration, rfc3339, unix
@@ -78,8 +79,8 @@ _REASONS = {
         ),
         "Forbidden": (
             "the agent's account may not use it",
-            "grant the account list and watch, and the writes on this side (crsyncer doctor names them); the agent"
-            " retries",
+            "grant the account list and watch, and the writes on this side (crsyncer doctor names them), or set"
+            " namespaces: [robot-NAME] where it has that one alone; the agent retries",
         ),
         "NameTaken": (
             "{resource}: a name is taken by an object that crsyncer did not create",
@@ -313,8 +314,7 @@ def _connection_reasons(content: Json, now: float) -> Iterator[_Reason]:
                 code = "CloudUnauthorized" if side is Side.CLOUD else "RobotUnauthorized"
                 error = f": {row['error']}" if row["error"] else ""
                 way = row["hint"] or "renew the credential"
-                trust = f"the {side}'s API server and the agent do not trust each other{error}"
-                message = trust if error.endswith(NOT_TRUSTED) else ""
+                message = f"agent and {side} do not trust each other{error}" if error.endswith(NOT_TRUSTED) else ""
                 yield _reason("attention", code, message=message, side=side, error=error, way=way)
             case "identity-changed":
                 message = f"the {side} at {row['server']} is another cluster than before: nothing is synced with it"
@@ -328,7 +328,7 @@ def _kind_reasons(content: Json) -> Iterator[_Reason]:
         if state in _KINDS:
             health, code = _KINDS[state]
             message = f"{resource}: {why or _REASONS[health][code][0]}"
-            hint = kind_hint(state, kind.get("policy"))
+            hint = confined_hint(message) or kind_hint(state, kind.get("policy"))
             # A missing kind recovers when it is served again; its held deletions wait for an operator.
             yield _reason("attention" if kind["held"] else health, code, message=message, hint=hint)
 

@@ -160,6 +160,18 @@ def test_permissions_are_judged_by_the_worst_that_is_missing():
     assert judge_access(dict.fromkeys(OWN_NEEDS, True), Side.ROBOT).resource == ""
 
 
+def test_an_account_of_one_namespace_is_given_a_setting_before_a_right():
+    needed = dict.fromkeys(needs(KIND, Side.CLOUD), False)
+    assert "grant it" in judge_access(needed, Side.CLOUD).hint
+    hint = judge_access(needed, Side.CLOUD, robot="r1").hint
+    assert hint.startswith(
+        "where the account is that of namespace robot-r1, set namespaces: [robot-r1] or namespaceMap"
+    )
+    refusal = 'User "system:serviceaccount:robot-r1:crsyncer" cannot list resource "goals" at the cluster scope'
+    assert "namespaces: [robot-r1]" in judge_kind(KIND, Side.CLOUD, status=403, message=refusal).hint
+    assert "grant" in judge_kind(KIND, Side.CLOUD, status=403, message="no").hint
+
+
 def test_what_is_mere_comfort_is_advice_and_no_matter_of_health():
     own = {need: not need.is_comfort for need in OWN_NEEDS}
     advice = judge_access(own, Side.ROBOT)

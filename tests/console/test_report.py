@@ -182,13 +182,21 @@ def test_a_certificate_that_is_not_valid_yet_is_a_matter_of_the_clock():
     assert "clock" in content["reasons"][0]["hint"]
 
 
+def test_an_account_that_asks_beyond_its_namespace_is_told_the_setting_and_not_to_be_given_more():
+    refusal = 'User "system:serviceaccount:robot-r1:crsyncer" cannot list resource "goals" at the cluster scope'
+    for message, named in ((refusal, "namespaces: [robot-r1]"), (None, "namespaces: [robot-NAME]")):
+        content = document(facts(kinds=[kind(state="forbidden", message=message)]), NOW)
+        [reason] = content["reasons"]
+        assert (reason["code"], named in reason["hint"]) == ("Forbidden", True)
+
+
 @pytest.mark.parametrize("error", [*NOT_TRUSTED[1:], f"the proxy cannot be reached: {NOT_TRUSTED[-1]}"])
 @pytest.mark.parametrize("name", ["cloud", "robot"])
 def test_a_certificate_that_is_refused_needs_a_human_who_is_told_the_remedy(name, error):
     content = document(facts(**{name: side("unauthorized", error=error, hint="fetch it anew")}), NOW)
     assert (content["health"], codes(content)) == ("attention", [f"{name.title()}Unauthorized"])
     [reason] = content["reasons"]
-    assert reason["message"] == f"the {name}'s API server and the agent do not trust each other: {error}"
+    assert reason["message"] == f"agent and {name} do not trust each other: {error}"
     assert reason["hint"] == "fetch it anew; the agent reads the kubeconfig again and retries"
 
 
