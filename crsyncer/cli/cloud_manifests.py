@@ -11,6 +11,7 @@ from crsyncer.cli.output import output_options, show
 from crsyncer.cli.shared import settings_options
 from crsyncer.cli.yaml_text import yaml_text
 from crsyncer.core.cloud_manifests import (
+    DEFAULT_QUOTA,
     Plan,
     Profile,
     check_namespace,
@@ -40,6 +41,13 @@ from crsyncer.errors import ConfigError
     multiple=True,
     help="With --profile shared: a namespace with the objects of all robots; repeatable.  [default: default]",
 )
+@click.option(
+    "--quota",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="With --profile namespace: how many objects of each kind there may be in a robot's namespace."
+    f"  [default: {DEFAULT_QUOTA}]",
+)
 @click.option("--two-accounts", is_flag=True, help="Let a second account, which can do nothing else, make the tokens.")
 @click.option("--audit", is_flag=True, help="Have the policies refuse nothing yet, but warn and write the audit log.")
 @output_options
@@ -48,6 +56,7 @@ def cloud_manifests(
     crds: Sequence[Path],
     profile: str,
     namespaces: Sequence[str],
+    quota: int | None,
     two_accounts: bool,
     audit: bool,
     output: str,
@@ -55,7 +64,8 @@ def cloud_manifests(
 ) -> None:
     """Print what confines robots to their own objects in the cloud, for `kubectl apply -f -`.
 
-    Namespaces, accounts, roles, bindings and admission policies, in the order in which to apply them. Asks no cluster.
+    Namespaces, quotas, accounts, roles, bindings and admission policies, in the order in which to apply them. Asks no
+    cluster.
 
     With --profile namespace the objects of a robot are in the cloud's namespace robot-NAME, and its agent runs with
     --namespace-map robot-NAME=NAMESPACE, such as robot-r1=default, for where they are on the robot.
@@ -63,6 +73,8 @@ def cloud_manifests(
     chosen = Profile(profile)
     if namespaces and chosen is not Profile.SHARED:
         raise ConfigError("--namespace goes with --profile shared; allowed here: none, it is robot-NAME")
+    if quota is not None and chosen is Profile.SHARED:
+        raise ConfigError("--quota goes with --profile namespace; allowed here: none, robots have no namespace each")
     plan = Plan(
         robots=tuple(dict.fromkeys(check_robot(robot) for robot in robots)),
         kinds=read_kinds(crds, chosen),
@@ -70,6 +82,7 @@ def cloud_manifests(
         namespaces=tuple(dict.fromkeys(check_namespace(name) for name in namespaces)) or ("default",),
         two_accounts=two_accounts,
         audit=audit,
+        quota=quota or DEFAULT_QUOTA,
     )
     for sentence in unconfined(plan):
         click.echo(f"crsyncer: note: {sentence}", err=True)

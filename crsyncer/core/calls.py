@@ -81,6 +81,8 @@ class Call:
     most: int = 8 * 1024 * 1024
     sensitive: bool = False
     """It is about one object, which is a Secret on a side: a refusal may quote it, and is not told (C5.6)."""
+    by_token_maker: bool = False
+    """Sent by the account that makes the tokens of the working account, where there is one."""
 
 
 VERSION = Call("get", "GET", "/version", timeout=20.0)

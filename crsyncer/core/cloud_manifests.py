@@ -13,6 +13,7 @@ from crsyncer.core.annotations import OURS, SPEC_SOURCE
 from crsyncer.core.calls import API_REVISIONS, API_SETS
 from crsyncer.core.calls import CRD_COLLECTION as _CRD
 from crsyncer.core.cloud_policies import (
+    ENROLL,
     NAME,
     NAMESPACE_LABEL,
     ROBOTS,
@@ -31,8 +32,8 @@ from crsyncer.errors import ConfigError
 
 ACCOUNT = "crsyncer"
 """Profile `namespace`: the robot's account in its namespace."""
-ENROLL = "crsyncer-enroll"
-"""The account that may only make tokens for the other account; in profile `shared` the namespace of these."""
+DEFAULT_QUOTA = 1000
+"""Objects of each kind in a robot's namespace."""
 _CRDS = "crsyncer:crds"
 """The role of robots that CRDs come to."""
 _APIS = "crsyncer:apis"
@@ -75,6 +76,8 @@ class Plan:
     """The account that reads and writes has short tokens, which another account makes."""
     audit: bool = False
     """The policies deny nothing yet: they warn, and write the audit log."""
+    quota: int = DEFAULT_QUOTA
+    """Profile `namespace`: how many objects of each kind there may be in a robot's namespace."""
 
 
 def check_robot(name: str) -> str:
@@ -172,6 +175,10 @@ def _places(plan: Plan) -> Iterator[Manifest]:
             labels = {NAMESPACE_LABEL: robot}
             purpose = f"robot {robot}: everything of it; its agent has --namespace-map {namespace}=ITS-OWN-NAMESPACE"
             yield Manifest(purpose, _core("Namespace", namespace, labels=labels))
+            for kind in plan.kinds:  # one for each: a kind that is added does not touch the others
+                quota = _core("ResourceQuota", f"crsyncer-{kind.in_cloud.resource}", namespace)
+                quota["spec"] = {"hard": {f"count/{kind.in_cloud.resource}": str(plan.quota)}}
+                yield Manifest(f"robot {robot}: how many {kind.in_cloud.plural} fit into its namespace", quota)
         yield Manifest(f"robot {robot}: the account of its agent", _account(account, namespace))
         if plan.two_accounts:
             yield Manifest(f"robot {robot}: the account that makes tokens", _account(enroll, enroll_namespace))
@@ -179,7 +186,11 @@ def _places(plan: Plan) -> Iterator[Manifest]:
                 "Secret", enroll, enroll_namespace, annotations={"kubernetes.io/service-account.name": enroll}
             )
             secret["type"] = "kubernetes.io/service-account-token"
-            yield Manifest(f"robot {robot}: its token, which does not end; delete this to lock the robot out", secret)
+            purpose = "its token, which does not end"
+            if plan.profile is Profile.SHARED:  # a token is bound to a Secret in the namespace of its account
+                yield Manifest(f"robot {robot}: {purpose}", secret)
+                purpose, secret = "its tokens are bound to this", _core("Secret", account, namespace)
+            yield Manifest(f"robot {robot}: {purpose}; delete this to lock the robot out", secret)
 
 
 def _accounts(profile: Profile, robot: str) -> tuple[str, str, str, str]:
@@ -198,7 +209,7 @@ def _admission(plan: Plan) -> Iterator[Manifest]:
         yield Manifest(purpose, policy)
         yield Manifest(f"{purpose}: in force", binding(policy, audit=plan.audit))
 
-    yield from both("a robot makes tokens for nobody else", token_policy())
+    yield from both("the tokens that a robot's accounts make are its own, short, and revocable", token_policy())
     for kind in plan.kinds:
         yield from both(f"what a robot may write of {kind.in_cloud.plural}", kind_policy(kind))
         # Not of built-in kinds: in every namespace the control plane itself makes some objects of those.
@@ -245,7 +256,7 @@ def _roles(plan: Plan) -> Iterator[Manifest]:
         yield Manifest(
             "once per cluster: the CRDs that robots publish", _rbac("ClusterRole", _APIS) | {"rules": publishes}
         )
-    for robot in plan.robots:
+    for robot in plan.robots if plan.two_accounts else ():
         namespace, account, _, _ = _accounts(plan.profile, robot)
         role = _rbac("Role", _renew(plan.profile, robot), namespace=namespace)
         role["rules"] = [_rule("", "serviceaccounts/token", ["create"], names=[account])]
@@ -314,9 +325,10 @@ def _bindings(plan: Plan) -> Iterator[Manifest]:
                 content = _binding(role, "", "ClusterRole", _subject(account, namespace))
                 content["metadata"]["name"] = f"{role}:{robot}"
                 yield Manifest(f"robot {robot}: {purpose}", content)
-        renew = _renew(plan.profile, robot)
-        who = _subject(enroll, enroll_namespace) if plan.two_accounts else _subject(account, namespace)
-        yield Manifest(f"robot {robot}: who makes them", _binding(renew, namespace, "Role", who))
+        if plan.two_accounts:
+            maker = _subject(enroll, enroll_namespace)
+            content = _binding(_renew(plan.profile, robot), namespace, "Role", maker)
+            yield Manifest(f"robot {robot}: who makes them", content)
 
 
 def _shared_bindings(plan: Plan) -> Iterator[Manifest]:

@@ -20,6 +20,10 @@ NAMESPACE_LABEL = OURS + "robot-name"
 """The label of a robot's namespace; its value is the robot's name."""
 ROBOTS = "crsyncer-robots"
 """Profile `shared`: the namespace of the robots' accounts, which brings the group of all of them."""
+ENROLL = "crsyncer-enroll"
+"""The account that may only make tokens for the other account; in profile `shared` the namespace of these."""
+TOKEN_SECONDS = 3600
+"""The longest life of a token that an account of a robot makes."""
 _API = "admissionregistration.k8s.io/v1"
 
 _CALLER = f"""\
@@ -33,6 +37,15 @@ request.userInfo.username.matches('^system:serviceaccount:{ROBOTS}:{NAME}$')
 ? request.userInfo.username.split(':')[2].substring(6)
 : request.userInfo.username.matches('^robot:{NAME}$')
 ? request.userInfo.username.substring(6) : ''"""
+_MAKES_TOKENS = f"""\
+request.userInfo.username.matches('^system:serviceaccount:robot-[^:]*:{ENROLL}$')
+|| request.userInfo.username.startsWith('system:serviceaccount:{ENROLL}:')"""
+_ROBOT_OF_TOKENS = f"""\
+request.userInfo.username.matches('^system:serviceaccount:robot-{NAME}:{ENROLL}$')
+? request.userInfo.username.split(':')[2].substring(6)
+: request.userInfo.username.matches('^system:serviceaccount:{ENROLL}:{NAME}$')
+? request.userInfo.username.split(':')[3]
+: {_ROBOT}"""
 _IS_STATUS = "request.operation == 'UPDATE' && request.?subResource.orValue('') == 'status'"
 # Every field that may be set by hand is compared: a version that compared .spec let other fields through.
 _IS_STATUS_ONLY = """\
@@ -139,6 +152,9 @@ def _confine_copies(policy: KindPolicy, variables: dict[str, str], validations: 
     validations.append(_validation(_both("Annotations", ROBOT), "the copy is not this robot's"))
     if policy.filtered:
         validations.append(_validation(_both("Labels", ROBOT_LABEL), "object is not labelled for this robot"))
+    else:
+        own = f"variables.newLabels[?{_text(ROBOT_LABEL)}].orValue(variables.robot) == variables.robot"
+        validations.append(_validation(own, "object is labelled for another robot"))
     if policy.sensitive:
         text = "object == null || object.?type.orValue('') != 'kubernetes.io/service-account-token'"
         validations.append(_validation(text, "a robot may not make tokens"))
@@ -157,12 +173,20 @@ def _both(field: str, key: str) -> str:
 
 
 def token_policy() -> Json:
-    """A robot's account may make tokens for nobody but itself, and only by a role that lets it."""
+    """The tokens that a robot's accounts may make, where a role lets them: for itself, short, and revocable.
+
+    The token of an account that only makes tokens does not end. So what it makes is bound to a Secret: the server
+    writes the Secret's uid into the token, and takes the token no longer once that Secret is deleted.
+    """
     own = f"""\
 request.operation == 'CREATE' && request.?subResource.orValue('') == 'token'
-&& (request.userInfo.username.startsWith('system:serviceaccount:robot-')
+&& (variables.hasNamespace
 ? request.name == 'crsyncer' && request.namespace == 'robot-' + variables.robot
 : request.name == variables.robot && request.namespace == '{ROBOTS}')"""
+    bound = f"""\
+!({_MAKES_TOKENS})
+|| (object.spec.?boundObjectRef.?kind.orValue('') == 'Secret'
+&& object.spec.?boundObjectRef.?name.orValue('') == (variables.hasNamespace ? '{ENROLL}' : variables.robot))"""
     tokens = {
         "apiGroups": [""],
         "apiVersions": ["*"],
@@ -172,11 +196,19 @@ request.operation == 'CREATE' && request.?subResource.orValue('') == 'token'
     return _admission_policy(
         "crsyncer-robot-tokens",
         rules=[tokens],
-        variables={"robot": _ROBOT},
+        variables={
+            "robot": _ROBOT_OF_TOKENS,
+            "hasNamespace": "request.userInfo.username.startsWith('system:serviceaccount:robot-')",
+        },
         validations=[
             _validation("variables.robot != ''", "malformed robot identity"),
             _validation(own, "a robot may only renew its own token"),
+            _validation(
+                f"object.spec.expirationSeconds <= {TOKEN_SECONDS}", "a robot's token lives for an hour at most"
+            ),
+            _validation(bound, "a robot's token is bound to the Secret that locks the robot out when it is deleted"),
         ],
+        caller=f"{_CALLER}\n|| {_MAKES_TOKENS}",
     )
 
 
@@ -280,14 +312,16 @@ def lacks_status(policy: KindPolicy) -> bool:
     return not all(version.status for version in policy.versions if version.served)
 
 
-def _admission_policy(name: str, *, rules: list[Json], variables: Mapping[str, str], validations: list[Json]) -> Json:
+def _admission_policy(
+    name: str, *, rules: list[Json], variables: Mapping[str, str], validations: list[Json], caller: str = _CALLER
+) -> Json:
     return _object(
         "ValidatingAdmissionPolicy",
         name,
         {
             "failurePolicy": "Fail",
             "matchConstraints": {"resourceRules": rules},
-            "matchConditions": [{"name": "caller-is-a-robot", "expression": _CALLER}],
+            "matchConditions": [{"name": "caller-is-a-robot", "expression": caller}],
             "variables": [{"name": key, "expression": expression} for key, expression in variables.items()],
             "validations": validations,
         },

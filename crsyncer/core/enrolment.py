@@ -8,22 +8,21 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from crsyncer.core.calls import Call
-from crsyncer.core.cloud_manifests import ACCOUNT, ENROLL
-from crsyncer.core.cloud_policies import ROBOTS
+from crsyncer.core.cloud_manifests import ACCOUNT
+from crsyncer.core.cloud_policies import ENROLL, ROBOTS, TOKEN_SECONDS
 from crsyncer.core.model import Json
 
-_ASKED_SECONDS = 3600
-"""The server may give another lifetime; the one in its answer counts."""
 _EARLIEST, _LATEST = 0.7, 0.9
 """The part of its life after which a token is renewed, as by the kubelet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A service account."""
+    """A service account, and the Secret in its namespace that its tokens are bound to."""
 
     namespace: str
     name: str
+    secret: str
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
@@ -33,18 +32,24 @@ def worker(subject: str) -> Account | None:
     """The account that the bearer of a token makes tokens for; None: none, the bearer works with this one itself."""
     match subject.split(":"):
         case ["system", "serviceaccount", namespace, name] if name == ENROLL:
-            return Account(namespace, ACCOUNT)
+            return Account(namespace, ACCOUNT, ENROLL)
         case ["system", "serviceaccount", namespace, name] if namespace == ENROLL:
-            return Account(ROBOTS, name)
+            return Account(ROBOTS, name, name)
         case _:
             return None
 
 
-def token_request(account: Account) -> Call:
-    """Ask for a token of an account."""
+def token_request(account: Account, *, seconds: int = TOKEN_SECONDS, is_bound: bool = True) -> Call:
+    """Ask for a token of an account, which ends with the account's Secret if it is bound.
+
+    The server may give another lifetime; the one in its answer counts.
+    """
     path = f"/api/v1/namespaces/{account.namespace}/serviceaccounts/{account.name}/token"
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
-    return Call("create", "POST", path, body=body | {"spec": {"expirationSeconds": _ASKED_SECONDS}}, timeout=20.0)
+    spec: Json = {"expirationSeconds": seconds}
+    if is_bound:
+        spec["boundObjectRef"] = {"apiVersion": "v1", "kind": "Secret", "name": account.secret}
+    return Call("create", "POST", path, body=body | {"spec": spec}, timeout=20.0, by_token_maker=True)
 
 
 def read_token(body: Json, *, now: float) -> tuple[str, float] | None:

@@ -1,20 +1,38 @@
 """The acts that a robot's account in the cloud must not be allowed: access reviews have to answer them with no.
 
 The manifests of `crsyncer cloud-manifests` grant none of it. Admission policies are not asked: a review knows RBAC
-and whatever else authorizes requests, and no policy.
+and whatever else authorizes requests, and no policy. What policies alone refuse of tokens is tried out.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from crsyncer.core.access import Act
-from crsyncer.core.cloud_policies import lacks_status
+from crsyncer.core.calls import Call
+from crsyncer.core.cloud_manifests import ACCOUNT
+from crsyncer.core.cloud_policies import ENROLL, ROBOTS, TOKEN_SECONDS, lacks_status
+from crsyncer.core.enrolment import Account, token_request
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Side
 
 _RBAC = "rbac.authorization.k8s.io"
 _ADMISSION = "admissionregistration.k8s.io"
 _UNBIND = "bind the account by RoleBindings alone: crsyncer cloud-manifests prints them"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenTrial:
+    """A request for a token that the cloud must refuse."""
+
+    account: Account
+    seconds: int = TOKEN_SECONDS
+    is_bound: bool = True
+
+    @property
+    def call(self) -> Call:
+        """The request, as a dry run. Where it is not refused, the token is in the answer alone."""
+        request = token_request(self.account, seconds=self.seconds, is_bound=self.is_bound)
+        return replace(request, query=(("dryRun", "All"),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +44,8 @@ class ForbiddenAct:
     """What somebody with the robot's credential could do with it."""
     remedy: str
     namespace: str = ""
+    trial: TokenTrial | None = None
+    """Where an access review cannot tell, the request itself."""
 
     def __str__(self) -> str:
         if self.act.verb == "*":
@@ -33,7 +53,8 @@ class ForbiddenAct:
         place = f" in namespace {self.namespace}" if self.namespace else "" if self.act.cluster else " everywhere"
         group = f".{self.act.group}" if self.act.group else ""
         resource, slash, subresource = self.act.resource.partition("/")
-        return f"may {self.act.verb} {resource}{group}{slash}{subresource}{place}: {self.danger}"
+        name = f" of {self.act.name}" if self.act.name else ""
+        return f"may {self.act.verb} {resource}{group}{slash}{subresource}{name}{place}: {self.danger}"
 
 
 EVERYTHING = ForbiddenAct(
@@ -51,6 +72,8 @@ def forbidden_acts(
     places = tuple(namespaces) or ("",)
     kinds = sorted(policies, key=lambda each: each.resource)
     found = [*_of_the_cluster(), *_of_places(places, secrets=any(each.sensitive for each in kinds))]
+    for account in (Account(f"robot-{robot}", ACCOUNT, ENROLL), Account(ROBOTS, robot, robot)) if robot else ():
+        found += _of_tokens(account)
     for policy in kinds:
         found += _of_kind(policy, places, home=f"robot-{robot}")
     return tuple(dict.fromkeys(found))
@@ -100,6 +123,20 @@ def _of_places(places: Sequence[str], *, secrets: bool) -> Iterator[ForbiddenAct
         for verb in ("create", "update", "patch"):
             for resource in ("rolebindings", "roles"):
                 yield ForbiddenAct(Act(verb, _RBAC, resource), "it can grant itself more", _UNBIND, place)
+
+
+def _of_tokens(account: Account) -> Iterator[ForbiddenAct]:
+    """Rights over the tokens of the robot's own account: a stolen token or Secret has to end."""
+    act = Act("create", "", "serviceaccounts/token", account.name)
+    danger = "with a stolen token one makes others, again and again: it never ends"
+    remedy = "delete the role crsyncer:renew and its binding; with two accounts bind it to crsyncer-enroll alone"
+    yield ForbiddenAct(act, danger, remedy, account.namespace)
+    policy = "apply the policy crsyncer-robot-tokens and its binding: crsyncer cloud-manifests prints them"
+    for danger, trial in (
+        ("a token may live for more than an hour", TokenTrial(account, seconds=2 * TOKEN_SECONDS)),
+        ("a token outlives the Secret whose deletion locks the robot out", TokenTrial(account, is_bound=False)),
+    ):
+        yield ForbiddenAct(act, danger, policy, account.namespace, trial)
 
 
 def _of_kind(policy: KindPolicy, places: Sequence[str], *, home: str) -> Iterator[ForbiddenAct]:

@@ -1,9 +1,10 @@
-"""One control plane: an API server and its datastore, real ones, on loopback ports."""
+"""One control plane: an API server and its datastore, real ones, on loopback ports, and two controllers."""
 
 import http.client
 import json
 import secrets
 import ssl
+import sys
 import time
 import urllib.request
 from collections.abc import Callable
@@ -13,10 +14,11 @@ import yaml
 
 from crsyncer.adapters.retries import until
 from crsyncer.errors import SyncError
+from crsyncer.sandbox import controllers
 from crsyncer.sandbox.ports import free_ports
 from crsyncer.sandbox.process import recorded, spawn, write_private
 
-COMPONENTS = ("apiserver", "store")
+COMPONENTS = ("controllers", "apiserver", "store")
 _START_LIMIT = 90.0  # seconds; 3 to 5 on two idle cores
 
 
@@ -63,6 +65,7 @@ class Plane:
         self._spawn("store", self._store_argv())
         self._wait(self._store_is_ready, "store")
         self._spawn("apiserver", self._apiserver_argv())
+        self._spawn("controllers", [sys.executable, "-I", str(Path(controllers.__file__)), str(self.directory)])
 
     def wait_ready(self) -> None:
         """Wait until the plane is ready."""

@@ -5,7 +5,7 @@ from copy import deepcopy
 import pytest
 
 from crsyncer.console.doctor_admission import judge_admission
-from crsyncer.console.doctor_report import Mark
+from crsyncer.console.doctor_report import Check, Mark
 from crsyncer.core.cloud_policies import binding, kind_policy, label_policy, token_policy
 from crsyncer.core.model import Json, Side
 from tests.core.builders import policy
@@ -17,10 +17,18 @@ BINDINGS = tuple(binding(each, audit=False) for each in POLICIES)
 
 
 def judged(policies: tuple[Json, ...] = POLICIES, bindings: tuple[Json, ...] = BINDINGS) -> list[tuple[Mark, str]]:
-    checks = judge_admission(policies, bindings, [KIND])
-    assert all((each.name, each.side, each.resource) == ("confinement", Side.CLOUD, KIND.resource) for each in checks)
-    assert all(bool(each.hint) is (each.state is not Mark.OK) for each in checks)
-    return [(each.state, each.message) for each in checks]
+    return [(each.state, each.message) for each in checks(policies, bindings) if each.resource == KIND.resource]
+
+
+def of_tokens(policies: tuple[Json, ...] = POLICIES, bindings: tuple[Json, ...] = BINDINGS) -> list[tuple[Mark, str]]:
+    return [(each.state, each.message) for each in checks(policies, bindings) if not each.resource]
+
+
+def checks(policies: tuple[Json, ...], bindings: tuple[Json, ...]) -> list[Check]:
+    found = judge_admission(policies, bindings, [KIND])
+    assert all((each.name, each.side) == ("confinement", Side.CLOUD) for each in found)
+    assert all(bool(each.hint) is (each.state is not Mark.OK) for each in found)
+    return found
 
 
 def changed(what: Json, **fields: object) -> Json:
@@ -34,11 +42,23 @@ def test_policies_as_they_are_printed_and_in_force_are_good():
 
 
 def test_a_cloud_without_policies_of_ours_for_the_kind_is_not_judged():
-    assert judged((), ()) == []
-    assert judged((token_policy(), changed(WRITES, metadata={"name": "somebody-else-s"})), ()) == []
+    assert checks((), ()) == []
+    assert checks((token_policy(), changed(WRITES, metadata={"name": "somebody-else-s"})), ()) == []
     other = deepcopy(WRITES)
     other["spec"]["matchConstraints"]["resourceRules"][0]["resources"] = ["tasks", "tasks/*"]
-    assert judged((other,), ()) == []
+    assert checks((other,), ()) == []
+
+
+def test_the_tokens_that_robots_make_are_confined_or_it_is_told():
+    assert of_tokens() == [(Mark.OK, "the tokens that robots make are confined by crsyncer-robot-tokens")]
+    [(mark, said)] = of_tokens(POLICIES[:2])
+    assert (mark, said.startswith("no admission policy confines the tokens that robots make")) == (Mark.FAIL, True)
+    [(mark, said)] = of_tokens(bindings=BINDINGS[:2])
+    assert (mark, "crsyncer-robot-tokens has no binding" in said) == (Mark.FAIL, True)
+    old = deepcopy(token_policy())
+    del old["spec"]["validations"][2:]
+    [(mark, said)] = of_tokens((*POLICIES[:2], old))
+    assert (mark, "crsyncer-robot-tokens is not the one that this version prints" in said) == (Mark.WARN, True)
 
 
 def test_a_policy_without_a_binding_refuses_nothing():

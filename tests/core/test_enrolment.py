@@ -10,8 +10,8 @@ from tests.core.builders import policy
 @pytest.mark.parametrize(
     ("subject", "account"),
     [
-        ("system:serviceaccount:robot-r1:crsyncer-enroll", Account("robot-r1", "crsyncer")),
-        ("system:serviceaccount:crsyncer-enroll:r1", Account("crsyncer-robots", "r1")),
+        ("system:serviceaccount:robot-r1:crsyncer-enroll", Account("robot-r1", "crsyncer", "crsyncer-enroll")),
+        ("system:serviceaccount:crsyncer-enroll:r1", Account("crsyncer-robots", "r1", "r1")),
         ("system:serviceaccount:robot-r1:crsyncer", None),
         ("system:serviceaccount:crsyncer-robots:r1", None),
         ("system:serviceaccount:robot-r1:crsyncer-enroll:more", None),
@@ -31,7 +31,17 @@ def test_the_manifests_let_the_one_account_make_tokens_of_the_other(profile):
     [maker] = binding["subjects"]
     account = worker(f"system:serviceaccount:{maker['namespace']}:{maker['name']}")
     [rule] = role["rules"]
-    assert account == Account(role["metadata"]["namespace"], *rule["resourceNames"])
+    [name] = rule["resourceNames"]
+    assert account is not None
+    assert (account.namespace, account.name) == (role["metadata"]["namespace"], name)
+    secrets = {
+        (each["metadata"]["namespace"], each["metadata"]["name"]) for each in printed if each["kind"] == "Secret"
+    }
+    assert (account.namespace, account.secret) in secrets
+    assert token_request(account).body["spec"] == {
+        "expirationSeconds": 3600,
+        "boundObjectRef": {"apiVersion": "v1", "kind": "Secret", "name": account.secret},
+    }
     assert token_request(account).path == f"/api/v1/namespaces/{account.namespace}/serviceaccounts/{account.name}/token"
     assert str(account) == f"{account.namespace}/{account.name}"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from crsyncer.sandbox.resource import CLUSTER_ROLE, Resource
 from crsyncer.sandbox.sandbox import Sandbox
 from tests.api import Api
-from tests.system.confined import aggregated
+from tests.system.bed import eventually
 
 ROOT = Path(__file__).parents[2]
 NAME, HOME = "r1", "robot-r1"
@@ -54,10 +54,14 @@ class Clusters:
         return done.stdout
 
     async def set_up_cloud(self, api: Api) -> None:
-        """Follow the cloud's document, and gather the roles as the controller manager does, which a sandbox has not."""
+        """Follow the cloud's document, and wait until the roles of the kinds are gathered into one."""
         await asyncio.to_thread(self.shell, commands("cloud/README.md"), cluster="cloud")
-        for role in aggregated((await api.list(CLUSTER_ROLE))["items"]):
-            await api.replace({"apiVersion": CLUSTER_ROLE.api_version, "kind": CLUSTER_ROLE.kind, **role})
+
+        async def gathered() -> bool:
+            roles = (await api.list(CLUSTER_ROLE))["items"]
+            return all(each.get("rules") for each in roles if each["metadata"]["name"] == "crsyncer:robot")
+
+        await eventually(gathered, what="the rules of crsyncer:robot")
 
 
 def commands(document: str, number: int = 0) -> str:

@@ -6,7 +6,7 @@ import itertools
 import json
 import ssl
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from crsyncer.sandbox.resource import CRD, Resource
 from tests.system.bed import LABEL, SECONDS, crd
 
 GROUP = "confined.example.com"
-_NUMBERS = itertools.count(1)
+NUMBERS = itertools.count(1)
 """One for each object on a worker's planes, whichever module makes it."""
 ROBOTS = ("r1", "r2", "r3")
 SHARED = "shared-objects"
@@ -45,6 +45,7 @@ EVERY = {**KINDS, "parcels": crd(GROUP, plural="parcels", filtered="true")}
 JSON_PATCH = {"Content-Type": "application/json-patch+json"}
 _PATHS = {
     "Namespace": "/api/v1/namespaces",
+    "ResourceQuota": "/api/v1/namespaces/{}/resourcequotas",
     "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
     "Secret": "/api/v1/namespaces/{}/secrets",
     "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
@@ -136,7 +137,6 @@ class Confined:
             kinds = [each for each in EVERY.values() if profile is Profile.SHARED or each["spec"]["scope"] != "Cluster"]
             policies = tuple(policy_of(each, profile) for each in kinds)
             self.apply(Plan(ROBOTS, policies, profile=profile, namespaces=(SHARED,)))
-        self.aggregate()
         self.robots = {robot: self.caller(f"robot-{robot}", "crsyncer") for robot in ROBOTS}
         self.sharing = {robot: self.caller("crsyncer-robots", robot) for robot in ROBOTS}
         self._until_in_force()
@@ -147,19 +147,12 @@ class Confined:
             content = each.content
             self._make(_PATHS[content["kind"]].format(content["metadata"].get("namespace")), content)
 
-    def aggregate(self) -> None:
-        """Gather the rules of the kinds' roles."""
-        path = _PATHS["ClusterRole"]
-        for role in aggregated(self.admin.ask("GET", path).body["items"]):
-            answer = self.admin.ask("PUT", f"{path}/{role['metadata']['name']}", role)
-            assert answer.status == 200, answer
-
     def create(self, plural: str, robot: str, *, shared: bool = False, **fields: Any) -> dict[str, Any]:
         """A new object of a robot, made by the administrator: in its namespace, or where all robots' are."""
         cluster = EVERY[plural]["spec"]["scope"] == "Cluster"
         namespace = "" if cluster else SHARED if shared else f"robot-{robot}"
         made = self.admin.ask(
-            "POST", at(plural, namespace), thing(plural, namespace, f"o{next(_NUMBERS)}", robot, **fields)
+            "POST", at(plural, namespace), thing(plural, namespace, f"o{next(NUMBERS)}", robot, **fields)
         )
         assert made.status == 201, made
         return dict(made.body)
@@ -217,16 +210,6 @@ def policy_of(raw: dict[str, Any], profile: Profile) -> KindPolicy:
     policy = confinable(raw, profile, place="-")
     own = BLOCKING.get(policy.in_cloud.plural)
     return policy if own is None else replace(policy, sync_policy=read_sync_policy(own))
-
-
-def aggregated(roles: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Of all ClusterRoles ours that gather others, filled: as the controller manager does, which a sandbox has not."""
-    for role in roles:
-        if role["metadata"]["name"].startswith("crsyncer:") and (gathers := role.get("aggregationRule")):
-            [selector] = gathers["clusterRoleSelectors"]
-            wanted = selector["matchLabels"].items()
-            found = [each for each in roles if wanted <= (each["metadata"].get("labels") or {}).items()]
-            yield {**role, "rules": [rule for each in found for rule in each["rules"]]}
 
 
 def where(obj: Mapping[str, Any], subresource: str = "") -> str:

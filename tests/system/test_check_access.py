@@ -10,6 +10,8 @@ import pytest
 import yaml
 
 from crsyncer.adapters.retries import until
+from crsyncer.core.cloud_manifests import Plan, Profile, confinable
+from crsyncer.core.cloud_policies import binding, token_policy
 from crsyncer.sandbox.agent import AgentProcess
 from crsyncer.sandbox.sandbox import Sandbox
 from tests.delivery.command_line import crsyncer
@@ -95,6 +97,40 @@ def test_each_right_too_many_is_a_finding(confined: Confined, check: Check) -> N
     assert set(found) == expected
     assert done.returncode == 12
     assert all(each["message"].startswith("it may ") and each["hint"] for each in found.values())
+
+
+def test_tokens_that_would_not_end_are_findings(confined: Confined, check: Check) -> None:
+    kinds = (confinable(KINDS["goals"], Profile.NAMESPACE, place="-"),)
+    confined.apply(Plan(("r5",), kinds, two_accounts=True))
+    maker = confined.caller("robot-r5", "crsyncer-enroll")
+
+    def verdict(token: str, robot: str) -> str:
+        return check(token, robot=robot).stdout.partition(":")[0]
+
+    assert until(lambda: verdict(maker.token, "r5") == "CONFINED", seconds=SECONDS)
+    name = "crsyncer-robot-tokens"
+    bindings = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
+    assert confined.admin.ask("DELETE", f"{bindings}/{name}").status == 200
+
+    def found() -> list[str]:
+        return [each["message"] for each in json.loads(check(maker.token, "-o", "json", robot="r5").stdout)["findings"]]
+
+    may = "it may create serviceaccounts/token of crsyncer in namespace robot-r5: a token "
+    expected = [f"{may}may live for more than an hour", f"{may}outlives the Secret whose deletion locks the robot out"]
+    try:
+        assert until(lambda: found() == expected, seconds=SECONDS)
+    finally:
+        assert confined.admin.ask("POST", bindings, binding(token_policy(), audit=False)).status == 201
+    # The role of an earlier version, by which an account renews itself.
+    rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/robot-r5"
+    account = {"kind": "ServiceAccount", "name": "crsyncer", "namespace": "robot-r5"}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "crsyncer:renew"}
+    old = {"metadata": {"name": "old"}, "roleRef": role, "subjects": [account]}
+    assert confined.admin.ask("POST", f"{rbac}/rolebindings", old).status == 201
+    never = (
+        "it may create serviceaccounts/token of crsyncer in namespace robot-r5: with a stolen token one makes others"
+    )
+    assert until(lambda: [each.partition(",")[0] for each in found()] == [never], seconds=SECONDS)
 
 
 def test_a_cloud_that_does_not_answer_is_offline(

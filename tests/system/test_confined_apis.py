@@ -34,7 +34,6 @@ def confined(running_sandbox: Sandbox) -> Confined:
     kind = replace(kind, sync_policy=read_sync_policy(POLICY))
     for profile in Profile:
         found.apply(Plan(ROBOTS, (kind,), profile=profile))
-    found.aggregate()
 
     def settled() -> bool:
         """The server has heard of roles and policies: the former let a request pass, the latter refuse it."""

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from crsyncer.adapters.retries import until
 from crsyncer.core.project import ROBOT
 from crsyncer.sandbox.sandbox import Sandbox
-from tests.system.bed import LABEL
+from tests.system.bed import LABEL, SECONDS
 from tests.system.confined import (
     GROUP,
     ROBOTS,
@@ -93,6 +94,7 @@ REFUSED: dict[str, tuple[str, str, dict[str, str]]] = {
     ),
     "its CRD": ("PATCH", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/goals.{GROUP}", {}),
     "a token of another robot": ("POST", ACCOUNTS.format("robot-r2", "crsyncer"), {}),
+    "a token of its own": ("POST", ACCOUNTS.format("robot-r1", "crsyncer"), {}),
     "a token of another account at home": ("POST", ACCOUNTS.format("robot-r1", "default"), {}),
 }
 
@@ -104,16 +106,11 @@ def test_a_robot_reaches_nothing_outside_its_namespace(r1: Caller, trick: str) -
     assert r1.ask(method, path, body, **headers).status == 403
 
 
-def test_a_robot_lists_its_own_objects_and_renews_its_own_token(confined: Confined, r1: Caller) -> None:
+def test_a_robot_lists_its_own_objects(confined: Confined, r1: Caller) -> None:
     own = {confined.create("goals", robot)["metadata"]["name"]: robot for robot in ROBOTS}
     listed = r1.ask("GET", at("goals", "robot-r1"))
     assert listed.status == 200
     assert {own.get(each["metadata"]["name"], "r1") for each in listed.body["items"]} == {"r1"}
-    token = r1.ask("POST", ACCOUNTS.format("robot-r1", "crsyncer"), ENROLL)
-    assert token.status == 201
-    renewed = Caller(confined.plane, token.body["status"]["token"])
-    assert renewed.ask("GET", at("goals", "robot-r1")).status == 200
-    assert renewed.ask("GET", at("goals", "robot-r2")).status == 403
 
 
 SHARED_REFUSED = {
@@ -142,9 +139,8 @@ def test_in_a_shared_namespace_a_robot_reaches_no_other_namespace_and_makes_no_o
     for plural in ("goals", "errands", "findings"):
         assert sharer.ask("GET", at(plural, "robot-r1")).status == 403
         assert sharer.ask("GET", at(plural)).status == 403
-    for name in ("r2", "default"):
+    for name in ("r1", "r2", "default"):
         assert sharer.ask("POST", ACCOUNTS.format("crsyncer-robots", name), ENROLL).status == 403
-    assert sharer.ask("POST", ACCOUNTS.format("crsyncer-robots", "r1"), ENROLL).status == 201
 
 
 # --- the status of one's own objects, guarded by uid
@@ -283,11 +279,41 @@ def test_a_robot_writes_its_own_copies_and_signs_no_others(confined: Confined, s
     for signature in ("r2", ""):
         answer = caller.ask("POST", at("findings", place), thing("findings", place, "new", signature))
         assert refused_by_policy(answer)
+    labelled = meta(thing("findings", place, "new", "r1"), labels={LABEL: "r2"})
+    assert refused_by_policy(caller.ask("POST", at("findings", place), labelled))
     own = confined.create("findings", "r1", shared=shared)
     assert refused_by_policy(caller.ask("PUT", where(own), meta(own, annotations={ROBOT: "r2"})))
+    assert refused_by_policy(caller.ask("PUT", where(own), meta(own, labels={LABEL: "r2"})))
     assert refused_by_policy(caller.ask("PUT", where(own), meta(own, finalizers=["example.com/f"])))
     assert caller.ask("PUT", where(own), changed(own, spec={"secret": "pear"})).status == 200
     assert caller.ask("DELETE", where(own)).status == 200
+
+
+def test_a_robot_fills_no_more_than_its_quota(confined: Confined, r1: Caller) -> None:
+    quotas = "/api/v1/namespaces/robot-r1/resourcequotas"
+    name = f"crsyncer-findings.{GROUP}"
+    quota = confined.admin.ask("GET", f"{quotas}/{name}").body
+    assert quota["spec"]["hard"] == {f"count/findings.{GROUP}": "1k"}
+    used = int(quota["status"]["used"][f"count/findings.{GROUP}"])
+
+    def limit(number: int) -> None:
+        hard = {"hard": {f"count/findings.{GROUP}": str(number)}}
+        now = confined.admin.ask("GET", f"{quotas}/{name}").body
+        assert confined.admin.ask("PUT", f"{quotas}/{name}", {**now, "spec": hard}).status == 200
+
+    limit(used + 2)
+    made: list[Answer] = []
+
+    def is_full() -> bool:
+        answer = r1.ask("POST", at("findings", "robot-r1"), thing("findings", "robot-r1", f"q{len(made)}", "r1"))
+        made.append(answer)
+        return answer.status == 403 and "exceeded quota" in answer.message
+
+    try:
+        assert until(is_full, seconds=SECONDS)
+        assert len([each for each in made if each.status == 201]) < 1000
+    finally:
+        limit(1000)
 
 
 @pytest.mark.parametrize("shared", [False, True])

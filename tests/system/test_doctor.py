@@ -1,5 +1,6 @@
 """`crsyncer doctor` on real planes: a sound set-up, and one thing after the other that is not."""
 
+import contextlib
 import json
 import os
 import signal
@@ -8,8 +9,9 @@ from typing import Any
 import yaml
 
 from crsyncer.console.doctor_admission import BINDINGS, POLICIES
-from crsyncer.core.cloud_policies import binding, kind_policy
+from crsyncer.core.cloud_policies import binding, kind_policy, token_policy
 from crsyncer.core.read_kind import read_policy
+from tests.api import ApiError
 from tests.system.bed import ROBOT, SYNCER, Bed, crd, eventually
 from tests.system.commands import access
 from tests.system.conftest import MakeBed
@@ -128,13 +130,23 @@ async def test_an_admission_policy_that_is_not_in_force_is_told_to_who_may_read_
     assert kind is not None
     policy = kind_policy(kind)
     name = policy["metadata"]["name"]
-    for collection, content in ((POLICIES, policy), (BINDINGS, binding(policy, audit=False))):
-        await bed.cloud.api.request("POST", collection.path, json=content)
+    tokens = token_policy()["metadata"]["name"]
+    for each in (policy, token_policy()):
+        for collection, content in ((POLICIES, each), (BINDINGS, binding(each, audit=False))):
+            with contextlib.suppress(ApiError):  # other tests on these planes may have made that of tokens
+                await bed.cloud.api.request("POST", collection.path, json=content)
     _, content = await diagnosed(bed, [])
-    assert [check["state"] for check in checks(content, "confinement")] == ["ok"]
+    assert [check["state"] for check in checks(content, "confinement")] == ["ok", "ok"]
     await bed.cloud.api.request("DELETE", f"{BINDINGS.path}/{name}")
     assert (await diagnosed(bed, [("cloud", "confinement", "fail")]))[0] == 12
-    await bed.cloud.api.request("DELETE", f"{POLICIES.path}/{name}")
+    await bed.cloud.api.request("POST", BINDINGS.path, json=binding(policy, audit=False))
+    for collection in (BINDINGS, POLICIES):
+        await bed.cloud.api.request("DELETE", f"{collection.path}/{tokens}")
+    code, content = await diagnosed(bed, [("cloud", "confinement", "fail")])
+    [failed] = [check for check in checks(content, "confinement") if check["state"] == "fail"]
+    assert (code, failed["message"].startswith("no admission policy confines the tokens")) == (12, True)
+    for collection in (BINDINGS, POLICIES):
+        await bed.cloud.api.request("DELETE", f"{collection.path}/{name}")
 
 
 async def test_a_gateway_that_refuses_reviews_is_unknown_and_not_wrong(make_bed: MakeBed):

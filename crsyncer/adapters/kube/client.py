@@ -145,12 +145,16 @@ class KubeCluster:
 
     async def _ask(self, call: Call, *, gap: float | None, read: Read[T]) -> tuple[aiohttp.ClientResponse, T]:
         """The answer and what `read` makes of it; asked again where a 401 came and there are newer credentials."""
-        login, generation = await self.credentials.current(), self.credentials.generation
+        login, generation = await self._login(call), self.credentials.generation
         response, result = await self._perform(call, gap, read, login=login)
         if response.status == 401 and await self.credentials.renew(generation):
             response.close()
-            response, result = await self._perform(call, gap, read, login=await self.credentials.current())
+            response, result = await self._perform(call, gap, read, login=await self._login(call))
         return response, result
+
+    async def _login(self, call: Call) -> Login:
+        login = await self.credentials.current()
+        return self.credentials.token_maker or login if call.by_token_maker else login
 
     async def _request_as(self, call: Call, login: Login) -> Reply:
         _, reply = await self._perform(call, call.gap, partial(_reply, call=call), login=login)

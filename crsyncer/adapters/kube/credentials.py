@@ -58,6 +58,11 @@ class Renewal:
         """Whether the last login has not ended."""
         return self._given is not None and _now() < self._given.ends_at
 
+    @property
+    def source(self) -> Login | None:
+        """The login that asks; None where there is nothing to ask for."""
+        return self._source if self._given is not None and self._given.login is not self._source else None
+
     async def current(self, source: Login) -> Login:
         """The login for the next request; raises NotAllowed or Unsure where there is none. One caller at a time."""
         if source is not self._source:
@@ -70,7 +75,7 @@ class Renewal:
 
     def expire(self) -> bool:
         """Ask again with the next request, though not within 10 s of the last time; whether there is whom to ask."""
-        asks = self._source is not None and (self._given is None or self._given.login is not self._source)
+        asks = self._source is not None and (self._given is None or self.source is not None)
         if not asks or _now() < self._tried_at + _PATIENCE:
             return False
         self._ask_at = -math.inf
@@ -125,6 +130,11 @@ class Credentials:
     def generation(self) -> int:
         """Rises whenever something in the login has changed."""
         return self._reads + sum(each.changes for each in self._renewals)
+
+    @property
+    def token_maker(self) -> Login | None:
+        """The login of the account that makes the tokens of the working account; None: there is one account."""
+        return self._tokens.source
 
     @property
     def will_verify(self) -> bool:
@@ -191,7 +201,10 @@ class Credentials:
         found = read_token(reply.body, now=time.time() if reply.date is None else reply.date)
         if error is not None or found is None:
             message = f"no token could be made for {account}: {error or 'the answer shows none'}"
-            hint = "is the robot locked out? crsyncer cloud-manifests --two-accounts prints accounts and roles"
+            hint = (
+                f"is the robot locked out? its tokens are bound to the Secret {account.secret} in namespace"
+                f" {account.namespace}; crsyncer cloud-manifests --two-accounts prints Secrets, accounts and roles"
+            )
             raise NotAllowed(message, status=401, hint=hint)
         token, lifetime = found
         login = replace(login, authorization=bearer(token), renewed=True)
