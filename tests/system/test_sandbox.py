@@ -246,7 +246,7 @@ def test_the_commands_start_find_and_stop_a_detached_sandbox(tmp_path, capsys):
         found = Sandbox.attach(tmp_path / "box")
         assert found is not None
         pids = [pid for plane in found.planes for pid in plane.pids().values()]
-        assert len(pids) == 4
+        assert len(pids) == 6  # an API server, its store and two controllers in one process, twice
         os.kill(pids[0], signal.SIGKILL)  # a half-dead one is brought up again by `up`, and still stopped by `down`
     finally:
         assert CliRunner().invoke(command, ["down", *where]).exit_code == 0
