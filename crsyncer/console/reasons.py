@@ -313,9 +313,8 @@ def _connection_reasons(content: Json, now: float) -> Iterator[_Reason]:
             case "unauthorized":
                 code = "CloudUnauthorized" if side is Side.CLOUD else "RobotUnauthorized"
                 error = f": {row['error']}" if row["error"] else ""
-                way = row["hint"] or "renew the credential"
                 message = f"agent and {side} do not trust each other{error}" if error.endswith(NOT_TRUSTED) else ""
-                yield _reason("attention", code, message=message, side=side, error=error, way=way)
+                yield _reason("attention", code, message=message, side=side, error=error, way=row["hint"] or "renew it")
             case "identity-changed":
                 message = f"the {side} at {row['server']} is another cluster than before: nothing is synced with it"
                 hint = next((hold["hint"] for hold in content["holds"] if hold["id"] == side), "")
