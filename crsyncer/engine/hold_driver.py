@@ -14,6 +14,7 @@ from crsyncer.core.calls import Call
 from crsyncer.core.deletion_holds import DeletionHolds
 from crsyncer.core.hold_machine import HoldMachine
 from crsyncer.core.hold_steps import Ask, Conclude, HoldStep, Idle, List, Pause, ProveCluster
+from crsyncer.core.holds import DELETION_HOLDS
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Freshness, Gap, Json, Key, Side
 from crsyncer.core.watch import ListReason
@@ -71,7 +72,7 @@ class HoldDriver:
             holds=context.holds,
             views=cache.views,
             tombstones=cache.tombstones,
-            kind_wide={HoldReason(reason): (str(i), float(since)) for reason, (i, since) in kind_wide.items()},
+            kind_wide={_reason(word): (str(i), float(since)) for word, (i, since) in kind_wide.items()},
             now=context.clock(),
         )
         cluster, uid = self._store.get_meta(self._crd_name) or ("", "")
@@ -233,3 +234,8 @@ class HoldDriver:
         machine.facts.clear()
         if HoldReason.KIND_MISSING in kind_wide and not self.holds.kind_missing:
             self._kind_is_back()
+
+
+def _reason(word: str) -> HoldReason:
+    """What deletions of a kind are held for; a reason that only a newer version knows ends when a human says so."""
+    return HoldReason(word) if word in DELETION_HOLDS else HoldReason.MANUAL

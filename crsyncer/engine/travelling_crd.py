@@ -6,7 +6,7 @@ What is to be done is decided in `core/lifecycle.py`.
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from functools import partial
 from typing import Any
 
@@ -77,7 +77,8 @@ class TravellingCrd:
         self._known: dict[str, Any] = {}
         """What the last look left of the watched objects of the target: their specs, by plural."""
         stored = context.store.get_meta(self._store_name) or {}
-        self._memory = Memory(**stored.get("memory", {}))
+        known = {each.name for each in fields(Memory)}  # a newer version may have stored more
+        self._memory = Memory(**{name: value for name, value in stored.get("memory", {}).items() if name in known})
         if self._memory.entry.partition(".")[2] not in ("", self._there):
             self._memory = Memory()  # it is about the CRD that another projection means
         self._hold: tuple[str, float] | None = tuple(stored["hold"]) if stored.get("hold") else None

@@ -229,3 +229,24 @@ def test_S5_3_what_is_not_synced_any_more_is_not_held_either() -> None:
         world.robot.apply(crd(GROUP, source="robot", filtered="true"))
         world.pass_time(60)
         assert holds(world) == []
+
+
+def test_S6_5_a_hold_of_a_newer_version_holds_until_a_human_releases_it() -> None:
+    with scene() as world:
+        names = crowd(world, 3, "everything")
+        world.order("hold", resource="goals")
+        world.settle()
+        world.stop()
+        world.disk.rows = [
+            (*row[:3], row[3].replace('"Manual"', '"OfANewerVersion"')) if "kind-holds" in str(row[2]) else row
+            for row in world.disk.rows
+        ]
+        for name in names:
+            world.cloud.delete(name)
+        world.start()
+        world.pass_time(120)
+        assert (holds(world), len(world.robot.objects())) == ([("Manual", 3)], 3)
+        [hold] = world.status()["holds"]
+        world.order("release", id=hold["id"])
+        world.settle()
+        assert (holds(world), world.robot.objects()) == ([], {})

@@ -8,9 +8,11 @@ deletions are decided on these.
 
 import json
 import zlib
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, TypeVar
 
+from crsyncer.core.actions import HoldReason
+from crsyncer.core.holds import DELETION_HOLDS
 from crsyncer.core.model import (
     Cursor,
     FinalizerRow,
@@ -157,7 +159,8 @@ def dump_fields(value: Plain) -> str:
 
 
 def load(kind: type[T], text: str, pool: dict[Any, Any]) -> T:
-    """Decode what is known of an object, or a cursor; raises ValueError or TypeError.
+    """Decode what is known of an object, or a cursor; raises ValueError or TypeError, also for a field or a side that
+    only a newer version knows. What that holds a deletion for, and we do not know, is held as a mass deletion is.
 
     Repeated strings, stamps and lists of keys are shared with everything else that was loaded through the pool.
     """
@@ -168,7 +171,15 @@ def load(kind: type[T], text: str, pool: dict[Any, Any]) -> T:
         values[_STAMP] = pool.setdefault(("stamp", values[_STAMP]), Stamp(*values[_STAMP]))
     if kind is View and len(values) > _CALLED:
         values[_CALLED] = Key(*values[_CALLED])
-    return kind(*values)
+    return _understood(kind(*values))
+
+
+def _understood(value: T) -> T:
+    if isinstance(value, FinalizerRow):
+        Side(value.side)
+    if isinstance(value, Tombstone) and value.held and value.held not in DELETION_HOLDS:
+        return replace(value, held=HoldReason.MASS_DELETION.value)
+    return value
 
 
 def _shared(value: Any, pool: dict[Any, Any]) -> Any:

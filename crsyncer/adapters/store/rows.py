@@ -132,6 +132,8 @@ def read_kind(
                 continue
             about_finalizer = part == OUTBOX and name.startswith(codec.FINALIZER)
             name = name.removeprefix(codec.FINALIZER) if about_finalizer else name
+            if "/" in name:
+                raise ValueError(f"{place} is of a newer version")  # no object is called so
             key = keys.get((namespace, name)) or Key(pool.setdefault(namespace, namespace), name)
             keys[namespace, name] = key
             match part:
