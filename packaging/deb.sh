@@ -67,6 +67,9 @@ ln -s crsyncer "$root/usr/bin/kubectl-crsyncer"
 install -D -m 644 -t "$root/usr/lib/systemd/system" systemd/crsyncer*.service systemd/crsyncer*.path
 install -D -m 644 packaging/debian/sysusers "$root/usr/lib/sysusers.d/crsyncer.conf"
 install -D -m 644 systemd/config.yaml "$root/etc/crsyncer/config.yaml"
+.venv/bin/python packaging/manual.py "$root" "$SOURCE_DATE_EPOCH"
+gzip -9n "$root/usr/share/man/man1/crsyncer.1"
+ln -s crsyncer.1.gz "$root/usr/share/man/man1/kubectl-crsyncer.1.gz"
 mv "$site"/share/doc/crsyncer/* "$root/usr/share/doc/crsyncer/"  # the wheel brings the pages
 rm -r "$site/share"
 install -D -m 644 LICENSE "$root/usr/share/doc/crsyncer/copyright"

@@ -20,7 +20,7 @@ cat "$root"/usr/share/ca-certificates/mozilla/*.crt >"$root/etc/ssl/certs/ca-cer
 echo 'crsyncer:x:65532:65532:crsyncer agent:/var/lib/crsyncer:/usr/sbin/nologin' >"$root/etc/passwd"
 echo 'crsyncer:x:65532:' >"$root/etc/group"
 echo 'hosts: files dns' >"$root/etc/nsswitch.conf"
-rm -rf "$root/etc/crsyncer" "$root/usr/lib/systemd" "$root/usr/lib/sysusers.d" "$root/usr/sbin" "$root/sbin"
+rm -rf "$root/etc/crsyncer" "$root/usr/lib/systemd" "$root/usr/lib/sysusers.d" "$root/usr/share/man" "$root/usr/sbin" "$root/sbin"
 find "$root/usr/bin" -type f -not -name crsyncer -delete
 rm -f "$root"/usr/lib/*/ossl-modules/legacy.so
 

@@ -15,7 +15,7 @@ from crsyncer.cli.shared import first_cause, load_settings, report_error, settin
 from crsyncer.cli.yaml_text import sorted_lines
 from crsyncer.console.target import synced_resource
 from crsyncer.core.model import Json, Side
-from crsyncer.core.text import plain
+from crsyncer.core.text import did_you_mean, plain
 from crsyncer.errors import ConfigError, SyncError
 
 SCHEMA = "crsyncer.diff/v1"
@@ -57,6 +57,9 @@ def diff(resource: str, within: str, output: str, **flags: Any) -> int:
     show({"schema": SCHEMA, "kinds": found}, output, names=names, text=lambda: "\n".join(lines))
     if not found and output in TEXTS:
         click.echo("no CRD on the robot is annotated, so nothing is synced", err=True)
+    namespaces = {namespace for kind in found for namespace in kind["namespaces"]}
+    if within and within not in namespaces:
+        click.echo(f"no synced object is in the namespace {plain(within)}{did_you_mean(within, namespaces)}", err=True)
     failed = [kind for kind in found if kind["error"] is not None]
     for kind in failed:
         report_error(SyncError(f"{kind['resource']}: {kind['error']}", hint=kind["hint"]))

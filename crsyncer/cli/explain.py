@@ -15,7 +15,7 @@ from crsyncer.console.explain import ObjectFacts, stored_policy
 from crsyncer.console.explain import explain as explained
 from crsyncer.console.report import SAVED_STATUS_KEY, pending_finalizer, pending_status
 from crsyncer.console.screen import cut
-from crsyncer.console.target import find_key, find_resource
+from crsyncer.console.target import find_key, synced_resource
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Found, Gap, Json, Key, Loaded, Record, Side
 from crsyncer.core.namespaces import meta_name, read_namespaces
@@ -66,7 +66,10 @@ def _stored(directory: Path, resource: str, name: str) -> Json:
     state = read_offline(directory)
     saved = state.meta.get(SAVED_STATUS_KEY) or {"kinds": [], "robot": "", "holds": []}
     kinds = {kind["resource"]: kind for kind in saved["kinds"]}
-    resource = find_resource(resource, {name: kind.get("aliases", ()) for name, kind in kinds.items()})
+    policies = saved.get("policies", ())
+    known = {name: kind.get("aliases", ()) for name, kind in kinds.items()}
+    known |= {name: known.get(name, ()) for name in (*state.kinds, *(row["resource"] for row in policies))}
+    resource = synced_resource(resource, known)
     kind = kinds.get(resource)
     namespaces = read_namespaces(state.meta.get(meta_name(resource)))
     policy = stored_policy(kind, saved["robot"], namespaces) if kind is not None else None
@@ -82,7 +85,7 @@ def _stored(directory: Path, resource: str, name: str) -> Json:
             key,
             kind=kind,
             annotated=tuple(sorted(kinds)),
-            policies=tuple(row for row in saved.get("policies", ()) if row["resource"] == resource),
+            policies=tuple(row for row in policies if row["resource"] == resource),
             policy=policy,
             running=False,
             is_comparable=not changes_content(state.meta.get(signature_name(resource)) or ""),

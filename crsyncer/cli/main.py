@@ -9,6 +9,7 @@ import click
 
 from crsyncer import __version__
 from crsyncer.cli.shared import first_cause, report_error
+from crsyncer.core.text import did_you_mean
 from crsyncer.errors import SyncError
 
 _COMMANDS = {
@@ -47,6 +48,14 @@ class _Lazy(click.Group):
         name = cmd_name.replace("-", "_")
         command: click.Command = getattr(importlib.import_module(f"crsyncer.cli.{name}"), name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in _COMMANDS and not name.startswith("-"):
+            ctx.fail(f"No such command {name!r}{did_you_mean(name, _COMMANDS)}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):

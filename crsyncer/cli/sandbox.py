@@ -89,7 +89,7 @@ def down(directory: Path | None, state_dir: Path | None, config: Path | None) ->
 def env(directory: Path | None, state_dir: Path | None, config: Path | None, as_json: bool) -> None:
     """Print environment variables for a shell, kubectl and `crsyncer run`.
 
-    The first `env` builds kubectl if the download has none; that takes up to a minute.
+    kubectl is that of the download or of the PATH; where neither has one, the first `env` builds it, in some minutes.
     """
     from crsyncer.sandbox.sandbox import Sandbox
 

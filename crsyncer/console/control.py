@@ -291,6 +291,8 @@ class ControlCommands:
             key = find_key(name, ())
             document = None if entry is None else kind_row(entry, self._context, catalog=self._kinds.catalog)
             policies = tuple(row for row in policy_rows(self._kinds.catalog) if row["resource"] == resource)
+            if entry is None and not policies:
+                synced_resource(resource, self._aliases())  # raises
             return explain(
                 ObjectFacts(resource, key, kind=document, annotated=tuple(sorted(entries)), policies=policies)
             )

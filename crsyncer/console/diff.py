@@ -48,6 +48,7 @@ def bare_row(resource: str, error: str | None = None, hint: str | None = None) -
         "resource": resource,
         "version": None,
         "objects": {side.value: 0 for side in Side},
+        "namespaces": [],
         "error": error,
         "hint": hint,
         "differences": [],
@@ -106,6 +107,7 @@ class _Pairs:
         self._copied: set[Key] = set()
         """The keys of copies, where marks say whose they are."""
         self._copied_twice: set[Key] = set()
+        self._namespaces: set[str] = set()
 
     def take(self, side: Side, raw: Json, namespace: str) -> None:
         """Take one object of a list. An object that the agent would not sync is ignored."""
@@ -145,6 +147,7 @@ class _Pairs:
 
     def _pair(self, key: Key, side: Side, raw: Json) -> None:
         self._row["objects"][side.value] += 1
+        self._namespaces.add(key.namespace)
         if side is self.policy.downstream and self.policy.shape.marks is not None:
             if key in self._copied:
                 self._copied_twice.add(key)
@@ -166,6 +169,7 @@ class _Pairs:
             for key, raw in alone.items():
                 if side is self.policy.upstream or self._is_compared(key, raw):
                     self._judge(key, {side: raw})
+        self._row["namespaces"] = sorted(self._namespaces)
         for key in sorted(self._copied_twice):  # which of its copies the agent holds is known to the agent alone (C2.6)
             name = {"namespace": key.namespace, "name": key.name}
             found = self._row["differences"]

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from crsyncer.core.model import Key
+from crsyncer.core.text import did_you_mean
 from crsyncer.errors import SyncError
 
 
@@ -49,8 +50,10 @@ def synced_resource(text: str, kinds: Mapping[str, Sequence[str]]) -> str:
             f"{text} is an object, and this command takes a kind", hint=f"crsyncer explain {text} looks at one object"
         )
     if found not in kinds:
+        words = {word for name, aliases in kinds.items() for word in (name, name.partition(".")[0], *aliases)}
+        meant = did_you_mean(text, sorted(words))
         raise SyncError(
-            f"{text} is not synced: no CRD of that name on the robot is annotated",
+            f"{text} is not synced: no CRD of that name on the robot is annotated{meant}",
             hint=f"synced are: {', '.join(sorted(kinds)) or 'none'}",
         )
     return found

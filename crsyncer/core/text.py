@@ -1,7 +1,9 @@
 """Times, numbers and servers' answers in the operator's words."""
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
+from difflib import get_close_matches
 
 NOT_YET_VALID = "the server's certificate is not yet valid"
 """The usual TLS error where our clock is behind, as after a boot without a real-time clock."""
@@ -68,3 +70,9 @@ def brief(text: str) -> str:
     """A server's answer in one short line, without the content of objects that it quotes and without tokens."""
     short = _VALUE.sub(r"\1", plain(redact(text)))
     return short if len(short) <= _BRIEF_CHARACTERS else f"{short[: _BRIEF_CHARACTERS - 3]}..."
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a sentence that suggests the nearest known word; empty where none is near."""
+    close = get_close_matches(word, known, n=1, cutoff=0.6)
+    return f"; did you mean {close[0]}?" if close else ""

@@ -11,6 +11,7 @@ import hashlib
 import http.client
 import os
 import platform
+import shutil
 import sys
 import tarfile
 import tempfile
@@ -60,12 +61,11 @@ class Binaries:
     """None: there is no Go to build it, so the robot's plane runs on etcd as the cloud's does."""
 
     def kubectl(self, *, progress: Progress = say) -> Path:
-        """kubectl, for users; built at its first use if the download did not contain it.
-
-        Raises SyncError.
-        """
+        """kubectl, for users: that of the download or of the PATH, else it is built once. Raises SyncError."""
         root = _root()
-        program = _first("kubectl", [self.kube_apiserver.parent, root / KUBERNETES])
+        installed = shutil.which("kubectl")
+        places = [self.kube_apiserver.parent, *([Path(installed).parent] if installed else ()), root / KUBERNETES]
+        program = _first("kubectl", places)
         if not program.is_file():
             with _locked(root, progress) as built:
                 if not program.is_file():

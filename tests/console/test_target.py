@@ -85,3 +85,13 @@ def test_an_object_may_be_named_without_its_namespace_where_only_one_is_meant():
     assert find_key("c", known, namespaced=False) == Key("", "c")
     with pytest.raises(SyncError, match="a may be default/a or y/a"):
         find_key("a", known)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("gaols.a.com", "goals.a.com"), ("mpa", "map"), ("FlorMap", "FloorMap"), ("zzz", "")],
+)
+def test_a_kind_that_is_not_known_is_an_error_with_the_nearest_that_is(typed, meant):
+    with pytest.raises(SyncError, match=f"^{typed} is not synced: ") as caught:
+        synced_resource(typed, KNOWN)
+    assert str(caught.value).endswith(f"; did you mean {meant}?" if meant else "is annotated")

@@ -67,7 +67,9 @@ def test_without_a_command_the_help_is_shown_and_the_exit_code_is_usage():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["walk"], "No such command 'walk'"),
+        (["walk"], "No such command 'walk' (see"),
+        (["statsu"], "No such command 'statsu'; did you mean status?"),
+        (["holds", "lst"], "Did you mean 'list'?"),
         (["--walk"], "No such option '--walk'"),
         (["run", "--robot-nme", "x"], "--robot-name"),
         (["run", "--listen"], "requires an argument"),

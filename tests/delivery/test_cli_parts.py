@@ -13,6 +13,20 @@ from crsyncer.cli.shared import first_cause, report_error
 from crsyncer.cli.status import read_status
 from crsyncer.core.text import redact
 from crsyncer.errors import ConfigError, Locked, Never, Unsure
+from crsyncer.sandbox.binaries import Binaries
+
+
+def test_a_kubectl_of_the_path_is_not_built_anew(tmp_path, monkeypatch):
+    installed = tmp_path / "kubectl"
+    installed.touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    programs = Binaries(tmp_path / "k8s/kube-apiserver", tmp_path / "k8s/etcd", None)
+    assert programs.kubectl(progress=pytest.fail) == installed
+    ours = tmp_path / "k8s/kubectl"
+    ours.parent.mkdir()
+    ours.touch()
+    assert programs.kubectl() == ours
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from crsyncer.adapters.config import load
-from tests.delivery.command_line import write_kubeconfig
+from crsyncer.adapters.config import OPTIONS, load
+from tests.delivery.command_line import environment, write_kubeconfig
 from tests.delivery.followed import ROOT
 
 SCRIPTS = sorted(path for path in (ROOT / "packaging").rglob("*") if path.is_file() and path.stat().st_mode & 0o100)
@@ -69,6 +69,25 @@ def test_the_wheel_brings_every_page_that_a_page_leads_to(tmp_path):
         for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
             target = os.path.normpath(os.path.join(os.path.dirname(name), link))
             assert any(file == target or file.startswith(f"{target}/") for file in files), (name, link)
+
+
+def test_the_manual_page_and_the_completion_know_every_command(tmp_path):
+    subprocess.run([sys.executable, ROOT / "packaging/manual.py", tmp_path, "1700000000"], check=True, timeout=120)
+    page = (tmp_path / "usr/share/man/man1/crsyncer.1").read_text()
+    assert page.startswith('.TH CRSYNCER 1 "2023-11-14"')
+    for command in ("status", "holds release", "pending drop", "sandbox env"):
+        assert f"\n.SS crsyncer {command} " in page
+    for name, option in OPTIONS.items():
+        assert option.opts[0].replace("-", "\\-") in page, name
+    if shutil.which("groff"):
+        done = subprocess.run(["groff", "-man", "-Tutf8", "-wall", "-z"], input=page, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+    completion = tmp_path / "usr/share/bash-completion/completions/crsyncer"
+    words = {"COMP_WORDS": "crsyncer sta", "COMP_CWORD": "1"}
+    path = f"PATH={Path(sys.executable).parent}:$PATH"
+    shell = f"source {completion}; complete -p crsyncer; {path} _CRSYNCER_COMPLETE=bash_complete crsyncer"
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, env=environment(**words), timeout=60)
+    assert (done.stdout.splitlines()[-1], done.stderr) == ("plain,status", "")
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)

@@ -121,6 +121,12 @@ def test_S2_2_explain_gives_the_reason_why_an_unlabelled_object_is_not_synced() 
         assert "S2.2" in [step["rule"] for step in explained["steps"]]
 
 
+def test_a_kind_that_is_not_known_is_not_explained_but_an_error(world: World) -> None:
+    with pytest.raises(SyncError, match=r"^gaols is not synced: .*; did you mean goals\?$") as caught:
+        world.order("explain", resource="gaols", name="a")
+    assert caught.value.hint == "synced are: goals.lab.example.com"
+
+
 def test_a_resync_without_a_side_says_so(world: World) -> None:
     world.cut("cloud")
     world.pass_time(30)

@@ -54,7 +54,8 @@ async def test_what_differs_is_a_unified_diff_of_what_crsyncer_is_responsible_fo
     out, error = await diff(bed, "goals", code=1)
     assert error == ""
     assert await diff(bed, "goals", "-n", "default", code=1) == (out, "")
-    assert await diff(bed, "goals", "-n", "elsewhere", code=0) == ("", "")
+    typo = "no synced object is in the namespace defualt; did you mean default?\n"
+    assert await diff(bed, "goals", "-n", "defualt", code=0) == ("", typo)
     place = f"{bed.resource}/default"
     assert [line for line in out.splitlines() if line.startswith(("---", "+++"))] == [
         *("--- /dev/null", f"+++ robot/{place}/gone"),

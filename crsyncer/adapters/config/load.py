@@ -3,7 +3,6 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from crsyncer.adapters.config.options import K3S, OPTIONS, PAIR
 from crsyncer.adapters.files import read_yaml
 from crsyncer.adapters.kubeconfig import NoContext, read_account, read_kubeconfig
 from crsyncer.core.namespaces import Namespaces, same_names
+from crsyncer.core.text import did_you_mean
 from crsyncer.errors import ConfigError
 
 _STATE_DIR = Path("/var/lib/crsyncer")
@@ -170,7 +170,9 @@ def read_config(path: Path | None, *, only: str = "") -> dict[str, tuple[Any, st
             if (only and not only.startswith(key)) or (value.tag == _NULL and (key in OPTIONS or key in sections)):
                 continue
             if key not in sections and key not in OPTIONS:
-                raise ConfigError(f"{place} is not a known key{_did_you_mean(key)}; allowed: {', '.join(OPTIONS)}")
+                raise ConfigError(
+                    f"{place} is not a known key{did_you_mean(key, OPTIONS)}; allowed: {', '.join(OPTIONS)}"
+                )
             if key in read:
                 raise ConfigError(f"{place} is given twice; allowed: once")
             read.add(key)
@@ -205,12 +207,6 @@ def _value(option: click.Option, node: Any, place: str, folder: Path) -> Any:
         return option.process_value(click.Context(click.Command("")), texts if option.multiple else texts[0])
     except click.BadParameter as error:
         raise ConfigError(f"{place} is not allowed: {error.message}") from None
-
-
-def _did_you_mean(key: str) -> str:
-    if close := get_close_matches(key, OPTIONS, n=1, cutoff=0.6):
-        return f"; did you mean {close[0]}?"
-    return ""
 
 
 def _robot_default(environ: Mapping[str, str], root: Path) -> Path | None:
