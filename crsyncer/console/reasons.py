@@ -49,6 +49,10 @@ _REASONS = {
             "restore a newer backup, and the hold ends; or create again what is still needed, then: crsyncer holds"
             " release {id} deletes the other copies",
         ),
+        "SelectionChanged": (
+            "{deletions} of {resource} held: an edit of its selection leaves these copies without a selected original",
+            "undo the edit, and the hold ends; if it is intended: crsyncer holds release {id} deletes the copies",
+        ),
         "Manual": (
             "{resource}: an operator holds every deletion ({deletions} so far)",
             "to allow deletions again: crsyncer holds release {id}",
@@ -82,18 +86,12 @@ _REASONS = {
             "grant the account list and watch, and the writes on this side (crsyncer doctor names them), or set"
             " namespaces: [robot-NAME] where it has that one alone; the agent retries",
         ),
-        "NameTaken": (
-            "{resource}: a name is taken by an object that crsyncer did not create",
-            "",
-        ),
+        "NameTaken": ("{resource}: a name is taken by an object that crsyncer did not create", ""),
         "Contested": (
             "{resource}: another writer keeps changing fields that upstream owns",
             "",
         ),
-        "StatusNotAnObject": (
-            "{resource}: a status that is not an object is not sent",
-            "",
-        ),
+        "StatusNotAnObject": ("{resource}: a status that is not an object is not sent", ""),
         "MutationFailed": (
             "{resource}: a step of its policy fails on an object, whose copy or status stays as it is",
             "correct the object or the step; crsyncer holds list names the object and the step",

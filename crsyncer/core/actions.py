@@ -30,6 +30,7 @@ class HoldReason(StrEnum):
     KIND_MISSING = "KindMissing"
     MASS_DELETION = "MassDeletion"
     RESTORED = "Restored"
+    SELECTION_CHANGED = "SelectionChanged"
     MANUAL = "Manual"
     ODD_STATUS = "StatusNotAnObject"
     MUTATION_FAILED = "MutationFailed"
@@ -85,6 +86,7 @@ class Until(StrEnum):
 
     UPSTREAM_LISTED = "a list of upstream shows which of the two is newer"
     COPIES_LISTED = "every copy has been seen"
+    COUNTED = "it is known how many copies an edited selection leaves behind"
     STATUS_SENT = "the last status of the former copy has been sent"
     STATUS_SHOWN = "upstream shows the status that it has acknowledged"
     RETRY = "the content that downstream rejects is tried again"

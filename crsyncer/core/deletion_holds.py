@@ -1,11 +1,12 @@
 """Which deletions of one kind are held, and which are verified (S5.5, S7.1, S8.3)."""
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 
 from crsyncer.core.actions import Hold, HoldReason, Until, Wait
 from crsyncer.core.decide import may_delete
-from crsyncer.core.holds import DELETION_HOLDS, KIND_MISSING, MANUAL, Holds
+from crsyncer.core.deletion_rate import is_mass
+from crsyncer.core.holds import DELETION_HOLDS, KIND_MISSING, MANUAL, SELECTION_CHANGED, Holds
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Key, Side, Tombstone, View
 
@@ -33,6 +34,10 @@ class DeletionHolds:
         self.orphans: set[Key] = set()
         """Objects without a tombstone, whose deletion is verified for one try: upstream never had them, as far as is
         known, or is deleting them."""
+        self.is_counting = HoldReason.SELECTION_CHANGED in self.kind_wide
+        """Whether it is still to be counted how many copies an edited selection leaves behind (C1.7)."""
+        self.elsewhere: Set[Key] = frozenset()
+        """The originals of copies that an edited projection leaves behind where they were (C1.7)."""
         self.copies = views[policy.downstream]
         self.upstream = views[policy.upstream]
         self._policy = policy
@@ -53,6 +58,8 @@ class DeletionHolds:
         Another object of its name proves the deletion (S5.4): only a hold of the whole kind keeps that copy.
         """
         every, present = self.held_every(), self.is_present(key)
+        if every is SELECTION_CHANGED and self.is_counting:
+            return Wait(Until.COUNTED)
         if every is not None or present:
             return every
         return self.held(key) or (Wait(Until.VERIFIED) if self.is_open(key) else None)
@@ -125,6 +132,8 @@ class DeletionHolds:
         That its related objects cannot be told is no matter of the object itself, and stays.
         """
         staying = {HoldReason.RELATED_FAILED, *kept, *({HoldReason.KIND_MISSING} if self.kind_missing else ())}
+        if key in self.elsewhere:
+            staying.add(HoldReason.SELECTION_CHANGED)
         for reason in self._holds.reasons(self._resource, key):
             if reason not in staying:
                 self._holds.clear(self._resource, key, reason=reason)
@@ -153,6 +162,9 @@ class DeletionHolds:
         Objects that upstream is known not to have (`absent`) get a tombstone: a restart must not forget the release.
         """
         self.kind_wide.pop(reason, None)
+        keys = set(keys) - self.elsewhere
+        if reason is HoldReason.SELECTION_CHANGED:
+            self.is_counting, self.elsewhere = False, frozenset()
         for key in keys if reason is not HoldReason.MANUAL else ():
             tombstone = self.tombstone(key) or (self._tombstone_of_copy(key, now) if key in absent else None)
             if tombstone is not None:
@@ -193,13 +205,41 @@ class DeletionHolds:
                 self._holds.clear(self._resource, key, reason=HoldReason.KIND_MISSING)
         return len(lacking)
 
+    def left_behind(self, absent: Callable[[Key, str], bool]) -> set[Key]:
+        """The copies that are to be deleted because their originals are not selected any more (C1.7).
+
+        `absent(key, uid)`: upstream is known not to have, or not to select, this very object.
+        """
+        return {
+            key
+            for key, copy in self.copies.items()
+            if not copy.terminating
+            and may_delete(copy, self._policy)
+            and absent(key, "" if copy.stamp is None else copy.stamp.upstream_uid)
+        }
+
+    def selection_counted(self, left_behind: Set[Key], *, copies: int, now: float) -> bool:
+        """So many copies of so many have no selected original any more; whether they are held for a human."""
+        self.is_counting = False
+        if not is_mass(len(left_behind), copies):
+            self.kind_wide.pop(HoldReason.SELECTION_CHANGED, None)
+            return False
+        for key in left_behind:
+            self.hold(key, SELECTION_CHANGED, now)
+        return True
+
     def restored_keys(self) -> Set[Key]:
         """The objects that are held because upstream was restored."""
         group = self._holds.group(self._resource, HoldReason.RESTORED)
         return group.keys if group is not None else frozenset()
 
     def _at_stake(self) -> Iterator[Key]:
-        """The copies that a missing kind holds; an orphan that never was a copy is none of them."""
+        """The copies that a missing kind holds; an orphan that never was a copy is none of them.
+
+        A kind whose selection was edited is not missing: that hold has its copies (C1.7).
+        """
+        if HoldReason.SELECTION_CHANGED in self.kind_wide:
+            return
         for key, view in self.copies.items():
             deleted = view.stamp is not None and not view.terminating and may_delete(view, self._policy)
             if deleted and self.held(key) == KIND_MISSING and not self.is_verified(key):

@@ -46,6 +46,7 @@ HOLD_RULES = {
     HoldReason.KIND_MISSING: "S5.5",
     HoldReason.MASS_DELETION: "S5.5",
     HoldReason.RESTORED: "S8.3",
+    HoldReason.SELECTION_CHANGED: "C1.7",
     HoldReason.MANUAL: "S5.5",
     HoldReason.ODD_STATUS: "S4.5",
     HoldReason.MUTATION_FAILED: "C4.4",

@@ -24,12 +24,18 @@ RESTORED = Hold(
     "namespaces",
     "",
 )
+SELECTION_CHANGED = Hold(
+    HoldReason.SELECTION_CHANGED,
+    "the selection of the kind was edited, and many copies have no selected original any more",
+    "",
+)
 MANUAL = Hold(HoldReason.MANUAL, "somebody holds back every deletion of this kind", "")
 
-DELETION_HOLDS = {hold.reason: hold for hold in (KIND_MISSING, MASS_DELETION, RESTORED, MANUAL)}
+DELETION_HOLDS = {hold.reason: hold for hold in (KIND_MISSING, MASS_DELETION, RESTORED, SELECTION_CHANGED, MANUAL)}
 """What deletions are held for, by reason. A human can release these, and no others; all but MANUAL also end by
 themselves: KIND_MISSING when the kind is back as the same one (for copies that a list then lacks: when their objects
-are back), MASS_DELETION when the objects are back, RESTORED when no copy would be deleted any more.
+are back), MASS_DELETION when the objects are back, RESTORED and SELECTION_CHANGED when no copy would be
+deleted any more.
 
 Their hint needs the hold's id, so `console/reasons.py` has it.
 """

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from crsyncer.core.annotations import OURS, ROBOT_LABEL
 from crsyncer.core.endpoint import Endpoint
+from crsyncer.core.fingerprint import CloudKind, Fingerprint
 from crsyncer.core.model import Found, Key, Side, View
 from crsyncer.core.namespaces import EVERYWHERE, Namespaces
 from crsyncer.core.shape import AS_RECEIVED, Shape
@@ -20,8 +21,6 @@ if TYPE_CHECKING:  # a robot without SyncPolicies does not load what reads them 
 SECRETS = "secrets"
 """The full name of what is sensitive."""
 _NO_KEY = Key("", "")
-_STATUS = ";status="
-"""Where a fingerprint says which status moves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,26 +188,19 @@ class KindPolicy:
         return None if self.sync_policy is None else self.sync_policy.filter.selector
 
     @property
-    def fingerprint(self) -> str:
-        """Of all that decides what is seen of which objects: under another one, what is stored means nothing."""
-        named = "named " if self.names_copies else ""
-        marks = self.selector_on(self.downstream) if self.related else ""
-        return f"{named}{self.selector};{self._moving}{marks}"
-
-    @property
-    def _moving(self) -> str:
-        """Which status moves, and in which direction."""
-        if self.related:
-            return f"{self._owner}{_STATUS};"
-        return f"{self._owner}{_STATUS}{'*' if self.subtree is None else self.subtree}"
-
-    @property
-    def _owner(self) -> str:
-        """Which side is upstream; with a projection, of which objects in the cloud (C7)."""
+    def fingerprint(self) -> Fingerprint:
+        """All that decides what is seen of which objects: under another one, what is stored may mean nothing."""
         cloud, robots = self.in_cloud, self.on_robot
-        if (cloud.resource, cloud.kind, cloud.namespaced) == (robots.resource, robots.kind, robots.namespaced):
-            return f"spec={self.upstream}"
-        return f"spec={self.upstream},{cloud.resource},{cloud.kind},{cloud.scope}"
+        same = (cloud.resource, cloud.kind, cloud.namespaced) == (robots.resource, robots.kind, robots.namespaced)
+        status = "*" if self.subtree is None else self.subtree
+        return Fingerprint(
+            self.robot if self.filtered else "",
+            "" if self._policy_selector is None else self._policy_selector.text,
+            self.upstream,
+            None if same else CloudKind(cloud.resource, cloud.kind, cloud.scope),
+            f";{self.selector_on(self.downstream)}" if self.related else status,
+            names_copies=self.names_copies,
+        )
 
     # The key of a pair is upstream's. Only a request needs to know what the object is called on its side.
 
@@ -262,15 +254,3 @@ class KindPolicy:
         if namespace is None:
             return None
         return found if namespace == found.namespace else Key(namespace, found.name)
-
-    def has_the_same_upstream(self, fingerprint: str) -> bool:
-        """Whether what was deleted upstream under another fingerprint was deleted on the side that is upstream now."""
-        return fingerprint.partition(";")[2].startswith(f"{self._owner};")
-
-    def selects_the_same_objects(self, fingerprint: str) -> bool:
-        """Whether another fingerprint is of the same objects, and at most other parts of their status move."""
-        return fingerprint.partition(_STATUS)[0] == self.fingerprint.partition(_STATUS)[0]
-
-    def moves_the_same_status(self, fingerprint: str) -> bool:
-        """Whether statuses that were queued under another fingerprint still have to go upstream."""
-        return fingerprint.partition(";")[2] == self._moving

@@ -74,6 +74,14 @@ def cut(name: str, longest: int) -> str:
     return f"{name[: longest - _DIGITS - 1].rstrip('-.')}-{digits}"
 
 
+def original_in(copy: Json) -> Key | None:
+    """The original that the annotations of a copy name; None: they name none."""
+    annotations = copy["metadata"].get("annotations") or {}
+    if not all(key in annotations for key in _MARKS):
+        return None
+    return Key(annotations[UPSTREAM_NAMESPACE], annotations[UPSTREAM_NAME])
+
+
 def original_of(
     copy: Json,
     *,
@@ -99,10 +107,10 @@ def original_of(
         return stored
     if uid in seen:
         return seen[uid]
-    if all(key in annotations for key in _MARKS):
+    found = original_in(copy)
+    if found is not None:
         if identity and annotations[UPSTREAM_CLUSTER] != identity:
             return NoOriginal.FOREIGN
-        found = Key(annotations[UPSTREAM_NAMESPACE], annotations[UPSTREAM_NAME])
         if bool(found.namespace) is namespaced:
             return found
     elif all(key in labels for key in _MARKS):

@@ -227,6 +227,7 @@ def view_of(raw: Json, policy: KindPolicy, side: Side, *, key: Key | None = None
         called=None if key == unnamed else own,
         finalized=finalized,
         deleted_at=_deleted_at(metadata) if finalized else 0.0,
+        unselected=side is policy.downstream and not policy.related and not policy.selects(labels(raw)),
     )
 
 

@@ -57,6 +57,8 @@ class ListReason(StrEnum):
     """Statuses from the store have to be compared with the copies (S4.1)."""
     AUDIT = "audit"
     """An audit has found a difference (S4.8)."""
+    SELECTION = "selection"
+    """The selection of a kind was edited, and lists have to show which copies have no selected original (C1.7)."""
     RELATED = "related"
     """Many related objects are wanted that are not known yet (C5)."""
     RESYNC = "resync"

@@ -33,6 +33,16 @@ ISSUED = "holds-issued"
 """The name under which the store keeps the number of holds so far."""
 
 
+def kind_wide_name(resource: str) -> str:
+    """Under which name the store keeps what holds every deletion of a kind."""
+    return f"kind-holds:{resource}"
+
+
+def crd_name(policy: KindPolicy) -> str:
+    """Under which name the store keeps the uid of upstream's CRD of a kind."""
+    return f"crd:{policy.upstream}:{policy.resource}"
+
+
 class HoldDriver:
     """The deletions of one kind: `holds` has those that are held or verified, `run` finds out about the rest.
 
@@ -64,8 +74,7 @@ class HoldDriver:
         """Done when the present round of verification is over."""
         self._version_is_guess = cache.policy.version_is_guess and self._upstream is Side.CLOUD
         """Whether nothing has shown yet that upstream serves the kind in this version."""
-        resource = cache.policy.resource
-        self._kind_wide_name, self._crd_name = f"kind-holds:{resource}", f"crd:{self._upstream}:{resource}"
+        self._kind_wide_name, self._crd_name = kind_wide_name(cache.policy.resource), crd_name(cache.policy)
         kind_wide = self._store.get_meta(self._kind_wide_name) or {}
         self.holds = DeletionHolds(
             cache.policy,

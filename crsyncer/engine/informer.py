@@ -65,7 +65,7 @@ class Informer:
             connection,
             object_calls.collection(policy, side, namespace),
             handler=self,
-            fingerprint=policy.fingerprint,
+            fingerprint=policy.fingerprint.text,
             name=policy.resource,
             observer=observer,
             selective=bool(policy.related) and side is policy.upstream,
@@ -92,8 +92,10 @@ class Informer:
         return self._cache.views[self.side]
 
     def members(self) -> Iterator[tuple[Key, View]]:
-        """Those of this namespace."""
-        return ((key, view) for key, view in self.objects.items() if self.namespace in ("", key.namespace))
+        """Those of this namespace that the selector matches."""
+        for key, view in self.objects.items():
+            if self.namespace in ("", key.namespace) and not view.unselected:
+                yield key, view
 
     def key_of(self, raw: Json) -> Key | None:
         """The key of the pair that an object of this side belongs to; only its metadata may be shown."""

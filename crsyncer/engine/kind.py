@@ -22,9 +22,9 @@ from crsyncer.engine.context import EngineContext
 from crsyncer.engine.hold_driver import HoldDriver
 from crsyncer.engine.informer import Informer
 from crsyncer.engine.informer_set import InformerSet
+from crsyncer.engine.left_behind import LeftBehind
 from crsyncer.engine.outcomes import CONTENT, VERIFY
 from crsyncer.engine.reconciler import Reconciler
-from crsyncer.engine.reselection import reselect
 from crsyncer.ports import Reply
 from crsyncer.runtime.collection_state import Rewind
 from crsyncer.runtime.dispatcher import Job
@@ -40,7 +40,6 @@ class Kind:
 
     def __init__(self, policy: KindPolicy, *, context: EngineContext, loaded: Loaded) -> None:
         self.policy = policy
-        loaded = reselect(policy, loaded, context)
         self.cache = Cache(policy, store=context.store, loaded=loaded, clock=context.clock)
         remapped = self.cache.is_remapped()
         self.cache.confine()
@@ -55,7 +54,7 @@ class Kind:
             cache=self.cache,
             context=context,
             informer_set=self._informer_set,
-            kind_is_back=self._kind_is_back,
+            kind_is_back=self._reconcile_all,
         )
         self.reconciler = Reconciler(
             policy,
@@ -64,6 +63,14 @@ class Kind:
             hold_driver=self._hold_driver,
             settled=self._settled,
             unlisted=self._unlisted,
+        )
+        self._left_behind = LeftBehind(
+            self.reconciler,
+            context=context,
+            informer_set=self._informer_set,
+            hold_driver=self._hold_driver,
+            counted=self._reconcile_all,
+            spawn=self.spawn,
         )
         self._rewound_sides: set[Side] = set()
         """Sides that were restored or rebuilt, or have booted, and have not been listed since."""
@@ -152,6 +159,7 @@ class Kind:
         self._report_fact(Action.RELEASED, reason, f"an operator released {count(len(keys), 'object')}")
         for key in keys:
             self.reconciler.enqueue(key)
+        self._left_behind.wake()
         self._context.report_changed()
 
     def retry(self, key: Key) -> None:
@@ -296,7 +304,9 @@ class Kind:
         for key in self.cache.known_keys() if everywhere else self._affected(side, namespace):
             self.reconciler.enqueue(key)
         if all(map(self._informer_set.is_complete, Side)):  # nobody works on a key any more that was selected before
-            self._context.holds.keep_only(self.policy.resource, self.cache.known_keys())
+            known = self.cache.known_keys() | self._hold_driver.holds.elsewhere
+            self._context.holds.keep_only(self.policy.resource, known)
+        self._left_behind.wake()
         self._end_restore()
 
     def _decide_waiting(self) -> None:
@@ -365,7 +375,7 @@ class Kind:
         policy, text = self.policy, f"{reason}: {message}"
         self._context.recorder.record(Fact(policy.downstream, policy.resource, None, action, HOLD_RULES[reason], text))
 
-    def _kind_is_back(self) -> None:
+    def _reconcile_all(self) -> None:
         for key in self.cache.known_keys():
             self.reconciler.enqueue(key)
         self._context.report_changed()

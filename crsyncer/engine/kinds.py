@@ -20,6 +20,7 @@ from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.kind_entry import KindEntry
 from crsyncer.engine.negotiation import UNKNOWN, Disagreement, negotiate, stored_negotiation, to_store
+from crsyncer.engine.reselection import reselect
 from crsyncer.engine.reshape import reshape
 from crsyncer.errors import Unsure
 from crsyncer.ports import Reply
@@ -299,6 +300,7 @@ class Kinds:
         context = self._context.storing(policy)
         loaded = await context.store.load(policy.resource)
         await reshape(loaded, policy, context.store)
+        loaded = await reselect(policy, loaded, context)
         kind = Kind(policy, context=context, loaded=loaded)
         if self.catalog is not None:
             await self.catalog.related_objects.attach(kind)

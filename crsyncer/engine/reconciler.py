@@ -287,8 +287,8 @@ class Reconciler:
                     self.outcomes.dispatcher(job).later(job, seconds)
             case Until.VERIFIED:
                 raise Conflict("the deletion was verified, and the plan has changed meanwhile")
-            case Until.COPIES_LISTED:
-                pass  # every key is queued when a list has come
+            case Until.COPIES_LISTED | Until.COUNTED:
+                pass  # every key is queued then
             case _:
                 assert_never(until)
 

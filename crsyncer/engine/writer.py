@@ -65,6 +65,8 @@ class Writer:
         self._still_planned = still_planned
         self._unmerged: set[Key] = set()
         """Copies of which it was reported that what was last applied to them is not known."""
+        self.unwatched_deleted: Callable[[Key, bool], None] = lambda key, gone: None  # noqa: ARG005
+        """Called when a copy was deleted that no watch shows: whether it is gone, or its finalizers keep it (C1.7)."""
         self._deleting = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
@@ -191,11 +193,18 @@ class Writer:
         self._deleting += 1
         self._quiet.clear()
         try:
-            _happened(await self._request(_Intent(key, action, view), call), unless=404)
+            reply = await self._request(_Intent(key, action, view), call)
+            _happened(reply, unless=404)
         finally:
             self._deleting -= 1
             if not self._deleting:
                 self._quiet.set()
+        copy = self._cache.views[self._policy.downstream].get(key)
+        if copy is not None and copy.unselected and copy.uid == action.uid:
+            stays = (reply.body.get("metadata") or {}).get("uid") == action.uid
+            if stays:
+                self._cache.saw(self._policy.downstream, key, reply.body)
+            self.unwatched_deleted(key, not stays)
 
     async def _exists(self, write: "_Intent", copy: Key, upstream: Json) -> None:
         """A create met an object that our list does not show: read it once (S2.3), but never in the cloud (S2.1).

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from crsyncer.core.calls import Collection
 from crsyncer.core.model import Cursor, Freshness, Json, Key, ObjectVersion
-from crsyncer.core.restore_detection import Checkpoint, are_too_many, is_foreign, newest_up_to
+from crsyncer.core.restore_detection import DISTRUSTED, Checkpoint, are_too_many, is_foreign, newest_up_to
 from crsyncer.core.watch import EventType, ListReason, newer, version_of
 from crsyncer.ports import Observer
 from crsyncer.runtime.connection import Connection
@@ -164,13 +164,13 @@ class CollectionState:
         versions = [known.resource_version for known in self.handler.objects.values()]
         if cursor is not None and cursor.identity == self.connection.history_identity:
             versions.append(cursor.resource_version)
-        return max((int(version) for version in versions if version.isdigit()), default=0)
+        return max((int(version) for version in versions if version.isdigit() and version != DISTRUSTED), default=0)
 
     def checkpoint(self) -> Checkpoint | None:
         """The newest known object up to the cursor."""
         cursor = self.cursor() or ""
         members = ((known.uid, known.resource_version) for _, known in self.handler.members())
-        return newest_up_to(cursor, [self._seen, *members])
+        return newest_up_to(cursor, [self._seen, *(each for each in members if each[1] != DISTRUSTED)])
 
     # Histories
 

@@ -61,6 +61,9 @@ REASONS = {
     ),
     "mass deletion": ("attention", "MassDeletion", "215 deletions", facts(holds=[hold()])),
     "restored": ("attention", "Restored", "1 deletion of", facts(holds=[hold("Restored", objects=1)])),
+    "selection changed": (
+        "attention", "SelectionChanged", "an edit of its selection", facts(holds=[hold("SelectionChanged")])
+    ),
     "held by hand": ("attention", "Manual", "215 deletions so far", facts(holds=[hold("Manual")])),
     "name taken": ("attention", "NameTaken", GOALS, facts(holds=[hold("NameTaken")])),
     "contested": ("attention", "Contested", GOALS, facts(holds=[hold("Contested")])),

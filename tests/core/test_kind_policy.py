@@ -231,21 +231,24 @@ def test_S1_5_the_storage_version_where_both_serve_it_else_the_newest_that_both_
 
 def test_S6_3_only_another_direction_or_subtree_makes_queued_statuses_worthless():
     kind = policy(subtree="robot")
-    assert kind.moves_the_same_status(replace(kind, filtered=True).fingerprint)
-    assert kind.moves_the_same_status(replace(kind, filtered=True, robot="another").fingerprint)
-    assert not kind.moves_the_same_status(replace(kind, subtree=None).fingerprint)
-    assert not kind.moves_the_same_status(replace(kind, subtree="other").fingerprint)
-    assert not kind.moves_the_same_status(replace(kind, upstream=kind.downstream).fingerprint)
+    moves = kind.fingerprint.moves_the_same_status
+    assert moves(replace(kind, filtered=True).fingerprint)
+    assert moves(replace(kind, filtered=True, robot="another").fingerprint)
+    assert not moves(replace(kind, subtree=None).fingerprint)
+    assert not moves(replace(kind, subtree="other").fingerprint)
+    assert not moves(replace(kind, upstream=kind.downstream).fingerprint)
 
 
 def test_S5_5_only_another_direction_makes_held_deletions_worthless():
     kind = policy(subtree="robot")
-    assert kind.has_the_same_upstream(replace(kind, filtered=True, robot="another", subtree=None).fingerprint)
-    assert not kind.has_the_same_upstream(replace(kind, upstream=kind.downstream).fingerprint)
+    same = kind.fingerprint.is_in_the_same_places
+    assert same(replace(kind, filtered=True, robot="another", subtree=None).fingerprint)
+    assert not same(replace(kind, upstream=kind.downstream).fingerprint)
 
 
 def test_C6_3_with_another_subtree_the_same_objects_are_selected():
     kind = policy(subtree="robot")
-    assert kind.selects_the_same_objects(replace(kind, subtree=None).fingerprint)
-    assert not kind.selects_the_same_objects(replace(kind, filtered=True, robot="another").fingerprint)
-    assert not kind.selects_the_same_objects(replace(kind, upstream=kind.downstream).fingerprint)
+    selects = kind.fingerprint.selects_the_same_objects
+    assert selects(replace(kind, subtree=None).fingerprint)
+    assert not selects(replace(kind, filtered=True, robot="another").fingerprint)
+    assert not selects(replace(kind, upstream=kind.downstream).fingerprint)

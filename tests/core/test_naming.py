@@ -149,8 +149,9 @@ def test_C2_3_names_change_what_is_seen_of_which_objects_and_no_status():
     named, plain = kind(name="x"), policy()
     assert (named.names_copies, plain.names_copies) == (True, False)
     assert named.fingerprint != plain.fingerprint
-    assert named.moves_the_same_status(plain.fingerprint)
-    assert named.has_the_same_upstream(plain.fingerprint)
+    assert named.fingerprint.moves_the_same_status(plain.fingerprint)
+    assert named.fingerprint.is_in_the_same_places(plain.fingerprint)
+    assert not named.fingerprint.leaves_copies_behind(plain.fingerprint)
 
 
 OWNED = {"ownerReferences": [{"kind": "Pod", "name": "x", "controller": True}]}

@@ -122,12 +122,12 @@ def test_C7_a_kind_knows_its_name_in_the_cloud():
     assert [*map(cloud_resource, read)] == ["goals.lab.example.com", "purchases.shop.example.com"]
 
 
-def test_C7_another_place_in_the_cloud_means_other_objects_and_another_status():
+def test_C7_another_place_in_the_cloud_means_other_objects_and_no_other_status():
     one, other = spoken(kind()), spoken(kind(projection=CLOUD | {"resource": "orders"}))
-    assert one.moves_the_same_status(one.fingerprint)
-    assert one.has_the_same_upstream(one.fingerprint)
-    assert not one.moves_the_same_status(other.fingerprint)
-    assert not one.has_the_same_upstream(other.fingerprint)
+    assert one.fingerprint.moves_the_same_status(other.fingerprint)
+    assert one.fingerprint.leaves_copies_behind(other.fingerprint)
+    assert not one.fingerprint.is_in_the_same_places(other.fingerprint)
+    assert not one.fingerprint.selects_the_same_objects(other.fingerprint)
 
 
 def test_C7_the_problem_of_a_related_kind_names_its_entry():

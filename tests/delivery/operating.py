@@ -33,6 +33,7 @@ _RUNNING: dict[str, tuple[Json, ...]] = {
     "DuplicateInstance": (facts(duplicate=_DUPLICATE),),
     "CloudUnauthorized": (facts(cloud=_REFUSED),),
     "RobotUnauthorized": (facts(robot=_REFUSED),),
+    "SelectionChanged": (facts(holds=[hold("SelectionChanged", objects=12)]),),
     "Restored": (facts(holds=[hold("Restored", objects=3)]),),
     "Manual": (facts(holds=[hold("Manual", objects=2)]),),
     "MassDeletion": (facts(holds=[hold()]),),

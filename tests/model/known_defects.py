@@ -4,8 +4,8 @@ import crsyncer.core.hold_machine
 from crsyncer.core.deletion_holds import DeletionHolds
 from crsyncer.core.hold_machine import HoldMachine
 from crsyncer.core.model import Observation
+from crsyncer.engine import reselection
 from crsyncer.engine.kinds import Kinds
-from crsyncer.engine.reselection import reselect
 from crsyncer.errors import NotAllowed
 from crsyncer.runtime.dispatcher import Dispatcher
 from crsyncer.runtime.listwatch import ListWatch
@@ -38,9 +38,9 @@ KNOWN_DEFECTS = (
     ),
     Mutant(
         "a change of filter-by-robot-name drops the outbox",
-        reselect,
-        "kept = all(map(",
-        "kept = not all(map(",
+        reselection._kept,
+        "same_status = all(map(",
+        "same_status = not all(map(",
         noticed_by="",
     ),
     Mutant(

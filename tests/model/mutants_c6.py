@@ -2,13 +2,12 @@
 
 from crsyncer.console import gather
 from crsyncer.core import decide, decide_finalizer, finalizers, object_calls, project
-from crsyncer.engine import related_first, unseen_finalizers
+from crsyncer.engine import related_first, reselection, unseen_finalizers
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.finalizers import Finalizers
 from crsyncer.engine.kinds import Kinds
 from crsyncer.engine.reconciler import Reconciler
 from crsyncer.engine.related_first import RelatedFirst
-from crsyncer.engine.reselection import reselect
 from tests.model.mutant import Mutant
 
 MUTANTS = (
@@ -259,9 +258,9 @@ MUTANTS = (
     ),
     Mutant(
         "with another subtree it is forgotten which primaries are gone",
-        reselect,
-        "if all_stay or (each.held and same)",
-        "if each.held and same",
+        reselection._kept,
+        "if same_objects or (each.held and same_places)",
+        "if each.held and same_places",
         noticed_by="C6_3_after_another_subtree",
     ),
     Mutant(

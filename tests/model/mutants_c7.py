@@ -2,7 +2,7 @@
 
 from crsyncer.core import configured, naming, object_calls, project, projection, relate, travel_names
 from crsyncer.core.kind_policy import KindPolicy
-from crsyncer.engine import negotiation, unseen_finalizers
+from crsyncer.engine import negotiation, reselection, unseen_finalizers
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.lifecycle import Lifecycle
 from crsyncer.engine.reselection import reselect
@@ -173,13 +173,13 @@ MUTANTS = (
     Mutant(
         "after one edit the next is not noticed before there is a cursor",
         reselect,
-        "({selected_last} if selected_last else set())",
-        "set()",
+        "{text, *(",
+        "{*(",
         noticed_by="C7_C6_3_finalizers_go_also",
     ),
     Mutant(
         "another selector forgets the finalizers",
-        reselect,
+        reselection._kept,
         "finalizers=finalizers",
         "finalizers={}",
         noticed_by="C6_3_the_policys",

@@ -1,7 +1,6 @@
 """Mutants that random histories of policies have to notice."""
 
 from crsyncer.core import decide, lifecycle, object_calls
-from crsyncer.core.hold_machine import HoldMachine
 from crsyncer.core.relate import Place
 from crsyncer.core.shape import Shape
 from crsyncer.engine.outbox import Outbox
@@ -36,18 +35,18 @@ POLICY_PROMISES = (
     Mutant(
         "with another projection everything stored is kept",
         reselect,
-        "others.discard(policy.fingerprint)",
-        "others.clear()",
+        "if formers:",
+        "if False:",
         "another projection",
         "is not released",
     ),
     Mutant(
-        "copies of objects that are not meant any more are deleted unasked",
-        HoldMachine._read_crd,
-        "if found is Served.OTHER:",
-        "if False:",
+        "a kind whose projection was edited counts as a missing one",
+        reselect,
+        "if not all(map(wanted.is_in_the_same_places",
+        "if False and not all(map(wanted.is_in_the_same_places",
         "nothing of that name",
-        "is there, and always was",
+        "not in agreement",
     ),
     Mutant(
         "a status shows downstream's generation",

@@ -3,10 +3,9 @@
 from crsyncer.core import decide, decide_delivery
 from crsyncer.core.deletion_holds import DeletionHolds
 from crsyncer.core.hold_machine import HoldMachine
-from crsyncer.engine import negotiation
+from crsyncer.engine import negotiation, reselection
 from crsyncer.engine.hold_driver import HoldDriver
 from crsyncer.engine.kinds import Kinds
-from crsyncer.engine.reselection import reselect
 from crsyncer.runtime.dispatcher import Dispatcher
 from crsyncer.runtime.listwatch import ListWatch
 from crsyncer.runtime.resume_check import ResumeCheck
@@ -34,9 +33,9 @@ PROMISES = (
     ),
     Mutant(
         "a filter drops what waits",
-        reselect,
-        "kept = all(map(",
-        "kept = not all(map(",
+        reselection._kept,
+        "same_status = all(map(",
+        "same_status = not all(map(",
         "filtered",
         "never arrived",
     ),

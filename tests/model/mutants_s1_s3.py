@@ -59,9 +59,9 @@ MUTANTS = (
     Mutant(
         "what another filter has shown counts under this one",
         reselect,
-        "if not others:",
-        "if True:",
-        noticed_by="S1_3_closing",
+        "if formers:",
+        "if False:",
+        noticed_by="S1_3_C1_7_closing",
     ),
     Mutant(
         "a subtree may be any text",

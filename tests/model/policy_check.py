@@ -312,7 +312,8 @@ class PolicyChecker:
             self._see_orphan(write, copy)
             return
         if write.resource == GOALS:
-            if not (self.stories[of].leaving or self.projections.is_out_of_sight(of)):
+            left = self.projections.is_left_behind(self._kind) or self.projections.is_out_of_sight(of)
+            if not (self.stories[of].leaving or left):
                 raise Violation(f"{write}: upstream's {of} is there, and always was")
             self.deletions.copy_deleted(write, copy)
             return

@@ -345,7 +345,7 @@ class PolicyMachine:
             if not left and world.idle():
                 return
             if left and world.clock.now > human:
-                self.projections.release()  # what is held as objects of another CRD waits for a human (S5.5)
+                self.projections.release()  # what an edit leaves behind may wait for a human (C1.7)
             if left and world.clock.now > honest and world.status()["health"] == "healthy":
                 raise Violation(f"it says that it is healthy, and {left}")
             if world.clock.now > deadline:

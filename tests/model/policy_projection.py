@@ -7,7 +7,6 @@ from crsyncer.core.calls import Call
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Side
 from crsyncer.ports import Reply
-from tests.model.api_server import CRDS
 from tests.model.blocking import MINE
 from tests.model.check import Violation, is_of_finalizer
 from tests.model.plane import GROUP, Plane
@@ -39,12 +38,6 @@ class ProjectionJudge:
         self._own: dict[str, str] = {}
         """By uid, the kind of an object of the cloud."""
         self._edited = -_RACE_SECONDS
-        self._names: set[tuple[str, str]] = set()
-        """The names that objects of the kinds of the cloud ever had."""
-        self._known: set[str] = set()
-        """The kinds that goals are not any more, and by whose CRDs the agent can tell that."""
-        self.released: set[str] = set()
-        """The kinds whose copies a human let go."""
         if setup.edits_projection:
             checker.watch(self._look)
             world.listeners.append(self._answered)
@@ -60,36 +53,26 @@ class ProjectionJudge:
         return self._world.clock.now - self._edited < _RACE_SECONDS
 
     def is_out_of_sight(self, uid: str) -> bool:
-        """Whether the agent follows a kind that an object is not of, and was told which objects there are of that.
-
-        A copy that no object of that kind replaces belongs to another CRD, so a human has to say so (S5.5).
-        """
-        own, name = self._own.get(uid, ""), self._checker.name_of[uid]
+        """Whether the agent follows a kind that an object is not of, and was told which objects there are of that."""
+        own = self._own.get(uid, "")
         return any(
-            kind != own
-            and self._listed.get(kind, -1.0) >= since
-            and ((kind, name) in self._names or own in self.released or not self._knows(own))
+            kind != own and self._listed.get(kind, -1.0) >= since
             for kind, since in self._followed.in_force().items()
             if own
         )
 
-    def _knows(self, kind: str) -> bool:
-        """Whether the agent can tell by whose CRD goals were this kind before."""
-        return kind in self._known and not self._checker.forgot
+    def is_left_behind(self, kind: str) -> bool:
+        """Whether copies of a kind of the cloud are to go because the agent follows another one (C1.7)."""
+        in_force = self._followed.in_force()
+        return self._setup.source == Side.ROBOT and any(each != kind for each in in_force)
 
-    def leave(self, kind: str) -> None:
-        """Goals are not this kind of the cloud any more."""
-        crd = self._world.cloud.server.storage.of(CRDS).get(("", kind))
-        _, known = self._world.disk.kept(f"crd:{Side.CLOUD}:{GOALS}") or ("", "")
+    def leave(self) -> None:
+        """Goals are another kind of the cloud now."""
         self._edited = self._world.clock.now
-        self._known.discard(kind)
-        self._known |= {kind} if crd is not None and crd["metadata"]["uid"] == known else set()
-        self.released.discard(kind)
 
     def note(self, kind: str, metadata: Json) -> None:
         """There is an object of a kind of the cloud."""
         self._own[metadata["uid"]] = kind
-        self._names.add((kind, metadata["name"]))
 
     def open_ends(self) -> Iterator[str]:
         """The objects that are kept although the policy does not mean them any more (C6.3)."""
@@ -107,6 +90,8 @@ class ProjectionJudge:
         if write.side is not Side.CLOUD or on_robot(write.resource) != GOALS or write.status >= 300 or write.late:
             return
         if write.resource in self._followed.in_force():
+            return
+        if write.verb == "delete" and self.is_left_behind(write.resource):
             return
         had = (write.before or {"metadata": {}})["metadata"].get("finalizers") or []
         if not (MINE in had and is_of_finalizer(write.before, write.after)):
@@ -129,9 +114,9 @@ class Projections:
             return
         machine, checker = self._machine, self._machine.checker
         before = objects_of(machine.up, GOALS).values()
-        former, self._form = self._form, form
+        self._form = form
         self._cloud.names[GOALS] = name_of_form(form)
-        checker.projections.leave(name_of_form(former))
+        checker.projections.leave()
         for each in (*before, *objects_of(machine.up, GOALS).values()):
             checker.deletions.changed(each["metadata"]["uid"], synced=checker.is_synced(each, machine.up.side))
         checker.references.note()
@@ -158,12 +143,11 @@ class Projections:
         return plane.side is Side.ROBOT or self._form != _UNSERVED
 
     def release(self) -> None:
-        """A human lets the deletions go on that are held because goals belong to another CRD now."""
+        """A human lets the deletions go on that are held because an edit leaves many copies behind (C1.7)."""
         life = self._machine.world.life
         groups = life.engine.holds.groups() if life is not None and self._forms else ()
         for group in groups:
-            if group.resource == GOALS and group.reason == "KindMissing":
-                self._machine.checker.projections.released |= {*map(name_of_form, self._forms)}
+            if group.resource == GOALS and group.reason == "SelectionChanged":
                 self._machine.world.order("release", id=group.id)
 
     def settle(self) -> None:

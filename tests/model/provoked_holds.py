@@ -55,6 +55,34 @@ def restored(world: World) -> Snapshot:
     return newer
 
 
+def narrowed(world: World) -> None:
+    """A policy selects fewer objects than before."""
+    serve_policies(world.robot)
+    apply_policy(world.robot)
+    for number in range(12):
+        world.cloud.create(f"g{number}", spec={"x": 1}, labels=MINE)
+    world.settle()
+    apply_policy(world.robot, filter={"selector": {"matchLabels": {"tier": "edge"}}})
+    world.pass_time(60)
+
+
+@case("SelectionChanged", 12, "undo the edit, and the hold ends", metric=HOLDS)
+def the_selection_was_edited_by_mistake(world: World) -> Steps:
+    narrowed(world)
+    yield
+    apply_policy(world.robot)
+    world.pass_time(60)
+
+
+@case("SelectionChanged", 12, "crsyncer holds release h1 deletes the copies", metric=HOLDS)
+def the_selection_was_edited_on_purpose(world: World) -> Steps:
+    narrowed(world)
+    yield
+    holds_release(world)
+    world.pass_time(30)
+    assert world.robot.objects() == {}
+
+
 @case("Restored", 12, "restore a newer backup, and the hold ends", metric=HOLDS)
 def the_cloud_was_restored_and_there_is_a_newer_backup(world: World) -> Steps:
     newer = restored(world)

@@ -1,8 +1,6 @@
 """C1: SyncPolicies on the robot configure kinds, beside the annotations or instead of them."""
 
 import math
-import subprocess
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -44,31 +42,6 @@ def test_C1_1_without_the_crd_no_request_is_about_policies() -> None:
         assert world.journal.asked(part=SYNC_POLICIES.group) == []
         assert world.status()["policies"] == []
         assert (row(world) or {})["policy"] is None
-
-
-def test_C1_1_without_the_crd_nothing_that_reads_policies_is_loaded() -> None:
-    modules = [
-        "core.sync_policy",
-        "core.catalog",
-        "core.marks",
-        "core.selector",
-        "core.steps",
-        "core.mutate",
-        "adapters.expressions",
-        "engine.catalog",
-        "core.policy_condition",
-        "core.decide_finalizer",
-        "core.finalizers",
-        "engine.finalizers",
-        "engine.unseen_finalizers",
-        "core.lifecycle",
-        "core.revise",
-        "engine.lifecycle",
-        "engine.travelling_crd",
-    ]
-    script = f"import sys, crsyncer.agent; print([m for m in {modules} if 'crsyncer.' + m in sys.modules])"
-    found = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
-    assert found.stdout.strip() == "[]"
 
 
 def test_C1_1_a_change_of_a_policy_takes_effect_within_2_s_and_restarts_only_its_kind() -> None:

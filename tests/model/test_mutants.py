@@ -13,6 +13,7 @@ import pytest
 from tests.model import (
     mutants,
     mutants_c1,
+    mutants_c1_selection,
     mutants_c2,
     mutants_c3_c4,
     mutants_c5,
@@ -93,6 +94,7 @@ def noticed(mutant: Mutant) -> bool:
 CHAPTERS = (
     mutants,
     mutants_c1,
+    mutants_c1_selection,
     mutants_c2,
     mutants_c3_c4,
     mutants_c5,

@@ -1,0 +1,60 @@
+"""Deliberate defects in what C1.7 promises: an edited selection leaves no copy behind in silence."""
+
+from crsyncer.core.deletion_holds import DeletionHolds
+from crsyncer.engine import reselection
+from crsyncer.engine.left_behind import LeftBehind
+from crsyncer.engine.reselection import reselect
+from crsyncer.engine.writer import Writer
+from tests.model.mutant import Mutant
+
+MUTANTS = (
+    Mutant(
+        "copies that are not selected any more are forgotten",
+        reselection._review_copies,
+        "if not view.unselected or _is_ours(view, policy)",
+        "if not view.unselected",
+        noticed_by="C1_7_the_annotation",
+    ),
+    Mutant(
+        "however many copies an edit leaves behind, they go at once",
+        DeletionHolds.selection_counted,
+        "if not is_mass(len(left_behind), copies)",
+        "if True",
+        noticed_by="C1_7_many_are_held",
+    ),
+    Mutant(
+        "deletions do not wait until the copies are counted",
+        DeletionHolds.keeps,
+        "if every is SELECTION_CHANGED and self.is_counting:\n",
+        "if every is SELECTION_CHANGED and self.is_counting:\n        return None\n    if False:\n",
+        noticed_by="C1_7_nothing_is_deleted_before_the",
+    ),
+    Mutant(
+        "another projection makes the kind a missing one",
+        reselect,
+        "if not all(map(wanted.is_in_the_same_places",
+        "if False and not all(map(wanted.is_in_the_same_places",
+        noticed_by="C1_7_C7_few_copies",
+    ),
+    Mutant(
+        "copies stay where the cloud had the kind before",
+        reselection._leave_behind,
+        "if former is not None and not former.is_same(place)",
+        "if False",
+        noticed_by="C1_7_C7_copies_in_the_cloud_go_from",
+    ),
+    Mutant(
+        "where the cloud had the kind before, other robots' copies are deleted",
+        LeftBehind._find,
+        "stamp.robot != self._policy.robot",
+        "False",
+        noticed_by="C1_7_C7_copies_in_the_cloud_go_from",
+    ),
+    Mutant(
+        "a copy counts as gone although its own finalizer keeps it",
+        Writer._delete,
+        "self.unwatched_deleted(key, not stays)",
+        "self.unwatched_deleted(key, True)",
+        noticed_by="C1_7_a_copy_that_its_own",
+    ),
+)

@@ -1,0 +1,475 @@
+"""C1.7 on virtual time: an edit of a policy's selection leaves no copy behind in silence."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from crsyncer.core.calls import Call
+from crsyncer.core.model import Json
+from crsyncer.ports import Reply
+from tests.model.answers import FORBIDDEN
+from tests.model.config_maps import maps, put_map
+from tests.model.plane import Plane
+from tests.model.policies import apply_policy, serve_policies
+from tests.model.projected import FLEET, PROJECTION, TASKS
+from tests.model.scene import SOURCES, holds, roles
+from tests.model.weather import Rule
+from tests.model.world import World
+from tests.system.bed import crd
+
+TIER = {"selector": {"matchLabels": {"tier": "edge"}}}
+MINE = {"cloudrobotics.com/robot-name": "robot-1"}
+JOBS = {"group": FLEET, "resource": "jobs", "kind": "Job"}
+BOTH = pytest.mark.parametrize("source", SOURCES)
+EDITS: dict[str, Json] = {"selector": {"filter": TIER}, "byRobotName": {"filter": {"byRobotName": True}}}
+FILTERS = pytest.mark.parametrize("edit", EDITS)
+
+
+@contextmanager
+def kind(source: str, *, few: int, selected: int = 2, **spec: Any) -> Iterator[World]:
+    """Goals with a policy: `selected` ones that each of EDITS selects as well, and `few` that none does."""
+    with World(kinds={"goals": {"source": source}}) as world:
+        serve_policies(world.robot)
+        apply_policy(world.robot, **spec)
+        up, _ = roles(world, source)
+        for number in range(selected):
+            up.create(f"on{number}", spec={"x": number}, labels={"tier": "edge", **MINE})
+        for number in range(few):
+            up.create(f"off{number}", spec={"x": number})
+        world.start()
+        world.settle()
+        yield world
+        assert world.troubles == []
+
+
+def names(plane: Plane, kind: str = "goals") -> set[str]:
+    """The objects of a kind, without their numbers, and how many there are."""
+    found = [name.rstrip("0123456789") for name in plane.objects(kind)]
+    return {f"{name} {found.count(name)}" for name in found}
+
+
+def release(world: World) -> None:
+    """An operator releases the only hold."""
+    (hold,) = world.status()["holds"]
+    world.order("release", id=hold["id"])
+
+
+@BOTH
+@FILTERS
+def test_C1_7_few_copies_that_are_not_selected_any_more_go_at_once(source: str, edit: str) -> None:
+    with kind(source, few=3) as world:
+        up, down = roles(world, source)
+        apply_policy(world.robot, **EDITS[edit])
+        world.pass_time(30)
+        assert names(down) == {"on 2"}
+        assert names(up) == {"on 2", "off 3"}
+        assert holds(world) == []
+        assert world.status()["health"] == "healthy"
+        deletes = [write for write in world.writes if write.verb == "delete"]
+        assert len(deletes) == 3
+        assert all(write.call.body["preconditions"]["uid"] for write in deletes)
+
+
+@BOTH
+@FILTERS
+def test_C1_7_many_are_held_until_somebody_releases_them(source: str, edit: str) -> None:
+    with kind(source, few=12) as world:
+        up, down = roles(world, source)
+        apply_policy(world.robot, **EDITS[edit])
+        world.pass_time(120)
+        assert names(down) == {"on 2", "off 12"}
+        assert holds(world) == [("SelectionChanged", 12)]
+        assert world.status()["health"] == "attention"
+        assert [each["code"] for each in world.status()["reasons"]] == ["SelectionChanged"]
+        up.create("on9", spec={"x": 9}, labels={"tier": "edge", **MINE})
+        world.pass_time(10)
+        assert names(down) == {"on 3", "off 12"}
+        release(world)
+        world.pass_time(30)
+        assert names(down) == {"on 3"}
+        assert holds(world) == []
+        assert world.status()["health"] == "healthy"
+
+
+@BOTH
+@FILTERS
+def test_C1_7_undoing_the_edit_ends_the_hold_and_what_was_held_is_followed_again(source: str, edit: str) -> None:
+    with kind(source, few=12) as world:
+        up, down = roles(world, source)
+        apply_policy(world.robot, **EDITS[edit])
+        world.pass_time(60)
+        up.set("off3", spec={"x": 77})
+        apply_policy(world.robot)
+        world.pass_time(60)
+        assert holds(world) == []
+        assert names(down) == {"on 2", "off 12"}
+        assert down.objects()["off3"]["spec"] == {"x": 77}
+        assert not [write for write in world.writes if write.verb == "delete"]
+        up.delete("off4")
+        world.pass_time(30)
+        assert "off4" not in down.objects()
+
+
+@BOTH
+def test_C1_7_the_annotation_of_a_kind_without_a_policy_counts_too(source: str) -> None:
+    with World(kinds={"goals": {"source": source}}) as world:
+        up, down = roles(world, source)
+        up.create("on", spec={"x": 1}, labels=MINE)
+        up.create("off", spec={"x": 1})
+        down.create("local", spec={"x": 1}, labels={"cloudrobotics.com/robot-name": "another"})
+        world.pass_time(1)
+        world.robot.annotate_kind({"crsyncer.cloudrobotics.com/orphans": "keep"})
+        world.start()
+        world.settle()
+        world.robot.annotate_kind({"cr-syncer.cloudrobotics.com/filter-by-robot-name": "true"})
+        world.pass_time(30)
+        assert set(down.objects()) == {"on", "local"}
+        assert world.troubles == []
+
+
+@BOTH
+def test_C1_7_nothing_is_deleted_before_upstream_has_been_listed(source: str) -> None:
+    with kind(source, few=3) as world:
+        up, down = roles(world, source)
+        world.cut(up.side)
+        apply_policy(world.robot, **EDITS["selector"])
+        world.pass_time(300)
+        assert names(down) == {"on 2", "off 3"}
+        world.mend(up.side)
+        world.pass_time(120)
+        assert names(down) == {"on 2"}
+
+
+@BOTH
+def test_C1_7_nothing_is_deleted_before_the_copies_have_been_counted(source: str) -> None:
+    with kind(source, few=12) as world:
+        _, down = roles(world, source)
+        world.weather[down.side].latency = 5.0  # upstream is listed long before downstream
+        apply_policy(world.robot, **EDITS["selector"])
+        world.pass_time(120)
+        assert names(down) == {"on 2", "off 12"}
+        assert holds(world) == [("SelectionChanged", 12)]
+
+
+@BOTH
+def test_C1_7_what_is_left_behind_is_deleted_once_downstream_is_back(source: str) -> None:
+    with kind(source, few=3) as world:
+        _, down = roles(world, source)
+        world.cut(down.side)
+        world.pass_time(5)
+        apply_policy(world.robot, **EDITS["selector"])
+        world.pass_time(60)
+        world.mend(down.side)
+        world.pass_time(120)
+        assert names(down) == {"on 2"}
+
+
+@BOTH
+@pytest.mark.parametrize("moment", [0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 1.3, 2.0, 4.0])
+def test_C1_7_it_survives_a_crash_at_any_moment(source: str, moment: float) -> None:
+    with kind(source, few=4) as world:
+        _, down = roles(world, source)
+        apply_policy(world.robot, **EDITS["byRobotName"])
+        world.pass_time(moment)
+        world.crash()
+        world.start()
+        world.pass_time(90)
+        assert names(down) == {"on 2"}
+        assert holds(world) == []
+
+
+@BOTH
+def test_C1_7_a_hold_and_its_release_survive_a_crash(source: str) -> None:
+    with kind(source, few=12) as world:
+        _, down = roles(world, source)
+        apply_policy(world.robot, **EDITS["byRobotName"])
+        world.pass_time(30)
+        (before,) = world.status()["holds"]
+        world.crash()
+        world.start()
+        world.pass_time(60)
+        (after,) = world.status()["holds"]
+        assert (after["id"], after["reason"], after["objects"]) == (before["id"], "SelectionChanged", 12)
+        assert names(down) == {"on 2", "off 12"}
+        world.inject(down.side, Reply(503, {}), verb="delete", times=1000, seconds=20)
+        release(world)
+        world.pass_time(10)
+        world.crash()
+        world.start()
+        world.pass_time(90)
+        assert names(down) == {"on 2"}
+        assert holds(world) == []
+
+
+@BOTH
+def test_C1_7_a_copy_that_its_own_finalizer_keeps_goes_later_and_is_not_asked_for_without_end(source: str) -> None:
+    with kind(source, few=2) as world:
+        _, down = roles(world, source)
+        down.finalize("off0", "example.com/mine")
+        world.settle()
+        apply_policy(world.robot, **EDITS["selector"])
+        world.pass_time(600)
+        assert set(down.objects()) == {"on0", "on1", "off0"}
+        assert len([write for write in world.writes if write.verb == "delete" and write.name == "off0"]) == 1
+        assert world.status()["kinds"][0]["objects"][down.side] == 3
+        down.finalize("off0")
+        world.pass_time(120)
+        row = world.status()["kinds"][0]
+        assert row["objects"][down.side] == 2
+
+
+@BOTH
+def test_C1_7_an_original_that_is_selected_again_keeps_its_copy(source: str) -> None:
+    with kind(source, few=12) as world:
+        up, down = roles(world, source)
+        uid = down.objects()["off0"]["metadata"]["uid"]
+        apply_policy(world.robot, **EDITS["selector"])
+        world.pass_time(30)
+        up.label("off0", tier="edge")
+        world.pass_time(30)
+        assert holds(world) == [("SelectionChanged", 11)]
+        assert down.objects()["off0"]["metadata"]["uid"] == uid
+        assert down.objects()["off0"]["metadata"]["labels"]["tier"] == "edge"
+        release(world)
+        world.pass_time(30)
+        assert names(down) == {"on 2", "off 1"}
+
+
+@BOTH
+def test_C1_7_the_hold_ends_once_nothing_is_left_behind(source: str) -> None:
+    with kind(source, few=6, selected=1) as world:
+        up, _ = roles(world, source)
+        apply_policy(world.robot, **EDITS["selector"])
+        world.pass_time(30)
+        assert holds(world) == [("SelectionChanged", 6)]
+        for number in range(6):
+            up.label(f"off{number}", tier="edge")
+        world.pass_time(60)
+        assert holds(world) == []
+
+
+def test_C1_7_what_belongs_to_another_robot_or_to_nobody_stays() -> None:
+    with kind("robot", few=3) as world:
+        stranger = world.cloud.objects()["off0"]
+        marks = stranger["metadata"]
+        robot = "crsyncer.cloudrobotics.com/robot"
+        world.cloud.create(
+            "theirs", spec={}, labels=marks["labels"], annotations={**marks["annotations"], robot: "robot-2"}
+        )
+        world.cloud.create("nobodys", spec={})
+        world.settle()
+        apply_policy(world.robot, **EDITS["selector"])
+        world.pass_time(60)
+        assert set(world.cloud.objects()) == {"on0", "on1", "theirs", "nobodys"}
+
+
+def test_C1_7_where_the_cloud_lists_nothing_else_the_store_tells_the_copies() -> None:
+    with kind("robot", few=3) as world:
+
+        def asks_for_marks(call: Call) -> bool:
+            return call.verb == "list" and "upstream-cluster" in dict(call.query).get("labelSelector", "")
+
+        world.weather[world.cloud.side].rules.append(Rule(asks_for_marks, FORBIDDEN, 10_000))
+        apply_policy(world.robot, **EDITS["byRobotName"])
+        world.pass_time(120)
+        assert names(world.cloud) == {"on 2"}
+
+
+# Finalizers
+
+
+@FILTERS
+def test_C1_7_C6_3_originals_that_are_not_selected_any_more_lose_the_finalizer(edit: str) -> None:
+    with kind("cloud", few=3, deletion={"mode": "blocking"}) as world:
+        assert all(found["metadata"]["finalizers"] for found in world.cloud.objects().values())
+        apply_policy(world.robot, **EDITS[edit], deletion={"mode": "blocking"})
+        world.pass_time(60)
+        assert names(world.robot) == {"on 2"}
+        kept = {name for name, found in world.cloud.objects().items() if found["metadata"].get("finalizers")}
+        assert kept == {"on0", "on1"}
+
+
+# Projections
+
+
+@contextmanager
+def task_kind(source: str, *, count: int, **spec: Any) -> Iterator[World]:
+    """Goals that are tasks in the cloud, which also serves jobs."""
+    with World(kinds={"goals": {"source": source}}) as world:
+        for plural in ("tasks", "jobs"):
+            world.cloud.apply(crd(FLEET, plural=plural, source=None))
+        serve_policies(world.robot)
+        apply_policy(world.robot, projection=PROJECTION, **spec)
+        up, _ = roles(world, source)
+        for number in range(count):
+            up.create(f"a{number}", kind=TASKS if source == "cloud" else "goals", spec={"x": number})
+        world.start()
+        world.settle()
+        yield world
+        assert world.troubles == []
+
+
+def test_C1_7_C7_few_copies_of_what_the_cloud_called_otherwise_go() -> None:
+    with task_kind("cloud", count=3) as world:
+        world.cloud.create("new", kind=f"jobs.{FLEET}", spec={"x": 1})
+        apply_policy(world.robot, projection=JOBS)
+        world.pass_time(60)
+        assert set(world.robot.objects()) == {"new"}
+        assert len(world.cloud.objects(TASKS)) == 3
+        assert holds(world) == []
+        assert world.status()["health"] == "healthy"
+
+
+def test_C1_7_C7_many_are_held_and_the_kind_is_not_missing() -> None:
+    with task_kind("cloud", count=12) as world:
+        apply_policy(world.robot, projection=JOBS)
+        world.pass_time(120)
+        assert names(world.robot) == {"a 12"}
+        assert holds(world) == [("SelectionChanged", 12)]
+        apply_policy(world.robot, projection=PROJECTION)
+        world.pass_time(60)
+        assert holds(world) == []
+        assert names(world.robot) == {"a 12"}
+        apply_policy(world.robot, projection=JOBS)
+        world.pass_time(60)
+        release(world)
+        world.pass_time(60)
+        assert names(world.robot) == set()
+        assert holds(world) == []
+
+
+def test_C1_7_C7_a_projection_to_what_the_cloud_does_not_serve_deletes_nothing() -> None:
+    with task_kind("cloud", count=12) as world:
+        apply_policy(world.robot, projection=JOBS | {"resource": "typos", "scope": "Namespaced"})
+        world.pass_time(120)
+        assert names(world.robot) == {"a 12"}
+        assert "KindMissing" not in [reason for reason, _ in holds(world)]
+        apply_policy(world.robot, projection=PROJECTION)
+        world.pass_time(120)
+        assert holds(world) == []
+        assert world.status()["health"] == "healthy"
+
+
+def test_C1_7_C7_other_objects_of_the_same_names_replace_no_more_copies_than_few() -> None:
+    with task_kind("cloud", count=12) as world:
+        for number in range(12):
+            world.cloud.create(f"a{number}", kind=f"jobs.{FLEET}", spec={"x": -1})
+        apply_policy(world.robot, projection=JOBS)
+        world.pass_time(60)
+        assert holds(world) == [("SelectionChanged", 12)]
+        assert not [write for write in world.writes if write.verb == "delete"]
+        release(world)
+        world.pass_time(60)
+        assert {found["spec"]["x"] for found in world.robot.objects().values()} == {-1}
+
+
+@pytest.mark.parametrize("count", [3, 12])
+def test_C1_7_C7_copies_in_the_cloud_go_from_where_they_were(count: int) -> None:
+    with task_kind("robot", count=count) as world:
+        marks = world.cloud.objects(TASKS)["a0"]["metadata"]
+        annotations = {**marks["annotations"], "crsyncer.cloudrobotics.com/robot": "robot-2"}
+        world.cloud.create("theirs", kind=TASKS, spec={}, labels=marks["labels"], annotations=annotations)
+        apply_policy(world.robot, projection=JOBS)
+        world.pass_time(60)
+        assert len(world.cloud.objects(f"jobs.{FLEET}")) == count
+        if count > 5:
+            assert holds(world) == [("SelectionChanged", count)]
+            assert names(world.cloud, TASKS) == {f"a {count}", "theirs 1"}
+            world.crash()
+            world.start()
+            world.pass_time(60)
+            assert holds(world) == [("SelectionChanged", count)]
+            release(world)
+            world.pass_time(60)
+        assert names(world.cloud, TASKS) == {"theirs 1"}
+        assert holds(world) == []
+        assert len(world.cloud.objects(f"jobs.{FLEET}")) == count
+
+
+def test_C1_7_C7_undoing_it_keeps_the_copies_where_they_were_and_removes_the_new_ones() -> None:
+    with task_kind("robot", count=12) as world:
+        apply_policy(world.robot, projection=JOBS)
+        world.pass_time(60)
+        apply_policy(world.robot, projection=PROJECTION)
+        world.pass_time(120)
+        assert holds(world) == []
+        assert names(world.cloud, TASKS) == {"a 12"}
+        assert names(world.cloud, f"jobs.{FLEET}") == set()
+
+
+@pytest.mark.parametrize("moment", [0.0, 0.05, 0.1, 0.3, 0.6, 1.0, 2.0, 4.0])
+def test_C1_7_C7_copies_in_the_cloud_go_although_the_agent_is_killed(moment: float) -> None:
+    with task_kind("robot", count=4) as world:
+        apply_policy(world.robot, projection=JOBS)
+        world.pass_time(moment)
+        world.crash()
+        world.start()
+        world.pass_time(90)
+        assert names(world.cloud, TASKS) == set()
+        assert names(world.cloud, f"jobs.{FLEET}") == {"a 4"}
+
+
+def test_C1_7_C7_copies_in_the_cloud_go_although_it_was_away_at_the_edit() -> None:
+    with task_kind("robot", count=4) as world:
+        world.cut("cloud")
+        world.pass_time(30)
+        apply_policy(world.robot, projection=JOBS | {"scope": "Namespaced"})
+        world.pass_time(30)
+        world.crash()
+        world.start()
+        world.pass_time(30)
+        world.mend("cloud")
+        world.pass_time(120)
+        assert names(world.cloud, TASKS) == set()
+        assert names(world.cloud, f"jobs.{FLEET}") == {"a 4"}
+
+
+def test_C1_7_C7_a_final_status_that_waits_for_the_robot_outlives_the_edit() -> None:
+    with task_kind("robot", count=2) as world:
+        world.inject("robot", Reply(503, {}), verb="patch", part="/goals/", times=1000, seconds=30)
+        world.cloud.set_status("a0", {"done": 1}, kind=TASKS)
+        world.pass_time(5)
+        apply_policy(world.robot, projection=JOBS)
+        world.pass_time(120)
+        assert world.robot.objects()["a0"]["status"] == {"done": 1}
+        assert names(world.cloud, TASKS) == set()
+
+
+# Related objects
+
+
+@BOTH
+def test_C1_7_C5_4_related_copies_go_with_the_copies_and_not_before(source: str) -> None:
+    entry = {
+        "id": "maps",
+        "origin": source,
+        "resource": {"group": "", "resource": "configmaps"},
+        "object": {"reference": "/spec/map"},
+    }
+    with World(kinds={"goals": {"source": source}}) as world:
+        serve_policies(world.robot)
+        apply_policy(world.robot, related=[entry])
+        up, down = roles(world, source)
+        for number in range(8):
+            put_map(up, f"m{number}", a="b")
+            up.create(f"off{number}", spec={"map": f"m{number}"})
+        world.start()
+        world.settle()
+        assert copies(down) == 8
+        apply_policy(world.robot, related=[entry], **EDITS["selector"])
+        world.pass_time(120)
+        assert holds(world) == [("SelectionChanged", 8)]
+        assert copies(down) == 8
+        release(world)
+        world.pass_time(90)
+        assert names(down) == set()
+        assert copies(down) == 0
+
+
+def copies(plane: Plane) -> int:
+    """How many copies of ConfigMaps there are."""
+    return sum(
+        "crsyncer.cloudrobotics.com/upstream-uid" in o["metadata"].get("annotations", {}) for o in maps(plane).values()
+    )
