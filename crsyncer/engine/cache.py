@@ -29,7 +29,7 @@ from crsyncer.engine.copies import Copies
 from crsyncer.engine.generations import with_generation
 from crsyncer.ports import Store
 
-if TYPE_CHECKING:  # a robot without SyncPolicies does not load it (C1.1)
+if TYPE_CHECKING:
     from crsyncer.engine.wanted_originals import WantedOriginals
 
 
@@ -63,14 +63,13 @@ class Cache:
         self.on_freshness: Callable[[], None] = lambda: None
         """Called when the observations of a side are fresher or less fresh, where others are related to its objects."""
         self.awaited_names: dict[Key, set[Key]] = {}
-        """By names of other objects downstream, the pairs whose copies are to be called so."""
+        """By names of other objects downstream, the pairs that wait for them: each is told when the name is free."""
         self.on_free_name: Callable[[Key], None] = lambda _: None
-        """Called for each of these pairs when downstream's object of the name is gone."""
         self._seq = max((row.seq for row in self.pending.values()), default=0)
         self._copies: Copies | None = None
         """Whose copies downstream's objects are; None: of the object of their name."""
         if policy.shape.marks is not None or any(view.called for view in self.views[policy.downstream].values()):
-            self._follow_marks()
+            self._copies = Copies(self.policy, views=self.views, cursors=self.cursors, store=self._store)
 
     def is_remapped(self) -> bool:
         """Whether copies are known that were made by another namespace map. The map of now is remembered."""
@@ -105,6 +104,8 @@ class Cache:
         if side is self.policy.upstream:
             return self.policy.key_on(side, key)
         copy = self.views[side].get(key, Gap.ABSENT)
+        if copy is Gap.ABSENT and (chosen := self.record(key).called) is not None:
+            return chosen
         if self.wanted is not None and copy is Gap.ABSENT:
             return self.wanted.names.new_name(key)
         return self.policy.copy_name(key, copy)
@@ -144,11 +145,9 @@ class Cache:
         if side is self.policy.upstream:
             return None
         if self._copies is None and bears_mark(raw):
-            self._follow_marks()  # the kind had a policy once: its copies stay what they are
+            # The kind had a policy once: its copies stay what they are.
+            self._copies = Copies(self.policy, views=self.views, cursors=self.cursors, store=self._store)
         return self._copies
-
-    def _follow_marks(self) -> None:
-        self._copies = Copies(self.policy, views=self.views, cursors=self.cursors, store=self._store)
 
     # Observations
 

@@ -32,6 +32,7 @@ from crsyncer.core.queue import Priority
 from crsyncer.core.revert_limit import RevertLimit
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.context import EngineContext
+from crsyncer.engine.finalizers import Finalizers
 from crsyncer.engine.hold_driver import HoldDriver
 from crsyncer.engine.outbox import Outbox
 from crsyncer.engine.outcomes import CONTENT, FINALIZER, STATUS, VERIFY, Outcomes
@@ -39,8 +40,7 @@ from crsyncer.engine.writer import Write, Writer
 from crsyncer.errors import Conflict, NameTaken, SyncError
 from crsyncer.runtime.dispatcher import Job
 
-if TYPE_CHECKING:  # loaded only where an object has our finalizer, or is to have it (C1.1)
-    from crsyncer.engine.finalizers import Finalizers
+if TYPE_CHECKING:
     from crsyncer.engine.related_first import RelatedFirst
 
 log = logging.getLogger(__name__)
@@ -343,8 +343,6 @@ class Reconciler:
         if not (self.policy.blocking or finalized or key in self.cache.finalizers):
             return
         if self._finalizers is None:
-            from crsyncer.engine.finalizers import Finalizers
-
             self._finalizers = Finalizers(
                 self.policy,
                 cache=self.cache,

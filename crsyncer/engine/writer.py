@@ -27,7 +27,7 @@ from crsyncer.core.project import (
     view_of,
 )
 from crsyncer.engine.cache import Cache
-from crsyncer.errors import Conflict, NameTaken, Never, NoStatus, StatusRejected
+from crsyncer.errors import Conflict, NameTaken, Never, NoStatus, NotAllowed, StatusRejected
 from crsyncer.ports import Reply, Store
 from crsyncer.runtime.connection import Connection
 
@@ -123,11 +123,20 @@ class Writer:
         copy = self._copy(key)
         body = compose_copy({**upstream, "status": status}, view, self._policy, downstream=None, name=copy)
         seed = status is not None and self._endpoint.status
-        if seed:
-            # Recorded before the copy exists, so that after a crash a copy without a status still gets one.
-            self._cache.remember(key, replace(self._cache.record_of(key, view.uid), seed=True))
+        chosen = copy if self._policy.shape.marks is not None else None
+        if seed or chosen is not None:
+            # Recorded before the copy exists: after a crash or an edit it still gets its status, and has one name.
+            record = self._cache.record_of(key, view.uid)
+            self._cache.remember(key, replace(record, seed=record.seed or seed, called=chosen))
             await self._store.durable()
         create = object_calls.create(self._policy, copy, body)
+        try:
+            await self._post(write, create, copy, upstream=upstream, seeded=status is not None and not seed)
+        except (NameTaken, Never, NotAllowed):
+            self._cache.remember(key, replace(self._cache.record_of(key, view.uid), called=None))
+            raise
+
+    async def _post(self, write: "_Intent", create: calls.Call, copy: Key, *, upstream: Json, seeded: bool) -> None:
         reply = await self._request(write, create)
         if reply.status == 404 and self._endpoint.namespaced and reply.body:
             # The namespace is missing (S1.7); a kind that is not served answers in plain text.
@@ -135,8 +144,8 @@ class Writer:
             reply = await self._request(write, create)
         if reply.status == 409:
             await self._exists(write, copy, upstream)
-        else:
-            self._wrote(key, view, _object(reply), seeded=status is not None and not seed)
+        elif write.upstream is not None:
+            self._wrote(write.key, write.upstream, _object(reply), seeded=seeded)
 
     async def _update(self, key: Key, action: Update) -> None:
         view, upstream = await self._upstream(key)
@@ -306,7 +315,7 @@ class Writer:
         answer.setdefault("apiVersion", self._endpoint.api_version)
         copy = view_of(answer, self._policy, self._policy.downstream, key=key, views=self._cache.views)
         record = self._cache.record_of(key, upstream.uid)
-        record = replace(record, applied=upstream.content, admitted=copy.content)
+        record = replace(record, applied=upstream.content, admitted=copy.content, called=None)
         if seeded:
             record = replace(record, seed=False)
             if key not in self._cache.pending:

@@ -28,7 +28,9 @@ FULL_VIEW = View(
     "u", "17", 3, True, "c", "s", has_status=True, odd_status=True,
     stamp=Stamp("up", "robot-1", "d", ("a", "b"), ("c",)),
 )  # fmt: skip
-FULL_RECORD = Record("u", "a", "b", "s", "9", "acc", had_status=True, seed=True, generations=((1, 2), (3, 4)))
+FULL_RECORD = Record(
+    "u", "a", "b", "s", "9", "acc", had_status=True, seed=True, generations=((1, 2), (3, 4)), called=Key("default", "a")
+)
 FULL_PENDING = Pending(7, "u", "d", {"phase": ["DONE", 1.5, None, 2**70]}, 12.25, 3, 4, "refused", dead=True)
 
 

@@ -12,6 +12,20 @@ from tests.model.mutant import Mutant
 
 MUTANTS = (
     Mutant(
+        "a name that was chosen is chosen anew",
+        Cache.name_on,
+        "copy is Gap.ABSENT and (chosen := self.record(key).called) is not None",
+        "(chosen := None) is not None",
+        noticed_by="C2_3_an_edit_while",
+    ),
+    Mutant(
+        "a name that cannot be used is chosen for ever",
+        Writer._create,
+        "except (NameTaken, Never, NotAllowed):",
+        "except AssertionError:",
+        noticed_by="C2_3_an_edit_ends",
+    ),
+    Mutant(
         "copies are made without marks",
         compose.compose_copy,
         "return body if marks is None else",

@@ -55,8 +55,8 @@ MUTANTS = (
     Mutant(
         "that a copy is owed a status is not written down",
         Writer._create,
-        "self._cache.remember(key, replace(self._cache.record_of(key, view.uid), seed=True))",
-        "pass",
+        "seed=record.seed or seed",
+        "seed=record.seed",
         noticed_by="S4_4_a_seed",
     ),
     Mutant(

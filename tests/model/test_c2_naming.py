@@ -7,10 +7,12 @@ import pytest
 from crsyncer.core.annotations import ROBOT_LABEL
 from crsyncer.core.model import Side
 from crsyncer.core.namespaces import Namespaces
+from tests.model.answers import FORBIDDEN
 from tests.model.life import ROBOT
 from tests.model.named import BOTH, ELSEWHERE, named, rename, written
 from tests.model.policies import delete_policy
 from tests.model.scene import full_lists, holds, restart, roles, row, state
+from tests.model.weather import Fate
 
 
 @BOTH
@@ -85,6 +87,46 @@ def test_C2_3_with_restricted_namespaces_a_copy_stays_in_its_namespace() -> None
         world.pass_time(10)
         assert state(world) == "misconfigured"
         assert "is confined to namespaces" in (row(world) or {})["message"]
+
+
+@BOTH
+@pytest.mark.parametrize("how", ["edited", "killed", "late"])
+def test_C2_3_an_edit_while_a_create_is_under_way_makes_no_second_copy(source: str, how: str) -> None:
+    with named(source=source) as world:
+        up, down = roles(world, source)
+        world.start()
+        world.settle()
+        world.weather[down.side].latency = 2.0
+        if how == "late":
+            world.inject(str(down.side), Fate.LATE, verb="create", part="/goals")
+        up.create("a", spec={"x": 1})
+        world.pass_time(1)
+        assert len(world.journal.asked(str(down.side), verb="create", kind="goals")) == 1
+        if how == "killed":
+            world.crash()
+        rename(world, {"name": "new-{name}"})
+        if how == "killed":
+            world.start()
+        world.pass_time(300)
+        assert {name: each["spec"] for name, each in down.objects().items()} == {f"{ROBOT}-a": {"x": 1}}
+        assert holds(world) == []
+
+
+@BOTH
+def test_C2_3_an_edit_ends_a_name_that_is_taken_or_refused(source: str) -> None:
+    with named(source=source) as world:
+        up, down = roles(world, source)
+        down.create(f"{ROBOT}-a", spec={"x": 7})
+        world.inject(str(down.side), FORBIDDEN, verb="create", part="/goals")
+        world.start()
+        up.create("b", spec={"x": 2})
+        world.settle()
+        up.create("a", spec={"x": 1})
+        world.pass_time(10)
+        assert (set(down.objects()), holds(world)) == ({f"{ROBOT}-a", f"{ROBOT}-b"}, [("NameTaken", 1)])
+        rename(world, {"name": "new-{name}"})
+        world.pass_time(10)
+        assert (down.objects()["new-a"]["spec"], holds(world)) == ({"x": 1}, [])
 
 
 @BOTH

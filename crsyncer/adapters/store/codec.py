@@ -93,7 +93,8 @@ def _sum(text: str, place: Place) -> int:
     return zlib.crc32("\0".join((*place, text)).encode(errors="surrogatepass"))
 
 
-_STAMP, _CALLED = ([field.name for field in fields(View)].index(name) for name in ("stamp", "called"))
+_STAMP = [field.name for field in fields(View)].index("stamp")
+_CALLED: dict[type, int] = {kind: [field.name for field in fields(kind)].index("called") for kind in (View, Record)}
 
 
 def object_places(side: Side, resource: str, key: Key) -> tuple[Place, Place, Place]:
@@ -126,8 +127,6 @@ def dump_object(view: View, body: Json, places: tuple[Place, ...]) -> dict[Place
     values = _values(view)
     if view.stamp is not None:
         values[_STAMP] = _values(view.stamp)
-    if view.called is not None:
-        values[_CALLED] = [view.called.namespace, view.called.name]
     metadata = {name: value for name, value in body["metadata"].items() if name != "managedFields"}
     moving = [metadata.get("resourceVersion")]
     if "resourceVersion" in metadata:
@@ -169,8 +168,9 @@ def load(kind: type[T], text: str, pool: dict[Any, Any]) -> T:
         values = [_shared(value, pool) for value in values]
     if kind is View and len(values) > _STAMP and values[_STAMP] is not None:
         values[_STAMP] = pool.setdefault(("stamp", values[_STAMP]), Stamp(*values[_STAMP]))
-    if kind is View and len(values) > _CALLED:
-        values[_CALLED] = Key(*values[_CALLED])
+    called = _CALLED.get(kind, len(values))
+    if called < len(values) and values[called] is not None:
+        values[called] = Key(*values[called])
     return _understood(kind(*values))
 
 
