@@ -14,7 +14,12 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from crsyncer.core.model import Json
+from crsyncer.core.text import NOT_TRUSTED, NOT_YET_VALID
 from crsyncer.sandbox.ports import free_ports
+from tests.console.report_kit import NOW, facts, side
+from tests.console.report_kit import document as status_document
+from tests.delivery.operating import REASONS
 from tests.system.conftest import MakeBed
 
 ROOT = Path(__file__).parents[2]
@@ -109,6 +114,32 @@ def test_every_panel_and_alert_says_what_it_shows_and_what_to_do():
     for rule in RULES:
         assert set(rule["annotations"]) == {"summary", "description"}, rule["alert"]
         assert rule["labels"]["severity"] in ("warning", "critical"), rule["alert"]
+
+
+def alerts_for(document: Json) -> set[str]:
+    """The alerts that fire for a status: the agent counts its holds, dead letters and reasons in its metrics."""
+    if document["agent"]["state"] == "stopped":
+        return {"CrsyncerDown"}
+    found = {"CrsyncerNeedsDecision"} if document["holds"] else set()
+    found |= {"CrsyncerDeadLetters"} if document["outbox"]["deadLetters"] else set()
+    [expression] = [str(rule["expr"]) for rule in RULES if rule["alert"] == "CrsyncerNeedsAction"]
+    [(_, _, codes)] = MATCHER.findall(expression)
+    if {reason["code"] for reason in document["reasons"]} & set(codes.split("|")):
+        found.add("CrsyncerNeedsAction")
+    return found
+
+
+def test_whatever_needs_a_human_has_an_alert():
+    early = status_document(facts(cloud=side("unauthorized", error=NOT_YET_VALID)), NOW)
+    refused = status_document(facts(cloud=side("unauthorized", error=NOT_TRUSTED[-1])), NOW)
+    needed = [each for given in REASONS.values() for each in given if each["health"] == "attention"]
+    assert {"PolicyMisconfigured", "KindMissing", "ConfigRejected"} <= {r["code"] for d in needed for r in d["reasons"]}
+    without = [each["reasons"] for each in (*needed, early, refused) if not alerts_for(each)]
+    assert without == [], "a human is needed, and Prometheus calls none"
+    names = {rule["alert"] for rule in RULES}
+    assert {name for each in needed for name in alerts_for(each)} <= names
+    missing = [each for given in REASONS.values() for each in given if each["reasons"][0]["code"] == "KindMissing"]
+    assert all("CrsyncerNeedsAction" in alerts_for(each) for each in missing)
 
 
 def test_prometheus_itself_takes_the_alerts_and_the_queries_and_each_alert_fires_for_its_trouble(tmp_path: Path):
