@@ -33,7 +33,8 @@ def check_access(crds: Sequence[Path], output: str, **flags: Any) -> int:
 
     Asks the cloud by access reviews, with the agent's own credential: other namespaces, Secrets, tokens, roles,
     policies, CRDs, and of the synced kinds whatever the agent does not do. Changes nothing. Reviews know no admission
-    policies: a note names the kinds that only those confine. `crsyncer doctor` tells what the account lacks.
+    policies: tokens that a policy must refuse are asked for, as a dry run, and a note names the kinds that only
+    policies confine. `crsyncer doctor` tells what the account lacks.
 
     Exit codes: 12 attention (the account may do too much), 10 degraded (the cloud answers no reviews), 11 offline (it
     does not answer at all), 0 healthy; 1 error, 2 usage.

@@ -153,7 +153,7 @@ def _confine_copies(policy: KindPolicy, variables: dict[str, str], validations: 
     if policy.filtered:
         validations.append(_validation(_both("Labels", ROBOT_LABEL), "object is not labelled for this robot"))
     else:
-        own = f"variables.newLabels[?{_text(ROBOT_LABEL)}].orValue(variables.robot) == variables.robot"
+        own = f"variables.newLabels[?{_text(ROBOT_LABEL)}].orValue('') in ['', variables.robot]"
         validations.append(_validation(own, "object is labelled for another robot"))
     if policy.sensitive:
         text = "object == null || object.?type.orValue('') != 'kubernetes.io/service-account-token'"
