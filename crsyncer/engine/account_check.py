@@ -91,7 +91,7 @@ class AccountCheck:
             return
         policies = frozenset(self._policies())
         acts = forbidden_acts(policies, robot=self._robot, namespaces=self._namespaces)
-        # Trials are for check-access: an agent that insists on them could not be updated before the policies, nor after.
+        # Trials are for check-access. An agent that made them could be updated neither before the policies nor after.
         reviewed = tuple(forbidden for forbidden in acts if forbidden.trial is None)
         for asked in filter(None, (self._exceeded, reviewed)):
             excess = await find_excess(send, asked)
