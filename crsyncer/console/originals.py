@@ -92,10 +92,10 @@ def _refer(entry: RelatedEntry, primary: KindPolicy, raw: Json, found: Originals
     upstream = (marks.get(UPSTREAM_NAMESPACE, ""), marks[UPSTREAM_NAME]) if UPSTREAM_NAME in marks else None
     names = Names(own.namespace, own.name, primary.robot, primary.shape.identity, upstream)
     try:
-        said = references_of(raw, entry, names, home=None, namespaced=namespaced)
+        references = references_of(raw, entry, names, namespaced=namespaced)
     except RelatedFailed as error:
         found.failure = f"what {own} of {entry.primary} refers to cannot be told: {error}"
         return
-    found.keys |= said.keys
-    if said.selection is not None:
-        found.selections.setdefault(said.selection, set())
+    found.keys |= references.keys
+    if references.selection is not None:
+        found.selections.setdefault(references.selection, set())

@@ -141,6 +141,8 @@ class KindPolicy:
     @property
     def naming(self) -> "Naming | None":
         """The templates that make the names of copies; None: they are those of upstream's objects."""
+        if self.related:
+            return self.related[0].naming
         return None if self.sync_policy is None else self.sync_policy.naming
 
     @property

@@ -11,7 +11,7 @@ from enum import StrEnum
 from crsyncer.core.marks import UPSTREAM_CLUSTER, UPSTREAM_NAME, UPSTREAM_NAMESPACE, Marks
 from crsyncer.core.model import Json, Key
 from crsyncer.core.project import NAME, NAMESPACE, UPSTREAM_UID
-from crsyncer.core.template import Names, Template
+from crsyncer.core.template import Names, Template, read_template
 from crsyncer.errors import Never
 
 LONGEST_NAME = 253
@@ -27,21 +27,12 @@ class Naming:
     namespace: Template
     name: Template
 
-    def bound(self, content: Json) -> "Naming":
-        """The same with the values at the templates' paths in place of them. Raises ValueError for an absent one."""
-        return Naming(self.namespace.bound(content), self.name.bound(content))
-
-    def new_name(
-        self, original: Key, *, robot: str, identity: str, namespaced: bool, namespace: str | None = None
-    ) -> Key:
+    def new_name(self, original: Key, *, robot: str, identity: str, namespaced: bool) -> Key:
         """What a new copy is called. Raises Never where that is no valid name.
 
         `robot` is the robot's name, `identity` that of upstream's cluster; `namespaced`: copies are in namespaces.
-        `namespace` is what `{namespace}` means; None: the original's.
         """
-        own = (original.namespace, original.name)
-        meant = original.namespace if namespace is None else namespace
-        names = Names(meant, original.name, robot=robot, identity=identity, upstream=own)
+        names = Names(original.namespace, original.name, robot=robot, identity=identity)
         try:
             namespace = cut(self.namespace.render(names), LONGEST_NAMESPACE) if namespaced else ""
             made = Key(namespace, cut(self.name.render(names), LONGEST_NAME))
@@ -52,6 +43,10 @@ class Naming:
         if not NAME.fullmatch(made.name):
             raise Never(f'the name "{made.name}", which spec.naming makes for the copy, is not valid')
         return made
+
+
+SAME_NAMESPACE = read_template("{namespace}", paths=False)
+SAME_NAME = read_template("{name}", paths=False)
 
 
 class NoOriginal(StrEnum):

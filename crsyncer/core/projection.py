@@ -53,7 +53,7 @@ def scope_problem(policy: KindPolicy) -> str:
     """Why copies in the other scope could not have names of their own (C7); empty: they can, or there is none."""
     if not policy.changes_scope:
         return ""
-    namings = [each.related.naming for each in policy.related] or [policy.naming]
+    namings = [each.naming for each in policy.related] or [policy.naming]
     if policy.namespaced:
         if not all(each is not None and each.name.placeholders & {NAMESPACE, HASH} for each in namings):
             place = _field(policy, "naming.name")

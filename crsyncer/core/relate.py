@@ -12,7 +12,7 @@ from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.marks import Marks
 from crsyncer.core.model import EntryId, Json, Key, Side
 from crsyncer.core.namespaces import EVERYWHERE, Namespaces
-from crsyncer.core.naming import Naming
+from crsyncer.core.naming import SAME_NAME, SAME_NAMESPACE, Naming
 from crsyncer.core.pointer import find, get, parse
 from crsyncer.core.project import is_name, stamp_of
 from crsyncer.core.projection import projected
@@ -22,7 +22,7 @@ from crsyncer.core.shape import Shape
 from crsyncer.core.sync_policy import Reference, Related
 from crsyncer.core.template import Names, Template
 from crsyncer.core.version import pinned
-from crsyncer.errors import Conflict, SyncError
+from crsyncer.errors import SyncError
 
 MOST = 100
 """Objects that one primary may have of one entry."""
@@ -51,7 +51,9 @@ class RelatedEntry:
     filtered: bool
     """Originals in the cloud need the robot's label, and copies in the cloud get it (C5.3)."""
     named: bool
-    """A template makes the names of the copies, or the namespace that they are in: no other object becomes one."""
+    """The policy has templates for names: no other object becomes a copy (C2.5)."""
+    naming: Naming | None
+    """What the copies are called; None: as their originals (C5.2)."""
     sensitive: bool = False
     """The primaries are Secrets on a side: what is read from them is not told (C5.6)."""
 
@@ -67,44 +69,11 @@ class RelatedEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where the copies of a primary's related objects are, and how they are called (C5.2)."""
-
-    namespace: str | None
-    """The primary's on that side; "": it has none, and they are in that of the original; None: it is not known yet."""
-    naming: Naming | None = None
-    """Without paths: their values in the primary are in place of them."""
-
-    def new_name(self, original: Key, policy: KindPolicy) -> Key:
-        """What the copy of an original is called that is made now. `policy` is that of the kind of the originals.
-
-        Raises Never where that is no valid name, and Conflict where it is not known yet.
-        """
-        if self.namespace is None:
-            raise Conflict("it is not known yet where the copy of the object is that it goes with")
-        plain = policy.key_on(policy.downstream, original)
-        namespace = plain.namespace and (self.namespace or plain.namespace)
-        if self.naming is None:
-            return Key(namespace, plain.name)
-        if policy.changes_scope:
-            namespace = self.namespace or original.namespace
-        return self.naming.new_name(
-            original,
-            robot=policy.robot,
-            identity=policy.shape.identity,
-            namespaced=policy.endpoint(policy.downstream).namespaced,
-            namespace=namespace,
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Selection:
     """Originals of a namespace ("" for cluster-scoped ones), by their labels."""
 
     namespace: str
     selector: Selector
-    place: Place
-    """That of their copies."""
 
     def matches(self, key: Key, labels: Mapping[str, str]) -> bool:
         """Whether an object with these labels is one of them."""
@@ -112,7 +81,7 @@ class Selection:
 
     @property
     def text(self) -> str:
-        """What it selects; that of all that match the same originals is the same, wherever their copies are."""
+        """What it selects."""
         return f"{self.namespace}/{self.selector.text}"
 
 
@@ -124,17 +93,9 @@ class References:
     """The originals that it names."""
     selection: Selection | None = None
     """Those that it selects."""
-    place: Place = Place("")
-    """That of their copies."""
-
-    def moved(self, home: str | None) -> "References":
-        """The same, where the primary's namespace on the copies' side is another one."""
-        place = replace(self.place, namespace=home)
-        selection = None if self.selection is None else replace(self.selection, place=place)
-        return References(self.keys, selection, place)
 
 
-NOTHING_SAID = References()
+NO_REFERENCES = References()
 
 
 def related_entries(policy: KindPolicy) -> tuple[RelatedEntry, ...]:
@@ -149,32 +110,38 @@ def related_entries(policy: KindPolicy) -> tuple[RelatedEntry, ...]:
             each,
             filtered=policy.filtered if each.filtered is None else each.filtered,
             named=policy.names_copies or each.naming is not None,
+            naming=_copy_naming(each, policy.naming),
             sensitive=policy.sensitive,
         )
         for each in own.related
     )
 
 
-def references_of(
-    primary: Json, entry: RelatedEntry, names: Names, *, home: str | None, namespaced: bool
-) -> References:
+def _copy_naming(related: Related, of_kind: Naming | None) -> Naming | None:
+    """What copies are called by an entry, whose primaries' kind has this naming (C5.2)."""
+    own = related.naming
+    namespace = own.namespace if own is not None and related.names_namespace else of_kind and of_kind.namespace
+    if own is None and (namespace is None or namespace == SAME_NAMESPACE):
+        return None
+    return Naming(namespace or SAME_NAMESPACE, SAME_NAME if own is None else own.name)
+
+
+def references_of(primary: Json, entry: RelatedEntry, names: Names, *, namespaced: bool) -> References:
     """What a primary refers to by an entry, as it is on the originals' side (C5.1). Raises RelatedFailed.
 
-    `names` are the primary's, `home` is its namespace on the copies' side (None: not known yet), `namespaced` says
-    whether the originals are.
+    `names` are the primary's, `namespaced` says whether the originals are in namespaces.
     """
     related = entry.related
     selector = related.objects if isinstance(related.objects, Selector) else None
     try:
         found = _names(primary, related, names)
         if selector is None and not found:
-            return NOTHING_SAID
+            return NO_REFERENCES
         namespace = _namespace(primary, entry, names) if namespaced else ""
-        place = Place(home, related.naming and related.naming.bound(primary))
     except ValueError as error:
         raise RelatedFailed(f"related object {related.id}: {error}") from None
     if namespace is None:
-        return NOTHING_SAID
+        return NO_REFERENCES
     keys = frozenset(Key(namespace, name) for name in found)
     if failure := too_many(len(keys)):
         raise RelatedFailed(f"related object {related.id}: {failure}")
@@ -183,12 +150,7 @@ def references_of(
         place_of_name = related.objects.path if isinstance(related.objects, Reference) else "object.name"
         text = _named(wrong, place_of_name, entry)
         raise RelatedFailed(f"related object {related.id}: {text} not the name of an object")
-    return References(keys, None if selector is None else Selection(namespace, selector, place), place)
-
-
-def taken_place(original: Key, *, wanted: Key, copy: Key) -> str:
-    """Why an original has no copy where a primary needs it: an original has one copy, which primaries share (C5.3)."""
-    return f"the copy of {original} is {copy}, which other objects need; this one needs it as {wanted}"
+    return References(keys, None if selector is None else Selection(namespace, selector))
 
 
 def is_primary(raw: Json, policy: KindPolicy, side: Side) -> bool:
@@ -264,6 +226,7 @@ def related_policy(
         "filterByRobotName": {each.filtered for each in entries},
         "status": {each.related.status for each in entries},
         "projection": {each.related.projection for each in entries},
+        "naming": {each.naming for each in entries},
     }
     for name, values in same.items():
         if len(values) > 1:

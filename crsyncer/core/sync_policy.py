@@ -16,7 +16,7 @@ from crsyncer.core.pointer import EACH
 from crsyncer.core.project import PROPAGATIONS
 from crsyncer.core.selector import Selector, read_selector
 from crsyncer.core.steps import PATH_TEXT, Mutations, read_mutations
-from crsyncer.core.template import Template, read_template
+from crsyncer.core.template import HASH, NAME, Template, read_template
 from crsyncer.errors import ConfigError
 
 GROUP = OURS.rstrip("/")
@@ -94,6 +94,8 @@ class Related:
     namespace: Template | None = None
     """None: the primary's."""
     naming: Naming | None = None
+    names_namespace: bool = False
+    """`naming.namespace` is set; else the kind's counts (C5.2)."""
     projection: Projection | None = None
     filtered: bool | None = None
     """None: as the kind is."""
@@ -104,8 +106,6 @@ class Related:
     def paths(self) -> list[tuple[str, str]]:
         """What it reads from a primary: the field that does, and the path."""
         named = {"object.name": self.objects, "object.namespace": self.namespace}
-        if self.naming is not None:
-            named |= {"naming.namespace": self.naming.namespace, "naming.name": self.naming.name}
         found = [("object.reference", self.objects.path)] if isinstance(self.objects, Reference) else []
         templates = [(field, each) for field, each in named.items() if isinstance(each, Template)]
         return found + [(field, text) for field, each in templates for text in each.path_texts]
@@ -175,7 +175,7 @@ def read_sync_policy(raw: Any) -> SyncPolicy:
         map_generation=spec.choice_or("observedGeneration", {"copy": False, "map": True}, None),
         keep_orphans=spec.choice_or("orphans", {"delete": False, "keep": True}, None),
         keep_local=spec.choice_or("conflict", {"upstream": False, "keepLocal": True}, None),
-        naming=_naming(spec, paths=False),
+        naming=_naming(spec),
         projection=_projection(spec),
         mutations=spec.inner_or("mutations", ("down", "up"), read_mutations, Mutations()),
         related=tuple(_related(place, item) for place, item in spec.items("related", _MOST_RELATED)),
@@ -195,6 +195,13 @@ def _problems(policy: SyncPolicy) -> Iterator[str]:
     kind = policy.resource
     if policy.keep_local and kind == Resource("", "secrets", kind.version):
         yield "spec.conflict is keepLocal; allowed for secrets: upstream"
+    depends = policy.naming is not None and policy.naming.namespace.placeholders & {NAME, HASH}
+    for number, each in enumerate(policy.related if depends else ()):
+        if not each.names_namespace:
+            yield (
+                f"spec.related[{number}].naming.namespace is absent, but that of spec.naming has {{name}} or {{hash}}; "
+                "allowed then: a namespace for the related copies"
+            )
     if policy.keep_orphans is False and policy.naming:
         yield "spec.orphans is delete; allowed with naming: keep"
     ids = [related.id for related in policy.related]
@@ -240,15 +247,15 @@ def _template(fields: Fields, name: str, *, paths: bool, default: str = "") -> T
         raise ConfigError(f"{place} {error}") from None
 
 
-def _naming(fields: Fields, *, paths: bool) -> Naming | None:
+def _naming(fields: Fields) -> Naming | None:
     if "naming" not in fields:
         return None
     inner = fields.inner("naming", "namespace", "name")
     if "namespace" not in inner and "name" not in inner:
         raise ConfigError(f"{inner.place} is empty; allowed: namespace, name or both")
     return Naming(
-        namespace=_template(inner, "namespace", paths=paths, default="{namespace}"),
-        name=_template(inner, "name", paths=paths, default="{name}"),
+        namespace=_template(inner, "namespace", paths=False, default="{namespace}"),
+        name=_template(inner, "name", paths=False, default="{name}"),
     )
 
 
@@ -279,7 +286,8 @@ def _related(place: str, item: Any) -> Related:
         projection=_projection(fields),
         objects=_objects(inner),
         namespace=_template(inner, "namespace", paths=True) if "namespace" in inner else None,
-        naming=_naming(fields, paths=True),
+        naming=_naming(fields),
+        names_namespace="naming" in fields and "namespace" in fields.inner("naming", "namespace", "name"),
         filtered=fields.flag_or("filterByRobotName", None),
         status=fields.flag_or("status", False),
         keep=fields.choice_or("cleanup", {"delete": False, "keep": True}, False),

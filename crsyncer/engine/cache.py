@@ -106,8 +106,6 @@ class Cache:
         copy = self.views[side].get(key, Gap.ABSENT)
         if copy is Gap.ABSENT and (chosen := self.record(key).called) is not None:
             return chosen
-        if self.wanted is not None and copy is Gap.ABSENT:
-            return self.wanted.names.new_name(key)
         return self.policy.copy_name(key, copy)
 
     def identify(self, side: Side, raw: Json, *, leaving: bool) -> Key | None:

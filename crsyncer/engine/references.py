@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from crsyncer.core.model import EntryId, Key, ReferenceRow, Source
-from crsyncer.core.relate import Place, References, RelatedEntry, Selection
+from crsyncer.core.relate import References, RelatedEntry, Selection
 from crsyncer.core.selector import Selector
 from crsyncer.ports import Store
 
@@ -61,11 +61,10 @@ class ReferenceTable:
     def recorded(self, entry: RelatedEntry, key: Key) -> References:
         """What a primary referred to when it was read last, also if it is released."""
         row = self.rows.get((entry.id, key), ReferenceRow())
-        objects, place = entry.related.objects, Place(None)
-        selection = None
+        objects, selection = entry.related.objects, None
         if row.selected is not None and isinstance(objects, Selector):
-            selection = Selection(row.selected, objects, place)
-        return References(frozenset(Key(*each) for each in row.originals), selection, place)
+            selection = Selection(row.selected, objects)
+        return References(frozenset(Key(*each) for each in row.originals), selection)
 
     def is_released(self, key: Key) -> bool:
         """Whether a released primary referred to an original: its copy goes without a further hold."""

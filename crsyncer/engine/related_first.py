@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from crsyncer.core.decide import may_delete
 from crsyncer.core.model import Freshness, Gap, Key, Source, View
-from crsyncer.core.relate import NOTHING_SAID, References, RelatedEntry, related_entries
+from crsyncer.core.relate import NO_REFERENCES, References, RelatedEntry, related_entries
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.wanted_originals import WantedOriginals
 
@@ -132,7 +132,7 @@ class RelatedFirst:
     def _release(self, entry: RelatedEntry, key: Key) -> None:
         source, wanted = (entry.id, key), self._wanted(entry.resource)
         said = wanted.said(source)
-        if said != NOTHING_SAID and source not in self._released:
+        if said != NO_REFERENCES and source not in self._released:
             self._released[source] = said
             wanted.release(source)
 
@@ -164,7 +164,7 @@ class RelatedFirst:
 
     def _remains(self, entry: RelatedEntry, key: Key) -> bool:
         source, wanted = (entry.id, key), self._wanted(entry.resource)
-        if wanted.said(source) != NOTHING_SAID:
+        if wanted.said(source) != NO_REFERENCES:
             return True  # it has to be released first
         if source not in self._released:
             return False

@@ -9,7 +9,7 @@ from functools import partial
 
 from crsyncer.core.actions import HoldReason
 from crsyncer.core.facts import HOLD_RULES, Action, Fact
-from crsyncer.core.model import EntryId, Gap, Json, Key, Side, Source
+from crsyncer.core.model import EntryId, Json, Key, Side, Source
 from crsyncer.core.project import key_of
 from crsyncer.core.relate import (
     NeverRelated,
@@ -25,7 +25,6 @@ from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.related_first import RelatedFirst
 from crsyncer.engine.wanted_originals import WantedOriginals
-from crsyncer.errors import SyncError
 
 log = logging.getLogger(__name__)
 
@@ -121,11 +120,7 @@ class RelatedObjects:
             self._show(resource, key, kept.values())
 
     def _freshness_changed(self, kind: Kind) -> None:
-        """More may be known of the copies of primaries, or all primaries may be."""
-        for entry in related_entries(kind.policy):
-            wanted = self._wanted(entry.resource)
-            for source in wanted.homeless(entry.id):
-                wanted.move(source, self._home(kind, entry, source[1]))
+        """Pairs of primaries may turn out to be gone, or all primaries may be known."""
         first = self._first.get(kind.policy.resource)
         known = kind.cache.known_keys() if first is not None else ()
         for key in {*first.sources()} if first is not None else ():
@@ -174,9 +169,7 @@ class RelatedObjects:
         if first is None:
             return  # the kind has stopped, and its tasks have not ended yet: it is read anew when it runs again
         for entry in related_entries(kind.policy):
-            if entry.related.origin is not side:
-                self._wanted(entry.resource).move((entry.id, key), self._home(kind, entry, key))
-            elif raw is not None and is_synced(raw, kind.policy, side):
+            if entry.related.origin is side and raw is not None and is_synced(raw, kind.policy, side):
                 self._refer(kind, entry, key, raw)
         first.seen(key)
 
@@ -187,8 +180,7 @@ class RelatedObjects:
         own, identity = key_of(raw), kind.policy.shape.identity
         names = Names(own.namespace, own.name, kind.policy.robot, identity, (key.namespace, key.name))
         try:
-            home = self._home(kind, entry, key)
-            said = references_of(raw, entry, names, home=home, namespaced=wanted.namespaced)
+            references = references_of(raw, entry, names, namespaced=wanted.namespaced)
         except RelatedFailed as error:  # what it referred to before stays
             self._report(kind, entry, key, str(error))
             if not isinstance(error, NeverRelated):
@@ -196,22 +188,12 @@ class RelatedObjects:
             return
         self._report(kind, entry, key, "")
         first.stays(entry, key)
-        wanted.refer((entry.id, key), said)
+        wanted.refer((entry.id, key), references)
 
     def _pair_gone(self, kind: Kind, key: Key) -> None:
         """A primary is gone, and its copy: nothing is wrong about it any more."""
         for entry in related_entries(kind.policy):
             self._report(kind, entry, key, "")
-
-    def _home(self, kind: Kind, entry: RelatedEntry, key: Key) -> str | None:
-        """A primary's namespace on the side of its related copies; None: it is not known yet."""
-        side, cache = entry.related.origin.other, kind.cache
-        if kind.policy.names_copies and cache.observe(side, key).found is Gap.UNSEEN:
-            return None  # a copy may be anywhere
-        try:
-            return cache.name_on(side, key).namespace
-        except SyncError:
-            return None  # the primary's copy has no valid name: that is a dead letter
 
     def _failed(self, source: Source, failure: str) -> None:
         """Something is wrong about the originals of a primary, or (empty) nothing is any more."""

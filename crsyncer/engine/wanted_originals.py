@@ -6,33 +6,27 @@ stay although nothing refers to their originals in `kept_copies.py`.
 Imported and made only where the robot has the CRD of SyncPolicies.
 """
 
-import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Set
 
-from crsyncer.core import calls
 from crsyncer.core.decide import may_delete
 from crsyncer.core.marks import UPSTREAM_CLUSTER
 from crsyncer.core.model import EntryId, Json, Key, ReferenceRow, Side, Source, Tombstone
-from crsyncer.core.object_calls import collection
-from crsyncer.core.relate import NOTHING_SAID, References, RelatedEntry, Selection
+from crsyncer.core.relate import NO_REFERENCES, References, RelatedEntry, Selection
 from crsyncer.core.selector import Selector
 from crsyncer.core.watch import ListReason
 from crsyncer.engine.context import EngineContext
-from crsyncer.engine.copy_names import CopyNames, Holder
-from crsyncer.engine.fetch_queue import FetchQueue
+from crsyncer.engine.failing_originals import FailingOriginals
+from crsyncer.engine.fetch_queue import FetchQueue, read_original
 from crsyncer.engine.kept_copies import KeptCopies
 from crsyncer.engine.kind import Kind
 from crsyncer.engine.references import ReferenceTable
 from crsyncer.engine.selections import Selections
 from crsyncer.errors import NotServed, SyncError, Throttled
-from crsyncer.runtime.waits import Waits, first_of
 
 log = logging.getLogger(__name__)
 
-_SHOWN = 3
-"""How many originals a failure names."""
 _SINGLES = 16
 """Originals that are fetched one by one; for more, the collection is listed."""
 
@@ -58,7 +52,6 @@ class WantedOriginals:
         self._copies_changed = copies_changed
         self._context = context
         self._is_misconfigured = is_misconfigured
-        self.names = CopyNames(failed=self._failed, renamed=self._renamed)
         self._said: dict[Source, References] = {}
         """What primaries refer to."""
         self._told: dict[Source, str] = {}
@@ -69,12 +62,12 @@ class WantedOriginals:
             context.store, resource, matched=self._matched, unmatched=self._unmatched, counted=self._counted
         )
         self._to_fetch = FetchQueue()
+        self._failing = FailingOriginals(self._to_fetch)
         self._kept = KeptCopies(context.store, resource, is_misconfigured=is_misconfigured)
         self._runs = False
         """Whether the kind of the originals has begun to run: what it has to do before cannot be queued."""
         self.table = ReferenceTable(context.store, resource)
         """What the store has of the references to originals of this kind."""
-        self._wake = asyncio.Event()
 
     # What the cache and the informers ask
 
@@ -125,37 +118,30 @@ class WantedOriginals:
         self._fetched(key)
         self._selections.gone(key)
 
-    def _failed(self, holder: Holder) -> None:
-        """Report what is wrong about the related objects of a primary, or of all that have a selection."""
-        if isinstance(holder, Selection):
-            for source in [source for source, said in self._said.items() if said.selection == holder]:
-                self._failed(source)
-            return
-        selection = self.said(holder).selection
-        texts = [self.names.failure(holder), self._unreadable(holder)]
-        if selection is not None:
-            texts += [self._selections.failure(selection), self.names.failure(selection)]
+    def _failed(self, source: Source) -> None:
+        """Report what is wrong about the originals of a primary."""
+        message = self._failing.message(self.originals(source), confidential=source[0] in self.table.confidential)
+        texts = [message, self._selections.failure(self.said(source).selection)]
         failure = "; ".join(filter(None, texts))
-        if failure != self._told.pop(holder, ""):
-            self._report(holder, failure)
+        if failure != self._told.pop(source, ""):
+            self._report(source, failure)
         if failure:
-            self._told[holder] = failure
+            self._told[source] = failure
 
-    def _unreadable(self, source: Source) -> str:
-        """Which originals of a primary cannot be read."""
-        keys = [key for key in sorted(self.said(source).keys) if self._to_fetch.failure(key) is not None]
-        if keys and source[0] in self.table.confidential:
-            return "an original cannot be read"
-        texts = [f"{key} cannot be read{self._to_fetch.failure(key)}" for key in keys[:_SHOWN]]
-        return "; ".join([*texts, *([f"and {len(keys) - _SHOWN} more"] if len(keys) > _SHOWN else [])])
+    def _failed_for(self, key: Key) -> None:
+        for source in [source for source in self._said if key in self.originals(source)]:
+            self._failed(source)
 
-    def _renamed(self, key: Key) -> None:
-        if self.kind is not None and self._runs and key in self.kind.cache.views[self.kind.policy.upstream]:
-            self.kind.reconciler.enqueue(key)
+    def _failed_for_all(self, selection: Selection) -> None:
+        for source in [source for source, said in self._said.items() if said.selection == selection]:
+            self._failed(source)
+
+    def _check_name(self, key: Key) -> bool:
+        return self.kind is not None and self._failing.check_name(key, self.kind)
 
     def said(self, source: Source) -> References:
         """What a primary refers to by an entry."""
-        return self._said.get(source, NOTHING_SAID)
+        return self._said.get(source, NO_REFERENCES)
 
     def stays(self, key: Key) -> bool:
         """Whether a copy stays: a primary refers to its original, or the entry is gone for which it was made."""
@@ -172,7 +158,7 @@ class WantedOriginals:
 
     # What primaries say
 
-    def refer(self, source: Source, said: References = NOTHING_SAID) -> None:
+    def refer(self, source: Source, said: References = NO_REFERENCES) -> None:
         """A primary refers to these originals now."""
         selected = None if said.selection is None else said.selection.namespace
         row = ReferenceRow(tuple(sorted((key.namespace, key.name) for key in said.keys)), selected)
@@ -187,11 +173,11 @@ class WantedOriginals:
     def release(self, source: Source) -> None:
         """The copy of a primary is gone, or its deletion is verified: what only it needs goes. `forget` follows."""
         if self.table.release(source):
-            self._refer(source, NOTHING_SAID)
+            self._refer(source, NO_REFERENCES)
 
     def forget(self, source: Source) -> None:
         """A primary is gone, and its copy, and what only they needed."""
-        self._change(source, None, NOTHING_SAID)
+        self._change(source, None, NO_REFERENCES)
 
     def _change(self, source: Source, row: ReferenceRow | None, said: References) -> None:
         was_unknown = source in self.table.unknown
@@ -201,37 +187,23 @@ class WantedOriginals:
             self.sweep()
 
     def _refer(self, source: Source, said: References) -> None:
-        before = self._said.pop(source, NOTHING_SAID)
+        before = self._said.pop(source, NO_REFERENCES)
         if said.keys or said.selection is not None:
             self._said[source] = said
         self._counts.update(said.keys)
         self._counts.subtract(before.keys)
-        same = before.keys & said.keys if before.place == said.place else frozenset()
-        for key in said.keys - same:
-            self.names.need(key, source, said.place)
-        for key in before.keys - same:
-            self.names.drop(key, source, before.place)
         for key in said.keys - before.keys:
             self._kept.wanted(key)
+            self._check_name(key)
             self._want(key)
         for key in before.keys - said.keys:
             self._unwant(key)
         if said.selection is not None:
             self._selections.add(said.selection)
-            self._wake.set()
+            self._to_fetch.wake()
         for key in self._selections.remove(before.selection) if before.selection is not None else ():
             self._unwant(key)
         self._failed(source)
-
-    def move(self, source: Source, home: str | None) -> None:
-        """A primary has another namespace on the side of the copies."""
-        said = self._said.get(source)
-        if said is not None and said.place.namespace != home:
-            self._refer(source, said.moved(home))
-
-    def homeless(self, entry_id: EntryId) -> list[Source]:
-        """Those of which it is not known where the copies are to be."""
-        return [source for source, said in self._said.items() if source[0] == entry_id and said.place.namespace is None]
 
     def sweep(self) -> None:
         """All primaries may be known now: act on what none of them refers to."""
@@ -251,13 +223,14 @@ class WantedOriginals:
 
     def _matched(self, selection: Selection, key: Key) -> None:
         self._kept.wanted(key)
-        self.names.need(key, selection, selection.place)
+        if self._check_name(key):
+            self._failed_for_all(selection)
 
-    def _unmatched(self, selection: Selection, key: Key) -> None:
-        self.names.drop(key, selection, selection.place)
+    def _unmatched(self, selection: Selection, _: Key) -> None:
+        self._failed_for_all(selection)
 
     def _counted(self, selection: Selection, missing: Set[Key]) -> None:
-        self._failed(selection)
+        self._failed_for_all(selection)
         for key in missing:
             self._want(key)
 
@@ -274,15 +247,15 @@ class WantedOriginals:
         self._told = {source: failure for source, failure in self._told.items() if source[0] in ids}
         self._counts = Counter(key for said in self._said.values() for key in said.keys)
         self._selections.restart(said.selection for said in self._said.values() if said.selection is not None)
-        self.names.clear(kind)
+        self._failing.clear()
         kind.cache.on_seen = self._copy_seen
         kind.cache.on_freshness = lambda: self._copies_changed(policy.resource, None)
-        for source, said in self._said.items():
+        for said in self._said.values():
             for key in said.keys:
-                self.names.need(key, source, said.place)
                 self._kept.wanted(key)
+                self._check_name(key)
                 self._want(key)
-        for source in list(self._told):
+        for source in list(self._said):
             self._failed(source)
         await self._read_labels(kind)
 
@@ -301,24 +274,25 @@ class WantedOriginals:
     def detach(self, kind: Kind) -> None:
         """That kind does not run any more."""
         if self.kind is kind:
-            self.kind, self.names.kind, self._runs = None, None, False
+            self.kind, self._runs = None, False
 
     def _copy_seen(self, side: Side, key: Key, raw: Json | None) -> None:
         if self.kind is not None and side is self.kind.policy.downstream:
-            self.names.settle(key)
+            if self.wants(key) and self._check_name(key):
+                self._failed_for(key)
             if raw is None:
                 self._copies_changed(self.kind.policy.resource, key)
 
     def _want(self, key: Key) -> None:
         if self.kind is not None and key not in self.kind.cache.views[self.kind.policy.upstream]:
             self._to_fetch.add(key)
-            self._wake.set()
 
     def _unwant(self, key: Key) -> None:
         if self.wants(key) or self.kind is None:
             return
         del self._counts[key]
         self._to_fetch.discard(key)
+        self._failing.discard(key)
         if not self.is_complete or self._selections.may_match(key):
             return  # `sweep` follows when all primaries are known
         self._unreferred(key)
@@ -355,7 +329,7 @@ class WantedOriginals:
             await connection.up.wait()
             batch, needs_list = self._to_fetch.due(), self._selections.needs_list
             if not batch and not needs_list:
-                await self._until_due(connection.waits)
+                await self._to_fetch.until_due(connection.waits)
                 continue
             gateway = policy.filtered and policy.upstream is Side.CLOUD  # it accepts no request for one object
             by_name = len(batch) <= _SINGLES and not needs_list and not gateway
@@ -395,37 +369,20 @@ class WantedOriginals:
             up = self._context.connections[kind.policy.upstream].up.is_set()
             if not up or isinstance(error, NotServed | Throttled):
                 raise  # it is the connection, or the kind
-            if self._to_fetch.failed(key, "" if kind.policy.sensitive else f": {error}"):
+            if self._to_fetch.failed(key, f" cannot be read{'' if kind.policy.sensitive else f': {error}'}"):
                 self._failed_for(key)
-
-    def _failed_for(self, key: Key) -> None:
-        for source in [source for source, said in self._said.items() if key in said.keys]:
-            self._failed(source)
 
     def _fetched(self, key: Key) -> None:
         if self._to_fetch.discard(key):
             self._failed_for(key)
 
-    async def _until_due(self, waits: Waits) -> None:
-        wait, ended = self._to_fetch.wait(), waits.ended
-        self._wake.clear()
-        await first_of(self._wake.wait() if wait is None else waits.sleep(wait), self._wake)
-        if waits.ended != ended:
-            self._to_fetch.hurry()
-
     async def _fetch_one(self, kind: Kind, key: Key) -> None:
         """Fetch one original. Raises SyncError."""
-        policy = kind.policy
-        informer = next((each for each in kind.on(policy.upstream) if each.namespace in ("", key.namespace)), None)
-        items = []
-        if informer is not None:
-            call = calls.list_one(collection(policy, policy.upstream, informer.namespace), key)
-            items = await informer.list_items(call)
+        found = await read_original(kind, key)
         if key not in self._to_fetch:
             return  # the watch has shown it meanwhile, or nothing refers to it any more
-        for raw in items:
-            if informer is not None and informer.identify(raw, None) == key:
-                informer.shown(key, raw, None)
+        if found is not None:
+            found[0].shown(key, found[1], None)
         self._found_out(kind, key)
 
     def _found_out(self, kind: Kind, key: Key) -> None:

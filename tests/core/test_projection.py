@@ -132,7 +132,9 @@ def test_C7_another_place_in_the_cloud_means_other_objects_and_no_other_status()
 
 def test_C7_the_problem_of_a_related_kind_names_its_entry():
     related = Related("maps", Side.CLOUD, Resource("lab.example.com", "goals"), read_template("a", paths=True))
-    maps = policy(related=(RelatedEntry("p", "tasks.lab.example.com", related, filtered=False, named=False),))
+    maps = policy(
+        related=(RelatedEntry("p", "tasks.lab.example.com", related, filtered=False, named=False, naming=None),)
+    )
     found = projected(maps, Projection(namespaced=False))
     assert found.problem.startswith("spec.related, naming.namespace of maps, of SyncPolicy p is not fixed")
 

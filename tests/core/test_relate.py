@@ -15,7 +15,6 @@ from crsyncer.core.marks import UPSTREAM_CLUSTER, Marks
 from crsyncer.core.model import Freshness, Gap, Json, Key, Observation, Record, Side, Stamp, View
 from crsyncer.core.namespaces import Namespaces
 from crsyncer.core.relate import (
-    Place,
     References,
     RelatedEntry,
     RelatedFailed,
@@ -25,13 +24,11 @@ from crsyncer.core.relate import (
     related_entries,
     related_failed,
     related_policy,
-    taken_place,
 )
 from crsyncer.core.selector import Selector
 from crsyncer.core.shape import AS_RECEIVED
 from crsyncer.core.sync_policy import Resource
 from crsyncer.core.template import Names
-from crsyncer.errors import Conflict
 from tests.core.builders import crd, goal, spoken
 from tests.core.policy_objects import merged_of, policy_object
 
@@ -43,7 +40,7 @@ LABEL = "cloudrobotics.com/robot-name"
 
 def primaries(*entries: Json, cluster: bool = False, **spec: Any) -> KindPolicy:
     """The kind of the primaries, whose policy has these entries."""
-    own = policy_object(specSource="cloud", related=list(entries), **spec)
+    own = policy_object(specSource="cloud", related=list(entries), **{k: v for k, v in spec.items() if v is not None})
     return merged_of(crd({}, scope="Cluster") if cluster else crd({}), own)
 
 
@@ -54,7 +51,7 @@ def entry(id_: str = "x", *, origin: str = "cloud", **more: Any) -> Json:
 def said(primary: Json, *, namespaced: bool = True, cluster: bool = False, **more: Any) -> References:
     """What a primary refers to."""
     [found] = related_entries(primaries(entry(**more), cluster=cluster))
-    return references_of(primary, found, NAMES, home="here", namespaced=namespaced)
+    return references_of(primary, found, NAMES, namespaced=namespaced)
 
 
 def keys(primary: Json, *, namespaced: bool = True, cluster: bool = False, **object_: str) -> set[str]:
@@ -138,7 +135,7 @@ def test_C5_1_a_selector_in_a_namespace_that_the_primary_does_not_say_selects_no
 def selection(*, namespaced: bool = True) -> Selection:
     found = said(goal(), object={"selector": {"matchLabels": {"tier": "edge"}}}, namespaced=namespaced)
     assert (found.keys, found.selection is not None) == (frozenset(), True)
-    return found.selection or Selection("", Selector(), found.place)
+    return found.selection or Selection("", Selector())
 
 
 def test_C5_1_a_selector_selects_in_the_namespace_of_the_primary():
@@ -148,54 +145,48 @@ def test_C5_1_a_selector_selects_in_the_namespace_of_the_primary():
     assert not found.matches(Key("other", "m"), {"tier": "edge"})
     assert not found.matches(Key("default", "m"), {"tier": "cloud"})
     assert selection(namespaced=False).matches(Key("", "m"), {"tier": "edge"})
-    assert found.text == replace(found, place=Place("elsewhere")).text == "default/tier=edge"
+    assert found.text == "default/tier=edge"
 
 
-def named(primary: Json, **more: Any) -> str:
-    """What the copy of shop/m is called, of which the primary's entry says more."""
-    kind = maps(*entries(entry(**more)))
-    kind = replace(kind, shape=replace(kind.shape, identity="c1"))
-    return str(said(primary, **more).place.new_name(Key("shop", "m"), kind))
+def named(original: str = "shop/m", *, of_kind: Json | None = None, **more: Any) -> str:
+    """What the copy of an original is called, by an entry that says more, of a policy with this naming."""
+    kind = maps(*related_entries(primaries(entry(**more), naming=of_kind)))
+    namespace, _, name = original.rpartition("/")
+    return str(replace(kind, shape=replace(kind.shape, identity="c1")).new_name(Key(namespace, name)))
 
 
-def test_C5_2_a_copy_has_the_name_of_the_original_and_the_namespace_of_the_primary_and_templates_mean_these():
-    primary = goal(spec={"maps": ["m"], "n": 1})
-    assert named(primary) == "here/m"
-    assert named(primary, naming={"name": "{namespace}-{name}"}) == "here/here-m"
-    assert named(primary, naming={"namespace": "x-{namespace}"}) == "x-here/m"
-    assert named(primary, naming={"name": "{/spec/n}-{robot}"}) == "here/1-robot-1"
+def test_C5_2_a_copys_name_depends_on_its_entry_and_its_original_only():
+    assert named() == "shop/m"
+    assert named(naming={"name": "{namespace}-{name}"}) == "shop/shop-m"
+    assert named(naming={"namespace": "x-{namespace}"}) == "x-shop/m"
+    assert named(naming={"name": "{name}-{robot}"}) == "shop/m-robot-1"
     digest = sha256(b"c1/shop/m").hexdigest()[:10]
-    assert named(primary, naming={"name": "{name}-{hash}"}) == f"here/m-{digest}"
+    assert named(naming={"name": "{name}-{hash}"}) == f"shop/m-{digest}"
 
 
-def test_C5_2_without_a_namespace_of_the_primary_that_of_the_original_counts_and_of_one_without_none():
-    kind, key = maps(*entries(entry())), Key("shop", "m")
-    assert str(Place("").new_name(key, kind)) == "shop/m"
-    cluster = related_policy(crd({}, scope="Cluster"), entries(entry()), "robot-1")
-    assert str(Place("here").new_name(Key("", "m"), cluster)) == "m"
-    with pytest.raises(Conflict, match="not known yet"):
-        Place(None).new_name(key, kind)
-    found = said(goal(spec={"maps": ["m"]})).moved("there")
-    assert (found.place, {str(key) for key in found.keys}) == (Place("there"), {"default/m"})
-    moved = said(goal(), object={"selector": {}}).moved(None)
-    assert moved.selection is not None
-    assert (moved.selection.place, moved.place) == (Place(None), Place(None))
+def test_C5_2_without_a_namespace_of_its_own_it_is_in_what_the_kind_of_the_primary_makes_of_the_originals():
+    assert named(of_kind={"name": "x-{name}"}) == "shop/m"
+    assert named(of_kind={"namespace": "copies", "name": "x-{name}"}) == "copies/m"
+    assert named(of_kind={"namespace": "{robot}-{namespace}"}) == "robot-1-shop/m"
+    assert named(of_kind={"namespace": "copies"}, naming={"name": "{name}-y"}) == "copies/m-y"
+    assert named(of_kind={"namespace": "copies"}, naming={"namespace": "mine"}) == "mine/m"
 
 
-@pytest.mark.parametrize(
-    ("naming", "wrong"),
-    [({"name": "{/spec/none}"}, "/spec/none is absent"), ({"namespace": "{/spec/map}"}, "neither a text")],
-)
-def test_C5_2_a_value_that_makes_no_name_of_a_copy_is_an_error(naming, wrong):
-    primary = goal(spec={"maps": ["m"], "map": {}})
-    with pytest.raises(RelatedFailed, match=wrong):
-        said(primary, naming=naming)
-    assert said(goal(spec={}), naming=naming) == References()
+@pytest.mark.parametrize("template", ["x-{name}", "{hash}"])
+def test_C5_2_where_that_depends_on_more_than_the_original_the_entry_has_to_say_it(template):
+    found = primaries(entry(), naming={"namespace": template})
+    assert "spec.related[0].naming.namespace is absent" in found.problem
+    assert primaries(entry(naming={"namespace": "x"}), naming={"namespace": template}).problem == ""
+    assert primaries(naming={"namespace": template}).problem == ""
 
 
-def test_C5_3_an_original_has_one_copy_and_says_so_where_another_is_needed():
-    text = taken_place(Key("a", "m"), wanted=Key("b", "m"), copy=Key("a", "m"))
-    assert text == "the copy of a/m is a/m, which other objects need; this one needs it as b/m"
+def test_C5_2_no_value_of_the_primary_is_in_the_name_of_a_copy():
+    assert "spec.related[0].naming.name has {/spec/n}" in primaries(entry(naming={"name": "{/spec/n}"})).problem
+
+
+def test_C5_2_entries_for_one_kind_have_to_agree_on_naming():
+    found = maps(*entries(entry(naming={"name": "x-{name}"})), *entries(entry("y")))
+    assert "differ in naming" in found.problem
 
 
 def test_C5_2_related_objects_stay_in_the_namespaces_of_an_agent_that_is_confined():
@@ -339,13 +330,9 @@ def test_C7_related_objects_may_be_called_otherwise_in_the_cloud():
     wide = cloud | {"scope": "Cluster"}
     assert "spec.related, naming.namespace of x" in maps(*entries(entry(projection=wide))).problem
     assert maps(*entries(entry(projection=wide, naming={"namespace": "home"}))).problem == ""
-    path = {"namespace": "{/spec/place}"}
-    assert "is not fixed" in maps(*entries(entry(projection=wide, naming=path))).problem
     robots = entry(origin="robot", projection=wide)
     assert "has neither" in maps(*entries(robots)).problem
     named = maps(*entries(robots | {"naming": {"name": "{namespace}-{name}"}}))
     assert named.problem == ""
-    place = Place("shop", named.related[0].related.naming)
     known = spoken(replace(named, shape=replace(named.shape, identity="c1")))
-    assert place.new_name(Key("default", "m"), known) == Key("", "shop-m")
-    assert Place("", place.naming).new_name(Key("default", "m"), known) == Key("", "default-m")
+    assert known.new_name(Key("default", "m")) == Key("", "default-m")

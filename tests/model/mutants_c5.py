@@ -3,7 +3,7 @@
 from crsyncer.core import configured, decide, relate
 from crsyncer.core.hold_machine import HoldMachine
 from crsyncer.engine.cache import Cache
-from crsyncer.engine.copy_names import CopyNames
+from crsyncer.engine.failing_originals import FailingOriginals
 from crsyncer.engine.fetch_queue import FetchQueue
 from crsyncer.engine.informer import Informer
 from crsyncer.engine.kept_copies import KeptCopies
@@ -154,7 +154,7 @@ MUTANTS = (
     Mutant(
         "an original that cannot be read is not reported",
         FetchQueue.failed,
-        "self._errors[key] = error",
+        "self.failures[key] = error",
         "pass",
         noticed_by="C5_1_S9_5_an_original",
     ),
@@ -229,46 +229,18 @@ MUTANTS = (
         noticed_by="C5_3_a_list",
     ),
     Mutant(
-        "a copy is in the namespace of its original",
-        relate.Place.new_name,
-        "(self.namespace or plain.namespace)",
-        "plain.namespace",
+        "a related copy is in the namespace of its original whatever the kind of the primary makes of that",
+        relate._copy_naming,
+        "else of_kind and of_kind.namespace",
+        "else None",
         noticed_by="C5_2_a_related_copy",
     ),
     Mutant(
-        "templates mean the namespace of the original",
-        relate.Place.new_name,
-        "namespace=namespace,",
-        "namespace=None,",
-        noticed_by="C5_2_templates",
-    ),
-    Mutant(
-        "the namespace of a primary's copy is the one of a new copy",
-        RelatedObjects._home,
-        "cache.name_on(side, key).namespace",
-        "kind.policy.new_name(key).namespace",
-        noticed_by="C5_2_C2_3",
-    ),
-    Mutant(
-        "a copy is made before it is known where that of the primary is",
-        RelatedObjects._home,
-        "is Gap.UNSEEN",
-        "is None",
-        noticed_by="C5_2_a_copy_waits",
-    ),
-    Mutant(
-        "a primary is not told that its copy is elsewhere",
-        CopyNames.settle,
-        "if name != chosen",
-        "if False",
-        noticed_by="C5_3_of_two_places",
-    ),
-    Mutant(
-        "the copy that there is does not count",
-        CopyNames._choose,
-        "(self._copy(key), former)",
-        "(former,)",
-        noticed_by="C5_3_of_two_places",
+        "a related copy without a name is not reported",
+        FailingOriginals.check_name,
+        'self._misnamed[key] = f": {error}"',
+        "pass",
+        noticed_by="C5_2_a_template_that_makes_no_name",
     ),
     Mutant(
         "with naming, an object in another namespace is adopted",

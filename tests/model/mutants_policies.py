@@ -1,7 +1,6 @@
 """Mutants that random histories of policies have to notice."""
 
-from crsyncer.core import decide, lifecycle, object_calls
-from crsyncer.core.relate import Place
+from crsyncer.core import decide, lifecycle, object_calls, relate
 from crsyncer.core.shape import Shape
 from crsyncer.engine.outbox import Outbox
 from crsyncer.engine.reselection import reselect
@@ -65,10 +64,10 @@ POLICY_PROMISES = (
         "is not what the steps make",
     ),
     Mutant(
-        "a copy of a related object is in the namespace that its primary has not",
-        Place.new_name,
-        "(self.namespace or plain.namespace)",
-        "(self.namespace or 'copies')",
+        "a copy of a related object is not where its entry says",
+        relate._copy_naming,
+        "related.names_namespace else",
+        "False else",
         "cluster-scoped",
         "nothing ever wanted a copy there",
     ),

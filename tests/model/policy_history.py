@@ -3,7 +3,7 @@
 As in `history`, every step can be taken in any state, so that a failing list shrinks by leaving steps out.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
@@ -45,7 +45,7 @@ RELATED_NAMINGS: tuple[Json, ...] = (
     {"name": "{robot}-{name}"},
     {"namespace": "others"},
     {"namespace": "copies", "name": "{namespace}-{name}"},
-    {"name": "{name}-{/spec/n}"},
+    {"name": "{name}-{namespace}"},
 )
 """What copies of related objects may be called (C5.2)."""
 NAMESPACES = ("others", "{/spec/home}")
@@ -279,7 +279,7 @@ def _more(setup: Setup, chance: Random) -> Setup:
     if setup.entries and chance.random() < 0.25:
         setup = replace(setup, blocking=True)
     if setup.entries and chance.random() < 0.3:
-        setup = replace(setup, entries=tuple(_elsewhere(each, chance) for each in setup.entries))
+        setup = replace(setup, entries=_same_naming(_elsewhere(each, chance) for each in setup.entries))
     if chance.random() < 0.15:
         kinds = {"goals", *map(resource_of, setup.entries)}
         projected = tuple(kind for kind in IN_CLOUD if kind in kinds and chance.random() < 0.6)
@@ -374,6 +374,17 @@ def _elsewhere(entry: Json, chance: Random) -> Json:
     """The entry with originals or copies somewhere else."""
     named = {"naming": chance.choice(RELATED_NAMINGS)} if chance.random() < 0.6 else {}
     return (entry if chance.random() < 0.5 else _placed(entry, chance)) | named
+
+
+def _same_naming(entries: Iterable[Json]) -> tuple[Json, ...]:
+    """The entries with one naming for each kind (C5.2)."""
+    found = [*entries]
+    namings = {resource_of(each): each.get("naming") for each in reversed(found)}
+    return tuple(
+        {**{k: v for k, v in each.items() if k != "naming"}, **({"naming": naming} if naming else {})}
+        for each in found
+        for naming in [namings[resource_of(each)]]
+    )
 
 
 def _placed(entry: Json, chance: Random) -> Json:

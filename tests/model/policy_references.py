@@ -125,8 +125,8 @@ class PolicyReferences:
                 if resource_of(entry) == resource:
                     spec = self._spec_before(side, primary) if before else primary["spec"]
                     for original in _originals(entry, where, spec, objects_of(plane, resource)):
-                        for home in self._homes(primary, side):
-                            yield uid, original, _place(entry, original, home, spec)
+                        for naming in self._setup.namings or ({},):
+                            yield uid, original, _place(entry, original, naming)
 
     def _spec_before(self, side: Side, primary: Json) -> Json:
         """The spec that a primary had until a moment ago, or has: a watch may be behind that of the originals."""
@@ -171,16 +171,6 @@ class PolicyReferences:
         """Whether a primary is on both sides, and no duplicate may be in place of it (C2.6)."""
         of = self._checker.of(primary)
         return of not in self._checker.twins if side is self._down.side else primary["metadata"]["uid"] in uids
-
-    def _homes(self, primary: Json, side: Side) -> set[str]:
-        """The namespaces that a primary, as it is on one side, has or may get on the other."""
-        if side is self._down.side:
-            return {"" if self._up.side in self._setup.clusters else "default"}
-        uid, name = primary["metadata"]["uid"], primary["metadata"]["name"]
-        copies = objects_of(self._down, GOALS).items()
-        return {where[0] for where, each in copies if self._checker.of(each) == uid} or {
-            self._checker.new_name(name, naming)[0] for naming in self._setup.namings or (None,)
-        }
 
 
 def spec_of(maps: int, secrets: int, n: int) -> Json:
@@ -232,20 +222,13 @@ def _originals(entry: Json, primary: Where, spec: Json, originals: dict[Where, J
             return {where for where, each in originals.items() if where[0] == place and edge <= labels(each).items()}
 
 
-def _place(entry: Json, original: Where, home: str, spec: Json) -> Where:
-    """Where the copy of an original is made, for a primary whose namespace on that side is `home` (C5.2).
-
-    A cluster-scoped one has none: it is that of the original.
-    """
-    values = {
-        "{namespace}": home or original[0],
-        "{name}": original[1],
-        "{robot}": ROBOT,
-        "{/spec/n}": str(spec.get("n")),
-    }
-    made = []
-    for key, default in (("namespace", "{namespace}"), ("name", "{name}")):
-        text = (entry.get("naming") or {}).get(key, default)
+def _place(entry: Json, original: Where, of_kind: Json) -> Where:
+    """Where the copy of an original is made, by an entry of a policy with this naming (C5.2)."""
+    values = {"{namespace}": original[0], "{name}": original[1], "{robot}": ROBOT}
+    own, made = entry.get("naming") or {}, []
+    default = {"namespace": of_kind.get("namespace", "{namespace}"), "name": "{name}"}
+    for key in ("namespace", "name"):
+        text = own.get(key, default[key])
         for placeholder, value in values.items():
             text = text.replace(placeholder, value)
         made.append(text)

@@ -73,7 +73,7 @@ def test_C5_1_C5_3_nothing_is_listed_as_long_as_another_primary_selects_the_same
         world.settle()
         began = world.clock.now
         restart(world)
-        assert (_lists(world, began), set(data(world.robot))) == (0, {"m"})
+        assert (_lists(world, began), set(data(world.robot, "shared"))) == (0, {"m"})
 
 
 def _begins(plane: Plane) -> None:

@@ -36,6 +36,7 @@ _OTHERS = (
         "object": {"reference": "/spec/configmaps/*", "namespace": "others"},
         "origin": "cloud",
         "cleanup": "delete",
+        "naming": {"namespace": "copies"},
     },
 )
 _BEGIN = (Step("create", ("a", 1, 1, 1, 0)), Step("wait", (20.0,)))
