@@ -23,6 +23,7 @@ from tests.api import Api
 from tests.delivery.followed import ROOT
 from tests.delivery.interpreters import ORDER, POLICY, tries_expressions
 from tests.delivery.machine import DEPENDS, DISTRIBUTIONS, Machine, make_machine
+from tests.delivery.policy_reference import policies
 from tests.system.bed import crd, eventually
 
 pytestmark = pytest.mark.nightly("boots machines and waits for a watchdog")
@@ -32,6 +33,19 @@ DEB = ROOT / f"dist/crsyncer_{__version__}_{ARCHITECTURE}.deb"
 K3S, CLOUD = "etc/rancher/k3s/k3s.yaml", "etc/crsyncer/cloud.kubeconfig"
 _BEFORE = "0.0.1"
 _SECONDS = 180.0
+
+
+IMAGE = f"crsyncer:{__version__}"
+_EDITS = 10
+_READ_POLICIES = """\
+import json, sys
+from crsyncer.adapters.expressions import Expressions
+from crsyncer.core.catalog import read_object
+for title, policy in json.load(open(sys.argv[1])).items():
+    if problem := read_object(policy, Expressions).problem:
+        sys.exit(f"{title}: {problem}")
+"""
+"""Reads SyncPolicies as the agent does, with the languages of their steps."""
 
 
 class Robot:
@@ -49,6 +63,9 @@ class Robot:
 
     def show(self, key: str) -> str:
         return self.systemctl("show", "--property", key, "--value", "crsyncer")
+
+    def log(self) -> str:
+        return self.machine.run("journalctl", "--unit", "crsyncer", "--no-pager")[1]
 
     def status(self) -> dict:
         output = self.machine.run("crsyncer", "status", "--json")[1]
@@ -79,9 +96,36 @@ def kubeconfig_of(plane: Plane, path: Path) -> str:
     return yaml.safe_dump(content)
 
 
+def build(script: str, *tools: str) -> None:
+    """Run a script of packaging/; skips the test where a tool for it is missing."""
+    for tool in tools:
+        if shutil.which(tool) is None:
+            pytest.skip(f"no {tool} here, and nobody has run packaging/{script}")
+    subprocess.run([ROOT / "packaging" / script], check=True, timeout=1800)
+
+
+@pytest.fixture(scope="session")
+def deb() -> Path:
+    """The package of this commit; built where nobody has."""
+    committed = int(subprocess.check_output(["git", "log", "-1", "--format=%ct"], cwd=ROOT))
+    if not DEB.exists() or DEB.stat().st_mtime < committed:
+        build("deb.sh", "apt-get", "dpkg-deb")
+    return DEB
+
+
+@pytest.fixture(scope="session")
+def image(deb: Path) -> str:
+    """The image of that package; built where nobody has."""
+    if shutil.which("podman") is None:
+        pytest.skip("no podman here: apt install podman runc")
+    archive = ROOT / f"dist/crsyncer-image_{__version__}_{ARCHITECTURE}.tar"
+    if not archive.exists() or archive.stat().st_mtime < deb.stat().st_mtime:
+        build("image.sh")
+    return IMAGE
+
+
 @pytest.fixture(params=DISTRIBUTIONS)
-async def robot_machine(request, tmp_path):
-    assert DEB.exists(), "make deb"
+async def robot_machine(request, deb, tmp_path):
     machine = make_machine(request.param, tmp_path)
     machine.boot()
     yield Robot(machine)
@@ -89,9 +133,9 @@ async def robot_machine(request, tmp_path):
 
 
 @pytest.fixture
-def version_before(tmp_path: Path) -> Path:
+def version_before(deb: Path, tmp_path: Path) -> Path:
     """The package as if it were an older one: this one under a lower version."""
-    subprocess.run(["dpkg-deb", "--raw-extract", DEB, tmp_path / "before"], check=True)
+    subprocess.run(["dpkg-deb", "--raw-extract", deb, tmp_path / "before"], check=True)
     control = tmp_path / "before/DEBIAN/control"
     control.write_text(control.read_text().replace(f"Version: {__version__}", f"Version: {_BEFORE}"))
     subprocess.run(["dpkg-deb", "-Znone", "--build", tmp_path / "before", tmp_path / "before.deb"], check=True)
@@ -140,6 +184,11 @@ async def test_the_package_keeps_a_robot_in_sync_through_all_that_happens_to_a_m
     machine.write("root/policy.yaml", POLICY)
     machine.write("root/order.yaml", ORDER)
     tries_expressions(partial(machine.run, "crsyncer"), "/root/policy.yaml", "/root/order.yaml")
+    examples = {title: yaml.safe_load(text) for title, text in policies().items()}
+    machine.write("root/examples.json", json.dumps(examples))
+    python = ("/usr/lib/crsyncer/bin/python", "-I", "-c", _READ_POLICIES, "/root/examples.json")
+    assert machine.run(*python) == (0, "")
+    assert "systemctl enable --now crsyncer" in machine.run("crsyncer", "status")[1]
 
     # Started before k3s ever ran, its kubeconfig is missing; once it is there, the agent runs without a human.
     config = (machine.root / "etc/crsyncer/config.yaml").read_text().replace("robotName:", "robotName: r1")
@@ -154,14 +203,40 @@ async def test_the_package_keeps_a_robot_in_sync_through_all_that_happens_to_a_m
     await syncs("after the first start")
     await it.until(lambda: "HEALTHY" in it.show("StatusText").upper(), "systemctl shows the headline")
 
+    # Every command finds what the unit is configured by.
+    for command, allowed in (("doctor", {0, 10, 12}), ("diff", {0}), ("check-access", {0, 12})):
+        code, output = machine.run("crsyncer", command)
+        assert code in allowed, (command, output)
+
+    # A member of the group may look, and nobody else.
+    machine.run("useradd", "--groups", "crsyncer", "anna", check=True)
+    machine.run("useradd", "visitor", check=True)
+    assert machine.run("runuser", "-u", "anna", "--", "crsyncer", "status")[0] == 0
+    assert "you may look" in machine.run("runuser", "-u", "anna", "--", "crsyncer", "resync")[1]
+    assert "a member of the group" in machine.run("runuser", "-u", "visitor", "--", "crsyncer", "status")[1]
+
+    # Settings edited time and again: the same process, which writes nothing twice.
+    before, pid = await versions(), it.show("MainPID")
+    for number in range(1, _EDITS + 1):
+        edited = f"{config}\nwatchTimeout: {100 + number}\ncontrol: {{group: anna}}\n"
+        machine.write("etc/crsyncer/config.yaml", edited, mode=0o644)
+        await it.until(
+            lambda count=number: it.log().count("starting over with them") == count, f"edit {number} is taken"
+        )
+    await it.until_healthy("after the edits")
+    assert (it.show("MainPID"), await versions()) == (pid, before)
+    assert "Traceback" not in it.log()
+    assert machine.run("runuser", "-u", "anna", "--", "crsyncer", "resync")[0] == 0
+    machine.write("etc/crsyncer/config.yaml", config, mode=0o644)
+    await syncs("with the first settings")
+
     # Hung: the watchdog ends it, its log shows where it stood, and it is back.
     pid = it.show("MainPID")
     it.systemctl("kill", "--kill-who=main", "--signal=SIGSTOP", "crsyncer")
     await it.until(lambda: it.show("MainPID") not in ("0", pid), "the watchdog has restarted the agent")
     await syncs("after the watchdog")
-    log = machine.run("journalctl", "--unit", "crsyncer", "--no-pager")[1]
-    assert "Watchdog timeout" in log
-    assert "Fatal Python error: Aborted" in log
+    assert "Watchdog timeout" in it.log()
+    assert "Fatal Python error: Aborted" in it.log()
 
     # k3s renews its credential: the old copy is refused, the new one is used.
     machine.write(K3S, kubeconfig.replace(robot.admin_token, "expired"))
@@ -208,8 +283,9 @@ async def test_the_package_keeps_a_robot_in_sync_through_all_that_happens_to_a_m
     assert machine.run("id", "crsyncer")[0] != 0
 
 
-@pytest.mark.skipif(shutil.which("podman") is None, reason="no podman here: apt install podman runc")
-async def test_the_image_runs_twice_on_a_volume_whose_modes_were_widened(cloud: Plane, robot: Plane, tmp_path: Path):
+async def test_the_image_runs_twice_on_a_volume_whose_modes_were_widened(
+    image: str, cloud: Plane, robot: Plane, tmp_path: Path
+):
     settings, volume = tmp_path / "settings", tmp_path / "volume"
     settings.mkdir()
     volume.mkdir()
@@ -222,7 +298,7 @@ async def test_the_image_runs_twice_on_a_volume_whose_modes_were_widened(cloud: 
             *("podman", "--runtime", "runc", "run", "--rm", "--name", f"crsyncer-{os.getpid()}", "--read-only"),
             *("--network", "host", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096", "--cap-drop", "all"),
             *("--volume", f"{volume}:/var/lib/crsyncer", "--volume", f"{settings}:/etc/crsyncer:ro"),
-            f"crsyncer:{__version__}",
+            image,
         ]
         options = ["--cloud-kubeconfig", "/etc/crsyncer/cloud", "--robot-kubeconfig", "/etc/crsyncer/robot"]
         with (tmp_path / "log").open("wb") as log:
@@ -277,7 +353,7 @@ async def test_the_package_for_arm64_syncs_an_object_in_an_emulator(
     assert agent.wait(60) == 0
 
 
-def test_the_same_commit_gives_the_same_package():
-    before = hashlib.sha256(DEB.read_bytes()).hexdigest()
-    subprocess.run([ROOT / "packaging/deb.sh"], check=True, timeout=1200)
-    assert hashlib.sha256(DEB.read_bytes()).hexdigest() == before
+def test_the_same_commit_gives_the_same_package(deb: Path):
+    before = hashlib.sha256(deb.read_bytes()).hexdigest()
+    build("deb.sh", "apt-get", "dpkg-deb")
+    assert hashlib.sha256(deb.read_bytes()).hexdigest() == before
