@@ -1,13 +1,14 @@
 """The parts of the engine that all kinds share."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from crsyncer.core.holds import Holds
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Side
 from crsyncer.core.other_agents import DuplicateAgents
+from crsyncer.engine.finalizer_searches import FinalizerSearches
 from crsyncer.engine.recorder import Recorder
 from crsyncer.ports import Observer, SecretStore, Store
 from crsyncer.runtime.connection import Connection
@@ -41,6 +42,7 @@ class EngineContext:
     trust: tuple[str, ...]
     vault: Callable[[], SecretStore]
     digest_key: Callable[[], bytes]
+    finalizer_searches: FinalizerSearches = field(default_factory=FinalizerSearches)
 
     def storing(self, policy: KindPolicy) -> "EngineContext":
         """The same with the store for the objects of a kind: that of Secrets is in memory only (C5.6)."""

@@ -153,7 +153,8 @@ class Finalizers:
         try:
             metadata = await self._metadata(key, row)
             if metadata is None:
-                await remove_unseen(connection, objects, key, row, sensitive=sensitive)
+                searches = self._context.finalizer_searches
+                await remove_unseen(connection, objects, key, row, searches=searches, sensitive=sensitive)
             else:  # the patch fails where the list has changed since
                 kept = KeptObject(key, row.upstream_uid, tuple(metadata["finalizers"]), None)
                 call = remove_finalizer(objects, kept, row.name)

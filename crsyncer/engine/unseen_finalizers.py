@@ -12,33 +12,40 @@ from crsyncer.core.finalizers import KeptObject, remove_finalizer, remove_finali
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import FinalizerRow, Key, Loaded, Side
 from crsyncer.engine.context import EngineContext
+from crsyncer.engine.finalizer_searches import FinalizerSearches
 from crsyncer.errors import NotServed, SyncError
 from crsyncer.ports import Reply, Store
 from crsyncer.runtime.connection import Connection
 
 KINDS = "finalizers"
 """Under which name the store keeps the kinds with finalizers of ours: group, version and plural where they are."""
-_PLACES = 32
-"""How many places of the list are tried: nobody knows how many finalizers an object out of sight has."""
 
 
 async def remove_unseen(
-    connection: Connection, objects: Collection, key: Key, row: FinalizerRow, *, sensitive: bool = True
+    connection: Connection,
+    objects: Collection,
+    key: Key,
+    row: FinalizerRow,
+    *,
+    searches: FinalizerSearches,
+    sensitive: bool = True,
 ) -> None:
     """Remove a finalizer from wherever it is in an object's list, or find that it is not there (C6.2).
 
     Raises SyncError where it may still be there. Whether the objects of a kind that is gone are Secrets is not known.
     """
-    for place in range(_PLACES):
+    for place in searches.places(row):
         call = remove_finalizer_at(objects, key, row.upstream_uid, name=row.name, place=place)
         reply = await ask(connection, call, sensitive=sensitive, expected=(404, 422))
         if reply.status == 404:
+            searches.ended(row)
             return
         left = tuple((reply.body.get("metadata") or {}).get("finalizers") or ()) if reply.status < 300 else ()
         if row.name in left:  # servers keep duplicates (measured)
             kept = KeptObject(key, row.upstream_uid, left, None)
             await ask(connection, remove_finalizer(objects, kept, row.name), sensitive=sensitive, expected=(404,))
         if reply.status < 300:
+            searches.ended(row)
             return
 
 
@@ -145,7 +152,7 @@ async def remove_all(resource: str, objects: Collection, loaded: Loaded, context
             await connection.up.wait()
             try:
                 if not row.removed:
-                    await remove_unseen(connection, objects, key, row)
+                    await remove_unseen(connection, objects, key, row, searches=context.finalizer_searches)
             except SyncError as error:
                 note(key, replace(row, attempts=row.attempts + 1, error=str(error)))
                 await connection.waits.back_off(failures)

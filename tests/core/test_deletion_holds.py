@@ -3,8 +3,8 @@
 import pytest
 
 from crsyncer.core.actions import Hold, HoldReason, Until, Wait
-from crsyncer.core.holds import KIND_MISSING, MANUAL, MASS_DELETION, RESTORED
-from crsyncer.core.model import Tombstone
+from crsyncer.core.holds import KIND_MISSING, MANUAL, MASS_DELETION, RESTORED, SELECTION_CHANGED
+from crsyncer.core.model import Key, Tombstone
 from tests.core.hold_bench import A, B, Bench, C, view
 
 VERIFY = Wait(Until.VERIFIED)
@@ -132,3 +132,53 @@ def test_S5_5_a_kind_that_was_never_shown_to_be_missing_is_back_without_a_trace(
     bench.upstream |= {A: view(), B: view()}
     assert bench.holds.kind_back(6.0) == 0
     assert (bench.held(), bench.tombstones) == ([], {})
+
+
+def edited(count: int) -> tuple[Bench, list[Key]]:
+    """A kind whose selection was edited; nothing is counted yet."""
+    keys = [Key("default", f"g{number}") for number in range(count)]
+    return Bench(tuple(keys), kind_wide={HoldReason.SELECTION_CHANGED: ("", 5.0)}), keys
+
+
+def test_C1_7_every_deletion_waits_until_the_copies_that_an_edit_leaves_behind_are_counted():
+    bench, keys = edited(12)
+    assert bench.holds.keeps(keys[0]) == Wait(Until.COUNTED)
+    assert bench.holds.selection_counted(set(keys[:6]), copies=12, now=6.0)
+    assert bench.holds.keeps(keys[0]) == SELECTION_CHANGED
+    assert bench.held() == [("SelectionChanged", set(keys[:6]))]
+    bench.holds.release(HoldReason.SELECTION_CHANGED, keys[:6], absent=set(keys[:6]), now=7.0)
+    assert (bench.holds.keeps(keys[0]), bench.holds.keeps(keys[6])) == (None, VERIFY)
+
+
+@pytest.mark.parametrize(("left", "copies"), [(5, 5), (6, 20), (0, 12)])
+def test_C1_7_few_copies_are_not_held(left: int, copies: int):
+    bench, keys = edited(12)
+    assert not bench.holds.selection_counted(set(keys[:left]), copies=copies, now=6.0)
+    assert bench.holds.keeps(keys[0]) == VERIFY
+    assert bench.holds.kind_wide == {}
+
+
+def test_C1_7_left_behind_is_what_is_ours_and_is_not_being_deleted_yet():
+    bench, keys = edited(3)
+    bench.copies[keys[1]] = view("c-1", stamp=True, terminating=True)
+    bench.copies[keys[2]] = view("c-2")
+    assert bench.holds.left_behind(lambda *_: True) == {keys[0], keys[2]}
+    assert bench.holds.left_behind(lambda _, uid: uid == "u-1") == {keys[0]}
+    assert bench.holds.left_behind(lambda *_: False) == set()
+
+
+def test_C1_7_a_kind_whose_selection_was_edited_is_not_shown_as_a_missing_one():
+    bench, keys = edited(3)
+    bench.holds.hold_kind(6.0, by_name=True)
+    assert bench.held() == []
+    assert bench.holds.keeps(keys[0]) == Wait(Until.COUNTED)
+
+
+def test_C1_7_copies_in_another_place_stay_held_although_their_pairs_agree():
+    bench, keys = edited(12)
+    bench.holds.elsewhere = frozenset(keys)
+    assert bench.holds.selection_counted(set(keys), copies=24, now=6.0)
+    bench.holds.unhold(keys[0], kept=set())
+    assert bench.held() == [("SelectionChanged", set(keys))]
+    bench.holds.release(HoldReason.SELECTION_CHANGED, keys, absent=set(), now=7.0)
+    assert bench.holds.keeps(keys[0]) == VERIFY

@@ -4,6 +4,7 @@ from crsyncer.console import gather
 from crsyncer.core import decide, decide_finalizer, finalizers, object_calls, project
 from crsyncer.engine import related_first, reselection, unseen_finalizers
 from crsyncer.engine.cache import Cache
+from crsyncer.engine.finalizer_searches import FinalizerSearches
 from crsyncer.engine.finalizers import Finalizers
 from crsyncer.engine.kinds import Kinds
 from crsyncer.engine.reconciler import Reconciler
@@ -153,9 +154,9 @@ MUTANTS = (
     ),
     Mutant(
         "only the first place is tried out of sight",
-        unseen_finalizers.remove_unseen,
-        "range(_PLACES)",
-        "range(1)",
+        FinalizerSearches.places,
+        "0, _PLACES)",
+        "0, 1)",
         noticed_by="C6_3_an_object_that_no_longer",
     ),
     Mutant(
@@ -276,5 +277,12 @@ MUTANTS = (
         "(entry.id, key) in self._released or",
         "",
         noticed_by="C6_3_a_related_copy_that_went",
+    ),
+    Mutant(
+        "each edit of a policy begins the search for a finalizer anew",
+        FinalizerSearches.places,
+        "tried if clock() - when < _FRESH_SECONDS else 0",
+        "0",
+        noticed_by="C6_2_edits_of_a_policy",
     ),
 )

@@ -209,3 +209,20 @@ def test_C6_2_whoever_kills_the_agent_at_the_patch_strands_nothing(late: bool, s
         world.start()
         world.settle()
         assert (finalizers(world.cloud), world.robot.objects(), finalizer_rows(world)) == ([], {}, [])
+
+
+def test_C6_2_edits_of_a_policy_do_not_begin_the_search_for_a_finalizer_anew() -> None:
+    with blocking(filtered="true") as world:
+        world.cloud.create("a", spec={"x": 1}, labels={"cloudrobotics.com/robot-name": "robot-1"})
+        world.start()
+        world.settle()
+        made = len(patches(world))
+        world.weather[world.cloud.side].latency = 0.02
+        world.cloud.finalize("a", *[f"example.com/f{number}" for number in range(30)], MINE)
+        world.cloud.label("a", robot="robot-2")
+        for number in range(3):
+            world.pass_time(0.5)
+            block(world, grace=f"{number + 2}h")
+        world.pass_time(30)
+        assert MINE not in finalizers(world.cloud)
+        assert len(patches(world)) - made <= 34  # one for each place, and one for each restart
