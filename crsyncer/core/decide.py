@@ -103,7 +103,9 @@ def decide(
     if own is Gap.ABSENT and policy.keep_copies and isinstance(up, View):
         own = up  # what is never deleted is never replaced: it becomes the copy of the object that is there now
     has_row_of_another = _has_row_of_another(upstream, copy, pending)
-    status = None if has_row_of_another else _status(own, copy, policy, record, pending=pending, audit=audit)
+    status = (
+        None if has_row_of_another else _status(own, copy, policy, record, pending=pending, audit=audit, behind=behind)
+    )
     if policy.downstream is Side.CLOUD and isinstance(up, View) and not up.terminating and not _signed(copy, policy):
         return Plan(NAME_TAKEN, status)
     match own:
@@ -299,6 +301,7 @@ def _status(
     *,
     pending: Pending | None,
     audit: bool,
+    behind: bool,
 ) -> StatusAction | None:
     """The status to queue for upstream (S4). `own` is the object that the copy is stamped with; it may be unseen."""
     stamp = downstream.stamp
@@ -330,7 +333,8 @@ def _status(
         return None if known.acknowledged == downstream.status else agreed
     fresh = known.acknowledged != downstream.status
     lost = audit and upstream is not None and upstream.status != known.upstream_status
-    return send if fresh or lost else None
+    late = upstream is not None and not behind and upstream.status in known.unanswered
+    return send if fresh or lost or late else None
 
 
 def _adopted(upstream: View, downstream: View, policy: KindPolicy, record: Record) -> CountAsSent | None:

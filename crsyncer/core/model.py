@@ -171,6 +171,8 @@ class Record:
     """(downstream, upstream) generations with the same content, oldest first; 0: one that is not known (S4.7)."""
     propagation: str = ""
     """What the annotation of an upstream object that is gone said of the dependents of its copy (C6.5)."""
+    unanswered: tuple[str, ...] = ()
+    """Digests of statuses whose writes were not answered: each may still land upstream, after a newer one (S10)."""
     called: Key | None = None
     """The name that was chosen for the copy, until a write of it is answered: it may be there, unseen (C2.3)."""
 

@@ -49,6 +49,8 @@ class Copies:
         """By uid, when copies were made that the store did not know: of two such copies the older one counts (C2.6)."""
         self.left: dict[Key, str] = {}
         """The uids of copies that were there last, and are not shown any more: without its marks none of some is."""
+        self._undecided = 0
+        """How many of the objects that wait are not decided on."""
         self._meta_name = f"duplicates:{policy.resource}"
         self.waiting: dict[str, Waiting] = {
             uid: Waiting(NoOriginal.DUPLICATE, Key(*name), Key(*original), None, is_listed=False)
@@ -58,7 +60,7 @@ class Copies:
 
     def are_decided(self) -> bool:
         """Whether an absent copy is really absent: no object waits that may be it."""
-        return all(each.why is not NoOriginal.UNDECIDED for each in self.waiting.values())
+        return not self._undecided
 
     def duplicates(self) -> dict[Key, Key]:
         """Originals that have another copy, and what that is called."""
@@ -182,10 +184,20 @@ class Copies:
         before = self.waiting.pop(uid, None)
         if waiting is not None:
             self.waiting[uid] = waiting
-        if (before and (before.name, before.original)) != (waiting and (waiting.name, waiting.original)):
+        self._undecided += _is_undecided(waiting) - _is_undecided(before)
+        if _duplicate(before) != _duplicate(waiting):
             found = [
                 [uid, [each.name.namespace, each.name.name], [each.original.namespace, each.original.name]]
                 for uid, each in self.waiting.items()
                 if each.original is not None
             ]
             self._store.put_meta(self._meta_name, found)
+
+
+def _is_undecided(waiting: Waiting | None) -> bool:
+    return waiting is not None and waiting.why is NoOriginal.UNDECIDED
+
+
+def _duplicate(waiting: Waiting | None) -> tuple[Key, Key] | None:
+    """What is remembered over restarts; None: the object is no duplicate."""
+    return None if waiting is None or waiting.original is None else (waiting.name, waiting.original)

@@ -21,12 +21,14 @@ from crsyncer.core.shape import MutationFailed, bare
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.recorder import Recorder
 from crsyncer.engine.status_writer import StatusWriter
-from crsyncer.errors import Conflict, Never, SyncError
+from crsyncer.errors import Conflict, Never, SyncError, Unsure
 from crsyncer.ports import Store
 from crsyncer.runtime.connection import Connection
 
 _SUSPECT_SECONDS = 60.0
 """A status that upstream's schema prunes is no reason to negotiate again every time."""
+_UNANSWERED = 4
+"""How many statuses whose writes were not answered are remembered of an object."""
 _PERIODIC_AFTER = 3
 """An object whose unsent status was replaced so often reports periodically; it can wait for others (S7.2)."""
 
@@ -85,7 +87,9 @@ class Outbox:
         else:
             self._proofs.pop(key, None)
         record = self._cache.record_of(key, action.upstream_uid)
-        self._cache.remember(key, replace(record, had_status=True))
+        # An older status that has landed late is answered once: somebody else may write the same.
+        unanswered = tuple(each for each in record.unanswered if upstream is None or each != upstream.status)
+        self._cache.remember(key, replace(record, had_status=True, unanswered=unanswered))
         return self.priority(key)
 
     def agree(self, key: Key, action: Agreed) -> None:
@@ -171,6 +175,11 @@ class Outbox:
             listed = upstream.resource_version != DISTRUSTED  # until then another version is no surprise
             unchanged = listed and self._cache.views[self._policy.upstream].get(key) == upstream
             raise lasting(error, tries=failures + 1, unchanged=unchanged) from None
+        except Unsure:
+            record = self._cache.record_of(key, upstream.uid)
+            others = tuple(each for each in record.unanswered if each != wire)
+            self._cache.remember(key, replace(record, unanswered=(wire, *others)[:_UNANSWERED]))
+            raise
         finally:
             del self._sending[key]
         metadata = shown(reply.body, upstream.uid)

@@ -1,5 +1,6 @@
 """C2 on virtual time: the marks that say whose copy an object is."""
 
+import math
 from typing import Any
 
 import pytest
@@ -7,6 +8,8 @@ import pytest
 from crsyncer.core.annotations import OURS
 from crsyncer.core.model import Json
 from crsyncer.core.project import UPSTREAM_UID
+from tests.model.answers import INTERNAL_ERROR
+from tests.model.named import UID, named
 from tests.model.plane import Plane
 from tests.model.policies import apply_policy, delete_policy, policies, serve_policies
 from tests.model.scene import SOURCES, full_lists, restart, roles, row, scene, state
@@ -220,3 +223,14 @@ def test_C2_4_marks_follow_the_cluster_that_an_operator_accepts() -> None:
         world.settle()
         other = texts(world.robot, "annotations", "b")[KEYS[0]]
         assert other not in ("", cluster)
+
+
+def test_C2_2_what_waits_for_a_decision_costs_a_row_of_its_own_and_no_look_at_the_others() -> None:
+    with named() as world:
+        for number in range(100):
+            world.robot.create(f"x{number}", spec={"x": 1}, annotations={UID: f"u-{number}"})
+        world.inject("cloud", INTERNAL_ERROR, verb="list", part="/goals", times=math.inf)
+        world.start()
+        world.pass_time(30)
+        rows = [row for row in world.disk.rows if row[0] == "meta" and row[2].startswith("duplicates:")]
+        assert rows == [], "before, each of them had the whole list of duplicates made, and stored"

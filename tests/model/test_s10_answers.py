@@ -17,9 +17,9 @@ from tests.model.answers import (
     too_many,
 )
 from tests.model.journal import Request
-from tests.model.scene import copy, original, state
+from tests.model.scene import copy, original, restart, state, synced
 from tests.model.weather import Fate
-from tests.model.world import World
+from tests.model.world import World, Write
 
 CONFLICT = Reply(409, {"kind": "Status", "code": 409, "reason": "Conflict", "message": "it has changed"})
 NOT_FOUND = Reply(404, {"kind": "Status", "code": 404, "reason": "NotFound", "message": "there is none"})
@@ -260,3 +260,25 @@ def test_S10_a_copy_whose_writing_is_answered_without_it_is_looked_at_again(worl
     world.pass_time(60.0)
     assert [copy(world, name)["spec"] for name in "ab"] == [{"x": 2}, {"x": 1}]
     assert world.status()["health"] == "healthy"
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["lives", "killed"])
+def test_S10_an_older_status_that_lands_after_its_time_out_is_followed_by_the_newest_one(killed: bool) -> None:
+    with synced() as world:
+        world.inject("cloud", Fate.LATE, verb="patch", part="/goals/")
+        world.robot.set_status("a", {"n": 1})
+        world.pass_time(1)
+        world.robot.set_status("a", {"n": 2})
+        late: list[Write] = []
+        world.witnesses.append(lambda write: late.append(write) if write.late else None)
+        while not late:
+            world.pass_time(1)
+        assert late[0].call.body[-1]["value"] == {"n": 1}
+        if killed:
+            restart(world, kill=True)
+        world.pass_time(10)
+        assert original(world)["status"] == {"n": 2}
+        writes = len(world.writes)
+        world.cloud.set_status("a", {"n": 1})  # somebody else's: it is not answered before the audit
+        world.pass_time(60)
+        assert len(world.writes) == writes
