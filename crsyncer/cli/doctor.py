@@ -18,7 +18,7 @@ from crsyncer.cli.output import output_options, show
 from crsyncer.cli.shared import ask_agent_or_store, load_settings, settings_options
 from crsyncer.cli.status import STATUS_REQUEST
 from crsyncer.console.doctor_report import Check, Mark, document, exit_code, judge_agent, judge_disk, judge_store
-from crsyncer.console.reasons import START_HINT
+from crsyncer.console.reason_texts import START_HINT
 from crsyncer.console.screen import WIDTH
 from crsyncer.core.findings import StoreFindings
 from crsyncer.core.model import Json, Side

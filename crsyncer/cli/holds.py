@@ -91,6 +91,8 @@ def _effect(release: Json) -> str:
             return f"{release['id']}: the cluster will be accepted, and deletions that follow from its content held"
         case "Manual":
             return f"{release['id']}: deletions of {release['resource']} will be carried out again"
+        case "KindMissing" if "message" in release:
+            return f"{release['id']}: {release['message']}"
         case "APIHeld":
             follows = f"the CRD {release['resource']} will follow {release['revision']}"
             return f"{release['id']}: {follows}; {release['message']}"

@@ -11,7 +11,7 @@ import click
 
 from crsyncer.adapters.config import CONFIG, OPTIONS, Settings, load, state_dir, with_unit
 from crsyncer.adapters.control import ask
-from crsyncer.console.reasons import START_HINT
+from crsyncer.console.reason_texts import START_HINT
 from crsyncer.console.target import split_target
 from crsyncer.core.model import Json
 from crsyncer.core.text import plain

@@ -16,6 +16,7 @@ from crsyncer.console.report import (
     rejected_content,
     rejected_finalizer,
 )
+from crsyncer.console.stopped import missing_rows, notes
 from crsyncer.console.target import find_key, find_resource, synced_resource
 from crsyncer.core.actions import HoldReason
 from crsyncer.core.holds import DELETION_HOLDS, HeldGroup
@@ -123,6 +124,8 @@ class ControlCommands:
             raise SyncError(f"there is no hold {hold_id}", hint="crsyncer holds list shows all holds")
         if group.reason is HoldReason.API_HELD:
             return self._release_api(group, dry_run=dry_run)
+        if group.resource in self._kinds.stopped.stopped:
+            return self._acknowledge(group, dry_run=dry_run)
         if group.reason not in DELETION_HOLDS:
             raise SyncError(
                 f"{hold_id} ({group.reason}) cannot be released: {group.message}",
@@ -140,6 +143,14 @@ class ControlCommands:
         self._context.holds.release(hold_id)
         kind.release(group.reason, group.keys)
         return answer | {"names": []}
+
+    def _acknowledge(self, group: HeldGroup, *, dry_run: bool) -> Json:
+        """Tell no more of a kind whose CRD is gone from the robot (S1.8)."""
+        if not dry_run:
+            self._kinds.stopped.acknowledge(group.resource)
+        text = f"the robot's missing CRD {group.resource} is acknowledged; nothing is deleted"
+        fields = {"id": group.id, "resource": group.resource, "reason": group.reason, "objects": 0}
+        return {**fields, "names": [], "message": text}
 
     def _release_api(self, group: HeldGroup, *, dry_run: bool) -> Json:
         """Let a CRD follow the revision that is held, or with `dry_run` only name what this takes away (C8.3)."""
@@ -285,16 +296,27 @@ class ControlCommands:
 
     async def _explain(self, resource: str, name: str) -> Json:
         entries = self._kinds.entries
-        resource = find_resource(resource, self._aliases())
+        stopped = dict.fromkeys(self._kinds.stopped.stopped, ())
+        resource = find_resource(resource, {**stopped, **self._aliases()})
         entry = entries.get(resource)
         if entry is None or entry.kind is None:
             key = find_key(name, ())
             document = None if entry is None else kind_row(entry, self._context, catalog=self._kinds.catalog)
             policies = tuple(row for row in policy_rows(self._kinds.catalog) if row["resource"] == resource)
-            if entry is None and not policies:
+            if entry is None:
+                document = next((row for row in missing_rows(self._kinds) if row["resource"] == resource), None)
+            told = tuple(notes(self._kinds, resource))
+            if document is None and not policies and not told:
                 synced_resource(resource, self._aliases())  # raises
             return explain(
-                ObjectFacts(resource, key, kind=document, annotated=tuple(sorted(entries)), policies=policies)
+                ObjectFacts(
+                    resource,
+                    key,
+                    kind=document,
+                    annotated=tuple(sorted(entries)),
+                    policies=policies,
+                    notes=told,
+                )
             )
         kind, cache = entry.kind, entry.kind.cache
         key = find_key(name, cache.known_keys(), namespaced=kind.policy.namespaced)

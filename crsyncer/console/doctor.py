@@ -19,7 +19,8 @@ from crsyncer.console.doctor_report import (
     judge_policies,
     judge_validity,
 )
-from crsyncer.console.reasons import TLS_HINT, kind_hint
+from crsyncer.console.reason_texts import TLS_HINT
+from crsyncer.console.reasons import kind_hint
 from crsyncer.core import object_calls
 from crsyncer.core.access import OWN_NEEDS, POLICY_NEEDS, Need, needs
 from crsyncer.core.calls import Call

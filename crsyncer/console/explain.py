@@ -41,6 +41,8 @@ class ObjectFacts:
     """None: no CRD on the robot is annotated for it."""
     annotated: tuple[str, ...] = ()
     """The kinds of the CRDs that are annotated."""
+    notes: tuple[str, ...] = ()
+    """Why a kind that has no row is not synced any more (S1.8)."""
     policies: tuple[Json, ...] = ()
     """The SyncPolicies that name the kind, rows of the status document."""
     policy: KindPolicy | None = None
@@ -135,6 +137,7 @@ def _steps(facts: ObjectFacts) -> Iterator[Json]:
     if kind is None:
         others = f"; annotated are: {', '.join(facts.annotated)}" if facts.annotated else ""
         yield _step("S1.2", False, f"no CRD {facts.resource} on the robot is annotated with {SPEC_SOURCE}{others}")
+        yield from (_step("S1.8", False, note) for note in facts.notes)
         for policy_row in facts.policies:
             yield _step("C1.3", False, f"SyncPolicy {policy_row['name']} is not followed: {policy_row['message']}")
         return

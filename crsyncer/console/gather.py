@@ -1,11 +1,13 @@
 """Gathers the status document of a running agent from its engine."""
 
 from collections.abc import Collection, Mapping
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from crsyncer import __version__
 from crsyncer.console.reasons import hold_hint, with_health
 from crsyncer.console.report import SCHEMA, bare_kind, hold_row, outbox_row, writes_row
+from crsyncer.console.stopped import missing_rows, stopped_rows, unknown_annotation_rows
 from crsyncer.core.facts import KIND_RULES
 from crsyncer.core.holds import DELETION_HOLDS
 from crsyncer.core.kind_policy import KindPolicy
@@ -18,6 +20,8 @@ from crsyncer.engine.kind_entry import KindEntry
 from crsyncer.engine.outcomes import CONTENT
 from crsyncer.runtime.connection import Connection, ConnectionState
 from crsyncer.runtime.listwatch import Phase
+
+_MASS_DELETION_SECONDS = 3600.0
 
 if TYPE_CHECKING:  # loaded only where the robot has SyncPolicies (C1.1)
     from crsyncer.engine.catalog import Catalog
@@ -54,7 +58,15 @@ def gather(
         "health": "",
         "reasons": [],
         "sides": {side.value: _side_row(connection) for side, connection in engine.connections.items()},
-        "kinds": [kind_row(rows[resource], context, catalog=engine.kinds.catalog) for resource in sorted(rows)],
+        "kinds": sorted(
+            (
+                *(kind_row(each, context, catalog=engine.kinds.catalog) for each in rows.values()),
+                *missing_rows(engine.kinds),
+            ),
+            key=itemgetter("resource"),
+        ),
+        "stoppedKinds": [*stopped_rows(engine.kinds)],
+        "unknownAnnotations": [*unknown_annotation_rows(engine.kinds)],
         "policies": policy_rows(engine.kinds.catalog),
         "outbox": outbox_row(
             (waiting for row in rows.values() for waiting in row.pending.values()),
@@ -189,7 +201,14 @@ def _counts(kind: Kind, context: EngineContext) -> Json:
         "relists": {side.value: sum(state.relists for state in states[side]) for side in Side},
         "resumes": {side.value: sum(state.resumes for state in states[side]) for side in Side},
         "pending": {"spec": specs, "status": len(kind.cache.pending)},
+        "massDeletion": _mass_deletion(kind, context.clock()),
     }
+
+
+def _mass_deletion(kind: Kind, now: float) -> Json | None:
+    """The last mass deletion that was carried out, for an hour (S5.5b)."""
+    objects, time = kind.mass_deletion
+    return {"objects": objects, "time": rfc3339(time)} if now - time < _MASS_DELETION_SECONDS else None
 
 
 def _state(row: KindEntry, connections: Mapping[Side, Connection], *, deletions_held: bool) -> tuple[str, str | None]:

@@ -2,6 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from crsyncer.console.explain_policy import ON
+from crsyncer.console.reason_texts import FIRST_START, INFO, REASONS
+from crsyncer.core.annotations import SPEC_SOURCE
 from crsyncer.core.confined_account import confined_hint
 from crsyncer.core.model import Json, Side
 from crsyncer.core.other_agents import DuplicateAgent
@@ -14,155 +17,8 @@ MAX_CLOCK_SKEW_SECONDS = 60
 """API servers accept tokens with a skew of one minute (go-jose's DefaultLeeway); a Date header has whole seconds."""
 _GOOD_STORE_STATES = ("ok", "rebuilt", "missing")
 """Store states that need no action; a rebuilt store cost only a relist."""
-START_HINT = "systemctl start crsyncer (or crsyncer run)"
-_FIRST_START = "systemctl enable --now crsyncer (or crsyncer run)"
-TLS_HINT = "add the CA to the kubeconfig and remove --insecure-skip-tls-verify"
-_SET_CLOCK = "set this machine's clock (timedatectl status shows whether it follows a time server)"
-_NO_CREDENTIAL = (
-    "no usable credential for the {side}'s API server{error}",
-    "{way}; the agent reads the kubeconfig again and retries",
-)
-
-_REASONS = {
-    "attention": {
-        "AgentStopped": (
-            "the agent is not running: nothing is synced until it is started",
-            f"{START_HINT}; its log shows why it ended",
-        ),
-        "IdentityChanged": (
-            "the {id} is another cluster than before",
-            "if the cluster was replaced on purpose: crsyncer holds release {id}; if not: correct the kubeconfig",
-        ),
-        "DuplicateInstance": (
-            "a second agent uses the name of {robot}: {write}",
-            "a disk image was cloned, or an old robot still runs: stop it, or give it its own --robot-name, account and"
-            " state directory; this message ends 10 minutes after its last write",
-        ),
-        "ClockSuspect": (
-            "this machine's clock is behind: the {side}'s certificate is not valid yet by this clock",
-            f"{_SET_CLOCK}; the agent retries the connection",
-        ),
-        "CloudUnauthorized": _NO_CREDENTIAL,
-        "RobotUnauthorized": _NO_CREDENTIAL,
-        "Restored": (
-            "{deletions} of {resource} held: upstream was restored to an older state, or mapped to other namespaces",
-            "restore a newer backup, and the hold ends; or create again what is still needed, then: crsyncer holds"
-            " release {id} deletes the other copies",
-        ),
-        "SelectionChanged": (
-            "{deletions} of {resource} held: an edit of its selection leaves these copies without a selected original",
-            "undo the edit, and the hold ends; if it is intended: crsyncer holds release {id} deletes the copies",
-        ),
-        "Manual": (
-            "{resource}: an operator holds every deletion ({deletions} so far)",
-            "to allow deletions again: crsyncer holds release {id}",
-        ),
-        "MassDeletion": (
-            "{deletions} of {resource} held: too many deletions at once",
-            "if intended: crsyncer holds release {id}; if not: restore the objects, and the hold ends",
-        ),
-        "KindMissing": (
-            "{deletions} of {resource} held: the CRD was removed upstream",
-            "restore the CRD and its objects, and the hold ends; to delete the copies: crsyncer holds release {id}",
-        ),
-        "Misconfigured": (
-            "its annotations are invalid",
-            "correct the annotations of the CRD on the robot; until then the kind is not synced",
-        ),
-        "PolicyMisconfigured": (
-            "SyncPolicy {name}: {why}",
-            "correct or delete the SyncPolicy on the robot; until then nothing is synced because of it",
-        ),
-        "ConfigRejected": (
-            "the new configuration was rejected, the previous one is still used: {error}",
-            "correct it; the agent reads the file again when it changes",
-        ),
-        "VersionMismatch": (
-            "the two sides serve no common version",
-            "serve one version of the CRD on both sides",
-        ),
-        "Forbidden": (
-            "the agent's account may not use it",
-            "grant the account list and watch, and the writes on this side (crsyncer doctor names them), or set"
-            " namespaces: [robot-NAME] where it has that one alone; the agent retries",
-        ),
-        "NameTaken": ("{resource}: a name is taken by an object that crsyncer did not create", ""),
-        "Contested": (
-            "{resource}: another writer keeps changing fields that upstream owns",
-            "",
-        ),
-        "StatusNotAnObject": ("{resource}: a status that is not an object is not sent", ""),
-        "MutationFailed": (
-            "{resource}: a step of its policy fails on an object, whose copy or status stays as it is",
-            "correct the object or the step; crsyncer holds list names the object and the step",
-        ),
-        "APIHeld": (
-            "the CRD {resource} does not follow: {why}",
-            "undo the change of the CRD; to let it pass: crsyncer holds release {id}; what it takes away is then lost"
-            " at each object's next write",
-        ),
-        "Duplicate": (
-            "{resource}: an original has two copies, one of which is not touched",
-            "",
-        ),
-        "RelatedFailed": (
-            "{resource}: it cannot be told which objects go with an object; the object itself is synced",
-            "correct the object, or spec.related of its SyncPolicy; crsyncer holds list names the object and the place",
-        ),
-        "DeadLetters": (
-            "{writes} rejected permanently; retried hourly and at the next change",
-            "crsyncer pending list shows each with the reason; correct the object or the schema, then: crsyncer pending"
-            " retry",
-        ),
-    },
-    "degraded": {
-        "SecretUnknown": (
-            "{resource}: the copy of a Secret waits for its original, whose values are not known",
-            "",
-        ),
-        "KindMissing": (
-            "a side does not serve it",
-            "install the CRD on the side that lacks it; nothing is deleted because of this, and the agent retries",
-        ),
-        "StateDegraded": (
-            "the store is {state}{why}",
-            "is the disk of {path} full, read-only or broken? The agent syncs on from memory",
-        ),
-        "ClockSuspect": ("this machine's clock is {offset} that of the {side}'s API server", _SET_CLOCK),
-        "TlsNotVerified": (
-            "the certificate of the {side}'s server is not verified: anybody can impersonate the server",
-            TLS_HINT,
-        ),
-        "RobotOffline": (
-            "the robot's own API server {silence}",
-            "{way} (systemctl status k3s); the agent retries",
-        ),
-        "Starting": ("the agent is {work}", "wait a moment"),
-        "NotListed": ("{resource}: {why}", "wait a moment; if this stays, see the agent's log"),
-        "NotWatched": (
-            "{resource}: the watch on one side is not running: {why}",
-            "the agent retries; if this stays, see its log",
-        ),
-        "Stuck": ("{resource}: {work} {time}", "the server's answer is in the agent's log"),
-        "DeletionOverdue": (
-            "{resource}: {copies} not deleted within the grace period, and upstream waits no longer",
-            "crsyncer explain shows what a copy waits for; its finalizer's controller must remove it",
-        ),
-        "Backlog": (
-            "{resource}: a status waits to be sent {time}",
-            "crsyncer pending list shows the server's answer for each",
-        ),
-    },
-    "offline": {
-        "CloudOffline": (
-            "the cloud {silence}; the robot keeps working offline",
-            "{kept}the agent retries; {way}",
-        ),
-    },
-}
-"""By health, the worst first, and code, the most important first: the usual message and hint (empty: the hold's)."""
-_SEVERITY = (*_REASONS, "healthy")
-_ORDER = [(health, code) for health, texts in _REASONS.items() for code in texts]
+_SEVERITY = (*REASONS, "healthy")
+_ORDER = [(health, code) for health, texts in REASONS.items() for code in texts]
 CODES = tuple(dict.fromkeys(code for _, code in _ORDER))
 """Every code of a reason."""
 
@@ -200,12 +56,12 @@ _STUCK = {
 
 def hold_hint(reason: str, hold: str, resource: str = "") -> str:
     """The default hint of a hold."""
-    return _REASONS[_hold_health(reason)][reason][1].format(id=hold, resource=resource)
+    return REASONS[_hold_health(reason)][reason][1].format(id=hold, resource=resource)
 
 
 def _hold_health(reason: str) -> str:
     """The health that a hold means: for most a human has to decide something."""
-    return "attention" if reason in _REASONS["attention"] else "degraded"
+    return "attention" if reason in REASONS["attention"] else "degraded"
 
 
 def worst(healths: Iterable[str]) -> str:
@@ -219,7 +75,7 @@ def kind_hint(state: str, policy: str | None = None) -> str:
     if policy is not None and code == "Misconfigured":
         text = f"correct the SyncPolicy {policy} or the annotations of the CRD on the robot"
         return f"{text}; until then the kind is not synced"
-    return _REASONS[health][code][1]
+    return REASONS[health][code][1]
 
 
 def with_health(
@@ -244,6 +100,7 @@ def with_health(
         *_api_reasons(content),
         *_policy_reasons(content),
         *_hold_reasons(content),
+        *_stopped_reasons(content),
         *_store_reasons(content["store"], store_message),
     ]
     found += [_reason("degraded", "TlsNotVerified", side=side) for side in tls_unverified]
@@ -258,15 +115,15 @@ def with_health(
         write = f"{duplicate.name} wrote {duplicate.resource} {duplicate.key} in the cloud at {rfc3339(duplicate.time)}"
         found.append(_reason("attention", "DuplicateInstance", robot=content["robot"] or "this robot", write=write))
     if content["agent"]["state"] == "stopped":
-        unused = f"{_FIRST_START}; no agent has used {content['store']['path']} yet: is this the right --state-dir?"
+        unused = f"{FIRST_START}; no agent has used {content['store']['path']} yet: is this the right --state-dir?"
         hint = unused if content["store"]["state"] == "missing" else ""
         found.append(_reason("attention", "AgentStopped", hint=hint))
     else:
         found += [*_clock_reasons(content), *_connection_reasons(content, now), *_startup_reasons(content, ready)]
         found += _stuck_reasons(content, now, pending_seconds or {})
     found.sort(key=lambda reason: _ORDER.index(reason[:2]))
-    reasons = [{"code": code, "message": message, "hint": hint} for _, code, message, hint in found]
-    return content | {"health": found[0][0] if found else "healthy", "reasons": reasons}
+    reasons = [{"code": code, "level": level, "message": text, "hint": hint} for level, code, text, hint in found]
+    return content | {"health": worst(level for level, *_ in found if level != INFO), "reasons": reasons}
 
 
 def _copies(number: int) -> str:
@@ -275,7 +132,7 @@ def _copies(number: int) -> str:
 
 def _reason(health: str, code: str, *, message: str = "", hint: str = "", **values: object) -> _Reason:
     """A reason with its usual texts, in which `values` are filled in, or with other texts."""
-    usual = _REASONS[health][code]
+    usual = REASONS[health][code]
     return health, code, message or usual[0].format(**values), hint or usual[1].format(**values)
 
 
@@ -324,10 +181,11 @@ def _kind_reasons(content: Json) -> Iterator[_Reason]:
         resource, state, why = kind["resource"], kind["state"], kind["message"]
         if state in _KINDS:
             health, code = _KINDS[state]
-            message = f"{resource}: {why or _REASONS[health][code][0]}"
-            hint = confined_hint(message) or kind_hint(state, kind.get("policy"))
+            message = f"{resource}: {why or REASONS[health][code][0]}"
+            hint = _gone_hint(content, resource) or confined_hint(message) or kind_hint(state, kind.get("policy"))
             # A missing kind recovers when it is served again; its held deletions wait for an operator.
-            yield _reason("attention" if kind["held"] else health, code, message=message, hint=hint)
+            needs_human = kind["held"] or kind.get("rule") == "S1.8"
+            yield _reason("attention" if needs_human else health, code, message=message, hint=hint)
 
 
 def _api_reasons(content: Json) -> Iterator[_Reason]:
@@ -347,9 +205,43 @@ def _policy_reasons(content: Json) -> Iterator[_Reason]:
             yield _reason("attention", "PolicyMisconfigured", name=policy["name"], why=policy["message"])
 
 
+def _gone_hint(content: Json, resource: str) -> str:
+    """The hint for a kind whose CRD is gone from the robot; empty: it is not (S1.8)."""
+    gone = any(kind["resource"] == resource and kind.get("rule") == "S1.8" for kind in content["kinds"])
+    holds = (
+        each["hint"] for each in content["holds"] if (each["resource"], each["reason"]) == (resource, "KindMissing")
+    )
+    return next(holds, "") if gone else ""
+
+
+def _stopped_reasons(content: Json) -> Iterator[_Reason]:
+    """Kinds that stopped because their configuration was removed or misspelt (S1.8), and what was deleted at once."""
+    for row in content.get("unknownAnnotations", ()):
+        meant, instead = "", ""
+        if row["meant"]:
+            meant, instead = f"; did you mean {row['meant']}?", f" {row['meant']}={row['value'] or '...'}"
+        names = {"resource": row["resource"], "name": row["name"]}
+        yield _reason("attention", "AnnotationUnknown", meant=meant, instead=instead, **names)
+    for row in content.get("stoppedKinds", ()):
+        number, resource = row["copies"], row["resource"]
+        verb, where = ("follows", "follow")[number != 1], ON[Side(row["specSource"]).other]
+        annotation = f"{SPEC_SOURCE}={row['specSource']}"
+        copies = "1 copy" if number == 1 else f"{number} copies"
+        values = {"resource": resource, "copies": copies, "where": where, "follow": verb, "annotation": annotation}
+        yield _reason(INFO, "KindStopped", **values)
+    for kind in content["kinds"]:
+        if done := kind.get("massDeletion"):
+            side = Side(kind["specSource"])
+            sides = {"upstream": ON[side], "where": ON[side.other], "time": done["time"]}
+            deletions = count(done["objects"], "deletion")
+            yield _reason(INFO, "MassDeletionDone", resource=kind["resource"], deletions=deletions, **sides)
+
+
 def _hold_reasons(content: Json) -> Iterator[_Reason]:
     changed = any(side["state"] == "identity-changed" for side in content["sides"].values())
     for hold in content["holds"]:
+        if hold["reason"] == "KindMissing" and _gone_hint(content, hold["resource"]):
+            continue  # the kind's row says it
         if not changed or hold["reason"] != "IdentityChanged":  # that is reported with the connection
             deletions = count(hold["objects"], "deletion")
             names = {"id": hold["id"], "resource": hold["resource"]}

@@ -52,6 +52,7 @@ def bare_kind(resource: str) -> Json:
         "cloudResource": None,
         "cloudScope": None,
         "api": None,
+        "massDeletion": None,
     }
 
 
@@ -182,6 +183,8 @@ def stopped_document(
             for resource in sorted(old_kinds.keys() | owing)
         ],
         "policies": old.get("policies", []),
+        "stoppedKinds": old.get("stoppedKinds", []),
+        "unknownAnnotations": old.get("unknownAnnotations", []),
         "outbox": outbox_row((row for kind in stored.values() for row in kind.pending.values()), now),
         "holds": old.get("holds", []),
         "writes": old.get("writes") or writes_row({}),

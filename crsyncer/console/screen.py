@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
+from crsyncer.console.reason_texts import INFO
 from crsyncer.core.model import Json, Side
 from crsyncer.core.text import count, duration, plain, unix
 
@@ -26,6 +27,7 @@ def render(content: Json, now: float, *, wide: bool = False) -> str:
         [*_kinds(content)],
         [*_holds(content, now)],
         [*_advice(content)],
+        [*_notes(content)],
         [*_details(content)] if wide else [],
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
@@ -42,7 +44,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def headline(content: Json) -> str:
     """The verdict in one sentence, its first word in capitals; also what `systemctl status` shows."""
-    reasons, kinds = content["reasons"], content["kinds"]
+    reasons, kinds = _problems(content), content["kinds"]
     waiting = _waiting(content)
     if content["agent"]["state"] == "stopped":
         stores = {"missing": "it has no store yet", "unreadable": "its store cannot be read"}
@@ -159,7 +161,7 @@ def _holds(content: Json, now: float) -> Iterator[str]:
 
 
 def _advice(content: Json) -> Iterator[str]:
-    reasons = content["reasons"]
+    reasons = _problems(content)
     if reasons:
         yield "WHAT TO DO"
     for number, reason in enumerate(reasons[:_MOST_REASONS], 1):
@@ -167,6 +169,20 @@ def _advice(content: Json) -> Iterator[str]:
         yield from _wrapped(f"   -> {reason['hint']}", "      ")
     if len(reasons) > _MOST_REASONS:
         yield f"and {len(reasons) - _MOST_REASONS} more: crsyncer status --json"
+
+
+def _problems(content: Json) -> list[Json]:
+    return [reason for reason in content["reasons"] if reason.get("level") != INFO]
+
+
+def _notes(content: Json) -> Iterator[str]:
+    """What is worth knowing and needs nobody."""
+    reasons = [reason for reason in content["reasons"] if reason.get("level") == INFO]
+    if reasons:
+        yield "NOTES"
+    for reason in reasons[:_MOST_REASONS]:
+        yield from _wrapped(f"- {reason['message']}", "  ")
+        yield from _wrapped(f"  -> {reason['hint']}", "     ")
 
 
 def _since(time: str, now: float) -> str:

@@ -55,6 +55,8 @@ class HoldMachine:
         """Whether upstream's cursors are of another CRD and are to be dropped."""
         self.missing = False
         """Whether upstream answers that there is no such collection."""
+        self.mass_deletion = (0, 0.0)
+        """How many objects the last mass deletion had that was carried out, and when: Unix time, 0: there was none."""
         self._policy = policy
         self._endpoint = policy.endpoint(policy.upstream)
         self._freshness: dict[Side, Set[Freshness]] = {side: {Freshness.STORED} for side in Side}
@@ -214,6 +216,8 @@ class HoldMachine:
         if served is Served.NOT_FOUND and (yield from self._find_served()) is not served:
             self._kind_gone()  # it was not served for a while, so the list proves nothing
             return batch, KIND_MISSING
+        if mass:
+            self.mass_deletion = self._rate.count(batch, self._now), self._unix
         return batch, None
 
     def _list(self) -> Generator[HoldStep, Any, Hold | None]:

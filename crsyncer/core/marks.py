@@ -3,11 +3,11 @@
 import hashlib
 from dataclasses import dataclass
 
-from crsyncer.core.annotations import COPY_OF, OURS
+from crsyncer.core.annotations import COPY_OF, COPY_OF_CLUSTER, COPY_OF_NAMESPACE
 from crsyncer.core.model import Json, Key
 
-UPSTREAM_CLUSTER = OURS + "upstream-cluster"
-UPSTREAM_NAMESPACE = OURS + "upstream-namespace"
+UPSTREAM_CLUSTER = COPY_OF_CLUSTER
+UPSTREAM_NAMESPACE = COPY_OF_NAMESPACE
 UPSTREAM_NAME = COPY_OF
 _LABEL_DIGITS = 32
 

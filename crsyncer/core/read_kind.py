@@ -31,6 +31,11 @@ def is_annotated(crd: Json) -> bool:
     return bool((crd.get("metadata", {}).get("annotations") or {}).get(SPEC_SOURCE))
 
 
+def is_terminating(crd: Json) -> bool:
+    """Whether a CRD is being deleted: its kind stops at once (S1.8)."""
+    return "deletionTimestamp" in crd["metadata"]
+
+
 def policy_by(
     annotations: Json, crd: Json, robot: str, *, namespaces: Namespaces, places: Mapping[str, str] = NO_PLACES
 ) -> KindPolicy:

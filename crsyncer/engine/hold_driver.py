@@ -75,6 +75,7 @@ class HoldDriver:
         self._version_is_guess = cache.policy.version_is_guess and self._upstream is Side.CLOUD
         """Whether nothing has shown yet that upstream serves the kind in this version."""
         self._kind_wide_name, self._crd_name = kind_wide_name(cache.policy.resource), crd_name(cache.policy)
+        self._mass_name = f"mass-deletion:{cache.policy.resource}"
         kind_wide = self._store.get_meta(self._kind_wide_name) or {}
         self.holds = DeletionHolds(
             cache.policy,
@@ -86,7 +87,8 @@ class HoldDriver:
         )
         cluster, uid = self._store.get_meta(self._crd_name) or ("", "")
         self.machine = HoldMachine(cache.policy, holds=self.holds, crd=(cluster, uid))
-        self._recorded = dict(self.holds.kind_wide), self.machine.crd
+        self.machine.mass_deletion = tuple(self._store.get_meta(self._mass_name) or (0, 0.0))
+        self._recorded = dict(self.holds.kind_wide), self.machine.crd, self.machine.mass_deletion
         self._record()
 
     async def run(self) -> None:
@@ -227,9 +229,12 @@ class HoldDriver:
         self.holds.changed.clear()
         if self._store.get_meta(ISSUED) != issued:
             self._store.put_meta(ISSUED, issued)
-        (kind_wide, crd), self._recorded = self._recorded, (dict(self.holds.kind_wide), machine.crd)
+        kind_wide, crd, mass = self._recorded
+        self._recorded = dict(self.holds.kind_wide), machine.crd, machine.mass_deletion
         if kind_wide != self.holds.kind_wide:
             self._store.put_meta(self._kind_wide_name, self.holds.kind_wide)
+        if mass != machine.mass_deletion:
+            self._store.put_meta(self._mass_name, list(machine.mass_deletion))
         if crd != machine.crd:
             self._store.put_meta(self._crd_name, list(machine.crd))
         expired, machine.cursors_expired = machine.cursors_expired, False

@@ -113,6 +113,11 @@ class Kind:
         """Whether upstream has stopped serving the kind, or is about to (S5.5)."""
         return self._hold_driver.holds.kind_missing
 
+    @property
+    def mass_deletion(self) -> tuple[int, float]:
+        """How many objects the last mass deletion had that was carried out, and when: Unix time, 0: there was none."""
+        return self._hold_driver.machine.mass_deletion
+
     def on(self, side: Side) -> list[Informer]:
         """The informers of one side."""
         return self._informer_set.on(side)

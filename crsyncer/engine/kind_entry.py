@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 
 from crsyncer.core import calls, object_calls
+from crsyncer.core.facts import KIND_RULES, Action, Fact
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Key, Pending, Side
 from crsyncer.engine.kind import Kind
@@ -61,6 +62,11 @@ class KindEntry:
         """Why it is misconfigured, by itself or together with what the cloud serves; empty: it is not."""
         error = self.error
         return error.message if error is not None and error.state == "misconfigured" else self.policy.problem
+
+    def refusal(self, error: Disagreement) -> Fact:
+        """The report that the kind is not synced, and why."""
+        rule = error.rule or KIND_RULES[error.state]
+        return Fact(Side.ROBOT, self.policy.resource, None, Action.REFUSED, rule, error.message)
 
     def reasons(self) -> int:
         """How often something suggested that the cloud's CRD has changed; that CRD is not watched."""

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from crsyncer.core import calls
 from crsyncer.core.annotations import SPEC_SOURCE
 from crsyncer.core.calls import SYNC_POLICIES
-from crsyncer.core.facts import KIND_RULES, Action, Fact
+from crsyncer.core.facts import Action, Fact
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Side
 from crsyncer.core.namespaces import Namespaces
-from crsyncer.core.read_kind import read_policy, reduced_crd
+from crsyncer.core.read_kind import is_terminating, read_policy, reduced_crd
 from crsyncer.engine.configuration import ConfigurationWatch
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kind import Kind
@@ -22,6 +22,7 @@ from crsyncer.engine.kind_entry import KindEntry
 from crsyncer.engine.negotiation import UNKNOWN, Disagreement, negotiate, stored_negotiation, to_store
 from crsyncer.engine.reselection import reselect
 from crsyncer.engine.reshape import reshape
+from crsyncer.engine.stopped_kinds import StoppedKinds
 from crsyncer.errors import Unsure
 from crsyncer.ports import Reply
 from crsyncer.runtime.dispatcher import Job
@@ -52,7 +53,7 @@ class Kinds:
         self._namespaces = namespaces
         self._listed = False
         """Whether the CRDs have been listed since the start."""
-        self._crds: dict[str, str] = {}
+        self.crds: dict[str, str] = {}
         """Every CRD by name, as JSON, without what does not concern us: a SyncPolicy may come for any of them."""
         self._catalog_task: asyncio.Task[None] | None = None
         self.removals: Removals | None = None
@@ -60,6 +61,7 @@ class Kinds:
         self._tasks = asyncio.TaskGroup()
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """Locked while a kind runs, so that its successor starts when it has ended."""
+        self.stopped = StoppedKinds(context, changed=context.report_changed)
         self._crd_watch = ConfigurationWatch(
             context.connections[Side.ROBOT],
             calls.CRD_COLLECTION,
@@ -80,6 +82,7 @@ class Kinds:
         """Watch CRDs and keep their kinds running, forever."""
         async with self._tasks:
             self._tasks.create_task(self._crd_watch.listwatch.run())
+            self._tasks.create_task(self.stopped.run())
 
     def start(self, job: Job) -> asyncio.Task[None] | None:
         """Have a kind work on one object; None where it does not run."""
@@ -89,7 +92,7 @@ class Kinds:
     # What configures the kinds
 
     def _crd_shown(self, name: str, raw: Json) -> None:
-        self._crds[name] = json.dumps(reduced_crd(raw))
+        self.crds[name] = json.dumps(reduced_crd(raw))
         if self._listed:
             if name == SYNC_POLICIES.resource:
                 self._open_catalog()
@@ -98,7 +101,7 @@ class Kinds:
             self._show(name)
 
     def _crd_gone(self, name: str) -> None:
-        self._crds.pop(name, None)
+        self.crds.pop(name, None)
         self._remove(name)
         if name == SYNC_POLICIES.resource and self.catalog is not None and self._catalog_task is not None:
             # Its objects went before it, and those that were not seen to go are gone as well.
@@ -109,12 +112,13 @@ class Kinds:
         if self.catalog is not None:
             self.catalog.crds_changed()
         self._policies_concerned()
+        self._report()
 
     def _crds_listed(self) -> None:
         """The CRDs are known as they are now. No kind starts before: its SyncPolicy would not have been looked for."""
         if not self._listed:
             self._listed = True
-            if SYNC_POLICIES.resource in self._crds:
+            if SYNC_POLICIES.resource in self.crds:
                 self._open_catalog()
             self._show_all()
         self._report()
@@ -130,7 +134,7 @@ class Kinds:
                 listed=self._show_all,
                 phase_changed=self._catalog_phase_changed,
                 problem_of_kind=self._problem_of_kind,
-                crds=self._crds,
+                crds=self.crds,
                 kinds=lambda: [entry.policy for entry in self.entries.values()],
             )
             self._catalog_task = self._tasks.create_task(self.catalog.run())
@@ -157,16 +161,16 @@ class Kinds:
     # The kinds
 
     def _show_all(self) -> None:
-        for name in {**self._crds, **self.entries}:
+        for name in {**self.crds, **self.entries}:
             self._show(name)
 
     def _show(self, name: str) -> None:
         """Have a kind synced as its CRD and its SyncPolicy are now; a kind that runs waits for no SyncPolicies."""
-        text, obstacle = self._crds.get(name), None
+        text, obstacle = self.crds.get(name), None
         if text is None and self.catalog is not None:
             text, obstacle = self.catalog.kind_without_crd(name)
         crd = json.loads(text or _NO_CRD)
-        policy = self._configured(crd) if text is not None and "deletionTimestamp" not in crd["metadata"] else None
+        policy = self._configured(crd) if text is not None and not is_terminating(crd) else None
         waits = self.catalog is not None and not self.catalog.is_listed
         entry = self.entries.get(name)
         if policy is None:
@@ -191,7 +195,7 @@ class Kinds:
         if self.catalog is not None:
             entry.policy_names = self.catalog.names(name) or tuple(each.policy for each in policy.related)
         if entry.error is not None:
-            self._refuse(entry, entry.error)
+            self._context.recorder.record(entry.refusal(entry.error))
             self._context.holds.clear(name)
         elif self.catalog is not None and waits:
             entry.error = Disagreement(*self.catalog.obstacle)
@@ -245,7 +249,7 @@ class Kinds:
                 if name not in self.entries or self.entries[name].task is None:
                     self._context.holds.clear(name)
                     self._context.other_agents.forget(name)
-                    self._status_changed()
+                    self._report()
 
     async def _sync(
         self, entry: KindEntry, negotiated: KindPolicy | Disagreement, *, again: bool = False
@@ -258,7 +262,7 @@ class Kinds:
                 if isinstance(negotiated, Disagreement):
                     await entry.read_pending(self._context.storing(entry.policy).store, self._report)
                     if negotiated.state != UNKNOWN:
-                        self._refuse(entry, negotiated)
+                        self._context.recorder.record(entry.refusal(negotiated))
                 else:
                     entry.kind = await self._load(negotiated)
                     running = tasks.create_task(entry.kind.run())
@@ -290,12 +294,6 @@ class Kinds:
                 self.catalog.related_objects.detach(entry.kind)
         entry.kind = None
 
-    def _refuse(self, entry: KindEntry, error: Disagreement) -> None:
-        """Report that a kind is not synced, and why."""
-        rule = error.rule or KIND_RULES[error.state]
-        fact = Fact(Side.ROBOT, entry.policy.resource, None, Action.REFUSED, rule, error.message)
-        self._context.recorder.record(fact)
-
     async def _load(self, policy: KindPolicy) -> Kind:
         context = self._context.storing(policy)
         loaded = await context.store.load(policy.resource)
@@ -304,6 +302,7 @@ class Kinds:
         kind = Kind(policy, context=context, loaded=loaded)
         if self.catalog is not None:
             await self.catalog.related_objects.attach(kind)
+        self.stopped.runs(policy)
         log.info("%s %s is synced, spec from the %s", policy.resource, policy.version, policy.upstream)
         return kind
 
@@ -365,6 +364,8 @@ class Kinds:
     def _report(self) -> None:
         if self._listed and all(entry.kind is not None or entry.error is not None for entry in self.entries.values()):
             self.has_synced = True
+        if self._listed and (self.catalog is None or self.catalog.is_listed):
+            self.stopped.update(self.entries, self.crds)
         if self._listed and self._context.store.get_meta("finalizers"):
             self._remove_finalizers()
         self._status_changed()
@@ -383,7 +384,7 @@ class Kinds:
         """Whether a kind is synced, or will be once more is known of it."""
         entry = self.entries.get(name)
         if entry is None:  # a kind without a CRD whose policy has just been seen
-            return self.catalog is not None and name not in self._crds and bool(self.catalog.names(name))
+            return self.catalog is not None and name not in self.crds and bool(self.catalog.names(name))
         if entry.obstacle is not None:
             return entry.obstacle[0] != "kind-missing"
         return not entry.policy.problem

@@ -1,9 +1,11 @@
 """The agents whose screens OPERATING.md shows: one for each reason, and a few whole screens."""
 
 from crsyncer.console.report import stopped_document
-from crsyncer.core.annotations import SPEC_SOURCE
+from crsyncer.core.annotations import SPEC_SOURCE, SYNCER
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.other_agents import DuplicateAgent
+from crsyncer.core.text import rfc3339
+from crsyncer.engine.stopped_kinds import HINT as _GONE_HINT
 from tests.console.report_kit import GOALS, NOW, document, facts, hold, kind, outbox, side, stopped
 
 _LOST = side("offline", since=NOW - 240, last_ok=NOW - 252, error="network unreachable")
@@ -27,6 +29,14 @@ def _stuck(**seconds: float) -> Json:
     return facts(pending_seconds={GOALS: seconds})
 
 
+_MISSPELT = {"resource": GOALS, "name": f"{SYNCER}spec-sorce", "value": "cloud", "meant": SPEC_SOURCE}
+_GONE = kind(
+    state="kind-missing",
+    specSource="robot",
+    rule="S1.8",
+    held=22,
+    message="the robot has no CRD of it any more, so nothing of it is synced; 22 copies in the cloud stay",
+)
 _BREAKING = "v0b5ee53de1.goals.lab.example.com is breaking: v1 /spec/speed: is gone"
 _RUNNING: dict[str, tuple[Json, ...]] = {
     "IdentityChanged": (facts(cloud=side("identity-changed"), holds=[_IDENTITY]),),
@@ -40,7 +50,11 @@ _RUNNING: dict[str, tuple[Json, ...]] = {
     "KindMissing": (
         _kind_is("kind-missing", "the cloud no longer serves the kind, or is deleting its CRD"),
         facts(holds=[hold("KindMissing", objects=12)]),
+        facts(kinds=[_GONE], holds=[hold("KindMissing", hint=_GONE_HINT.format(id="h1"))]),
     ),
+    "AnnotationUnknown": (facts(unknownAnnotations=[_MISSPELT]),),
+    "KindStopped": (facts(stoppedKinds=[{"resource": GOALS, "specSource": "cloud", "copies": 22}]),),
+    "MassDeletionDone": (facts(kinds=[kind(massDeletion={"objects": 215, "time": rfc3339(NOW - 300)})]),),
     "Misconfigured": (_kind_is("misconfigured", f'{SPEC_SOURCE} is "Cloud"; allowed: cloud, robot'),),
     "PolicyMisconfigured": (facts(policies=[_WRONG_POLICY]),),
     "ConfigRejected": (facts(config_error="stateDir cannot change while the agent runs; restart it"),),

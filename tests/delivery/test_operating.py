@@ -19,20 +19,24 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "OPERATING.md"
 PAGES = (PAGE, ROOT / "README.md")
 BLOCK = re.compile(r"(<!-- (screen|reason): (\w+) -->\n\n)(?:```text\n.*?```\n\n)?", re.DOTALL)
-TITLES = {"Your action is needed": 12, "It works, with a problem": 10, "Offline": 11}
+TITLES = {"Your action is needed": 12, "It works, with a problem": 10, "Offline": 11, "Good to know": 0}
 """The exit code of the reasons below each title."""
 
 
 def codes_of_the_product() -> set[str]:
-    """Every single capitalised word in the module that judges is a code."""
-    module = ast.parse((ROOT / "crsyncer/console/reasons.py").read_text())
-    texts = [node.value for node in ast.walk(module) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    """Every single capitalised word in the modules that judge is a code."""
+    paths = [ROOT / "crsyncer/console" / name for name in ("reasons.py", "reason_texts.py")]
+    nodes = [node for path in paths for node in ast.walk(ast.parse(path.read_text()))]
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     return {text for text in texts if re.fullmatch("[A-Z][A-Za-z]+", text)}
 
 
 def advice(content: Json, code: str) -> str:
-    """What the screen says of one reason below WHAT TO DO, without its number."""
-    _, _, below = render(content, NOW).partition("WHAT TO DO\n")
+    """What the screen says of one reason below WHAT TO DO, without its number, or below NOTES."""
+    advised, _, noted = render(content, NOW).partition("NOTES\n- ")
+    if any((reason["code"], reason["level"]) == (code, "info") for reason in content["reasons"]):
+        return re.sub("^  ", "", noted, flags=re.MULTILINE).rstrip()
+    _, _, below = advised.partition("WHAT TO DO\n")
     for item in re.split(r"^(?=\d\. )", below, flags=re.MULTILINE)[1:]:
         number = int(item.partition(".")[0])
         if content["reasons"][number - 1]["code"] == code:

@@ -6,6 +6,7 @@ from crsyncer.core.deletion_holds import DeletionHolds
 from crsyncer.core.hold_machine import HoldMachine
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.hold_driver import HoldDriver
+from crsyncer.engine.stopped_kinds import StoppedKinds
 from tests.model.mutant import Mutant
 
 MUTANTS = (
@@ -29,6 +30,13 @@ MUTANTS = (
         "if leaving and side is self.policy.downstream:",
         "if False:",
         noticed_by="C2_5_with_naming",
+    ),
+    Mutant(
+        "a CRD that is gone from the robot is a kind that somebody stopped",
+        StoppedKinds.update,
+        "missing = stopped and kind.has_crd and not has_crd",
+        "missing = False",
+        noticed_by="S1_8_a_crd_that_is_gone",
     ),
     Mutant(
         "that a kind is missing is found out anew after a restart",

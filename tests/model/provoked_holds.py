@@ -2,7 +2,7 @@
 
 import math
 
-from crsyncer.core.annotations import DRIFT
+from crsyncer.core.annotations import DRIFT, SPEC_SOURCE, SYNCER
 from crsyncer.core.model import Side
 from tests.model.answers import INTERNAL_ERROR
 from tests.model.apis import fields_on, goals, serve_apis
@@ -140,6 +140,49 @@ def many_objects_vanish_by_mistake_and_are_created_again(world: World) -> Steps:
     for number in range(12):
         world.cloud.create(f"g{number}", spec={"x": 2})
     world.pass_time(120)
+
+
+@case("KindMissing", 12, "which deletes nothing", metric=HOLDS)
+def the_robots_crd_was_deleted_on_purpose(world: World) -> Steps:
+    world.robot.delete_kind()
+    world.robot.sweep()
+    world.pass_time(60)
+    yield
+    holds_release(world)
+
+
+@case("AnnotationUnknown", 12, "kubectl annotate crd goals.lab.example.com cr-syncer.cloudrobotics.com/spec-sorce-")
+def an_annotation_is_misspelt(world: World) -> Steps:
+    world.robot.annotate_kind({SYNCER + "spec-sorce": "cloud"})
+    world.pass_time(5)
+    yield
+    world.robot.annotate_kind({SYNCER + "spec-sorce": None})
+
+
+@case("KindStopped", 0, "kubectl annotate crd goals.lab.example.com cr-syncer.cloudrobotics.com/spec-source=cloud")
+def the_annotation_was_removed(world: World) -> Steps:
+    world.robot.annotate_kind({SPEC_SOURCE: None})
+    world.pass_time(5)
+    yield
+    world.robot.annotate_kind({SPEC_SOURCE: "cloud"})
+
+
+@case("MassDeletionDone", 0, "this line ends an hour after it")
+def many_objects_were_deleted_on_purpose(world: World) -> Steps:
+    for number in range(12):
+        world.cloud.create(f"g{number}", spec={"x": 1})
+    world.settle()
+    for number in range(12):
+        world.cloud.delete(f"g{number}")
+    world.settle()
+    assert set(world.robot.objects()) == {"a"}
+    [told] = [reason["message"] for reason in world.status()["reasons"]]
+    assert told.startswith("12 deletions of goals.lab.example.com carried out on the robot at ")
+    world.crash()
+    world.start()
+    world.settle()
+    yield
+    world.pass_time(3600)
 
 
 @case("KindMissing", 12, "restore the CRD and its objects, and the hold ends", metric=HOLDS)
