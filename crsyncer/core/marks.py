@@ -1,4 +1,4 @@
-"""The marks of a copy, which say whose copy it is (C2.1). A robot without SyncPolicies never imports this."""
+"""The marks of a copy, which say whose copy it is (C2.1)."""
 
 import hashlib
 from dataclasses import dataclass

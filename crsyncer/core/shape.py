@@ -6,13 +6,10 @@ Knows no step and no language: `core/mutate.py` makes shapes, and a robot withou
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from crsyncer.core.marks import Marks
 from crsyncer.core.model import Json, Key
 from crsyncer.errors import SyncError
-
-if TYPE_CHECKING:  # a robot without SyncPolicies does not load it (C1.1)
-    from crsyncer.core.marks import Marks
 
 Change = Callable[[Json, Key, str, str], Json]
 """From an object as received, its key (upstream's), the robot's name and the identity of upstream's cluster to the
@@ -45,7 +42,7 @@ class Shape:
     """The identity of upstream's cluster (S8.1), where copies have marks; empty: not known yet."""
     robot: str = ""
     """The robot's name, where there are steps."""
-    marks: "Callable[[Key, str], Marks] | None" = None
+    marks: Callable[[Key, str], Marks] | None = None
     """The marks of the copy of an original, from its key (upstream's) and the identity; None: copies have none."""
     path: Callable[[], str] | None = field(default=None, compare=False)
     """The path of upstream's logical cluster, "" where it cannot be read (C9.1); None: upstream is none of kcp's."""
@@ -69,7 +66,7 @@ class Shape:
         metadata = raw["metadata"]
         return self.down(bare(raw), Key(metadata.get("namespace", ""), metadata["name"]), self.robot, self.identity)
 
-    def marks_of(self, original: Key) -> "Marks | None":
+    def marks_of(self, original: Key) -> Marks | None:
         """The marks that the copy of an original has to have; None: none (C2.1)."""
         return self.marks(original, self.identity) if self.marks is not None and self.identity else None
 

@@ -1,6 +1,6 @@
 """The SyncPolicies of the robot: which kind each is for, and the condition that tells what became of it (C1).
 
-Imported and made only where the robot has the CRD of SyncPolicies.
+Made only where the robot has the CRD of SyncPolicies.
 """
 
 import asyncio
@@ -9,7 +9,6 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from crsyncer.core.answers import Answer, read
 from crsyncer.core.backoff import RETRY
@@ -33,13 +32,11 @@ from crsyncer.core.relate import related_entries
 from crsyncer.engine.built_in import BuiltInKinds
 from crsyncer.engine.configuration import ConfigurationWatch
 from crsyncer.engine.context import EngineContext
+from crsyncer.engine.lifecycle import Lifecycle
 from crsyncer.engine.related_objects import RelatedObjects
 from crsyncer.errors import SyncError
 from crsyncer.runtime.listwatch import ListWatch, Phase
 from crsyncer.runtime.waits import chance
-
-if TYPE_CHECKING:  # loaded only where a policy has the field `api` (C8)
-    from crsyncer.engine.lifecycle import Lifecycle
 
 log = logging.getLogger(__name__)
 
@@ -267,8 +264,6 @@ class Catalog:
         apis = {resource: travelling_api(self._for_kind(resource)) for resource in self._named}
         wanted = {resource: api for resource, api in apis.items() if api is not None}
         if wanted and self.lifecycle is None:
-            from crsyncer.engine.lifecycle import Lifecycle
-
             self.lifecycle = Lifecycle(
                 self._context, robot=self._robot, spawn=self._tasks.create_task, changed=self._api_changed
             )

@@ -1,4 +1,4 @@
-"""Puts this robot's finalizer on upstream objects of one kind, and removes it again (C6). Loaded only where it is used.
+"""Puts this robot's finalizer on upstream objects of one kind, and removes it again (C6).
 
 A row of the outbox names each object that has the finalizer, or may have it. It is on disk before the finalizer is
 upstream, and goes when the finalizer has gone: so none is forgotten, whatever becomes of agent, object and policy.

@@ -5,7 +5,6 @@ import json
 import logging
 from collections import defaultdict
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from crsyncer.core import calls
 from crsyncer.core.annotations import SPEC_SOURCE
@@ -15,6 +14,7 @@ from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Side
 from crsyncer.core.namespaces import Namespaces
 from crsyncer.core.read_kind import is_terminating, read_policy, reduced_crd
+from crsyncer.engine.catalog import Catalog
 from crsyncer.engine.configuration import ConfigurationWatch
 from crsyncer.engine.context import EngineContext
 from crsyncer.engine.kind import Kind
@@ -23,14 +23,11 @@ from crsyncer.engine.negotiation import UNKNOWN, Disagreement, negotiate, stored
 from crsyncer.engine.reselection import reselect
 from crsyncer.engine.reshape import reshape
 from crsyncer.engine.stopped_kinds import StoppedKinds
+from crsyncer.engine.unseen_finalizers import Removals
 from crsyncer.errors import Unsure
 from crsyncer.ports import Reply
 from crsyncer.runtime.dispatcher import Job
 from crsyncer.runtime.listwatch import ListWatch, Phase
-
-if TYPE_CHECKING:  # loaded only where the robot has SyncPolicies (C1.1)
-    from crsyncer.engine.catalog import Catalog
-    from crsyncer.engine.unseen_finalizers import Removals
 
 log = logging.getLogger(__name__)
 
@@ -125,8 +122,6 @@ class Kinds:
 
     def _open_catalog(self) -> None:
         if self.catalog is None:
-            from crsyncer.engine.catalog import Catalog  # a robot without SyncPolicies never loads it
-
             self.catalog = Catalog(
                 self._context,
                 robot=self._robot,
@@ -375,8 +370,6 @@ class Kinds:
         if self.catalog is not None and not self.catalog.is_listed:
             return
         if self.removals is None:
-            from crsyncer.engine.unseen_finalizers import Removals
-
             self.removals = Removals(self._context, spawn=self._tasks.create_task, lock=self._locks.__getitem__)
         self.removals.update(self._may_be_synced)
 

@@ -6,6 +6,7 @@ from crsyncer.core import calls
 from crsyncer.core.answers import is_inconclusive
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import Json
+from crsyncer.core.projection import discovered
 from crsyncer.core.version import choose_version
 from crsyncer.errors import Unsure
 from crsyncer.ports import Reply, Send, Store
@@ -111,8 +112,6 @@ async def negotiate(policy: KindPolicy, send: Send) -> KindPolicy | Disagreement
 def _served_as(policy: KindPolicy, entry: Json) -> KindPolicy | Disagreement:
     """The policy with what the cloud's discovery shows of the kind."""
     if policy.projected is not None:
-        from crsyncer.core.projection import discovered  # a robot without SyncPolicies never loads it
-
         found = discovered(policy, kind=str(entry.get("kind")), namespaced=bool(entry.get("namespaced")))
         return Disagreement("misconfigured", found, policy.rule) if isinstance(found, str) else found
     in_cloud = replace(policy.in_cloud, namespaced=bool(entry.get("namespaced")))
