@@ -120,14 +120,14 @@ def ask(state_dir: Path, request: Json, *, timeout: float = 5.0) -> Json | None:
 
     Raises Unsure when it does not answer within `timeout` seconds, SyncError when it refuses or may not be asked.
     """
-    closed = None
+    closed = runtime_dir = None
     try:
         with socket.socket(socket.AF_UNIX) as client:
             client.settimeout(timeout)
             try:
                 runtime_dir = _runtime_dir(state_dir)
             except PermissionError as error:
-                closed, runtime_dir = Path(error.filename).parent, None
+                closed = Path(error.filename).parent
             _connect(client, state_dir, runtime_dir)
             # An agent that turns us away has said why before it closed.
             with contextlib.suppress(BrokenPipeError):
@@ -136,6 +136,9 @@ def ask(state_dir: Path, request: Json, *, timeout: float = 5.0) -> Json | None:
     except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError):
         return None
     except PermissionError:
+        if runtime_dir is not None:  # the state directory is closed to the group
+            message = f"the agent does not answer in {runtime_dir}"
+            raise Unsure(message, hint="it may be starting: ask again; systemctl status crsyncer shows it") from None
         who = f"{_WHO}; a member of the group of {closed} may look" if closed else f"{_WHO}, if an agent runs there"
         raise SyncError(f"you may not use the agent's control socket in {closed or state_dir}", hint=who) from None
     except (TimeoutError, BlockingIOError):

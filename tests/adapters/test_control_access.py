@@ -13,7 +13,7 @@ import pytest
 from crsyncer.adapters.control import NAME, ask, serve
 from crsyncer.console.control import changes
 from crsyncer.core.model import Json
-from crsyncer.errors import SyncError
+from crsyncer.errors import SyncError, Unsure
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 
@@ -26,7 +26,7 @@ LOOK, CHANGE = {"command": "status"}, {"command": "resync"}
 @contextmanager
 def somebody(group: int, *more: int) -> Iterator[None]:
     """As a user who is in these groups and no others."""
-    before = os.getgroups()
+    own, before = os.getegid(), os.getgroups()
     os.setgroups(more)
     os.setegid(group)
     os.seteuid(SOMEBODY)
@@ -34,7 +34,7 @@ def somebody(group: int, *more: int) -> Iterator[None]:
         yield
     finally:
         os.seteuid(0)
-        os.setegid(0)
+        os.setegid(own)
         os.setgroups(before)
 
 
@@ -128,6 +128,8 @@ async def test_what_a_killed_agent_leaves_is_no_agent_and_is_replaced(place: Pla
         os.link(place.runtime / NAME, place.runtime / "kept")
     os.rename(place.runtime / "kept", place.runtime / NAME)
     assert await asyncio.to_thread(ask, place.state, LOOK) is None
+    with pytest.raises(Unsure, match="the agent does not answer in "):
+        await put(place, LOOK, READERS)
     async with place.serve():
         assert await put(place, LOOK, READERS) == {"asked": LOOK}
 
