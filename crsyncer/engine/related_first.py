@@ -54,7 +54,7 @@ class RelatedFirst:
         """Whether a primary that is about to go refers to nothing any more."""
         return self._is_going(key) and ((entry.id, key) in self._released or self._has_no_copy(key))
 
-    def stays(self, entry: RelatedEntry, key: Key) -> None:
+    def refers(self, entry: RelatedEntry, key: Key) -> None:
         """A primary refers to something."""
         self._released.pop((entry.id, key), None)
 
@@ -64,9 +64,9 @@ class RelatedFirst:
             return
         self._since.pop(key, None)
         for entry in self._entries.values():
-            said = self._released.pop((entry.id, key), None)
-            if said is not None:
-                self._wanted(entry.resource).refer((entry.id, key), said)
+            references = self._released.pop((entry.id, key), None)
+            if references is not None:
+                self._wanted(entry.resource).refer((entry.id, key), references)
 
     def settled(self, key: Key) -> None:
         """Nothing has to be done about a pair: it may be gone."""
@@ -119,10 +119,10 @@ class RelatedFirst:
 
     def related_copies_changed(self, resource: str, key: Key | None) -> None:
         """The copy of an original is gone, or (None) more is known of all: look at the primaries that wait."""
-        for source, said in list(self._released.items()):
+        for source, references in list(self._released.items()):
             id_, primary = source
             entry = self._entries[id_]
-            if entry.resource != resource or (key is not None and key not in _candidates(said, {key})):
+            if entry.resource != resource or (key is not None and key not in _candidates(references, {key})):
                 continue
             if self._remains(entry, primary):
                 continue
@@ -131,9 +131,9 @@ class RelatedFirst:
 
     def _release(self, entry: RelatedEntry, key: Key) -> None:
         source, wanted = (entry.id, key), self._wanted(entry.resource)
-        said = wanted.said(source)
-        if said != NO_REFERENCES and source not in self._released:
-            self._released[source] = said
+        references = wanted.references(source)
+        if references != NO_REFERENCES and source not in self._released:
+            self._released[source] = references
             wanted.release(source)
 
     def _forget_if_over(self, entry: RelatedEntry, key: Key) -> None:
@@ -164,31 +164,31 @@ class RelatedFirst:
 
     def _remains(self, entry: RelatedEntry, key: Key) -> bool:
         source, wanted = (entry.id, key), self._wanted(entry.resource)
-        if wanted.said(source) != NO_REFERENCES:
+        if wanted.references(source) != NO_REFERENCES:
             return True  # it has to be released first
         if source not in self._released:
             return False
         return wanted.kind is None or any(_remaining(self._released[source], wanted, wanted.kind))
 
 
-def _remaining(said: References, wanted: WantedOriginals, kind: Kind) -> Iterator[bool]:
+def _remaining(references: References, wanted: WantedOriginals, kind: Kind) -> Iterator[bool]:
     """For each copy of what a primary referred to, whether it is to go, and may still be there."""
     downstream, cache = kind.policy.downstream, kind.cache
-    if said.selection is not None:
-        yield cache.observe(downstream, Key(said.selection.namespace, "")).found is Gap.UNSEEN
-    for key in _candidates(said, cache.views[downstream]):
+    if references.selection is not None:
+        yield cache.observe(downstream, Key(references.selection.namespace, "")).found is Gap.UNSEEN
+    for key in _candidates(references, cache.views[downstream]):
         found = cache.observe(downstream, key).found
         is_none = found is Gap.ABSENT and key not in kind.reconciler.creating
         is_not_ours = isinstance(found, View) and not may_delete(found, kind.policy)
-        is_needed = wanted.stays(key) or bool(wanted.table.unreadable)  # one that cannot be read may need it
+        is_needed = wanted.keeps_copy(key) or bool(wanted.table.unreadable)  # one that cannot be read may need it
         yield not (is_none or is_not_ours or is_needed)
 
 
-def _candidates(said: References, copies: Iterable[Key]) -> set[Key]:
+def _candidates(references: References, copies: Iterable[Key]) -> set[Key]:
     """The originals that a primary referred to.
 
     What a selection matches is not followed any more: of its namespace, all with copies count.
     """
-    selection = said.selection
+    selection = references.selection
     selected = () if selection is None else (key for key in copies if key.namespace == selection.namespace)
-    return {*said.keys, *selected}
+    return {*references.keys, *selected}

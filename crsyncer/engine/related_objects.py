@@ -187,7 +187,7 @@ class RelatedObjects:
                 wanted.table.put_unknown((entry.id, key), unreadable=True)
             return
         self._report(kind, entry, key, "")
-        first.stays(entry, key)
+        first.refers(entry, key)
         wanted.refer((entry.id, key), references)
 
     def _pair_gone(self, kind: Kind, key: Key) -> None:

@@ -112,8 +112,7 @@ class Selections:
             each.discard(selection)
         found = self._originals.pop(selection)
         del self._primaries[selection]
-        if all(selection.text != each.text for each in self._originals):
-            self._forget({selection.text})
+        self._forget({selection.text})
         for key in found:
             self._tell_unmatched(selection, key)
         return found

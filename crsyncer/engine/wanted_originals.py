@@ -52,9 +52,9 @@ class WantedOriginals:
         self._copies_changed = copies_changed
         self._context = context
         self._is_misconfigured = is_misconfigured
-        self._said: dict[Source, References] = {}
+        self._references: dict[Source, References] = {}
         """What primaries refer to."""
-        self._told: dict[Source, str] = {}
+        self._reported: dict[Source, str] = {}
         """The failures that were reported."""
         self._counts: Counter[Key] = Counter()
         """How often primaries name each original."""
@@ -121,53 +121,53 @@ class WantedOriginals:
     def _failed(self, source: Source) -> None:
         """Report what is wrong about the originals of a primary."""
         message = self._failing.message(self.originals(source), confidential=source[0] in self.table.confidential)
-        texts = [message, self._selections.failure(self.said(source).selection)]
+        texts = [message, self._selections.failure(self.references(source).selection)]
         failure = "; ".join(filter(None, texts))
-        if failure != self._told.pop(source, ""):
+        if failure != self._reported.pop(source, ""):
             self._report(source, failure)
         if failure:
-            self._told[source] = failure
+            self._reported[source] = failure
 
     def _failed_for(self, key: Key) -> None:
-        for source in [source for source in self._said if key in self.originals(source)]:
+        for source in [source for source in self._references if key in self.originals(source)]:
             self._failed(source)
 
     def _failed_for_all(self, selection: Selection) -> None:
-        for source in [source for source, said in self._said.items() if said.selection == selection]:
+        for source in [source for source, references in self._references.items() if references.selection == selection]:
             self._failed(source)
 
     def _check_name(self, key: Key) -> bool:
         return self.kind is not None and self._failing.check_name(key, self.kind)
 
-    def said(self, source: Source) -> References:
+    def references(self, source: Source) -> References:
         """What a primary refers to by an entry."""
-        return self._said.get(source, NO_REFERENCES)
+        return self._references.get(source, NO_REFERENCES)
 
-    def stays(self, key: Key) -> bool:
+    def keeps_copy(self, key: Key) -> bool:
         """Whether a copy stays: a primary refers to its original, or the entry is gone for which it was made."""
         return self.wants(key) or key in self._kept
 
     def originals(self, source: Source) -> set[Key]:
         """The originals that a primary refers to by an entry."""
-        said = self.said(source)
-        return {*said.keys, *self._selections.originals(said.selection)}
+        references = self.references(source)
+        return {*references.keys, *self._selections.originals(references.selection)}
 
     def primaries(self, key: Key) -> list[Source]:
         """The entries and primaries that refer to an original."""
-        return sorted(source for source in self._said if key in self.originals(source))
+        return sorted(source for source in self._references if key in self.originals(source))
 
     # What primaries say
 
-    def refer(self, source: Source, said: References = NO_REFERENCES) -> None:
+    def refer(self, source: Source, references: References = NO_REFERENCES) -> None:
         """A primary refers to these originals now."""
-        selected = None if said.selection is None else said.selection.namespace
-        row = ReferenceRow(tuple(sorted((key.namespace, key.name) for key in said.keys)), selected)
-        self._change(source, None if row == ReferenceRow() else row, said)
+        selected = None if references.selection is None else references.selection.namespace
+        row = ReferenceRow(tuple(sorted((key.namespace, key.name) for key in references.keys)), selected)
+        self._change(source, None if row == ReferenceRow() else row, references)
 
     def refer_as_before(self, entry: RelatedEntry, key: Key) -> None:
         """A primary of which nothing is shown yet, or any more, refers to what the store has."""
         source = (entry.id, key)
-        if source not in self._said:
+        if source not in self._references:
             self._refer(source, self.table.recorded(entry, key))
 
     def release(self, source: Source) -> None:
@@ -179,27 +179,27 @@ class WantedOriginals:
         """A primary is gone, and its copy, and what only they needed."""
         self._change(source, None, NO_REFERENCES)
 
-    def _change(self, source: Source, row: ReferenceRow | None, said: References) -> None:
+    def _change(self, source: Source, row: ReferenceRow | None, references: References) -> None:
         was_unknown = source in self.table.unknown
         self.table.put(source, row)
-        self._refer(source, said)
+        self._refer(source, references)
         if was_unknown:
             self.sweep()
 
-    def _refer(self, source: Source, said: References) -> None:
-        before = self._said.pop(source, NO_REFERENCES)
-        if said.keys or said.selection is not None:
-            self._said[source] = said
-        self._counts.update(said.keys)
+    def _refer(self, source: Source, references: References) -> None:
+        before = self._references.pop(source, NO_REFERENCES)
+        if references.keys or references.selection is not None:
+            self._references[source] = references
+        self._counts.update(references.keys)
         self._counts.subtract(before.keys)
-        for key in said.keys - before.keys:
+        for key in references.keys - before.keys:
             self._kept.wanted(key)
             self._check_name(key)
             self._want(key)
-        for key in before.keys - said.keys:
+        for key in before.keys - references.keys:
             self._unwant(key)
-        if said.selection is not None:
-            self._selections.add(said.selection)
+        if references.selection is not None:
+            self._selections.add(references.selection)
             self._to_fetch.wake()
         for key in self._selections.remove(before.selection) if before.selection is not None else ():
             self._unwant(key)
@@ -243,19 +243,21 @@ class WantedOriginals:
         kind.cache.wanted = self
         ids = {entry.id for entry in policy.related}
         self._keep_removed(kind, ids)
-        self._said = {source: said for source, said in self._said.items() if source[0] in ids}
-        self._told = {source: failure for source, failure in self._told.items() if source[0] in ids}
-        self._counts = Counter(key for said in self._said.values() for key in said.keys)
-        self._selections.restart(said.selection for said in self._said.values() if said.selection is not None)
+        self._references = {source: references for source, references in self._references.items() if source[0] in ids}
+        self._reported = {source: failure for source, failure in self._reported.items() if source[0] in ids}
+        self._counts = Counter(key for references in self._references.values() for key in references.keys)
+        self._selections.restart(
+            references.selection for references in self._references.values() if references.selection is not None
+        )
         self._failing.clear()
         kind.cache.on_seen = self._copy_seen
         kind.cache.on_freshness = lambda: self._copies_changed(policy.resource, None)
-        for said in self._said.values():
-            for key in said.keys:
+        for references in self._references.values():
+            for key in references.keys:
                 self._kept.wanted(key)
                 self._check_name(key)
                 self._want(key)
-        for source in list(self._said):
+        for source in list(self._references):
             self._failed(source)
         await self._read_labels(kind)
 

@@ -33,13 +33,6 @@ MUTANTS = (
         noticed_by="C5_4_copies_go_also",
     ),
     Mutant(
-        "of primaries that are being read, those not read yet refer to nothing",
-        RelatedObjects._is_known,
-        "entry.id in self._unread or",
-        "",
-        noticed_by="C5_3_S7_1_offline",
-    ),
-    Mutant(
         "every object of the kind is related",
         WantedOriginals.wants,
         "return bool(self._counts[key]) or",
@@ -48,15 +41,15 @@ MUTANTS = (
     ),
     Mutant(
         "what is newly referred to waits for the next list",
-        WantedOriginals._want,
-        "self._wake.set()",
+        FetchQueue.add,
+        "self.wake()",
         "pass",
         noticed_by="C5_1_what_a_primary",
     ),
     Mutant(
         "what nothing refers to any more stays",
         WantedOriginals._unreferred,
-        "self.kind.on(upstream)[0].absent(key)",
+        "self.kind.on(policy.upstream)[0].absent(key)",
         "pass",
         noticed_by="C5_4_a_copy_goes",
     ),
@@ -140,8 +133,8 @@ MUTANTS = (
     Mutant(
         "a primary that cannot be read refers to nothing",
         RelatedObjects._refer,
-        "self._report(kind, entry, key, str(error))",
-        "self._report(kind, entry, key, str(error)); wanted.forget((entry.id, key))",
+        "wanted.table.put_unknown((entry.id, key), unreadable=True)",
+        "wanted.forget((entry.id, key))",
         noticed_by="C5_1_what_cannot",
     ),
     Mutant(

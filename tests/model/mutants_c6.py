@@ -239,7 +239,7 @@ MUTANTS = (
     Mutant(
         "a primary waits for copies that others need",
         related_first._remaining,
-        "wanted.stays(key) or",
+        "wanted.keeps_copy(key) or",
         "",
         noticed_by="C6_3_copies_that",
     ),
@@ -249,13 +249,6 @@ MUTANTS = (
         "self._kind.reconciler.enqueue(primary)",
         "pass",
         noticed_by="C6_3_with_blocking",
-    ),
-    Mutant(
-        "a copy that is made again refers to nothing meanwhile",
-        RelatedFirst.settled,
-        "or not self._is_gone(key)",
-        "",
-        noticed_by="C6_3_a_primary",
     ),
     Mutant(
         "with another subtree it is forgotten which primaries are gone",

@@ -264,3 +264,17 @@ def test_C5_1_S9_5_an_original_that_cannot_be_read_delays_no_other_one_and_is_re
         world.weather[Side(origin)].rules.remove(rule)
         world.pass_time(120)
         assert (set(data(there)), holds(world)) == ({*names, "m6"}, [])
+
+
+@BOTH
+def test_C5_4_an_edit_by_which_objects_exchange_what_they_refer_to_deletes_nothing(origin: str) -> None:
+    with related(origin) as world:
+        for number, name in enumerate(GOALS):
+            put_map(ends(world, origin)[0], name, x=name)
+            world.cloud.create(name, spec={"maps": [name], "others": [GOALS[number - 1]]})
+        world.settle()
+        before, made = uids(world, origin), len(world.writes)
+        apply_policy(world.robot, related=[entry(origin, object={"reference": "/spec/others/*"})])
+        world.pass_time(60)
+        deleted = [write.name for write in world.writes[made:] if write.verb == "delete"]
+        assert (uids(world, origin), deleted, holds(world)) == (before, [], [])
