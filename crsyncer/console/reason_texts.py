@@ -88,7 +88,7 @@ REASONS = {
         ),
         "MutationFailed": (
             "{resource}: a step of its policy fails on an object, whose copy or status stays as it is",
-            "correct the object or the step; crsyncer holds list names the object and the step",
+            "correct the object or the step",
         ),
         "APIHeld": (
             "the CRD {resource} does not follow: {why}",
@@ -101,7 +101,7 @@ REASONS = {
         ),
         "RelatedFailed": (
             "{resource}: it cannot be told which objects go with an object; the object itself is synced",
-            "correct the object, or spec.related of its SyncPolicy; crsyncer holds list names the object and the place",
+            "correct the object, or spec.related of its SyncPolicy",
         ),
         "AnnotationUnknown": (
             "the robot's CRD {resource} has the annotation {name}, which means nothing to crsyncer{meant}",

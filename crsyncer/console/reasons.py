@@ -6,6 +6,7 @@ from crsyncer.console.explain_policy import ON
 from crsyncer.console.reason_texts import FIRST_START, INFO, REASONS
 from crsyncer.core.annotations import SPEC_SOURCE
 from crsyncer.core.confined_account import confined_hint
+from crsyncer.core.holds import DELETION_HOLDS
 from crsyncer.core.model import Json, Side
 from crsyncer.core.other_agents import DuplicateAgent
 from crsyncer.core.text import NOT_TRUSTED, NOT_YET_VALID, count, duration, rfc3339, unix
@@ -13,6 +14,8 @@ from crsyncer.core.text import NOT_TRUSTED, NOT_YET_VALID, count, duration, rfc3
 _STUCK_AFTER_SECONDS = 120.0
 _FINALIZERS_AFTER_SECONDS = 600.0
 """Work that is pending for longer than this while both sides are connected is reported."""
+_MOST_NAMES = 3
+"""Objects that the message of a hold names."""
 MAX_CLOCK_SKEW_SECONDS = 60
 """API servers accept tokens with a skew of one minute (go-jose's DefaultLeeway); a Date header has whole seconds."""
 _GOOD_STORE_STATES = ("ok", "rebuilt", "missing")
@@ -246,8 +249,17 @@ def _hold_reasons(content: Json) -> Iterator[_Reason]:
             deletions = count(hold["objects"], "deletion")
             names = {"id": hold["id"], "resource": hold["resource"]}
             why = hold.get("message") or ""
-            health = _hold_health(hold["reason"])
-            yield _reason(health, hold["reason"], hint=hold["hint"], deletions=deletions, why=why, **names)
+            health, reason = _hold_health(hold["reason"]), hold["reason"]
+            message = ""
+            if hold["names"] and reason not in DELETION_HOLDS:
+                message = f"{REASONS[health][reason][0].format(why=why, **names)}: {_first_names(hold)}"
+            yield _reason(health, reason, message=message, hint=hold["hint"], deletions=deletions, why=why, **names)
+
+
+def _first_names(hold: Json) -> str:
+    shown = hold["names"][:_MOST_NAMES]
+    rest = hold["objects"] - len(shown)
+    return ", ".join(shown) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _store_reasons(store: Json, message: str | None) -> Iterator[_Reason]:

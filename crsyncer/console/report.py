@@ -7,7 +7,7 @@ from typing import TypeVar
 from crsyncer import __version__
 from crsyncer.console.reasons import hold_hint, with_health
 from crsyncer.core.event_ring import Event
-from crsyncer.core.holds import HeldGroup
+from crsyncer.core.holds import DELETION_HOLDS, HeldGroup
 from crsyncer.core.model import FinalizerRow, Json, Key, Loaded, Pending, Side
 from crsyncer.core.text import rfc3339
 
@@ -57,16 +57,20 @@ def bare_kind(resource: str) -> Json:
 
 
 def hold_row(group: HeldGroup) -> Json:
-    """A hold on objects of one kind, with the names of the first of them."""
+    """A hold on objects of one kind, with the names of the first of them, and the command that explains one."""
+    names = [*map(str, nsmallest(_NAMES, group.keys))]
+    hint = group.hint or hold_hint(group.reason, group.id, group.resource)
+    if names and group.reason not in DELETION_HOLDS:
+        hint += f"; to see the object on both sides: crsyncer explain {group.resource} {names[0]}"
     return {
         "id": group.id,
         "resource": group.resource,
         "reason": group.reason.value,
         "objects": len(group.keys),
         "since": rfc3339(group.since),
-        "hint": group.hint or hold_hint(group.reason, group.id, group.resource),
+        "hint": hint,
         "message": group.message,
-        "names": [*map(str, nsmallest(_NAMES, group.keys))],
+        "names": names,
     }
 
 

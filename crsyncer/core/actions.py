@@ -115,12 +115,12 @@ class Hold:
 NAME_TAKEN = Hold(
     HoldReason.NAME_TAKEN,
     "another object has this name, and it is not a copy that this robot made",
-    "rename or delete the object that has the name; crsyncer holds list names it",
+    "rename or delete the object that has the name",
 )
 ODD_STATUS = Hold(
     HoldReason.ODD_STATUS,
     "the status is not an object",
-    "correct the controller that writes it; crsyncer holds list names the object. Upstream's status stays as it is",
+    "correct the controller that writes it; upstream's status stays as it is",
 )
 SECRET_UNKNOWN = Hold(
     HoldReason.SECRET_UNKNOWN,

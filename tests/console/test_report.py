@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from crsyncer import __version__
+from crsyncer.console import reason_texts
 from crsyncer.console.reasons import kind_hint
 from crsyncer.console.report import exit_code, hold_row, stopped_document
 from crsyncer.console.screen import render
-from crsyncer.core.actions import HoldReason
-from crsyncer.core.holds import HeldGroup
+from crsyncer.core.actions import NAME_TAKEN, ODD_STATUS, HoldReason
+from crsyncer.core.holds import DELETION_HOLDS, HeldGroup
 from crsyncer.core.model import Json, Key, Side
 from crsyncer.core.other_agents import DuplicateAgent
 from crsyncer.core.text import NOT_TRUSTED, NOT_YET_VALID
@@ -367,3 +368,17 @@ def test_C1_5_a_stopped_agent_shows_the_policies_that_it_had():
     content = stopped(last)
     assert content["policies"] == last["policies"]
     assert codes(content) == ["AgentStopped", "PolicyMisconfigured"]
+
+
+@pytest.mark.parametrize("reason", [each for each in HoldReason if each not in (*DELETION_HOLDS, HoldReason.API_HELD)])
+def test_a_hold_of_an_object_names_it_and_the_command_that_explains_it(reason):
+    group = HeldGroup("h7", GOALS, reason, NOW, "", "", {Key("default", f"a{n}") for n in range(5)})
+    content = document(facts(holds=[hold_row(group)]), NOW)
+    [found] = [each for each in content["reasons"] if each["code"] == reason]
+    assert found["message"].endswith(": default/a0, default/a1, default/a2 and 2 more")
+    assert f"crsyncer explain {GOALS} default/a0" in found["hint"]
+
+
+def test_no_text_refers_to_the_list_that_it_stands_in():
+    texts = [text for found in reason_texts.REASONS.values() for pair in found.values() for text in pair]
+    assert [text for text in [*texts, NAME_TAKEN.hint, ODD_STATUS.hint] if "holds list" in text] == []
