@@ -2,7 +2,7 @@
 
 from crsyncer.console import gather
 from crsyncer.core import decide, decide_finalizer, finalizers, object_calls, project
-from crsyncer.engine import related_first, reselection, unseen_finalizers
+from crsyncer.engine import related_first, unseen_finalizers
 from crsyncer.engine.cache import Cache
 from crsyncer.engine.finalizer_searches import FinalizerSearches
 from crsyncer.engine.finalizers import Finalizers
@@ -249,13 +249,6 @@ MUTANTS = (
         "self._kind.reconciler.enqueue(primary)",
         "pass",
         noticed_by="C6_3_with_blocking",
-    ),
-    Mutant(
-        "with another subtree it is forgotten which primaries are gone",
-        reselection._kept,
-        "if same_objects or (each.held and same_places)",
-        "if each.held and same_places",
-        noticed_by="C6_3_after_another_subtree",
     ),
     Mutant(
         "after a restart the copy of a primary that is about to go refers to something",
