@@ -145,7 +145,8 @@ class Judge:
             self._say(write, "more than the status and our finalizer of an original was written")
         elif before.get("status") and after is not None and not after.get("status"):
             copies = [self._objects[uid] for uid in self._copies[before["metadata"]["uid"]]]
-            if not any(copy.blanked or copy.removed is not None for copy in copies):
+            edited = any(copy.born <= self._configured for copy in copies)  # another part of it goes up, maybe
+            if not edited and not any(copy.blanked or copy.removed is not None for copy in copies):
                 self._say(write, "a status was blanked that no copy has taken away (S4.3)")
 
     def _deleted(self, write: "Write", copy: Json) -> None:

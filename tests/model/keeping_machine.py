@@ -161,12 +161,13 @@ class KeepingMachine:
 
     def release(self) -> None:
         """A human lets everything go on."""
-        if self.world.life is None:
+        life = self.world.life
+        if life is None:
             return
         self.judge.release()
         for side in Side:
             self._order({"command": "release", "id": str(side)})
-        for group in self.world.life.engine.holds.groups():
+        for group in life.engine.holds.groups():
             self._order({"command": "release", "id": group.id})
 
     def _order(self, request: Json, *, then: Any = lambda: None) -> None:

@@ -1,11 +1,15 @@
-"""Defects that earlier versions had and users met, each put back by a mutant: random histories have to find them."""
+"""Defects that earlier versions had and users met, each put back by a mutant: random histories have to find them.
+
+`noticed_by` is the sort of history (`tests.model --keeping`); empty: plain ones.
+"""
 
 import crsyncer.core.hold_machine
 from crsyncer.core.deletion_holds import DeletionHolds
 from crsyncer.core.hold_machine import HoldMachine
 from crsyncer.core.model import Observation
-from crsyncer.engine import reselection
 from crsyncer.engine.kinds import Kinds
+from crsyncer.engine.related_first import RelatedFirst
+from crsyncer.engine.reselection import reselect
 from crsyncer.errors import NotAllowed
 from crsyncer.runtime.dispatcher import Dispatcher
 from crsyncer.runtime.listwatch import ListWatch
@@ -38,9 +42,9 @@ KNOWN_DEFECTS = (
     ),
     Mutant(
         "a change of filter-by-robot-name drops the outbox",
-        reselection._kept,
-        "same_status = all(map(",
-        "same_status = not all(map(",
+        reselect,
+        "kept = all(map(",
+        "kept = not all(map(",
         noticed_by="",
     ),
     Mutant(
@@ -63,5 +67,26 @@ KNOWN_DEFECTS = (
         "except Unsure:",
         "except (Unsure, asyncio.CancelledError):",
         noticed_by="",
+    ),
+    Mutant(
+        "a primary that is held refers to nothing any more",
+        RelatedFirst.is_over,
+        "and ((entry.id, key) in self._released or self._has_no_copy(key))",
+        "",
+        noticed_by="keeping",
+    ),
+    Mutant(
+        "the robot's CRD may be made anew out of sight",
+        HoldMachine.__init__,
+        "self._crd_readable = True",
+        'self._crd_readable = policy.upstream.value == "cloud"',
+        noticed_by="keeping",
+    ),
+    Mutant(
+        "a typo in a reference deletes every related copy",
+        HoldMachine._verify,
+        "self._hold_unreferenced()",
+        "pass",
+        noticed_by="keeping",
     ),
 )

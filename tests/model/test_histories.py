@@ -24,6 +24,15 @@ def test_random_histories_under_a_policy_do_nothing_that_must_never_happen() -> 
     histories("--policies", "--stop", to=40)
 
 
+def test_random_histories_of_what_keeps_copies_do_nothing_that_must_never_happen() -> None:
+    histories("--keeping", "--stop", to=40)
+
+
+@pytest.mark.nightly
+def test_two_thousand_random_histories_of_what_keeps_copies_do_nothing_that_must_never_happen() -> None:
+    histories("--keeping", "--stop", to=2_000)
+
+
 @pytest.mark.nightly
 def test_ten_thousand_random_histories_under_a_policy_do_nothing_that_must_never_happen() -> None:
     histories("--policies", "--stop", to=10_000)

@@ -23,17 +23,6 @@ async def ask(bed: Bed, *arguments: str, code: int = 0) -> dict[str, Any]:
     return content
 
 
-async def one_hold(bed: Bed, reason: str) -> dict[str, Any]:
-    """The only hold there is, once there is just one and it has this reason."""
-
-    async def check() -> Any:
-        holds = (await ask(bed, "holds", "list"))["holds"]
-        return holds if [hold["reason"] for hold in holds] == [reason] else None
-
-    (hold,) = await eventually(check, what=f"a hold {reason}, and no other")
-    return dict(hold)
-
-
 async def until_held(bed: Bed, number: int, reason: str) -> dict[str, Any]:
     """Wait until just one hold is there, of this reason and so many objects, and the kind is held; the hold."""
 

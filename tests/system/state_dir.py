@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from crsyncer.adapters.store.offline import OfflineState, read_offline
-from crsyncer.console.report import SAVED_STATUS_KEY
 from crsyncer.errors import StoreError
 from tests.system.bed import Bed, eventually, writes
 
@@ -49,22 +48,6 @@ def _tells_all(written: OfflineState, status: dict[str, Any] | None) -> bool:
         for resource, kind in written.kinds.items()
         for (side, _), cursor in kind.cursors.items()
     }
-
-
-async def hold_is_written(bed: Bed, hold: str, objects: int) -> None:
-    """Wait until all of a hold is on disk: its objects for the next start, its row for who asks without an agent."""
-
-    async def check() -> bool:
-        written = _copy(bed, read_offline)
-        if written is None:
-            return False
-        rows = [row.hold_id for kind in written.kinds.values() for row in kind.tombstones.values()]
-        saved = written.meta.get(SAVED_STATUS_KEY) or {"holds": []}
-        return rows.count(hold) == objects and (hold, objects) in [
-            (row["id"], row["objects"]) for row in saved["holds"]
-        ]
-
-    await eventually(check, what=f"the hold {hold} of {objects} objects is on disk")
 
 
 def remove_database(state_dir: Path) -> None:

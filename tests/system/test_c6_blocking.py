@@ -9,7 +9,7 @@ from crsyncer.cli.crds import SYNC_POLICY
 from crsyncer.core.annotations import OURS
 from tests.api import Api
 from tests.core.sync_policies import MINIMAL
-from tests.system.bed import LABEL, ROBOT, Bed, SideBed, eventually
+from tests.system.bed import ROBOT, Bed, SideBed, eventually
 from tests.system.conftest import MakeBed
 from tests.system.kinds import until_row
 
@@ -83,36 +83,3 @@ async def test_C6_3_deletion_in_the_cloud_waits_for_the_copys_own_finalizer_and_
     await api.patch(policy, {"spec": {"deletion": {"mode": "async"}}})
     await has_finalizers(bed.cloud, "old")
     await bed.robot.shows("old", spec={"x": 1})
-
-
-async def test_C6_3_finalizers_go_with_the_label_and_with_the_policy(api: Api, make_bed: MakeBed) -> None:
-    bed = await make_bed(filtered="true")
-    policy = await block(api, bed)
-    for name in ("a", "b"):
-        await bed.cloud.create(name, spec={"x": 1}, labels={LABEL: ROBOT})
-        await bed.robot.shows(name, spec={"x": 1})
-        await has_finalizers(bed.cloud, name, MINE)
-    await bed.cloud.patch("a", finalized(FOREIGN, MINE))
-    async with bed.stopped(kill=True):
-        await bed.cloud.patch("a", {"metadata": {"labels": {LABEL: "another"}}})
-    await bed.robot.gone("a")
-    await has_finalizers(bed.cloud, "a", FOREIGN)
-    await bed.cloud.patch("a", finalized())
-    await api.delete(policy)
-    await has_finalizers(bed.cloud, "b")
-    await bed.robot.shows("b", spec={"x": 1})
-
-
-@pytest.mark.nightly("waits for a minute of the server's clock; the model shows the same")
-async def test_C6_4_the_grace_period_ends_by_the_servers_clock(api: Api, make_bed: MakeBed) -> None:
-    bed = await make_bed()
-    await block(api, bed, gracePeriod="1m")
-    await bed.cloud.create("a", spec={"x": 1})
-    await bed.robot.shows("a", spec={"x": 1})
-    await bed.robot.patch("a", finalized(LOCAL))
-    await bed.cloud.delete("a")
-    await bed.cloud.gone("a", seconds=180)
-    await bed.agent.until(lambda status: "DeletionOverdue" in [each["code"] for each in status["reasons"]])
-    await bed.robot.patch("a", finalized())
-    await bed.robot.gone("a")
-    await bed.agent.until(lambda status: status["reasons"] == [])

@@ -1,17 +1,13 @@
 """`crsyncer diff` on real planes: what differs, what does not, and what could not be looked at."""
 
-import asyncio
 import json
 from typing import Any
 
-import pytest
 import yaml
 
-from tests.system.asked import full_list
-from tests.system.bed import LABEL, OURS, ROBOT, Bed
+from tests.system.bed import OURS, ROBOT, Bed
 from tests.system.commands import access
 from tests.system.conftest import MakeBed
-from tests.system.kinds import annotate, another
 
 
 async def diff(bed: Bed, *arguments: str, code: int, robot: str = ROBOT) -> tuple[str, str]:
@@ -80,52 +76,6 @@ async def test_what_differs_is_a_unified_diff_of_what_crsyncer_is_responsible_fo
     new = out.split(f"--- cloud/{place}/new\n")[1].split("\n--- ")[0]
     manifest = yaml.safe_load("\n".join(line[1:] for line in new.splitlines() if line.startswith("-")))
     assert manifest["kind"] == bed.cloud.resource.kind
-
-
-async def test_S2_1_it_lists_with_the_agents_selector_and_gets_nothing_by_name_in_the_cloud(make_bed: MakeBed):
-    bed = await make_bed(filtered="true")
-    await copied(bed, "mine", labels={LABEL: ROBOT})
-    await bed.cloud.create("others", labels={LABEL: "robot-2"})
-    await bed.robot.create("local")
-    await bed.agent.stop()
-    bed.cloud.link.requests.clear()
-    # The name is that of the agent that used the state directory.
-    assert await diff(bed, robot="", code=0) == ("", "")
-    about = [r for r in bed.cloud.link.requests if "/goals" in r.path]
-    assert about
-    assert all(r.method == "GET" and full_list(r) for r in about), about
-    await annotate(bed, filter_by_robot_name="perhaps")
-    _, error = await diff(bed, code=2)
-    assert "filter-by-robot-name" in error
-    assert "hint: correct the annotations" in error
-
-
-async def test_kinds_that_cannot_be_compared_do_not_hide_those_that_can(bed: Bed):
-    await copied(bed, "a", spec={"x": 1})
-    await another(bed)
-    await bed.agent.stop()
-    await bed.cloud.patch("a", {"spec": {"x": 2}})
-    bed.cloud.link.inject("/tasks", status=403, body={"message": "no tasks for you"})
-    out, error = await diff(bed, code=2)
-    assert "-  x: 2" in out.splitlines()
-    assert f"crsyncer: tasks.{bed.group}: the cloud forbids to list it (no tasks for you)" in error
-    assert "hint: grant the account list" in error
-    assert (await diff(bed, bed.resource, code=1))[1] == ""
-    _, error = await diff(bed, "unknown", code=2)
-    assert bed.resource in error
-
-
-@pytest.mark.nightly
-async def test_pages_are_put_together(make_bed: MakeBed):
-    bed = await make_bed(start=False)
-    names = [f"g{number:03}" for number in range(520)]
-    for chunk in (names[start : start + 40] for start in range(0, len(names), 40)):
-        await asyncio.gather(*(bed.cloud.create(name, spec={"x": 1}) for name in chunk))
-    content = json.loads((await diff(bed, "--json", code=1))[0])
-    [kind] = content["kinds"]
-    assert kind["objects"] == {"cloud": 520, "robot": 0}
-    assert [each["name"] for each in kind["differences"]] == names
-    assert len([r for r in bed.cloud.link.requests if full_list(r)]) >= 2  # a slow answer makes the pages smaller
 
 
 async def test_without_the_cloud_it_says_so_in_one_line_with_a_hint(make_bed: MakeBed):

@@ -5,8 +5,6 @@ from typing import Any
 from crsyncer.sandbox.resource import Resource
 from tests.system.bed import Bed, eventually
 from tests.system.commands import ask
-from tests.system.conftest import MakeBed
-from tests.system.kinds import one_sided
 
 EVENT = Resource("events.k8s.io", "v1", "events", "Event")
 
@@ -45,16 +43,3 @@ async def test_drift_is_an_event_of_the_copy_that_is_counted_and_listed_by_the_a
         return [each.get("series", {}).get("count") for each in await events(bed, "Reverted")] == [2]
 
     await eventually(counted, what="the same Event, counted twice")
-
-
-async def test_a_dead_letter_of_a_copy_that_is_not_there_is_an_event_by_its_name(make_bed: MakeBed) -> None:
-    limited = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"x": {"type": "string"}}}}}
-    bed = await make_bed(**one_sided("robot", limited))
-    await bed.cloud.create("bad", spec={"x": 4711})
-
-    async def found() -> list[dict[str, Any]]:
-        return await events(bed, "DeadLetter")
-
-    (event,) = await eventually(found, what="an Event for the dead letter")
-    assert (event["type"], event["regarding"]["name"]) == ("Warning", "bad")
-    assert "4711" not in event["note"]

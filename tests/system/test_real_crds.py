@@ -165,23 +165,3 @@ async def test_S4_3_what_the_predecessor_left_behind_is_taken_over_without_losin
         expected = kind.sample.statuses[0] | kind.sample.neighbours
         assert [status for status in await history.complete() if status != expected] == []
     assert [w for w in writes(fleet.robot_link) if w.startswith("DELETE")] == []
-
-
-async def test_S7_2_after_a_cut_every_kind_catches_up(fleet: Fleet) -> None:
-    await fleet.start()
-    for kind in fleet.kinds:
-        await kind.cloud.create("a", spec=kind.sample.spec, labels=kind.label)
-        await kind.robot.shows("a")
-    fleet.cloud_link.cut()
-    await fleet.agent.until(lambda status: status["sides"]["cloud"]["state"] == "offline")
-    for kind in fleet.kinds:
-        for status in kind.sample.statuses:
-            await kind.robot.set_status("a", status)
-        await kind.cloud.patch("a", {"spec": kind.sample.change})
-    fleet.cloud_link.restore()
-    await fleet.agent.until(lambda status: status["sides"]["cloud"]["state"] == "connected", seconds=60)
-    for kind in fleet.kinds:
-        await in_step(kind, "a")
-        cloud = await kind.cloud.get("a")
-        assert cloud["spec"].items() >= kind.sample.change.items()
-        assert bool(cloud.get("status")) is bool(kind.sample.statuses)

@@ -15,7 +15,7 @@ from crsyncer.console.release import Wish, release_objects
 from crsyncer.core.calls import Call
 from crsyncer.ports import Reply
 from crsyncer.sandbox.plane import Plane
-from crsyncer.sandbox.resource import CONFIG_MAP, NAMESPACE, Resource
+from crsyncer.sandbox.resource import NAMESPACE, Resource
 from tests.api import Api, ApiError, Object
 from tests.delivery.command_line import crsyncer
 from tests.system.bed import crd, eventually
@@ -97,33 +97,6 @@ async def test_C6_4_one_robots_finalizer_goes_and_the_others_stay_in_order(
         assert await finalizers(cloud_api, lives) == [FIRST]
     finally:
         await clean(cloud_api, shared, alone, twice, theirs, lives)
-
-
-async def test_C6_4_what_cannot_be_released_is_said_in_one_line_with_a_hint(
-    cloud_api: Api, goals: Resource, release: Release
-) -> None:
-    stranger = await cloud_api.service_account_token("default", "stranger")
-    for resource, token, said in (
-        ("walks", None, "crsyncer: the cloud serves no walks"),
-        (f"walks.{goals.group}", None, f"crsyncer: the cloud serves no walks.{goals.group}"),
-        (f"goals.{goals.group}", stranger, f"crsyncer: goals.{goals.group} is forbidden: User "),
-        ("namespaces/n/a", None, "crsyncer: namespaces are in no namespace"),
-    ):
-        done = release(resource, "--robot", "r1", "--yes", token=token, code=1)
-        line, *hint = done.stderr.splitlines()
-        assert (done.stdout, len(hint) <= 1) == ("", True), done
-        assert line.startswith(said)
-    done = release(f"goals.{goals.group}", "nobody", "--robot", "r1", "--yes")
-    assert (done.stdout, done.stderr) == (f"released 0 objects of goals.{goals.group}\n", "")
-
-
-async def test_C6_4_a_kind_of_the_core_group_is_released_too(cloud_api: Api, release: Release) -> None:
-    obj = CONFIG_MAP.object("release-me")
-    obj["metadata"]["finalizers"] = [R1]
-    await cloud_api.create(obj)
-    await cloud_api.delete(obj)
-    release("configmaps/default/release-me", "--robot", "r1", "--older-than", "0s", "--yes")
-    assert await finalizers(cloud_api, obj) is None
 
 
 async def test_C6_2_a_concurrent_change_of_the_list_fails_safely_and_is_tried_again(

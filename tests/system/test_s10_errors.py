@@ -50,19 +50,3 @@ def kept(status: dict[str, Any], code: str) -> bool:
     """Whether a human is needed for a reason, and one status is kept that is no dead letter."""
     outbox = (status["outbox"]["depth"], status["outbox"]["deadLetters"])
     return (outbox, status["health"]) == ((1, 0), "attention") and code in [each["code"] for each in status["reasons"]]
-
-
-@pytest.mark.fault_36
-async def test_S10_403_on_status_writes_makes_the_kind_forbidden_and_keeps_the_status(bed: Bed):
-    await copied(bed, 2)
-    forbidden = bed.cloud.link.inject("/status", status=403, body=refusal(403, "goals is forbidden: User cannot"))
-    await bed.robot.set_status("g00", {"phase": "DONE"})
-    await bed.agent.until(
-        lambda status: kept(status, "Forbidden") and [kind["state"] for kind in status["kinds"]] == ["forbidden"]
-    )
-    await bed.cloud.patch("g01", {"spec": {"x": 2}})
-    await bed.robot.shows("g01", spec={"x": 2})  # spec still flows
-    forbidden.remove()
-    await bed.cloud.shows("g00", status={"phase": "DONE"}, seconds=90)
-    await bed.until_kind("syncing")
-    assert deletes(bed.robot.link) == []

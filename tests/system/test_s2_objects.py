@@ -36,20 +36,3 @@ async def test_S2_1_list_watch_and_either_write_of_status_are_all_rights_that_th
     async with bed.stopped():
         pass
     await works(bed)
-
-
-async def test_S2_2_an_object_that_loses_or_changes_its_label_is_deleted_downstream(make_bed: MakeBed):
-    bed = await make_bed(filtered="true")
-    up, down = bed.cloud, bed.robot
-    for name in ("stays", "loses", "changes", "meanwhile"):
-        await up.create(name, spec={"x": 1}, labels=MINE)
-        await down.shows(name)
-    await up.patch("loses", {"metadata": {"labels": {LABEL: None}}})
-    await up.patch("changes", {"metadata": {"labels": OTHER}})
-    await down.gone("loses")
-    await down.gone("changes")
-    async with bed.stopped():
-        await up.patch("meanwhile", {"metadata": {"labels": OTHER}})
-    await down.gone("meanwhile")
-    await up.patch("changes", {"metadata": {"labels": MINE}})
-    await down.shows("changes", spec={"x": 1})

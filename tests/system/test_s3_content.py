@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.system.bed import Bed, crd, eventually
+from tests.system.bed import Bed, eventually
 from tests.system.conftest import MakeBed
 from tests.system.kinds import one_sided
 
@@ -113,29 +113,3 @@ async def test_S3_1_S3_5_what_a_schema_prunes_and_completes_settles_and_its_loss
     await bed.cloud.patch("a", {"spec": {"x": 2, "speed": "fast"}})
     await bed.robot.shows("a", spec={"x": 2, "speed": "fast", "limits": {"n": 7}}, status={"n": 1})
     await bed.settled()
-
-
-async def test_S3_6_a_change_of_the_crd_revives_what_its_schema_refused(make_bed: MakeBed) -> None:
-    bed = await make_bed(**one_sided("robot", STRICT))
-    await bed.cloud.create("new", spec={"x": 11})
-    await bed.cloud.create("old", spec={"x": 1})
-    await bed.robot.shows("old")
-    await bed.cloud.patch("old", {"spec": {"x": 12}})
-    await dead_letters(bed, 2)
-    await bed.robot.api.apply_crd(crd(bed.group))
-    await bed.robot.shows("new", spec={"x": 11})
-    await bed.robot.shows("old")
-    await dead_letters(bed, 0)
-
-
-async def test_S10_a_status_that_upstreams_schema_refuses_is_a_dead_letter_until_it_changes(make_bed: MakeBed) -> None:
-    limited = {"type": "object", "properties": {"n": {"type": "integer", "maximum": 10}}}
-    schema = {"type": "object", "properties": {"status": limited}}
-    bed = await make_bed(**one_sided("cloud", schema))
-    await bed.cloud.create("a")
-    await bed.robot.shows("a")
-    await bed.robot.set_status("a", {"n": 11})
-    await dead_letters(bed, 1)
-    await bed.robot.set_status("a", {"n": 10})
-    await bed.cloud.shows("a", status={"n": 10})
-    await dead_letters(bed, 0)

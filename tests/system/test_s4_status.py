@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from tests.system.bed import Bed, SideBed, eventually
 from tests.system.conftest import MakeBed
 from tests.system.kinds import one_sided
@@ -54,30 +52,6 @@ async def test_S4_2_where_patch_is_refused_a_put_of_the_bare_status_is_made(bed:
     await bed.agent.until(lambda status: status["health"] == "healthy")
 
 
-async def add_to_status(side: SideBed, key: str, value: Any) -> None:
-    """Set (None: remove) one key of the status as a controller that minds its own business does."""
-    await side.api.patch(side.goal("a"), {"status": {key: value}}, subresource="status" if side.subresource else "")
-
-
-@pytest.mark.parametrize("subresource", [True, False], ids=["subresource", "main"])
-async def test_S4_5_S4_6_the_subtree_moves_alone_with_and_without_the_subresource(
-    make_bed: MakeBed, subresource: bool
-) -> None:
-    bed = await make_bed(subtree="robot", status=subresource)
-    await copied(bed)
-    # Upstream has no status at all: the parent is made.
-    await bed.robot.set_status("a", {"robot": {"n": 1}, "local": "stays"})
-    await bed.cloud.shows("a", status={"robot": {"n": 1}})
-    for key, value in NEIGHBOURS.items():
-        await add_to_status(bed.cloud, key, value)
-    await add_to_status(bed.robot, "robot", {"n": 2})
-    await bed.cloud.shows("a", status={**NEIGHBOURS, "robot": {"n": 2}}, spec={"x": 1})
-    await add_to_status(bed.robot, "robot", None)
-    await bed.cloud.shows("a", status=NEIGHBOURS, spec={"x": 1})
-    await bed.cloud.patch("a", {"spec": {"x": 2}})
-    await bed.robot.shows("a", spec={"x": 2}, status={"local": "stays"})
-
-
 async def observed(bed: Bed, value: int) -> int:
     """What the cloud shows when the robot's controller reports a generation, with a note that makes it a change."""
     note = f"{value}-{len(bed.cloud.link.requests)}"
@@ -93,33 +67,6 @@ async def observed(bed: Bed, value: int) -> int:
 async def generation(side: SideBed) -> int:
     """The object's generation."""
     return int((await side.get("a"))["metadata"]["generation"])
-
-
-async def test_S4_7_map_reports_the_upstream_generation_of_the_content_that_was_observed(make_bed: MakeBed) -> None:
-    bed = await make_bed(observed_generation="map")
-    await copied(bed)
-    await bed.settled()
-    # Drift and its revert: two downstream generations more, none upstream.
-    drifted = (await bed.robot.patch("a", {"spec": {"x": 9}}))["metadata"]["generation"]
-    await bed.robot.shows("a", spec={"x": 1})
-    await bed.settled()
-    reverted = await generation(bed.robot)
-    assert [await observed(bed, each) for each in (drifted, reverted)] == [0, 1]
-    await bed.cloud.patch("a", {"spec": {"x": 2}})
-    await bed.robot.shows("a", spec={"x": 2})
-    await bed.settled()
-    # A controller that is late, one that has caught up, and one that knows the future.
-    assert [await observed(bed, each) for each in (reverted, await generation(bed.robot), 1000)] == [1, 2, 0]
-
-
-@pytest.mark.fault_29
-async def test_S4_8_an_audit_overrules_who_wrote_the_status_upstream_and_keeps_the_neighbours(make_bed: MakeBed):
-    bed = await make_bed(subtree="robot", flags=("--audit-interval", "10"))
-    await copied(bed)
-    await bed.robot.set_status("a", {"robot": {"phase": "DONE"}})
-    await bed.cloud.shows("a", status={"robot": {"phase": "DONE"}})
-    await bed.cloud.set_status("a", {"robot": {"phase": "WRONG"}, "cloud": {"seen": True}})
-    await bed.cloud.shows("a", status={"robot": {"phase": "DONE"}, "cloud": {"seen": True}})
 
 
 async def test_S4_9_what_upstreams_schema_made_of_a_status_is_remembered(make_bed: MakeBed) -> None:

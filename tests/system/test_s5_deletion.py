@@ -5,7 +5,7 @@ import pytest
 from tests.system.asked import deletes
 from tests.system.bed import Bed, crd, eventually
 from tests.system.conftest import MakeBed
-from tests.system.crowd import copied, holds_exactly
+from tests.system.crowd import copied
 from tests.system.kinds import account, account_name, rules
 from tests.system.vanished import all_held, back, delete_crd, out_of_sight
 
@@ -42,29 +42,6 @@ async def test_S5_upstream_terminating_deletes_the_copy_and_takes_its_final_stat
     await bed.cloud.gone("a")
 
 
-async def test_S5_2_a_copy_deleted_downstream_only_comes_back(bed: Bed):
-    await bed.cloud.create("a", spec={"x": 1})
-    old = (await bed.robot.shows("a"))["metadata"]["uid"]
-    await bed.robot.set_status("a", {"phase": "RUNNING"})
-    await bed.cloud.shows("a", status={"phase": "RUNNING"})
-    await bed.robot.delete("a")
-
-    async def is_back() -> bool:
-        found = await bed.robot.find("a")
-        return bool(found and found["metadata"]["uid"] != old and found.get("status") == {"phase": "RUNNING"})
-
-    await eventually(is_back, what="the copy is back, with its status")
-    assert (await bed.cloud.get("a"))["status"] == {"phase": "RUNNING"}
-
-
-async def test_S5_5b_a_collection_that_an_operator_deletes_is_gone(bed: Bed):
-    await copied(bed, 40)
-    code, _ = await bed.cloud.api.request("DELETE", bed.cloud.resource.path(namespace="default"))
-    assert code == 200
-    await holds_exactly(bed.robot, [])
-    await bed.agent.until(lambda status: (status["health"], status["holds"]) == ("healthy", []))
-
-
 @pytest.mark.fault_16
 async def test_S5_5a_a_kind_deleted_in_the_cloud_is_held_and_goes_on_by_itself_when_it_is_back(bed: Bed):
     names = await copied(bed, 3)
@@ -78,15 +55,6 @@ async def test_S5_5a_a_kind_deleted_in_the_cloud_is_held_and_goes_on_by_itself_w
         assert (await bed.robot.get(name))["metadata"]["uid"] != before[name]
     await bed.cloud.delete(names[0])
     await bed.robot.gone(names[0])
-
-
-@pytest.mark.fault_16
-async def test_S5_5a_a_kind_made_anew_before_our_eyes_costs_no_copy(bed: Bed):
-    names = await copied(bed, 3)
-    await delete_crd(bed)
-    await bed.cloud.api.apply_crd(crd(bed.group))
-    await all_held(bed, 3, state="held")
-    assert await bed.robot.names() == set(names)
 
 
 @pytest.mark.fault_16

@@ -1,46 +1,9 @@
 """S6: what is on disk survives every end of the agent, and its loss costs a relist, never data."""
 
 import asyncio
-from typing import Any
 
-import pytest
-
-from tests.system.asked import deletes, status_writes
 from tests.system.bed import Bed, eventually, memory, some_at_a_time
 from tests.system.crowd import copied, report_all, shown_all
-from tests.system.state_dir import remove_database
-
-
-@pytest.mark.parametrize("database", ["kept", "deleted"])
-async def test_S6_3_twenty_statuses_of_an_outage_survive_kill_9_and_arrive_once(bed: Bed, database: str):
-    names = await copied(bed, 20)
-    await report_all(bed, names, "BEFORE")
-    await shown_all(bed, names, "BEFORE")
-    bed.cloud.link.cut()
-    await bed.until_side("cloud", "offline")
-    for phase in ("STARTED", "RUNNING", "DONE"):
-        await report_all(bed, names, phase)
-    items = (await bed.robot.api.list(bed.robot.resource))["items"]
-    last = max(int(item["metadata"]["resourceVersion"]) for item in items)
-
-    def collected(status: dict[str, Any]) -> bool:
-        return bool(status["outbox"]["depth"] == 20 and int(status["kinds"][0]["cursor"]["robot"] or 0) >= last)
-
-    await bed.agent.until(collected)
-    await bed.agent.kill()
-    if database == "deleted":
-        remove_database(bed.agent.state_dir)
-    bed.cloud.link.clear()
-    await bed.agent.start()
-    await bed.agent.until(collected)
-    bed.cloud.link.restore()
-    await shown_all(bed, names, "DONE")
-    await bed.agent.until(lambda status: status["outbox"]["depth"] == 0)
-    await bed.settled()
-    # What was merged on the way never went up.
-    sent = {(r.path, b"DONE" in r.body) for r in status_writes(bed.cloud.link)}
-    assert sent == {(bed.cloud.api.path(bed.cloud.goal(name)) + "/status", True) for name in names}
-    assert deletes(bed.robot.link) == deletes(bed.cloud.link) == []
 
 
 async def test_S6_5_sigterm_in_the_middle_of_work_exits_0_and_loses_nothing(bed: Bed):

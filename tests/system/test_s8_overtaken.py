@@ -90,21 +90,3 @@ async def test_S8_2_S8_3_a_restored_cloud_that_has_overtaken_the_cursor_is_notic
     await bed.cloud.shows("b", status={"phase": "LATE"})
     await until_held(bed, 1, "Restored")
     assert await bed.robot.names() == {"a", "b", "c", "gone", "later"}
-
-
-@pytest.mark.nightly
-@pytest.mark.fault_19
-async def test_S8_2_S8_4_a_restored_robot_that_has_overtaken_the_cursor_is_noticed(bed: Bed, tmp_path: Path):
-    await begun(bed)
-    await asyncio.to_thread(planes.snapshot, bed.robot.plane, tmp_path / "snapshot")
-    await changed(bed)
-    cursor = await revision(bed.robot)
-    bed.robot.link.cut()
-    await go_back(bed.robot, tmp_path / "snapshot", cursor)
-    bed.robot.link.restore()
-    await bed.cloud.shows("c", status={"phase": "MEANWHILE"}, seconds=SLOW)
-    await bed.robot.shows("c", spec={"x": 1})
-    await bed.robot.shows("b", spec={"x": CHANGES + 1})
-    await bed.robot.shows("later", spec={"x": 1})
-    await bed.robot.gone("gone")
-    assert (await bed.agent.status())["holds"] == []

@@ -1,9 +1,6 @@
 """What is edited while the agent runs: kubeconfigs that lead elsewhere, namespaces."""
 
-from pathlib import Path
 from typing import Any
-
-import yaml
 
 from tests.system.bed import Bed
 from tests.system.commands import edit
@@ -62,58 +59,3 @@ async def test_a_kubeconfig_that_turns_out_to_be_unusable_is_one_line_that_names
     assert "--cloud-kubeconfig" in line
     assert "nobody" in line
     assert not bed.agent.state_dir.exists()
-
-
-async def test_S7_1_without_a_token_at_start_the_robot_is_served_and_with_one_the_cloud_too(make_bed: MakeBed):
-    bed = await make_bed()
-    kubeconfig, token = bed.directory / "cloud.yaml", bed.directory / "token"
-    await bed.cloud.create("a", spec={"x": 1})
-    await bed.robot.shows("a", spec={"x": 1})
-    await bed.agent.stop()
-    text = kubeconfig.read_text()
-    secret = yaml.safe_load(text)["users"][0]["user"]["token"]
-    kubeconfig.write_text(text.replace(f"token: {secret}", f"tokenFile: {token}"))
-    await bed.agent.start()
-    await bed.until_side("cloud", "unauthorized")
-    await bed.robot.delete("a")
-    await bed.robot.shows("a", spec={"x": 1})
-    await bed.robot.set_status("a", {"phase": "DONE"})
-    await bed.agent.until(lambda status: status["outbox"]["depth"] == 1)
-    token.write_text(secret)
-    await bed.cloud.shows("a", status={"phase": "DONE"})
-
-
-async def test_S1_7_namespaces_are_counted_while_they_are_synced_and_listed_when_they_are_again(
-    make_bed: MakeBed, tmp_path: Path
-):
-    """A position in all namespaces, from before, is behind what was seen of some of them since."""
-    config = tmp_path / "config.yaml"
-    config.write_text("")
-    bed = await make_bed(flags=("--config", str(config)))
-    other = bed.group.replace(".", "-")
-    await bed.cloud.api.ensure_namespace(other)
-    await bed.cloud.create("a", spec={"x": 1})
-    await bed.cloud.create("b", spec={"x": 1}, namespace=other)
-    await bed.robot.shows("a", spec={"x": 1})
-    await bed.robot.shows("b", spec={"x": 1}, namespace=other)
-
-    async def counted(count: int) -> None:
-        def good(status: dict[str, Any]) -> bool:
-            return [(k["state"], k["objects"]) for k in status["kinds"]] == [
-                ("syncing", {"cloud": count, "robot": count})
-            ]
-
-        await bed.agent.until(good)
-
-    await counted(2)
-    edit(config, f"namespaces: [{other}]")
-    await counted(1)
-    assert "--namespace" in (await bed.agent.crsyncer("explain", "goals", "default/a"))[1]
-    await bed.cloud.patch("a", {"spec": {"x": 2}})
-    await bed.cloud.patch("b", {"spec": {"x": 2}}, namespace=other)
-    await bed.robot.shows("b", spec={"x": 2}, namespace=other)
-    assert (await bed.robot.get("a"))["spec"] == {"x": 1}
-    edit(config, "")
-    await bed.robot.shows("a", spec={"x": 2})
-    await counted(2)
-    await bed.agent.until(lambda status: all(status["kinds"][0]["relists"].values()))
