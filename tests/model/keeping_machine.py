@@ -50,6 +50,8 @@ class KeepingMachine:
         self.environment = Environment(self.world, part="")
         self.pointed = True
         """The entry names the field that there is."""
+        self.mistyped = False
+        """It did not at some time: a few copies may have gone, and are not made again for a primary that is gone."""
         self._kind = "goals"
         self._edits: Json = {}
         self._chosen: Json = {}
@@ -291,6 +293,7 @@ class KeepingMachine:
     def point(self, wrong: int) -> None:
         """Somebody edits the reference, with a typo or without."""
         self.pointed = not wrong
+        self.mistyped |= bool(wrong)
         self._apply()
 
     def _apply(self) -> None:
