@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from crsyncer.engine.catalog import Catalog
 
 from crsyncer import __version__
 from crsyncer.console.reasons import hold_hint, with_health
@@ -23,8 +23,6 @@ from crsyncer.runtime.listwatch import Phase
 
 _MASS_DELETION_SECONDS = 3600.0
 
-if TYPE_CHECKING:  # loaded only where the robot has SyncPolicies (C1.1)
-    from crsyncer.engine.catalog import Catalog
 
 
 def gather(
@@ -125,7 +123,7 @@ def _identity_hold(connection: Connection) -> Json:
     }
 
 
-def policy_rows(catalog: "Catalog | None") -> list[Json]:
+def policy_rows(catalog: Catalog | None) -> list[Json]:
     """Every SyncPolicy on the robot; its state is active or misconfigured."""
     return [
         {
@@ -138,7 +136,7 @@ def policy_rows(catalog: "Catalog | None") -> list[Json]:
     ]
 
 
-def api_row(catalog: "Catalog | None", resource: str) -> Json | None:
+def api_row(catalog: Catalog | None, resource: str) -> Json | None:
     """The revision that a kind's CRD follows, and the state: current, paused, held or unreadable (C8.4)."""
     lifecycle = catalog.lifecycle if catalog is not None else None
     crd = lifecycle.crds.get(resource) if lifecycle is not None else None
@@ -152,7 +150,7 @@ def cloud_names(policy: KindPolicy) -> Json:
     return {"cloudResource": policy.in_cloud.resource, "cloudScope": policy.in_cloud.scope}
 
 
-def kind_row(row: KindEntry, context: EngineContext, *, catalog: "Catalog | None") -> Json:
+def kind_row(row: KindEntry, context: EngineContext, *, catalog: Catalog | None) -> Json:
     """One kind that an annotation or a SyncPolicy asks for, also wrongly.
 
     Its state is syncing, listing, waiting, misconfigured, kind-missing, version-mismatch, forbidden or held.

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crsyncer.core.kind_policy import KindPolicy
 from crsyncer.core.model import (
@@ -27,10 +27,9 @@ from crsyncer.core.restore_detection import DISTRUSTED
 from crsyncer.core.watch import newer
 from crsyncer.engine.copies import Copies
 from crsyncer.engine.generations import with_generation
+from crsyncer.engine.related_ports import Originals
 from crsyncer.ports import Store
 
-if TYPE_CHECKING:
-    from crsyncer.engine.wanted_originals import WantedOriginals
 
 
 class Cache:
@@ -56,7 +55,7 @@ class Cache:
         """The version of each copy that was known when downstream was restored, until the copy is seen again."""
         self._shown = {key for side, key in loaded.seen if side is policy.upstream}
         """Upstream's sensitive objects that were seen since the agent's start: others are known by digests only."""
-        self.wanted: WantedOriginals | None = None
+        self.wanted: Originals | None = None
         """Which of upstream's objects are wanted; None: all of them."""
         self.on_seen: Callable[[Side, Key, Json | None], None] | None = None
         """Called when an object is new, has changed or (None) is gone, where others are related to it (C5)."""

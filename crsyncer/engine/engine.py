@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from crsyncer.core.mutate import Expressions
 
 from crsyncer.core.calls import Call
 from crsyncer.core.holds import Holds
@@ -22,8 +22,6 @@ from crsyncer.ports import Cluster, Observer, SecretStore, Store
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.dispatcher import Dispatcher, Job
 
-if TYPE_CHECKING:  # loaded only where the robot has SyncPolicies (C1.1)
-    from crsyncer.core.mutate import Expressions
 
 
 class Engine:
@@ -48,7 +46,7 @@ class Engine:
         audit_interval: float,
         clock: Callable[[], float],
         report_changed: Callable[[], None],
-        expressions: "Callable[[], Expressions]",
+        expressions: Callable[[], Expressions],
         vault: Callable[[], SecretStore],
         digest_key: Callable[[], bytes],
         trust: tuple[str, ...] = (),

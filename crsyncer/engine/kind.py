@@ -130,7 +130,7 @@ class Kind:
                 self.spawn(informer.listwatch.run())
             self.spawn(self._auditor.run())
             if self.cache.wanted is not None:
-                self.spawn(self.cache.wanted.fetch(self))
+                self.spawn(self.cache.wanted.fetch())
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Start a task that ends with the kind. It handles its own errors: one that it raises ends the engine."""

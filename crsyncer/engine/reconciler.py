@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from crsyncer.core.actions import (
     NAME_TAKEN,
@@ -36,12 +36,10 @@ from crsyncer.engine.finalizers import Finalizers
 from crsyncer.engine.hold_driver import HoldDriver
 from crsyncer.engine.outbox import Outbox
 from crsyncer.engine.outcomes import CONTENT, FINALIZER, STATUS, VERIFY, Outcomes
+from crsyncer.engine.related_ports import RelatedCopies
 from crsyncer.engine.writer import Write, Writer
 from crsyncer.errors import Conflict, NameTaken, SyncError
 from crsyncer.runtime.dispatcher import Job
-
-if TYPE_CHECKING:
-    from crsyncer.engine.related_first import RelatedFirst
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +98,7 @@ class Reconciler:
         self._settled = settled
         self._unlisted = unlisted
         self._finalizers: Finalizers | None = None
-        self.related_first: RelatedFirst | None = None
+        self.related_first: RelatedCopies | None = None
         """What goes before the copies of primaries; None: nothing is related to them."""
         self._work = {
             CONTENT: self._content,

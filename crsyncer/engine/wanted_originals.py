@@ -320,8 +320,11 @@ class WantedOriginals:
             cache.add_tombstone(key, tombstone)
         self.kind.reconciler.enqueue(key)
 
-    async def fetch(self, kind: "Kind") -> None:
+    async def fetch(self) -> None:
         """Fetch what is newly wanted, forever."""
+        kind = self.kind
+        if kind is None:
+            return  # it has stopped before it began
         self._runs = True
         self.sweep()
         policy = kind.policy
