@@ -3,17 +3,16 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from crsyncer.core.holds import Holds
-from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.core.content.mutation import Expressions
+from crsyncer.core.holds.hold_list import Holds
+from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Side
-from crsyncer.core.mutate import Expressions
-from crsyncer.core.other_agents import DuplicateAgents
-from crsyncer.engine.finalizer_searches import FinalizerSearches
-from crsyncer.engine.recorder import Recorder
+from crsyncer.core.pair.other_agents import DuplicateAgents
+from crsyncer.engine.pairs.finalizer_searches import FinalizerSearches
+from crsyncer.engine.reporting.recorder import Recorder
 from crsyncer.ports import Observer, SecretStore, Store
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.dispatcher import Dispatcher
-
 
 
 @dataclass(frozen=True, slots=True)

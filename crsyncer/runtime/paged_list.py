@@ -5,7 +5,7 @@ answers above 128 KiB (about 150 objects' metadata). A Table of the versions alo
 needs printer columns that no known CRD has. So the digest is the list of metadata, also of small collections, where it
 is a third of the whole.
 
-Pages are as large as the objects and the line allow (core/pages.py). A page that fails in the middle of a list is
+Pages are as large as the objects and the line allow (core/watching/pages.py). A page that fails in the middle of a list is
 requested again, smaller, and the list goes on from there: a continue token belongs to the list, not to the connection.
 Where the token has expired (410), the list goes on with the token that the server then offers. Such a list is of two
 moments: it shows every object, and proves no absence (Kubernetes documentation, API concepts, "Retrieving large results
@@ -22,12 +22,12 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from crsyncer.core import calls
-from crsyncer.core.answers import is_inconclusive
-from crsyncer.core.backoff import RETRY, capped, spread
 from crsyncer.core.model import Json, Key, ObjectVersion
-from crsyncer.core.pages import PageLimit
-from crsyncer.core.watch import Lost, WatchStep, listed_at, newer, read_answer, version_of
+from crsyncer.core.requests import calls
+from crsyncer.core.requests.answers import is_inconclusive
+from crsyncer.core.watching.backoff import RETRY, capped, spread
+from crsyncer.core.watching.pages import PageLimit
+from crsyncer.core.watching.watch import Lost, WatchStep, listed_at, newer, read_answer, version_of
 from crsyncer.errors import TooLarge, Unsure
 from crsyncer.ports import Reply
 from crsyncer.runtime.collection_state import CollectionState

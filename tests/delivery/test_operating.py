@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from crsyncer.console.report import exit_code
-from crsyncer.console.screen import render
+from crsyncer.console.screens.report import exit_code
+from crsyncer.console.screens.screen import render
 from crsyncer.core.model import Json
 from tests.console.report_kit import NOW
 from tests.delivery.operating import REASONS, SCREENS
