@@ -5,11 +5,11 @@ answers above 128 KiB (about 150 objects' metadata). A Table of the versions alo
 needs printer columns that no known CRD has. So the digest is the list of metadata, also of small collections, where it
 is a third of the whole.
 
-Pages are as large as the objects and the line allow (core/watching/pages.py). A page that fails in the middle of a list is
-requested again, smaller, and the list goes on from there: a continue token belongs to the list, not to the connection.
-Where the token has expired (410), the list goes on with the token that the server then offers. Such a list is of two
-moments: it shows every object, and proves no absence (Kubernetes documentation, API concepts, "Retrieving large results
-sets in chunks"). A watch from the first moment shows changes, and a digest shows absences. The same is true of a list
+Pages are as large as the objects and the line allow (core/watching/pages.py). A page that fails in the middle of a list
+is requested again, smaller, and the list goes on from there: a continue token belongs to the list, not to the
+connection. Where the token has expired (410), the list goes on with the token that the server then offers. Such a list
+is of two moments: it shows every object, and proves no absence (Kubernetes documentation, API concepts, "Retrieving
+large results sets in chunks"). A watch from the first moment shows changes, and a digest shows absences. The same is true of a list
 that goes on after an outage: the cluster may have been restored meanwhile, and have another history.
 
 Changed objects are then fetched. One object costs 3 KB with its headers, so up to a quarter of the collection is

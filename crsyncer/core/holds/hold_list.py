@@ -1,6 +1,6 @@
 """The register of all that is held back for a human, as `holds list` shows it.
 
-Which deletions of a kind are held is decided in `core/holds/deletion_holds.py`, and when they are in `core/holds/hold_machine.py`.
+Which deletions of a kind are held is decided in `deletion_holds.py`, and when they are in `hold_machine.py`.
 """
 
 from collections.abc import Set

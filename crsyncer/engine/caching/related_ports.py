@@ -44,6 +44,10 @@ class RelatedCopies(Protocol):
         """Have the related copies of a primary go. In how many seconds to look again, if they do not."""
         ...
 
+    def waits(self, key: Key) -> bool:
+        """Whether the copy of a primary waits now: its deletion had been verified before."""
+        ...
+
     def settled(self, key: Key) -> None:
         """Nothing has to be done about a pair: it may be gone."""
         ...
