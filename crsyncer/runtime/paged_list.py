@@ -9,8 +9,8 @@ Pages are as large as the objects and the line allow (core/watching/pages.py). A
 is requested again, smaller, and the list goes on from there: a continue token belongs to the list, not to the
 connection. Where the token has expired (410), the list goes on with the token that the server then offers. Such a list
 is of two moments: it shows every object, and proves no absence (Kubernetes documentation, API concepts, "Retrieving
-large results sets in chunks"). A watch from the first moment shows changes, and a digest shows absences. The same is true of a list
-that goes on after an outage: the cluster may have been restored meanwhile, and have another history.
+large results sets in chunks"). A watch from the first moment shows changes, and a digest shows absences. The same is
+true of a list that goes on after an outage: the cluster may have been restored meanwhile, and have another history.
 
 Changed objects are then fetched. One object costs 3 KB with its headers, so up to a quarter of the collection is
 fetched one by one, by name; else everything. Gateways in the cloud let through a single label selector: for a filtered
