@@ -16,7 +16,7 @@ demo: $(STAMP) ## the main job on two throw-away control planes, told as a story
 # starts first, or one worker is still at it when the others have nothing left.
 WORKERS ?= 3
 PYTEST := PYTHONHASHSEED=0 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
-COVERING := tests/core tests/console
+COVERING := tests/core tests/console tests/fleet
 FIRST := tests/delivery tests/model tests/system
 OTHERS := $(filter-out $(COVERING) $(FIRST),$(patsubst %/,%,$(wildcard tests/*/)))
 

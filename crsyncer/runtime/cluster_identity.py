@@ -5,11 +5,10 @@ In a workspace of kcp the ID of the logical cluster is the identity, and stays w
 
 from collections.abc import Callable, Mapping
 
-from crsyncer.core.model import Json
-from crsyncer.core.requests import calls
-from crsyncer.core.requests.answers import is_inconclusive, shown
-from crsyncer.core.requests.calls import PARTIAL, Call
-from crsyncer.core.watching.identity import (
+from crsyncer.core import calls
+from crsyncer.core.answers import is_inconclusive, shown
+from crsyncer.core.calls import PARTIAL, Call
+from crsyncer.core.identity import (
     KCP,
     KCP_PATH,
     KUBE_SYSTEM,
@@ -26,6 +25,7 @@ from crsyncer.core.watching.identity import (
     name_of,
     same_cluster,
 )
+from crsyncer.core.model import Json
 from crsyncer.errors import Unsure
 from crsyncer.ports import Cluster, MetaStore, Reply, Send
 from crsyncer.runtime.probe import no_answer

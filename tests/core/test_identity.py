@@ -2,7 +2,7 @@
 
 import pytest
 
-from crsyncer.core.watching.identity import (
+from crsyncer.core.identity import (
     crd,
     crds,
     evidence_in,

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from crsyncer.core.apis.api_plan import (
+from crsyncer.core.calls import API_SETS
+from crsyncer.core.lifecycle import (
     ApiPlan,
     ApiState,
     Memory,
@@ -20,11 +21,10 @@ from crsyncer.core.apis.api_plan import (
     shown_before,
     write_one,
 )
-from crsyncer.core.apis.revise import revise
-from crsyncer.core.content.object_content import ROBOT
-from crsyncer.core.kinds.sync_policy import Api
 from crsyncer.core.model import Json, Side
-from crsyncer.core.requests.calls import API_SETS
+from crsyncer.core.project import ROBOT
+from crsyncer.core.revise import revise
+from crsyncer.core.sync_policy import Api
 from tests.core.crds import crd, version
 
 TEXT = {"type": "string"}

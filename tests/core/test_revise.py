@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.apis.revise import (
+from crsyncer.core.model import Json
+from crsyncer.core.revise import (
     Breaking,
     Change,
     breaking,
@@ -18,7 +19,6 @@ from crsyncer.core.apis.revise import (
     shown_crd,
     sound_revision,
 )
-from crsyncer.core.model import Json
 from crsyncer.errors import ConfigError
 from tests.core.builders import many
 from tests.core.crds import crd, version

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from crsyncer.core.model import Freshness, Proof
-from crsyncer.core.pair.actions import (
+from crsyncer.core.actions import (
     Agreed,
     CountAsSent,
     Create,
@@ -22,6 +21,7 @@ from crsyncer.core.pair.actions import (
     Wait,
     Why,
 )
+from crsyncer.core.model import Freshness, Proof
 from tests.core.truth_cases import (
     ABSENT,
     ADMITTED,

@@ -170,8 +170,7 @@ class KeepingJudge:
             if original is None or not machine.is_selected(original):
                 orphans.append(where[1])
                 known = self.originals.get(stamp(copy))
-                kept = known is not None and not known.followed and not machine.mistyped
-                maps = known.maps if known is not None and kept else ()
+                maps = known.maps if known is not None and not known.followed else ()
             else:
                 maps = maps_of(original)
             if "deletionTimestamp" not in copy["metadata"] and not self.forgot:

@@ -4,7 +4,7 @@ import contextlib
 import math
 from typing import Any
 
-from crsyncer.core.content.annotations import ROBOT_LABEL
+from crsyncer.core.annotations import ROBOT_LABEL
 from crsyncer.core.model import Json, Side
 from crsyncer.errors import SyncError
 from tests.model.answers import INTERNAL_ERROR
@@ -50,8 +50,6 @@ class KeepingMachine:
         self.environment = Environment(self.world, part="")
         self.pointed = True
         """The entry names the field that there is."""
-        self.mistyped = False
-        """It did not at some time: a few copies may have gone, and are not made again for a primary that is gone."""
         self._kind = "goals"
         self._edits: Json = {}
         self._chosen: Json = {}
@@ -293,7 +291,6 @@ class KeepingMachine:
     def point(self, wrong: int) -> None:
         """Somebody edits the reference, with a typo or without."""
         self.pointed = not wrong
-        self.mistyped |= bool(wrong)
         self._apply()
 
     def _apply(self) -> None:

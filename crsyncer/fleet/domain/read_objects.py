@@ -1,0 +1,338 @@
+"""Reads what API servers store into the values of the fleet. What is wrong in an object is a problem of that object.
+
+API servers check placements by their schema; here it is read again, because a schema may be an older one.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from sys import intern
+
+from crsyncer.core.annotations import FILTER, OBSERVED_GENERATION, ROBOT_LABEL, SPEC_SOURCE
+from crsyncer.core.fields import Fields, Text, fields_at, json_problem, text_at, wrong
+from crsyncer.core.model import Json
+from crsyncer.core.pointer import LONGEST, PATH, Pointer, parse
+from crsyncer.core.project import is_deeper_than
+from crsyncer.core.selector import Selector, selector_at
+from crsyncer.core.steps import Remove, Set
+from crsyncer.core.version import version_priority
+from crsyncer.errors import ConfigError
+from crsyncer.fleet.domain.model import (
+    MOST_LEVELS,
+    MOST_PLACEMENT_BYTES,
+    PLACEMENT_FINALIZER,
+    RELEASE,
+    Entry,
+    Override,
+    OverrideStep,
+    PlacedKind,
+    Placement,
+    Property,
+    Robot,
+    Rollout,
+    Row,
+    Source,
+    SourceKey,
+    Strategy,
+    Target,
+    TemplateSource,
+    Verdict,
+    json_size,
+)
+from crsyncer.fleet.domain.names import named_by_marks, read_marks
+from crsyncer.fleet.domain.replica_plan import owned_content
+
+_GROUP = Text(253, 0, "([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?", "an API group")
+_PLURAL = Text(63, 1, "[a-z]([-a-z0-9]*[a-z0-9])?", "the plural of a kind in lower-case letters")
+_TEMPLATE = Text(63, 1, "[a-z0-9]([-a-z0-9]*[a-z0-9])?", "lower-case letters, digits and -")
+_IDENTIFIER = Text(63, 1, "[A-Za-z_][A-Za-z0-9_]*", "letters, digits and _")
+_PATH_TEXT = Text(LONGEST, pattern=PATH, words="a JSON Pointer such as /spec/url")
+_ANY = Text(253)
+_CEL = Text(2048, 1)
+_STRATEGIES = {each.value: each for each in Strategy}
+_TARGETS = {each.value: each for each in Target}
+_TYPES = {name: name for name in ("string", "integer", "number", "boolean")}
+_NOT_CONTENT = re.compile(r"/(apiVersion|kind|metadata|status|\*)(/|$)")
+_METADATA = re.compile(r"/metadata/(labels|annotations)/[^/]+")
+_PERCENT = re.compile(r"([1-9][0-9]?|100)%")
+_TRUE = ("1", "t", "T", "TRUE", "true", "True")
+
+
+def robot_of(raw: Json) -> Robot:
+    """A Robot of the inventory."""
+    metadata = raw["metadata"]
+    spec = raw.get("spec")
+    fields = {key: text for key, text in spec.items() if isinstance(text, str)} if isinstance(spec, dict) else {}
+    return Robot(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        labels=_texts(metadata, "labels"),
+        annotations=_texts(metadata, "annotations"),
+        fields=fields,
+        terminating=metadata.get("deletionTimestamp") is not None,
+    )
+
+
+def source_of(raw: Json, resource: str) -> Source:
+    """An object that placements may select."""
+    metadata = raw["metadata"]
+    body = {key: value for key, value in raw.items() if key != "status"}
+    body["metadata"] = {key: value for key, value in metadata.items() if key != "managedFields"}
+    key = SourceKey(resource, metadata.get("namespace") or "", metadata["name"])
+    return Source(key, metadata["uid"], body, terminating=metadata.get("deletionTimestamp") is not None)
+
+
+def template_source(placement: Placement, template: TemplateSource) -> Source:
+    """A template as a source: its uid is its placement's."""
+    key = SourceKey(template.resource, placement.namespace, template.name, placement.name)
+    body = {**template.object, "metadata": template.object.get("metadata") or {}}
+    return Source(key, placement.uid, body, terminating=placement.terminating)
+
+
+def row_of(raw: Json, resource: str, *, admitted: str = "") -> Row | None:
+    """A replica: both marks, and the name that F3.1 makes of them; None: anything else."""
+    metadata = raw["metadata"]
+    marks = read_marks(raw)
+    robot = _texts(metadata, "labels").get(ROBOT_LABEL, "")
+    if marks is None or not robot or not named_by_marks(raw, resource, marks, robot):
+        return None
+    labels, annotations = _texts(metadata, "labels"), _texts(metadata, "annotations")
+    own_labels = tuple(intern(key) for key in marks.labels if key in labels)
+    own_annotations = tuple(intern(key) for key in marks.annotations if key in annotations)
+    keys = tuple(intern(key) for key in raw if key not in ("apiVersion", "kind", "metadata", "status"))
+    return Row(
+        namespace=intern(metadata.get("namespace") or ""),
+        name=intern(metadata["name"]),
+        uid=metadata["uid"],
+        resource_version=metadata["resourceVersion"],
+        robot=intern(robot),
+        marks=marks,
+        content=owned_content(raw, marks.labels, marks.annotations),
+        keys=keys,
+        labels=own_labels,
+        annotations=own_annotations,
+        admitted=admitted,
+        generation=metadata.get("generation") or 0,
+        terminating=metadata.get("deletionTimestamp") is not None,
+    )
+
+
+def kind_of(crd: Json, policies: Mapping[str, Json]) -> PlacedKind:
+    """A kind as its CRD in the cloud and the SyncPolicies there say (F2.3). `policies`: specs by resource."""
+    spec, metadata = crd["spec"], crd["metadata"]
+    annotations = _texts(metadata, "annotations")
+    served = [each for each in spec["versions"] if each.get("served")]
+    storage = [each for each in served if each.get("storage")]
+    chosen = next(iter(storage or sorted(served, key=lambda each: version_priority(each["name"]))), None)
+    alive = chosen is not None and metadata.get("deletionTimestamp") is None and _is_established(crd)
+    kind = PlacedKind(
+        resource=metadata["name"],
+        group=spec["group"],
+        plural=spec["names"]["plural"],
+        kind=spec["names"]["kind"],
+        version=chosen["name"] if chosen is not None else "",
+        namespaced=spec["scope"] == "Namespaced",
+        has_status=chosen is not None and "status" in (chosen.get("subresources") or {}),
+        maps_generation=annotations.get(OBSERVED_GENERATION) == "map",
+    )
+    problem = _not_placeable(annotations, policies.get(kind.resource), f"the CRD {kind.resource}")
+    verdict = Verdict.NOT_SERVED if not alive else Verdict.NOT_PLACEABLE if problem else Verdict.PLACEABLE
+    message = "" if verdict is Verdict.PLACEABLE else problem if alive else f"{kind.resource} is not served"
+    return _judged(kind, verdict, message)
+
+
+def kind_without_crd(
+    resource: str, served: Json | None, *, group: str, version: str, policies: Mapping[str, Json]
+) -> PlacedKind:
+    """A kind without a CRD, by its entry in discovery (None: it is not there) and the SyncPolicies of the cloud."""
+    plural = resource.partition(".")[0]
+    found = served or {}
+    kind = PlacedKind(
+        resource=resource,
+        group=group,
+        plural=plural,
+        kind=str(found.get("kind", "")),
+        version=version,
+        namespaced=bool(found.get("namespaced", True)),
+        has_status=bool(found.get("status")),
+        sensitive=resource == "secrets",
+    )
+    if served is None:
+        return _judged(kind, Verdict.NOT_SERVED, f"{resource} is not served")
+    problem = _not_placeable({}, policies.get(resource), f"no SyncPolicy in the cloud for {resource}")
+    return _judged(kind, Verdict.NOT_PLACEABLE if problem else Verdict.PLACEABLE, problem)
+
+
+def _judged(kind: PlacedKind, verdict: Verdict, message: str) -> PlacedKind:
+    return replace(kind, verdict=verdict, message=message)
+
+
+def _not_placeable(annotations: Mapping[str, str], policy: Json | None, what: str) -> str:
+    if policy is not None:
+        chosen = policy.get("filter") or {}
+        source, filtered = policy.get("specSource", annotations.get(SPEC_SOURCE)), chosen.get("byRobotName")
+        filtered = annotations.get(FILTER) in _TRUE if filtered is None else filtered is True
+    else:
+        source, filtered = annotations.get(SPEC_SOURCE), annotations.get(FILTER) in _TRUE
+    if source == "cloud" and filtered:
+        return ""
+    says = f"spec-source {source or 'nothing'}, filter-by-robot-name {str(filtered).lower()}"
+    return f"{what} says {says}; needed: cloud, true"
+
+
+def _is_established(crd: Json) -> bool:
+    conditions = (crd.get("status") or {}).get("conditions") or []
+    return any(each.get("type") == "Established" and each.get("status") == "True" for each in conditions)
+
+
+def placement_of(raw: Json) -> Placement:
+    """A RobotPlacement. One that cannot be read has its `problem`, and selects nothing."""
+    metadata = raw["metadata"]
+    stored = raw.get("status")
+    bare = Placement(
+        namespace=metadata.get("namespace") or "",
+        name=metadata["name"],
+        uid=metadata["uid"],
+        created=metadata.get("creationTimestamp") or "",
+        generation=metadata.get("generation") or 0,
+        terminating=metadata.get("deletionTimestamp") is not None,
+        finalized=PLACEMENT_FINALIZER in (metadata.get("finalizers") or ()),
+        release=_texts(metadata, "annotations").get(RELEASE, ""),
+        status=stored if isinstance(stored, dict) else {},
+    )
+    kept = {key: value for key, value in raw.items() if key != "status"}
+    if is_deeper_than(kept, MOST_LEVELS):
+        return replace(bare, problem=f"the placement is nested more than {MOST_LEVELS} levels deep")
+    if (size := json_size(kept)) > MOST_PLACEMENT_BYTES:
+        return replace(bare, problem=f"the placement has {size} bytes; allowed: {MOST_PLACEMENT_BYTES}")
+    try:
+        return _with_spec(bare, fields_at("spec", raw.get("spec"), ()))
+    except ConfigError as error:
+        return replace(bare, problem=str(error))
+
+
+def _with_spec(bare: Placement, spec: Fields) -> Placement:
+    rollout = spec.inner_or("rollout", _ROLLOUT, _rollout, None)
+    placement = replace(
+        bare,
+        robot_selectors=_selectors(spec, "robotSelectors"),
+        robot_names=frozenset(text_at(*item, _ANY) for item in spec.items("robotNames")),
+        target=spec.choice_or("target", _TARGETS, Target.PER_ROBOT),
+        entries=tuple(_entry(fields_at(*item, _ENTRY)) for item in spec.items("resources")),
+        templates=tuple(_template(fields_at(*item, _TEMPLATES)) for item in spec.items("templates")),
+        overrides=tuple(_override(fields_at(*item, ("robotSelector", "steps"))) for item in spec.items("overrides")),
+        expand=spec.flag_or("expand", False),
+        ready_when=spec.text_or("readyWhen", _CEL, ""),
+        singleton=spec.choice_or("statusReturn", {"PerRobot": False, "Singleton": True}, False),
+        collectors=tuple(text_at(*item, _ANY) for item in spec.items("statusCollectors")),
+        rollout=rollout,
+        keep_replicas=spec.choice_or("deletionPolicy", {"Delete": False, "KeepReplicas": True}, False),
+    )
+    if rollout is not None and not placement.ready_when:
+        raise ConfigError(f"{spec.at('rollout')} needs {spec.at('readyWhen')}")
+    return placement
+
+
+_ROLLOUT = (
+    "groups", "maxConcurrency", "maxFailures", "minReadySeconds", "progressDeadlineSeconds", "offline", "paused",
+)  # fmt: skip
+_ENTRY = ("group", "resource", "names", "selectors", "strategy")
+_TEMPLATES = ("name", "group", "resource", "strategy", "object")
+
+
+def _selectors(fields: Fields, name: str) -> tuple[Selector, ...]:
+    return tuple(selector_at(*item) for item in fields.items(name))
+
+
+def _entry(fields: Fields) -> Entry:
+    return Entry(
+        group=fields.text_or("group", _GROUP, ""),
+        plural=fields.text("resource", _PLURAL),
+        names=frozenset(text_at(*item, _ANY) for item in fields.items("names")),
+        selectors=_selectors(fields, "selectors"),
+        strategy=fields.choice_or("strategy", _STRATEGIES, Strategy.UPDATE),
+    )
+
+
+def _template(fields: Fields) -> TemplateSource:
+    return TemplateSource(
+        name=fields.text("name", _TEMPLATE),
+        group=fields.text_or("group", _GROUP, ""),
+        plural=fields.text("resource", _PLURAL),
+        object=fields_at(fields.at("object"), fields.required("object"), ()).content,
+        strategy=fields.choice_or("strategy", _STRATEGIES, Strategy.UPDATE),
+    )
+
+
+def _override(fields: Fields) -> Override:
+    selector = selector_at(fields.at("robotSelector"), fields.content.get("robotSelector", {}))
+    return Override(selector, tuple(_step(fields_at(*item, _VERBS)) for item in fields.items("steps")))
+
+
+_VERBS = ("path", "set", "remove", "property")
+
+
+def _step(fields: Fields) -> OverrideStep:
+    path = fields.text("path", _PATH_TEXT)
+    if _NOT_CONTENT.match(path) and not _METADATA.fullmatch(path):
+        allowed = "a path to content, /metadata/labels/KEY or /metadata/annotations/KEY"
+        raise ConfigError(f'{fields.place}.path is "{path}"; allowed: {allowed}')
+    given = [verb for verb in _VERBS[1:] if verb in fields]
+    if len(given) != 1:
+        raise ConfigError(
+            f"{fields.place} has {' and '.join(given) or 'no verb'}; allowed: one of set, remove, property"
+        )
+    return OverrideStep(fields.place, path, _verb(fields, given[0]))
+
+
+def _verb(fields: Fields, name: str) -> Set | Remove | Property:
+    match name:
+        case "set":
+            value = fields.inner("set", "value").required("value")
+            if problem := json_problem(value, fields.at("set.value")):
+                raise ConfigError(problem)
+            return Set(value)
+        case "remove":
+            if fields.flag_or("remove", False) is not True:
+                raise ConfigError(f"{fields.at('remove')} is false; allowed: true")
+            return Remove()
+        case _:
+            inner = fields.inner("property", "name", "type")
+            return Property(inner.text("name", _IDENTIFIER), inner.choice_or("type", _TYPES, "string"))
+
+
+def _rollout(fields: Fields) -> Rollout:
+    most = fields.content.get("maxConcurrency", "5%")
+    is_share = isinstance(most, str) and _PERCENT.fullmatch(most)
+    if not is_share and (not isinstance(most, int) or isinstance(most, bool) or most <= 0):
+        raise wrong(fields.at("maxConcurrency"), most, "a number above 0, or 1% to 100%")
+    return Rollout(
+        groups=_selectors(fields, "groups"),
+        max_concurrency=most,
+        max_failures=_number(fields, "maxFailures", 0),
+        min_ready_seconds=_number(fields, "minReadySeconds", 60),
+        progress_deadline_seconds=_number(fields, "progressDeadlineSeconds", 1800),
+        stamp_offline=fields.choice_or("offline", {"Defer": False, "Stamp": True}, False),
+        paused=fields.flag_or("paused", False),
+    )
+
+
+def _number(fields: Fields, name: str, default: int) -> int:
+    value = fields.content.get(name, default)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise wrong(fields.at(name), value, "a number from 0 on")
+    return value
+
+
+def strip_of(raw: Json) -> tuple[str, tuple[Pointer, ...]]:
+    """The kind of a FieldStrip, and the paths that it removes. Raises ConfigError."""
+    spec = fields_at("spec", raw.get("spec"), ())
+    group, plural = spec.text_or("group", _GROUP, ""), spec.text("resource", _PLURAL)
+    paths = tuple(parse(text_at(*item, _PATH_TEXT)) for item in spec.items("remove"))
+    return (f"{plural}.{group}" if group else plural), paths
+
+
+def _texts(metadata: Json, name: str) -> Mapping[str, str]:
+    """The labels or annotations in an object's metadata."""
+    found = metadata.get(name)
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,84 @@
+"""Values for tests of the fleet's domain: objects as an API server stores them, and what is read of them."""
+
+import copy
+from typing import Any
+
+from crsyncer.core.model import Json
+from crsyncer.fleet.domain.model import (
+    PlacedKind,
+    Placement,
+    RenderFailed,
+    Rendering,
+    Row,
+    Source,
+    SourceKey,
+    Strategy,
+    Wanted,
+)
+from crsyncer.fleet.domain.names import replica_name, source_id
+from crsyncer.fleet.domain.read_objects import placement_of, row_of, source_of
+from crsyncer.fleet.domain.replica_plan import new_body
+
+GOALS = "goals.lab.example.com"
+KIND = PlacedKind(GOALS, "lab.example.com", "goals", "Goal", "v1", namespaced=True)
+
+
+def goal(name: str = "dock", *, namespace: str = "site", **content: Any) -> Json:
+    metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "resourceVersion": "7"}
+    return {"apiVersion": "lab.example.com/v1", "kind": "Goal", "metadata": metadata, "spec": {"x": 1}, **content}
+
+
+def source(raw: Json | None = None) -> Source:
+    return source_of(raw or goal(), GOALS)
+
+
+def placement(
+    name: str = "all", *, namespace: str = "site", created: str = "2026-11-01T00:00:00Z", **spec: Any
+) -> Placement:
+    spec.setdefault("resources", [{"group": "lab.example.com", "resource": "goals", "selectors": [{}]}])
+    metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "creationTimestamp": created}
+    return placement_of({"metadata": metadata, "spec": spec})
+
+
+def wanted(
+    rendering: Rendering | RenderFailed,
+    *,
+    by: Placement | None = None,
+    of: SourceKey | None = None,
+    strategy: Strategy = Strategy.UPDATE,
+) -> Wanted:
+    by, key = by or placement(), of or source().key
+    namespace, name = replica_name(key, "r1", by.target, namespaced=True)
+    return Wanted(key, source_id(key), "r1", by, KIND, namespace, name, strategy, rendering)
+
+
+def stored(what: Wanted, **changes: Any) -> Json:
+    """The replica as an API server has it after its creation."""
+    assert isinstance(what.rendering, Rendering)
+    body = new_body(what, what.rendering)
+    body["metadata"] |= {"uid": "u1", "resourceVersion": "11", "generation": 1, **changes}
+    return body
+
+
+def row(raw: Json) -> Row:
+    found = row_of(raw, GOALS)
+    assert found is not None
+    return found
+
+
+def patched(raw: Json, operations: Any) -> Json:
+    """The object after a JSON Patch of tests, additions and removals at existing places."""
+    result = copy.deepcopy(raw)
+    for each in operations:
+        *parents, last = [part.replace("~1", "/").replace("~0", "~") for part in each["path"].split("/")[1:]]
+        place = result
+        for part in parents:
+            place = place[part]
+        match each["op"]:
+            case "test":
+                assert place[last] == each["value"], each
+            case "add":
+                place[last] = each["value"]
+            case _:
+                del place[last]
+    return result
