@@ -24,17 +24,17 @@ from crsyncer.adapters.metrics import Metrics
 from crsyncer.adapters.store.statedir import Lock
 from crsyncer.adapters.store.store import SqliteStore
 from crsyncer.adapters.systemd import ServiceManager
-from crsyncer.console.control import ControlCommands, changes
-from crsyncer.console.gather import gather
-from crsyncer.console.reasons import CODES
-from crsyncer.console.report import SAVED_STATUS_KEY
-from crsyncer.console.screen import headline
-from crsyncer.core.liveness import Progress, stuck
+from crsyncer.console.operators.control_commands import ControlCommands, changes
+from crsyncer.console.screens.gather import gather
+from crsyncer.console.screens.reasons import CODES
+from crsyncer.console.screens.report import SAVED_STATUS_KEY
+from crsyncer.console.screens.screen import headline
 from crsyncer.core.model import Json, Side
-from crsyncer.core.other_agents import NAME
+from crsyncer.core.pair.other_agents import NAME
+from crsyncer.core.watching.progress import Progress, stuck
 from crsyncer.engine.engine import Engine
-from crsyncer.engine.event_publisher import EventPublisher
-from crsyncer.engine.liveness import progress
+from crsyncer.engine.reporting.event_publisher import EventPublisher
+from crsyncer.engine.reporting.liveness import progress
 from crsyncer.errors import ConfigError
 from crsyncer.ports import SecretStore
 from crsyncer.runtime.connection import ConnectionState
@@ -42,7 +42,7 @@ from crsyncer.runtime.connection import ConnectionState
 log = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
-    from crsyncer.core.mutate import Expressions
+    from crsyncer.core.content.mutation import Expressions
 
 _SAVE_SECONDS = 0.2
 _STOP_SECONDS = 5.0

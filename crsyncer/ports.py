@@ -5,7 +5,6 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from crsyncer.core.calls import Call
 from crsyncer.core.model import (
     Cursor,
     FinalizerRow,
@@ -20,6 +19,7 @@ from crsyncer.core.model import (
     Tombstone,
     View,
 )
+from crsyncer.core.requests.calls import Call
 
 
 @dataclass(frozen=True, slots=True)

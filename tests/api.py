@@ -18,7 +18,7 @@ from typing import Any
 
 import aiohttp
 
-from crsyncer.core.calls import PARTIAL_LIST
+from crsyncer.core.requests.calls import PARTIAL_LIST
 from crsyncer.sandbox.resource import CRD, NAMESPACE, SERVICE_ACCOUNT, Resource
 
 Object = dict[str, Any]

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.resource import CRD
-from crsyncer.sandbox.sandbox import Sandbox
+from crsyncer.sandbox.two_planes import Sandbox
 from tests import planes
 from tests.api import Api
 from tests.disk import Disk

@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from crsyncer.core.text import count
+from crsyncer.core.reports.text import count
 
 RULES = {
     "S1.1": "the robot's CRDs say what is synced; a change restarts that kind alone, within 2 s",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from crsyncer.core.mutate import ExpressionError, Match
+from crsyncer.core.content.mutation import ExpressionError, Match
 from crsyncer.errors import ConfigError
 
 _DEEPEST = 200

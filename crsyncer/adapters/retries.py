@@ -1,6 +1,6 @@
 """Short retries inside one call, for commands and the sandbox, by the package `backoff`.
 
-The agent's long waits are not made here: they belong to its queue, with the back-off of `core/backoff.py`.
+The agent's long waits are not made here: they belong to its queue, with the back-off of `core/watching/backoff.py`.
 """
 
 from collections.abc import Awaitable, Callable

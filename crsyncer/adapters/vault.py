@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from crsyncer.adapters.store.statedir import DIGEST_KEY, sync_names
+from crsyncer.core.content.shape import bare
 from crsyncer.core.model import (
     Cursor,
     FinalizerRow,
@@ -23,7 +24,6 @@ from crsyncer.core.model import (
     Tombstone,
     View,
 )
-from crsyncer.core.shape import bare
 from crsyncer.ports import Store
 
 log = logging.getLogger(__name__)

@@ -16,10 +16,10 @@ from crsyncer.cli.output import TEXTS, output_options, show
 from crsyncer.cli.shared import find_state_dir, load_settings, report_error, settings_options
 from crsyncer.cli.status import read_status
 from crsyncer.cli.yaml_text import sorted_lines
-from crsyncer.console.screen import table
+from crsyncer.console.screens.screen import table
+from crsyncer.core.apis.revise import breaking, follow, read_crd, revise
 from crsyncer.core.model import Json, Side
-from crsyncer.core.revise import breaking, follow, read_crd, revise
-from crsyncer.core.text import plain
+from crsyncer.core.reports.text import plain
 from crsyncer.errors import ConfigError, SyncError
 
 SCHEMA = "crsyncer.api-diff/v1"
@@ -79,7 +79,7 @@ async def _pause(settings: Settings, resource: str, *, paused: bool) -> Json:
     from contextlib import aclosing
 
     from crsyncer.adapters.kube.visit import KubeVisit
-    from crsyncer.console.api_pause import pause as pause_api
+    from crsyncer.console.operators.api_pause import pause as pause_api
 
     login = logins(settings)[Side.ROBOT]
     async with aclosing(await KubeVisit.enter(*login, insecure=settings.insecure_skip_tls_verify)) as visit:
@@ -140,9 +140,9 @@ def diff(what: tuple[str, ...], picked: tuple[str, ...], output: str, **flags: A
 
 
 async def _compare(settings: Settings, resource: str) -> list[Json]:
-    from crsyncer.console import lister
-    from crsyncer.console.api_diff import compare_api
-    from crsyncer.console.target import find_resource
+    from crsyncer.console.compare import lister
+    from crsyncer.console.compare.api_diff import compare_api
+    from crsyncer.console.explained.target import find_resource
 
     async with both_clusters(settings) as clusters:
         senders = {side: cluster.request for side, cluster in clusters.items()}

@@ -13,12 +13,12 @@ from crsyncer.cli.clusters import CLUSTER_SETTINGS, logins, robot_name
 from crsyncer.cli.crd_files import crds_option, read_kinds
 from crsyncer.cli.output import output_options, show
 from crsyncer.cli.shared import load_settings, settings_options
-from crsyncer.console.report import EXIT_CODES
-from crsyncer.core.cloud_manifests import Profile
-from crsyncer.core.forbidden_acts import ForbiddenAct
-from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.console.screens.report import EXIT_CODES
+from crsyncer.core.accounts.confinement import Profile
+from crsyncer.core.accounts.forbidden_acts import ForbiddenAct
+from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Side
-from crsyncer.core.text import count, plain
+from crsyncer.core.reports.text import count, plain
 from crsyncer.errors import Unsure
 
 _HINT = "are they in force? crsyncer doctor says so to an administrator of the cloud"
@@ -54,9 +54,9 @@ async def _review(settings: Settings, kinds: Sequence[KindPolicy] | None, robot:
     from contextlib import aclosing
 
     from crsyncer.adapters.kube.visit import KubeVisit
-    from crsyncer.console import lister
-    from crsyncer.core.forbidden_acts import confined_by_admission, forbidden_acts
-    from crsyncer.engine.account_check import Excess, find_excess
+    from crsyncer.console.compare import lister
+    from crsyncer.core.accounts.forbidden_acts import confined_by_admission, forbidden_acts
+    from crsyncer.engine.kinds.account_check import Excess, find_excess
 
     enter = {side: partial(KubeVisit.enter, *login) for side, login in logins(settings).items()}
     insecure = settings.insecure_skip_tls_verify

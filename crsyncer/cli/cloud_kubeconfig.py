@@ -11,7 +11,7 @@ from crsyncer.adapters.kubeconfig import url_parts
 from crsyncer.cli.output import output_options, show
 from crsyncer.cli.shared import settings_options
 from crsyncer.cli.yaml_text import yaml_text
-from crsyncer.console.moving_report import GATEWAY_PATH
+from crsyncer.console.set_up.moving_report import GATEWAY_PATH
 from crsyncer.core.model import Json
 from crsyncer.errors import ConfigError
 

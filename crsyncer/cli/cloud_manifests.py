@@ -10,7 +10,7 @@ from crsyncer.cli.crd_files import crds_option, read_kinds
 from crsyncer.cli.output import output_options, show
 from crsyncer.cli.shared import settings_options
 from crsyncer.cli.yaml_text import yaml_text
-from crsyncer.core.cloud_manifests import (
+from crsyncer.core.accounts.confinement import (
     DEFAULT_QUOTA,
     Plan,
     Profile,

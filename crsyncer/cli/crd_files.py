@@ -11,17 +11,18 @@ from crsyncer.adapters.expressions import Expressions
 from crsyncer.adapters.files import read_manifests
 from crsyncer.cli.documents import DEEPEST
 from crsyncer.cli.shared import Command
-from crsyncer.core.built_in import unknown
-from crsyncer.core.catalog import PolicyObject, read_object
-from crsyncer.core.cloud_manifests import BUILT_IN, Profile, confinable
-from crsyncer.core.configured import configured_kind, without_crd
-from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.core.accounts.confinement import BUILT_IN, Profile, confinable
+from crsyncer.core.apis.revise import KIND as CRD
+from crsyncer.core.kinds.built_in_kind import unknown
+from crsyncer.core.kinds.configured import configured_kind, without_crd
+from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.kinds.merge_settings import PolicyObject, read_object
+from crsyncer.core.kinds.namespaces import EVERYWHERE
+from crsyncer.core.kinds.read_kind import is_annotated
+from crsyncer.core.kinds.related_entry import RelatedEntry
+from crsyncer.core.kinds.sync_policy import KIND as SYNC_POLICY
 from crsyncer.core.model import Json
-from crsyncer.core.namespaces import EVERYWHERE
-from crsyncer.core.read_kind import is_annotated
-from crsyncer.core.relate import RelatedEntry, related_entries
-from crsyncer.core.revise import KIND as CRD
-from crsyncer.core.sync_policy import KIND as SYNC_POLICY
+from crsyncer.core.related.relate import related_entries
 from crsyncer.errors import ConfigError
 
 LARGEST = 16 << 20

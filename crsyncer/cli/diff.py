@@ -13,9 +13,9 @@ from crsyncer.cli.clusters import CLUSTER_SETTINGS, both_clusters, identities, r
 from crsyncer.cli.output import TEXTS, object_name, output_options, show
 from crsyncer.cli.shared import first_cause, load_settings, report_error, settings_options
 from crsyncer.cli.yaml_text import sorted_lines
-from crsyncer.console.target import synced_resource
+from crsyncer.console.explained.target import synced_resource
 from crsyncer.core.model import Json, Side
-from crsyncer.core.text import did_you_mean, plain
+from crsyncer.core.reports.text import did_you_mean, plain
 from crsyncer.errors import ConfigError, SyncError
 
 SCHEMA = "crsyncer.diff/v1"
@@ -71,10 +71,10 @@ def diff(resource: str, within: str, output: str, **flags: Any) -> int:
 async def _compare(settings: Settings, robot: str, resource: str) -> list[Json]:
     import asyncio
 
-    from crsyncer.console import lister
-    from crsyncer.console.diff import bare_row, compare
-    from crsyncer.console.identities import identified
-    from crsyncer.console.reasons import kind_hint
+    from crsyncer.console.compare import lister
+    from crsyncer.console.compare.cluster_diff import bare_row, compare
+    from crsyncer.console.compare.identities import identified
+    from crsyncer.console.screens.reasons import kind_hint
 
     async with both_clusters(settings) as clusters:
 

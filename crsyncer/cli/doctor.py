@@ -17,12 +17,12 @@ from crsyncer.cli.clusters import CLUSTER_SETTINGS, both_clusters, logins, robot
 from crsyncer.cli.output import output_options, show
 from crsyncer.cli.shared import ask_agent_or_store, load_settings, settings_options
 from crsyncer.cli.status import STATUS_REQUEST
-from crsyncer.console.doctor_report import Check, Mark, document, exit_code, judge_agent, judge_disk, judge_store
-from crsyncer.console.reason_texts import START_HINT
-from crsyncer.console.screen import WIDTH
-from crsyncer.core.findings import StoreFindings
+from crsyncer.console.screens.reason_texts import START_HINT
+from crsyncer.console.screens.screen import WIDTH
+from crsyncer.console.set_up.doctor_report import Check, Mark, document, exit_code, judge_agent, judge_disk, judge_store
 from crsyncer.core.model import Json, Side
-from crsyncer.core.text import count, plain
+from crsyncer.core.reports.findings import StoreFindings
+from crsyncer.core.reports.text import count, plain
 from crsyncer.errors import ConfigError, SyncError, Unsure
 
 _ALL_SECONDS = 14.0
@@ -72,7 +72,7 @@ def doctor(from_cr_syncer: bool, output: str, **flags: Any) -> int:
 
 async def _sides(settings: Settings, robot: str, *, seconds: float) -> list[Check]:
     from crsyncer.adapters.kube.visit import KubeVisit
-    from crsyncer.console.doctor import SetUp, examine
+    from crsyncer.console.set_up.questions import SetUp, examine
 
     insecure = settings.insecure_skip_tls_verify
     loaders = {side: partial(KubeVisit.enter, *login, insecure=insecure) for side, login in logins(settings).items()}
@@ -81,7 +81,7 @@ async def _sides(settings: Settings, robot: str, *, seconds: float) -> list[Chec
 
 
 async def _move(settings: Settings, robot: str, *, agent_runs: bool) -> list[Check]:
-    from crsyncer.console.moving import Robot, examine_move
+    from crsyncer.console.set_up.moving import Robot, examine_move
 
     try:
         async with both_clusters(settings) as clusters:

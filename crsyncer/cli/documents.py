@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from crsyncer.adapters.files import read_manifests
-from crsyncer.core.fields import json_problem
-from crsyncer.core.text import count
+from crsyncer.core.content.fields import json_problem
+from crsyncer.core.reports.text import count
 from crsyncer.errors import ConfigError
 
 DEEPEST = 200

@@ -10,12 +10,12 @@ import click
 from crsyncer.adapters.store.statedir import DATABASE
 from crsyncer.cli.output import full_name, namespace_option, object_name, output_options, show
 from crsyncer.cli.shared import ask_agent_or_store, find_state_dir, report_error, settings_options
-from crsyncer.console.report import SAVED_STATUS_KEY, event_row
-from crsyncer.console.screen import table
-from crsyncer.console.target import split_target, synced_resource
-from crsyncer.core.event_ring import load_events
+from crsyncer.console.explained.target import split_target, synced_resource
+from crsyncer.console.screens.report import SAVED_STATUS_KEY, event_row
+from crsyncer.console.screens.screen import table
 from crsyncer.core.model import Json
-from crsyncer.core.text import count
+from crsyncer.core.reports.event_ring import load_events
+from crsyncer.core.reports.text import count
 from crsyncer.errors import Unsure
 
 SCHEMA = "crsyncer.events/v1"

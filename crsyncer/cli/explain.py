@@ -11,16 +11,16 @@ import click
 from crsyncer.cli.output import full_name, namespace_option, object_name, output_options, show
 from crsyncer.cli.shared import ask_agent_or_store, find_state_dir, object_target, settings_options
 from crsyncer.cli.yaml_text import yaml_text
-from crsyncer.console.explain import ObjectFacts, stored_policy
-from crsyncer.console.explain import explain as explained
-from crsyncer.console.report import SAVED_STATUS_KEY, pending_finalizer, pending_status
-from crsyncer.console.screen import cut
-from crsyncer.console.target import find_key, synced_resource
-from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.console.explained.explanation import ObjectFacts, stored_policy
+from crsyncer.console.explained.explanation import explain as explained
+from crsyncer.console.explained.target import find_key, synced_resource
+from crsyncer.console.screens.report import SAVED_STATUS_KEY, pending_finalizer, pending_status
+from crsyncer.console.screens.screen import cut
+from crsyncer.core.content.shape import changes_content, signature_name
+from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.kinds.namespaces import meta_name, read_namespaces
 from crsyncer.core.model import Found, Gap, Json, Key, Loaded, Record, Side
-from crsyncer.core.namespaces import meta_name, read_namespaces
-from crsyncer.core.shape import changes_content, signature_name
-from crsyncer.core.text import count, duration, plain, unix
+from crsyncer.core.reports.text import count, duration, plain, unix
 
 _MARKS = {True: "ok", False: "NO", None: ".."}
 _VALUE_WIDTH = 40

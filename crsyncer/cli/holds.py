@@ -8,9 +8,9 @@ import click
 from crsyncer.cli.output import confirmed, output_options, show, yes_option
 from crsyncer.cli.shared import find_state_dir, send_command, settings_options
 from crsyncer.cli.status import read_status
-from crsyncer.console.screen import table
+from crsyncer.console.screens.screen import table
 from crsyncer.core.model import Json
-from crsyncer.core.text import count, duration, plain, unix
+from crsyncer.core.reports.text import count, duration, plain, unix
 from crsyncer.errors import SyncError
 
 SCHEMA = "crsyncer.holds/v1"

@@ -7,7 +7,7 @@ import sys
 from datetime import UTC, datetime
 from typing import TextIO
 
-from crsyncer.core.text import redact
+from crsyncer.core.reports.text import redact
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 

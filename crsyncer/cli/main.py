@@ -9,7 +9,7 @@ import click
 
 from crsyncer import __version__
 from crsyncer.cli.shared import first_cause, report_error
-from crsyncer.core.text import did_you_mean
+from crsyncer.core.reports.text import did_you_mean
 from crsyncer.errors import SyncError
 
 _COMMANDS = {

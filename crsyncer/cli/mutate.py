@@ -13,12 +13,12 @@ from crsyncer.adapters.expressions import Expressions
 from crsyncer.cli.documents import read_document
 from crsyncer.cli.shared import settings_options
 from crsyncer.cli.yaml_text import yaml_text
-from crsyncer.core.fields import Text, fields_at, wrong
+from crsyncer.core.content.fields import Text, fields_at, wrong
+from crsyncer.core.content.mutation import Compiled, compile_steps, mutate_content, mutate_status
+from crsyncer.core.content.template import Names
+from crsyncer.core.kinds.sync_policy import SyncPolicy, read_sync_policy
 from crsyncer.core.model import Json
-from crsyncer.core.mutate import Compiled, compile_steps, mutate_content, mutate_status
-from crsyncer.core.sync_policy import SyncPolicy, read_sync_policy
-from crsyncer.core.template import Names
-from crsyncer.core.text import plain
+from crsyncer.core.reports.text import plain
 from crsyncer.errors import ConfigError
 
 _LARGEST = 4 << 20

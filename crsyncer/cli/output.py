@@ -10,7 +10,7 @@ import click
 
 from crsyncer.cli.yaml_text import yaml_text
 from crsyncer.core.model import Json, Key
-from crsyncer.core.text import plain
+from crsyncer.core.reports.text import plain
 
 FORMATS = ("text", "json", "yaml", "wide", "name")
 TEXTS = ("text", "wide")

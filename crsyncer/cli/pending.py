@@ -10,11 +10,11 @@ import click
 from crsyncer.adapters.store.statedir import DATABASE
 from crsyncer.cli.output import confirmed, full_name, namespace_option, object_name, output_options, show, yes_option
 from crsyncer.cli.shared import ask_agent_or_store, find_state_dir, object_target, send_command, settings_options
-from crsyncer.console.report import object_fields, pending_finalizer, pending_status
-from crsyncer.console.screen import table
-from crsyncer.console.target import split_target
+from crsyncer.console.explained.target import split_target
+from crsyncer.console.screens.report import object_fields, pending_finalizer, pending_status
+from crsyncer.console.screens.screen import table
 from crsyncer.core.model import Json
-from crsyncer.core.text import count, duration, plain, unix
+from crsyncer.core.reports.text import count, duration, plain, unix
 
 SCHEMA = "crsyncer.pending/v1"
 

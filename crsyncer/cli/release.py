@@ -14,13 +14,13 @@ from crsyncer.adapters.kubeconfig import read_account
 from crsyncer.cli.output import namespace_option, object_name, output_options, show
 from crsyncer.cli.shared import find_state_dir, settings_options
 from crsyncer.cli.status import read_status
-from crsyncer.console.release import Wish, release_objects
-from crsyncer.console.screen import table
-from crsyncer.console.target import split_target
-from crsyncer.core.cloud_manifests import check_robot
-from crsyncer.core.fields import seconds
+from crsyncer.console.explained.target import split_target
+from crsyncer.console.operators.finalizer_release import Wish, release_objects
+from crsyncer.console.screens.screen import table
+from crsyncer.core.accounts.confinement import check_robot
+from crsyncer.core.content.fields import seconds
 from crsyncer.core.model import Json
-from crsyncer.core.text import count, duration, plain, unix
+from crsyncer.core.reports.text import count, duration, plain, unix
 from crsyncer.errors import ConfigError, SyncError
 
 _MAX_ROWS = 50

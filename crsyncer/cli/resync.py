@@ -8,7 +8,7 @@ import click
 from crsyncer.cli.output import TEXTS, output_options, show
 from crsyncer.cli.shared import find_state_dir, send_command, settings_options
 from crsyncer.core.model import Json
-from crsyncer.core.text import count, plain
+from crsyncer.core.reports.text import count, plain
 
 _POLL_SECONDS = 0.2
 

@@ -68,7 +68,7 @@ async def _refuse_excess(settings: Settings) -> None:
     import asyncio
 
     from crsyncer.adapters.kube import KubeCluster
-    from crsyncer.engine.account_check import AccountCheck
+    from crsyncer.engine.kinds.account_check import AccountCheck
 
     confinement = AccountCheck(tuple, robot=settings.robot_name, namespaces=settings.synced_namespaces.on(Side.CLOUD))
     cluster = KubeCluster(settings.cloud_kubeconfig, settings.cloud_context, insecure=settings.insecure_skip_tls_verify)

@@ -46,7 +46,7 @@ def sandbox() -> None:
 @sandbox.command(params=[*_OPTIONS])
 def up(directory: Path | None, state_dir: Path | None, config: Path | None) -> None:
     """Start both planes; they run until `down`."""
-    from crsyncer.sandbox.sandbox import Sandbox
+    from crsyncer.sandbox.two_planes import Sandbox
 
     agents = _agents(state_dir, config)
     root = directory or _default()
@@ -68,7 +68,7 @@ def up(directory: Path | None, state_dir: Path | None, config: Path | None) -> N
 @sandbox.command(params=[*_OPTIONS])
 def down(directory: Path | None, state_dir: Path | None, config: Path | None) -> None:
     """Stop both planes and delete their data."""
-    from crsyncer.sandbox.sandbox import Sandbox
+    from crsyncer.sandbox.two_planes import Sandbox
 
     agents = _agents(state_dir, config)
     root = directory or _default()
@@ -91,7 +91,7 @@ def env(directory: Path | None, state_dir: Path | None, config: Path | None, as_
 
     kubectl is that of the download or of the PATH; where neither has one, the first `env` builds it, in some minutes.
     """
-    from crsyncer.sandbox.sandbox import Sandbox
+    from crsyncer.sandbox.two_planes import Sandbox
 
     agents = _agents(state_dir, config)
     root = directory or _default()

@@ -11,10 +11,10 @@ import click
 
 from crsyncer.adapters.config import CONFIG, OPTIONS, Settings, load, state_dir, with_unit
 from crsyncer.adapters.control import ask
-from crsyncer.console.reason_texts import START_HINT
-from crsyncer.console.target import split_target
+from crsyncer.console.explained.target import split_target
+from crsyncer.console.screens.reason_texts import START_HINT
 from crsyncer.core.model import Json
-from crsyncer.core.text import plain
+from crsyncer.core.reports.text import plain
 from crsyncer.errors import DISK_ERRORS, ConfigError, Locked, SyncError, Unsure
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -12,8 +12,8 @@ import click
 from crsyncer.adapters.store.statedir import DATABASE
 from crsyncer.cli.output import TEXTS, output_options, show
 from crsyncer.cli.shared import ask_agent_or_store, find_state_dir, report_error, settings_options
-from crsyncer.console.report import SAVED_STATUS_KEY, exit_code, stopped_document
-from crsyncer.console.screen import render
+from crsyncer.console.screens.report import SAVED_STATUS_KEY, exit_code, stopped_document
+from crsyncer.console.screens.screen import render
 from crsyncer.core.model import Json
 from crsyncer.errors import StoreError, Unsure
 

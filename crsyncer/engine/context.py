@@ -2,20 +2,17 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
-from crsyncer.core.holds import Holds
-from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.core.content.mutation import Expressions
+from crsyncer.core.holds.hold_list import Holds
+from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Side
-from crsyncer.core.other_agents import DuplicateAgents
-from crsyncer.engine.finalizer_searches import FinalizerSearches
-from crsyncer.engine.recorder import Recorder
+from crsyncer.core.pair.other_agents import DuplicateAgents
+from crsyncer.engine.pairs.finalizer_searches import FinalizerSearches
+from crsyncer.engine.reporting.recorder import Recorder
 from crsyncer.ports import Observer, SecretStore, Store
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.dispatcher import Dispatcher
-
-if TYPE_CHECKING:  # loaded only where the robot has SyncPolicies (C1.1)
-    from crsyncer.core.mutate import Expressions
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +35,7 @@ class EngineContext:
     watch_timeout: int
     audit_interval: float
     report_changed: Callable[[], None]
-    expressions: "Callable[[], Expressions]"
+    expressions: Callable[[], Expressions]
     trust: tuple[str, ...]
     vault: Callable[[], SecretStore]
     digest_key: Callable[[], bytes]

@@ -3,27 +3,24 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
-from crsyncer.core.calls import Call
-from crsyncer.core.holds import Holds
-from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.core.content.mutation import Expressions
+from crsyncer.core.holds.hold_list import Holds
+from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.kinds.namespaces import Namespaces
 from crsyncer.core.model import Side
-from crsyncer.core.namespaces import Namespaces
-from crsyncer.core.object_calls import first_object
-from crsyncer.core.other_agents import DuplicateAgents
-from crsyncer.engine.account_check import AccountCheck
+from crsyncer.core.pair.object_calls import first_object
+from crsyncer.core.pair.other_agents import DuplicateAgents
+from crsyncer.core.requests.calls import Call
 from crsyncer.engine.context import EngineContext
-from crsyncer.engine.hold_driver import ISSUED
-from crsyncer.engine.kind_entry import probe_calls
-from crsyncer.engine.kinds import Kinds
-from crsyncer.engine.recorder import Recorder
+from crsyncer.engine.kinds.account_check import AccountCheck
+from crsyncer.engine.kinds.kind_entry import probe_calls
+from crsyncer.engine.kinds.kinds import Kinds
+from crsyncer.engine.pairs.hold_driver import ISSUED
+from crsyncer.engine.reporting.recorder import Recorder
 from crsyncer.ports import Cluster, Observer, SecretStore, Store
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.dispatcher import Dispatcher, Job
-
-if TYPE_CHECKING:  # loaded only where the robot has SyncPolicies (C1.1)
-    from crsyncer.core.mutate import Expressions
 
 
 class Engine:
@@ -48,7 +45,7 @@ class Engine:
         audit_interval: float,
         clock: Callable[[], float],
         report_changed: Callable[[], None],
-        expressions: "Callable[[], Expressions]",
+        expressions: Callable[[], Expressions],
         vault: Callable[[], SecretStore],
         digest_key: Callable[[], bytes],
         trust: tuple[str, ...] = (),

@@ -5,10 +5,11 @@ In a workspace of kcp the ID of the logical cluster is the identity, and stays w
 
 from collections.abc import Callable, Mapping
 
-from crsyncer.core import calls
-from crsyncer.core.answers import is_inconclusive, shown
-from crsyncer.core.calls import PARTIAL, Call
-from crsyncer.core.identity import (
+from crsyncer.core.model import Json
+from crsyncer.core.requests import calls
+from crsyncer.core.requests.answers import is_inconclusive, shown
+from crsyncer.core.requests.calls import PARTIAL, Call
+from crsyncer.core.watching.identity import (
     KCP,
     KCP_PATH,
     KUBE_SYSTEM,
@@ -25,7 +26,6 @@ from crsyncer.core.identity import (
     name_of,
     same_cluster,
 )
-from crsyncer.core.model import Json
 from crsyncer.errors import Unsure
 from crsyncer.ports import Cluster, MetaStore, Reply, Send
 from crsyncer.runtime.probe import no_answer

@@ -7,10 +7,10 @@ from dataclasses import replace
 from enum import Enum
 from typing import Protocol
 
-from crsyncer.core.calls import Collection
 from crsyncer.core.model import Cursor, Freshness, Json, Key, ObjectVersion
-from crsyncer.core.restore_detection import DISTRUSTED, Checkpoint, are_too_many, is_foreign, newest_up_to
-from crsyncer.core.watch import EventType, ListReason, newer, version_of
+from crsyncer.core.requests.calls import Collection
+from crsyncer.core.watching.restore_detection import DISTRUSTED, Checkpoint, are_too_many, is_foreign, newest_up_to
+from crsyncer.core.watching.watch import EventType, ListReason, newer, version_of
 from crsyncer.ports import Observer
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.known_history import cluster_of

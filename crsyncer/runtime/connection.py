@@ -9,12 +9,12 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import TypeVar
 
-from crsyncer.core import calls
-from crsyncer.core.answers import is_inconclusive, without_words
-from crsyncer.core.backoff import Backoff, capped
-from crsyncer.core.calls import Call
-from crsyncer.core.pace import Pace
-from crsyncer.core.watch import probe_wait
+from crsyncer.core.requests import calls
+from crsyncer.core.requests.answers import is_inconclusive, without_words
+from crsyncer.core.requests.calls import Call
+from crsyncer.core.watching.backoff import Backoff, capped
+from crsyncer.core.watching.pace import Pace
+from crsyncer.core.watching.watch import probe_wait
 from crsyncer.errors import NotAllowed, NotTrusted, SyncError, Throttled, Unsure
 from crsyncer.ports import Cluster, MetaStore, Observer, Reply, Send
 from crsyncer.runtime.cluster_identity import ClusterIdentity

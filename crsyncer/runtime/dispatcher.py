@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Hashable
 from functools import partial
 from typing import NamedTuple
 
-from crsyncer.core.backoff import RETRY, Backoff, spread
 from crsyncer.core.model import Key
-from crsyncer.core.pace import MOST
-from crsyncer.core.queue import Priority, WorkQueue
+from crsyncer.core.watching.backoff import RETRY, Backoff, spread
+from crsyncer.core.watching.pace import MOST
+from crsyncer.core.watching.queue import Priority, WorkQueue
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.waits import RetryAfter, chance
 

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from crsyncer.core.calls import Collection
 from crsyncer.core.model import Cursor
-from crsyncer.core.restore_detection import Checkpoint
-from crsyncer.core.watch import newer
+from crsyncer.core.requests.calls import Collection
+from crsyncer.core.watching.restore_detection import Checkpoint
+from crsyncer.core.watching.watch import newer
 from crsyncer.ports import MetaStore
 
 _RESTORES = "~"

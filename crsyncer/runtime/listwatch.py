@@ -1,6 +1,6 @@
 """Lists and watches one collection, and decides when a list is needed instead of a watch (S9.1, S9.2, S8.2).
 
-`core/watch.py` reads the answers; `resume_check.py` proves that a watch may go on from the cursor.
+`core/watching/watch.py` reads the answers; `resume_check.py` proves that a watch may go on from the cursor.
 """
 
 import asyncio
@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from enum import StrEnum
 
-from crsyncer.core import calls
-from crsyncer.core.backoff import RETRY, UNSERVED, Backoff, spread
-from crsyncer.core.liveness import Progress
 from crsyncer.core.model import Freshness
-from crsyncer.core.pages import PageLimit
-from crsyncer.core.restore_detection import Checkpoint, History, Replay
-from crsyncer.core.watch import (
+from crsyncer.core.requests import calls
+from crsyncer.core.watching.backoff import RETRY, UNSERVED, Backoff, spread
+from crsyncer.core.watching.pages import PageLimit
+from crsyncer.core.watching.progress import Progress
+from crsyncer.core.watching.restore_detection import Checkpoint, History, Replay
+from crsyncer.core.watching.watch import (
     Bookmark,
     Denied,
     Emit,

@@ -5,12 +5,12 @@ answers above 128 KiB (about 150 objects' metadata). A Table of the versions alo
 needs printer columns that no known CRD has. So the digest is the list of metadata, also of small collections, where it
 is a third of the whole.
 
-Pages are as large as the objects and the line allow (core/pages.py). A page that fails in the middle of a list is
-requested again, smaller, and the list goes on from there: a continue token belongs to the list, not to the connection.
-Where the token has expired (410), the list goes on with the token that the server then offers. Such a list is of two
-moments: it shows every object, and proves no absence (Kubernetes documentation, API concepts, "Retrieving large results
-sets in chunks"). A watch from the first moment shows changes, and a digest shows absences. The same is true of a list
-that goes on after an outage: the cluster may have been restored meanwhile, and have another history.
+Pages are as large as the objects and the line allow (core/watching/pages.py). A page that fails in the middle of a list
+is requested again, smaller, and the list goes on from there: a continue token belongs to the list, not to the
+connection. Where the token has expired (410), the list goes on with the token that the server then offers. Such a list
+is of two moments: it shows every object, and proves no absence (Kubernetes documentation, API concepts, "Retrieving
+large results sets in chunks"). A watch from the first moment shows changes, and a digest shows absences. The same is
+true of a list that goes on after an outage: the cluster may have been restored meanwhile, and have another history.
 
 Changed objects are then fetched. One object costs 3 KB with its headers, so up to a quarter of the collection is
 fetched one by one, by name; else everything. Gateways in the cloud let through a single label selector: for a filtered
@@ -22,12 +22,12 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from crsyncer.core import calls
-from crsyncer.core.answers import is_inconclusive
-from crsyncer.core.backoff import RETRY, capped, spread
 from crsyncer.core.model import Json, Key, ObjectVersion
-from crsyncer.core.pages import PageLimit
-from crsyncer.core.watch import Lost, WatchStep, listed_at, newer, read_answer, version_of
+from crsyncer.core.requests import calls
+from crsyncer.core.requests.answers import is_inconclusive
+from crsyncer.core.watching.backoff import RETRY, capped, spread
+from crsyncer.core.watching.pages import PageLimit
+from crsyncer.core.watching.watch import Lost, WatchStep, listed_at, newer, read_answer, version_of
 from crsyncer.errors import TooLarge, Unsure
 from crsyncer.ports import Reply
 from crsyncer.runtime.collection_state import CollectionState

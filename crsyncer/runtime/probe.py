@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from crsyncer.core.answers import is_inconclusive, judge
-from crsyncer.core.calls import Call
+from crsyncer.core.requests.answers import is_inconclusive, judge
+from crsyncer.core.requests.calls import Call
 from crsyncer.errors import NotAllowed, SyncError, Unsure
 from crsyncer.ports import Reply, Send
 

@@ -13,10 +13,10 @@ objects (measured), and a connection.
 import asyncio
 import contextlib
 
-from crsyncer.core import calls
-from crsyncer.core.calls import Collection
-from crsyncer.core.restore_detection import Checkpoint, History, Replay, not_replayed, read_replay
-from crsyncer.core.watch import ListReason, Lost, Relist, WatchStep, read_answer
+from crsyncer.core.requests import calls
+from crsyncer.core.requests.calls import Collection
+from crsyncer.core.watching.restore_detection import Checkpoint, History, Replay, not_replayed, read_replay
+from crsyncer.core.watching.watch import ListReason, Lost, Relist, WatchStep, read_answer
 from crsyncer.errors import Unsure
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.known_history import Member

@@ -6,7 +6,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from crsyncer.core.backoff import RETRY, Backoff, spread
+from crsyncer.core.watching.backoff import RETRY, Backoff, spread
 
 T = TypeVar("T")
 

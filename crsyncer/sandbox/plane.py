@@ -15,7 +15,7 @@ import yaml
 from crsyncer.adapters.retries import until
 from crsyncer.errors import SyncError
 from crsyncer.sandbox import controllers
-from crsyncer.sandbox.ports import free_ports
+from crsyncer.sandbox.free_ports import free_ports
 from crsyncer.sandbox.process import recorded, spawn, write_private
 
 COMPONENTS = ("controllers", "apiserver", "store")

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from crsyncer.core.model import Side
-from crsyncer.sandbox.agent import AgentProcess
+from crsyncer.sandbox.agent_process import AgentProcess
 from crsyncer.sandbox.cluster import Cluster
 from crsyncer.sandbox.relay import Relay
 from crsyncer.sandbox.resource import NAMESPACE, Resource

@@ -6,7 +6,7 @@ import struct
 from contextlib import suppress
 from types import TracebackType
 
-from crsyncer.sandbox.ports import free_ports, give_back
+from crsyncer.sandbox.free_ports import free_ports, give_back
 
 _HOST = "127.0.0.1"
 _CHUNK = 65536

@@ -9,7 +9,7 @@ import aiohttp
 from kubernetes.aio.client import ApiException
 
 from crsyncer.adapters.retries import until_async
-from crsyncer.core.text import plain
+from crsyncer.core.reports.text import plain
 from crsyncer.errors import SyncError
 
 WIDTH = 100

@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
-from crsyncer.core.annotations import ROBOT_LABEL
-from crsyncer.core.kind_policy import KindPolicy
-from crsyncer.core.read_kind import read_policy
+from crsyncer.core.content.annotations import ROBOT_LABEL
+from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.kinds.read_kind import read_policy
 from crsyncer.errors import SyncError
 from crsyncer.sandbox.resource import Resource
 

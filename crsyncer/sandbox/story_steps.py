@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from crsyncer.core.model import Side
-from crsyncer.sandbox.agent import AgentProcess
+from crsyncer.sandbox.agent_process import AgentProcess
 from crsyncer.sandbox.cluster import Cluster
 from crsyncer.sandbox.relay import Relay
 from crsyncer.sandbox.story import Seen, Story

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from crsyncer.adapters.kube import KubeCluster
-from crsyncer.core.calls import Call
+from crsyncer.core.requests.calls import Call
 from crsyncer.errors import ConfigError, NotAllowed, Unsure
 
 GET = Call("get", "GET", "/apis/g.example.com/v1/goals/x")

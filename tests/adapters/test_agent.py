@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from crsyncer.errors import SyncError
-from crsyncer.sandbox.agent import AgentProcess
+from crsyncer.sandbox.agent_process import AgentProcess
 from tests.adapters.kube_server import TOKEN, write_config
 from tests.adapters.processes import ends
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from crsyncer.adapters.config import OPTIONS, Settings
-from crsyncer.core.namespaces import EVERYWHERE, Namespaces, same_names
+from crsyncer.core.kinds.namespaces import EVERYWHERE, Namespaces, same_names
 from crsyncer.errors import ConfigError
 from tests.adapters.config_kit import FIELDS, KEYS, file, flags, kubeconfig, load, refusal, state_dir
 

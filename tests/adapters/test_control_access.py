@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from crsyncer.adapters.control import NAME, ask, serve
-from crsyncer.console.control import changes
+from crsyncer.console.operators.control_commands import changes
 from crsyncer.core.model import Json
 from crsyncer.errors import SyncError, Unsure
 

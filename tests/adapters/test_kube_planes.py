@@ -12,11 +12,11 @@ import pytest
 
 from crsyncer.adapters.kube import Exchange, KubeCluster
 from crsyncer.adapters.kube.transport import Meter, open_socket
-from crsyncer.core.calls import JSON_PATCH, PARTIAL, Call
+from crsyncer.core.requests.calls import JSON_PATCH, PARTIAL, Call
 from crsyncer.errors import Unsure
 from crsyncer.ports import Cluster, Reply
 from crsyncer.sandbox.plane import Plane
-from crsyncer.sandbox.sandbox import Sandbox
+from crsyncer.sandbox.two_planes import Sandbox
 from tests.link.link import Link
 
 STATUS_SCHEMA = {

@@ -10,7 +10,7 @@ import pytest
 
 from crsyncer.adapters.kube import KubeCluster
 from crsyncer.adapters.kube.stream import MAX_LINE
-from crsyncer.core.calls import Call
+from crsyncer.core.requests.calls import Call
 from crsyncer.errors import Unsure
 from tests.adapters.kube_server import (
     GET,

@@ -14,10 +14,10 @@ import pytest
 
 from crsyncer import __version__
 from crsyncer.adapters.kube import Exchange, KubeCluster
-from crsyncer.core.calls import Call, Collection, list_page
-from crsyncer.core.text import NOT_YET_VALID
+from crsyncer.core.reports.text import NOT_YET_VALID
+from crsyncer.core.requests.calls import Call, Collection, list_page
 from crsyncer.errors import Never, NotTrusted, TooLarge, Unsure
-from crsyncer.sandbox.ports import free_ports
+from crsyncer.sandbox.free_ports import free_ports
 from tests.adapters.kube_server import (
     GET,
     TOKEN,

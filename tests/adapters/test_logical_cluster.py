@@ -10,7 +10,7 @@ import pytest
 
 from crsyncer.adapters.retries import until_async
 from crsyncer.core.model import Side
-from crsyncer.sandbox.agent import AgentProcess
+from crsyncer.sandbox.agent_process import AgentProcess
 from tests.adapters.kube_server import TOKEN, Certificates, refused, write_config
 from tests.bench.served import Served, served
 from tests.delivery.command_line import crsyncer

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from crsyncer.adapters.systemd import ServiceManager
-from crsyncer.sandbox.agent import AgentProcess
+from crsyncer.sandbox.agent_process import AgentProcess
 from tests.adapters.kube_server import TOKEN, write_config
 
 _PATIENCE_SECONDS = 60

@@ -14,7 +14,7 @@ from crsyncer.adapters.metrics import Metrics
 from crsyncer.adapters.web import check, serve
 from crsyncer.core.model import Side
 from crsyncer.errors import ConfigError
-from crsyncer.sandbox.ports import free_ports
+from crsyncer.sandbox.free_ports import free_ports
 from tests.console.report_kit import NOW, document, facts, hold, kind, outbox, side, store
 
 

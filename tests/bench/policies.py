@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from crsyncer.cli.crds import SYNC_POLICY
-from crsyncer.core.calls import SYNC_POLICIES
+from crsyncer.core.requests.calls import SYNC_POLICIES
 from crsyncer.sandbox.resource import Resource
 from tests.bench.stage import Counting, Figure, Stage, cpu_seconds, rss_mib, running
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from crsyncer.core.calls import JSON, Call
+from crsyncer.core.requests.calls import JSON, Call
 from tests.model.api_server import ApiServer
 from tests.model.storage import Storage
 from tests.model.watches import Watch, gone, open_watch, too_old

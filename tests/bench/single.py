@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
-from crsyncer.sandbox.agent import AgentProcess
+from crsyncer.sandbox.agent_process import AgentProcess
 from crsyncer.sandbox.resource import Resource
 from tests import planes
 from tests.bench.stage import Counting, Figure, Stage, bare_syncer, cpu_seconds, medians, running, written_bytes

@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from crsyncer.core.calls import CRDS, JSON_PATCH, Call
 from crsyncer.core.model import Json
-from crsyncer.sandbox.agent import AgentProcess
+from crsyncer.core.requests.calls import CRDS, JSON_PATCH, Call
+from crsyncer.sandbox.agent_process import AgentProcess
 from tests.adapters.kube_server import TOKEN, make_certificates, write_config
 from tests.bench.served import Served, served
 from tests.system.bed import crd

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from crsyncer.sandbox.agent import AgentProcess
+from crsyncer.sandbox.agent_process import AgentProcess
 from crsyncer.sandbox.resource import Resource
-from crsyncer.sandbox.sandbox import Sandbox
+from crsyncer.sandbox.two_planes import Sandbox
 from tests.api import Api
 from tests.link.link import Link
 from tests.system.bed import crd

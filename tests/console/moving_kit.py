@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from crsyncer.console.moving_report import Pairs
+from crsyncer.console.set_up.moving_report import Pairs
+from crsyncer.core.content.object_content import key_of
 from crsyncer.core.model import Json, Side
-from crsyncer.core.project import key_of
 from tests.core.builders import goal, policy
 
 

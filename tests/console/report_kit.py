@@ -2,13 +2,13 @@
 
 import json
 
-from crsyncer.console.reasons import hold_hint, with_health
-from crsyncer.console.report import SCHEMA, bare_kind, stopped_document, writes_row
-from crsyncer.core.actions import NAME_TAKEN, ODD_STATUS, SECRET_UNKNOWN, duplicate, mutation_failed
-from crsyncer.core.annotations import DRIFT
+from crsyncer.console.screens.reasons import hold_hint, with_health
+from crsyncer.console.screens.report import SCHEMA, bare_kind, stopped_document, writes_row
+from crsyncer.core.content.annotations import DRIFT
 from crsyncer.core.model import Cursor, Json, Key, Loaded, Pending, Side, View
-from crsyncer.core.relate import related_failed
-from crsyncer.core.text import rfc3339
+from crsyncer.core.pair.actions import NAME_TAKEN, ODD_STATUS, SECRET_UNKNOWN, duplicate, mutation_failed
+from crsyncer.core.related.relate import related_failed
+from crsyncer.core.reports.text import rfc3339
 
 NOW = 1_795_248_000.0  # 2026-11-21T08:00:00Z
 GOALS = "goals.lab.example.com"

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from crsyncer.console.api_pause import pause
-from crsyncer.core.calls import SYNC_POLICIES, Call
+from crsyncer.console.operators.api_pause import pause
+from crsyncer.core.content.object_content import UPSTREAM_UID
 from crsyncer.core.model import Json
-from crsyncer.core.project import UPSTREAM_UID
+from crsyncer.core.requests.calls import SYNC_POLICIES, Call
 from crsyncer.errors import Conflict, SyncError
 from crsyncer.ports import Reply
 

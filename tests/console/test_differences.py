@@ -6,13 +6,13 @@ from functools import partial
 import pytest
 from hypothesis import given
 
-from crsyncer.console import differences
-from crsyncer.console.differences import Difference
-from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.console.compare import differences
+from crsyncer.console.compare.differences import Difference
+from crsyncer.core.content.object_content import APPLIED, ROBOT, UPSTREAM_UID
+from crsyncer.core.content.shape import MutationFailed, Shape
+from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Key, Side
-from crsyncer.core.project import APPLIED, ROBOT, UPSTREAM_UID
-from crsyncer.core.relate import related_entries, related_policy
-from crsyncer.core.shape import MutationFailed, Shape
+from crsyncer.core.related.relate import related_entries, related_policy
 from tests.core.builders import copy_of, crd, goal, policies, policy, some, spoken, upstream_goals
 from tests.core.policy_objects import merged_of, policy_object
 

@@ -8,8 +8,8 @@ import yaml
 
 from crsyncer.adapters.expressions import Expressions
 from crsyncer.cli.yaml_text import yaml_text
-from crsyncer.console.doctor import SetUp, examine
-from crsyncer.console.doctor_report import (
+from crsyncer.console.compare.lister import Configuration
+from crsyncer.console.set_up.doctor_report import (
     SCHEMA,
     Check,
     Mark,
@@ -26,16 +26,16 @@ from crsyncer.console.doctor_report import (
     judge_store,
     judge_validity,
 )
-from crsyncer.console.lister import Configuration
-from crsyncer.core.access import OWN_NEEDS, needs
-from crsyncer.core.annotations import DRIFT, FILTER, SPEC_SOURCE, SUBTREE, SYNCER
-from crsyncer.core.built_in import unknown
-from crsyncer.core.calls import CRDS, SYNC_POLICIES, Call
-from crsyncer.core.catalog import NOT_SERVED, PolicyObject, read_object
-from crsyncer.core.findings import DiskFacts, LoginFacts, StoreFindings, Validity
+from crsyncer.console.set_up.questions import SetUp, examine
+from crsyncer.core.accounts.access import OWN_NEEDS, needs
+from crsyncer.core.content.annotations import DRIFT, FILTER, SPEC_SOURCE, SUBTREE, SYNCER
+from crsyncer.core.kinds.built_in_kind import unknown
+from crsyncer.core.kinds.merge_settings import NOT_SERVED, PolicyObject, read_object
+from crsyncer.core.kinds.namespaces import EVERYWHERE
+from crsyncer.core.kinds.sync_policy import Resource
 from crsyncer.core.model import Json, Side
-from crsyncer.core.namespaces import EVERYWHERE
-from crsyncer.core.sync_policy import Resource
+from crsyncer.core.reports.findings import DiskFacts, LoginFacts, StoreFindings, Validity
+from crsyncer.core.requests.calls import CRDS, SYNC_POLICIES, Call
 from crsyncer.ports import Reply
 from tests.console.report_kit import NOW, facts, hold
 from tests.console.report_kit import document as status_document

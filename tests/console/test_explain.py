@@ -5,9 +5,13 @@ from dataclasses import replace
 import pytest
 
 from crsyncer.cli.explain import render
-from crsyncer.console.explain import ObjectFacts, explain, stored_policy
-from crsyncer.console.report import pending_status, rejected_content
-from crsyncer.core.actions import (
+from crsyncer.console.explained.explanation import ObjectFacts, explain, stored_policy
+from crsyncer.console.screens.report import pending_status, rejected_content
+from crsyncer.core.content.shape import MutationFailed, Shape
+from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.kinds.namespaces import Namespaces, same_names
+from crsyncer.core.model import Gap, Key, Pending, Record, Side, Tombstone
+from crsyncer.core.pair.actions import (
     NOTHING,
     Create,
     Delete,
@@ -19,11 +23,7 @@ from crsyncer.core.actions import (
     Why,
     mutation_failed,
 )
-from crsyncer.core.kind_policy import KindPolicy
-from crsyncer.core.model import Gap, Key, Pending, Record, Side, Tombstone
-from crsyncer.core.namespaces import Namespaces, same_names
-from crsyncer.core.project import view_of
-from crsyncer.core.shape import MutationFailed, Shape
+from crsyncer.core.pair.project import view_of
 from tests.console.report_kit import GOALS, NOW, hold, kind
 from tests.core.builders import ROBOT_NAME, copy_of, goal, policy
 

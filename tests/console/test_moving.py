@@ -2,8 +2,8 @@
 
 import pytest
 
-from crsyncer.console.doctor_report import Check, Mark
-from crsyncer.console.moving_report import (
+from crsyncer.console.set_up.doctor_report import Check, Mark
+from crsyncer.console.set_up.moving_report import (
     FINALIZER,
     NOTE,
     Forecast,
@@ -17,7 +17,7 @@ from crsyncer.console.moving_report import (
     judge_predecessor,
     judge_reading,
 )
-from crsyncer.core.annotations import FILTER, ROBOT_LABEL, SPEC_SOURCE, SUBTREE
+from crsyncer.core.content.annotations import FILTER, ROBOT_LABEL, SPEC_SOURCE, SUBTREE
 from crsyncer.core.model import Key, Side
 from tests.console.moving_kit import deployment, named, pairs, workload
 from tests.core.builders import ROBOT_NAME, copy_of, crd, policy

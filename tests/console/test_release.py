@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from crsyncer.console.release import Wish, find_kind, release_objects
-from crsyncer.core.calls import SYNC_POLICIES, Call
+from crsyncer.console.operators.finalizer_release import Wish, find_kind, release_objects
+from crsyncer.core.requests.calls import SYNC_POLICIES, Call
 from crsyncer.errors import NotAllowed, SyncError, Unsure
 from crsyncer.ports import Reply
 

@@ -5,15 +5,15 @@ from dataclasses import replace
 import pytest
 
 from crsyncer import __version__
-from crsyncer.console import reason_texts
-from crsyncer.console.reasons import kind_hint
-from crsyncer.console.report import exit_code, hold_row, stopped_document
-from crsyncer.console.screen import render
-from crsyncer.core.actions import NAME_TAKEN, ODD_STATUS, HoldReason
-from crsyncer.core.holds import DELETION_HOLDS, HeldGroup
+from crsyncer.console.screens import reason_texts
+from crsyncer.console.screens.reasons import kind_hint
+from crsyncer.console.screens.report import exit_code, hold_row, stopped_document
+from crsyncer.console.screens.screen import render
+from crsyncer.core.holds.hold_list import DELETION_HOLDS, HeldGroup
 from crsyncer.core.model import Json, Key, Side
-from crsyncer.core.other_agents import DuplicateAgent
-from crsyncer.core.text import NOT_TRUSTED, NOT_YET_VALID
+from crsyncer.core.pair.actions import NAME_TAKEN, ODD_STATUS, HoldReason
+from crsyncer.core.pair.other_agents import DuplicateAgent
+from crsyncer.core.reports.text import NOT_TRUSTED, NOT_YET_VALID
 from tests.console.report_kit import (
     CONTRACT,
     GOALS,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from crsyncer.console.target import find_key, find_resource, split_target, synced_resource
+from crsyncer.console.explained.target import find_key, find_resource, split_target, synced_resource
+from crsyncer.core.kinds.read_kind import read_policy
 from crsyncer.core.model import Key
-from crsyncer.core.read_kind import read_policy
 from crsyncer.errors import SyncError
 from tests.system.bed import crd
 

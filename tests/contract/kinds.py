@@ -4,8 +4,8 @@ import asyncio
 import json
 from typing import Any
 
-from crsyncer.core.calls import CRDS, JSON_PATCH, Call
 from crsyncer.core.model import Json
+from crsyncer.core.requests.calls import CRDS, JSON_PATCH, Call
 from tests.contract.script import PATIENCE, Script
 from tests.system.bed import crd
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from crsyncer.core.calls import CRDS
+from crsyncer.core.requests.calls import CRDS
 from crsyncer.ports import Reply
 from tests.contract.script import PATIENCE, Script
 from tests.system.bed import crd

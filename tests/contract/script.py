@@ -3,9 +3,9 @@
 import asyncio
 from typing import Any
 
-from crsyncer.core.calls import CRDS, JSON, JSON_PATCH, PARTIAL, PARTIAL_LIST, Call
 from crsyncer.core.model import Json
-from crsyncer.core.watch import Emit, read_line
+from crsyncer.core.requests.calls import CRDS, JSON, JSON_PATCH, PARTIAL, PARTIAL_LIST, Call
+from crsyncer.core.watching.watch import Emit, read_line
 from crsyncer.ports import Cluster, Reply
 from tests.contract.transcript import Transcript
 from tests.system.bed import crd

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from crsyncer.adapters.kube import KubeCluster
-from crsyncer.core.calls import VERSION, Call
 from crsyncer.core.model import Side
+from crsyncer.core.requests.calls import VERSION, Call
 from crsyncer.errors import SyncError
 from crsyncer.ports import Cluster, Reply
 from crsyncer.sandbox import plane as sandbox_plane
-from crsyncer.sandbox.sandbox import Sandbox
+from crsyncer.sandbox.two_planes import Sandbox
 from tests import planes
 from tests.contract.kinds import kinds
 from tests.contract.pages import pages

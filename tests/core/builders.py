@@ -7,12 +7,13 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from crsyncer.core.annotations import OURS, ROBOT_LABEL, SYNCER
-from crsyncer.core.compose import compose_copy
-from crsyncer.core.endpoint import Endpoint
-from crsyncer.core.kind_policy import KindPolicy, Version
+from crsyncer.core.content.annotations import OURS, ROBOT_LABEL, SYNCER
+from crsyncer.core.content.object_content import LAST_APPLIED
+from crsyncer.core.kinds.endpoint import Endpoint
+from crsyncer.core.kinds.kind_policy import KindPolicy, Version
 from crsyncer.core.model import Json, Side
-from crsyncer.core.project import LAST_APPLIED, view_of
+from crsyncer.core.pair.compose import compose_copy
+from crsyncer.core.pair.project import view_of
 
 ROBOT_NAME = "robot-1"
 _OF_ENDPOINTS = {"group", "plural", "kind", "namespaced", "version"}

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass, field
 
-from crsyncer.core import calls
-from crsyncer.core.deletion_holds import DeletionHolds
-from crsyncer.core.hold_machine import HoldMachine
-from crsyncer.core.hold_steps import Ask, HoldStep, Idle, Inquiry
-from crsyncer.core.holds import Holds
+from crsyncer.core.holds.deletion_holds import DeletionHolds
+from crsyncer.core.holds.hold_list import Holds
+from crsyncer.core.holds.hold_machine import HoldMachine
+from crsyncer.core.holds.hold_steps import Ask, HoldStep, Idle, Inquiry
 from crsyncer.core.model import Freshness, Key, Side, Stamp, Tombstone, View
+from crsyncer.core.requests import calls
 from tests.core.builders import policy
 
 A, B, C = (Key("default", name) for name in "abc")

@@ -3,8 +3,8 @@
 from typing import Any
 
 from crsyncer.adapters.expressions import Expressions
-from crsyncer.core.catalog import PolicyObject, policy_of_kind, read_object
-from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.kinds.merge_settings import PolicyObject, policy_of_kind, read_object
 from crsyncer.core.model import Json
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from crsyncer.core.access import OWN_NEEDS, Need, needs, told
+from crsyncer.core.accounts.access import OWN_NEEDS, Need, needs, told
 from crsyncer.core.model import Side
-from crsyncer.core.object_calls import access_review
+from crsyncer.core.pair.object_calls import access_review
 from tests.core.builders import policy
 
 ROOT = Path(__file__).parents[2]

@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.answers import TOO_LARGE, TRIES_BEFORE_DEAD, Answer, is_inconclusive, judge, lasting, read, shown
+from crsyncer.core.requests.answers import (
+    TOO_LARGE,
+    TRIES_BEFORE_DEAD,
+    Answer,
+    is_inconclusive,
+    judge,
+    lasting,
+    read,
+    shown,
+)
 from crsyncer.errors import Conflict, Never, NotAllowed, NotServed, SyncError, Throttled, Unsure
 from tests.core.builders import many
 

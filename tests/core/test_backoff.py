@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crsyncer.core.backoff import CONFLICT, RETRY, Backoff, capped, spread
+from crsyncer.core.watching.backoff import CONFLICT, RETRY, Backoff, capped, spread
 from tests.core.builders import many
 
 chances = st.floats(0, 1)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from crsyncer.core.access import needs, told
-from crsyncer.core.cloud_manifests import Plan, Profile, manifests, rules, unconfined
-from crsyncer.core.forbidden_acts import forbidden_acts
-from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.core.accounts.access import needs, told
+from crsyncer.core.accounts.confinement import Plan, Profile, manifests, rules, unconfined
+from crsyncer.core.accounts.forbidden_acts import forbidden_acts
+from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.kinds.sync_policy import read_sync_policy
 from crsyncer.core.model import Json, Side
-from crsyncer.core.sync_policy import read_sync_policy
 from tests.core.builders import policy
 from tests.core.sync_policies import MINIMAL, edited
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.built_in import CORE, not_served, read_resource, unknown, version_names
-from crsyncer.core.kind_policy import Version
+from crsyncer.core.kinds.built_in_kind import CORE, not_served, read_resource, unknown, version_names
+from crsyncer.core.kinds.kind_policy import Version
+from crsyncer.core.kinds.sync_policy import Resource
 from crsyncer.core.model import Json
-from crsyncer.core.sync_policy import Resource
 from tests.core.policy_objects import merged_of, policy_object
 
 MAPS = Resource("", "configmaps")

@@ -7,13 +7,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from crsyncer.core import calls, object_calls
-from crsyncer.core.annotations import ROBOT_LABEL
-from crsyncer.core.calls import Call
+from crsyncer.core.content.annotations import ROBOT_LABEL
+from crsyncer.core.kinds.namespaces import same_names
+from crsyncer.core.kinds.sync_policy import Projection
 from crsyncer.core.model import Json, Key, Side
-from crsyncer.core.namespaces import same_names
-from crsyncer.core.project import status_value, view_of
-from crsyncer.core.sync_policy import Projection
+from crsyncer.core.pair import object_calls
+from crsyncer.core.pair.project import status_value, view_of
+from crsyncer.core.requests import calls
+from crsyncer.core.requests.calls import Call
 from tests.core.builders import goal, json_objects, json_values, policy, some, statuses
 
 KEY = Key("default", "a")

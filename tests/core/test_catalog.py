@@ -6,8 +6,12 @@ from typing import Any
 import pytest
 
 from crsyncer.adapters.expressions import CelProgram, Expressions
-from crsyncer.core.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, SPEC_SOURCE, SUBTREE
-from crsyncer.core.catalog import (
+from crsyncer.core.content.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, SPEC_SOURCE, SUBTREE
+from crsyncer.core.content.marks import Marks
+from crsyncer.core.content.object_content import key_of
+from crsyncer.core.content.shape import AS_RECEIVED, Shape
+from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.kinds.merge_settings import (
     NOT_SERVED,
     PolicyObject,
     policy_of_kind,
@@ -15,13 +19,10 @@ from crsyncer.core.catalog import (
     read_object,
     related_problem,
 )
-from crsyncer.core.kind_policy import KindPolicy
-from crsyncer.core.marks import Marks
+from crsyncer.core.kinds.namespaces import same_names
+from crsyncer.core.kinds.read_kind import read_policy
 from crsyncer.core.model import Json, Side
-from crsyncer.core.namespaces import same_names
-from crsyncer.core.project import key_of, objection
-from crsyncer.core.read_kind import read_policy
-from crsyncer.core.shape import AS_RECEIVED, Shape
+from crsyncer.core.pair.project import objection
 from crsyncer.errors import ConfigError
 from tests.core.builders import crd, goal, spoken
 from tests.core.policy_objects import merged_of, policy_object, read

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.built_in import unknown
-from crsyncer.core.catalog import NOT_SERVED, not_trusted, policy_of_kind, problem_of, travelling_api
+from crsyncer.core.content.object_content import UPSTREAM_UID
+from crsyncer.core.kinds.built_in_kind import unknown
+from crsyncer.core.kinds.merge_settings import NOT_SERVED, not_trusted, policy_of_kind, problem_of, travelling_api
+from crsyncer.core.kinds.sync_policy import Api, Resource
 from crsyncer.core.model import Json, Side
-from crsyncer.core.project import UPSTREAM_UID
-from crsyncer.core.sync_policy import Api, Resource
 from tests.core.policy_objects import merged_of, policy_object, read
 
 

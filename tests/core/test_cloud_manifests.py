@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from crsyncer.core.access import Act, needs
-from crsyncer.core.annotations import FILTER, SPEC_SOURCE, SUBTREE
-from crsyncer.core.calls import CRD_COLLECTION
-from crsyncer.core.cloud_manifests import (
+from crsyncer.core.accounts.access import Act, needs
+from crsyncer.core.accounts.cloud_policies import kind_policy
+from crsyncer.core.accounts.confinement import (
     Plan,
     Profile,
     check_namespace,
@@ -17,11 +16,12 @@ from crsyncer.core.cloud_manifests import (
     rules,
     unconfined,
 )
-from crsyncer.core.cloud_policies import kind_policy
-from crsyncer.core.kind_policy import KindPolicy, Version
-from crsyncer.core.lifecycle import api_needs
+from crsyncer.core.apis.api_plan import api_needs
+from crsyncer.core.content.annotations import FILTER, SPEC_SOURCE, SUBTREE
+from crsyncer.core.kinds.kind_policy import KindPolicy, Version
+from crsyncer.core.kinds.sync_policy import Api
 from crsyncer.core.model import Json, Side
-from crsyncer.core.sync_policy import Api
+from crsyncer.core.requests.calls import CRD_COLLECTION
 from crsyncer.errors import ConfigError
 from tests.core.builders import crd, policy
 from tests.core.policy_objects import policy_object

@@ -4,20 +4,20 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.access import needs, told
-from crsyncer.core.annotations import SPEC_SOURCE
-from crsyncer.core.built_in import unknown
-from crsyncer.core.catalog import PolicyObject
-from crsyncer.core.cloud_manifests import Plan, Profile, confinable, manifests, rules, unconfined
-from crsyncer.core.cloud_policies import kind_policy
-from crsyncer.core.configured import configured_kind, without_crd
-from crsyncer.core.forbidden_acts import forbidden_acts
-from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.core.accounts.access import needs, told
+from crsyncer.core.accounts.cloud_policies import kind_policy
+from crsyncer.core.accounts.confinement import Plan, Profile, confinable, manifests, rules, unconfined
+from crsyncer.core.accounts.forbidden_acts import forbidden_acts
+from crsyncer.core.content.annotations import SPEC_SOURCE
+from crsyncer.core.content.object_content import UPSTREAM_UID
+from crsyncer.core.kinds.built_in_kind import unknown
+from crsyncer.core.kinds.configured import configured_kind, without_crd
+from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.kinds.merge_settings import PolicyObject
+from crsyncer.core.kinds.namespaces import EVERYWHERE
+from crsyncer.core.kinds.sync_policy import Resource
 from crsyncer.core.model import Json, Side
-from crsyncer.core.namespaces import EVERYWHERE
-from crsyncer.core.project import UPSTREAM_UID
-from crsyncer.core.relate import is_primary, related_entries, related_policy
-from crsyncer.core.sync_policy import Resource
+from crsyncer.core.related.relate import is_primary, related_entries, related_policy
 from tests.core.builders import crd, goal, policy
 from tests.core.policy_objects import policy_object, read
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crsyncer.core.confined_account import confined_hint
+from crsyncer.core.accounts.confined_account import confined_hint
 
 USER = 'goals.lab.example.com is forbidden: User "system:serviceaccount:robot-r1:crsyncer" cannot list resource "goals"'
 GROUP = ' in API group "lab.example.com"'

@@ -6,7 +6,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.actions import (
+from crsyncer.core.content.object_content import digest, map_generation
+from crsyncer.core.holds.hold_list import RESTORED
+from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.model import Found, Freshness, Gap, Observation, Pending, Proof, Record, Side, View
+from crsyncer.core.pair.actions import (
     NOTHING,
     Agreed,
     CountAsSent,
@@ -22,12 +26,9 @@ from crsyncer.core.actions import (
     Wait,
     Why,
 )
-from crsyncer.core.compose import compose_copy
-from crsyncer.core.decide import decide
-from crsyncer.core.holds import RESTORED
-from crsyncer.core.kind_policy import KindPolicy
-from crsyncer.core.model import Found, Freshness, Gap, Observation, Pending, Proof, Record, Side, View
-from crsyncer.core.project import digest, map_generation, status_digest, status_value, view_of
+from crsyncer.core.pair.compose import compose_copy
+from crsyncer.core.pair.decide import decide
+from crsyncer.core.pair.project import status_digest, status_value, view_of
 from tests.core import truth
 from tests.core import truth_cases as facts
 from tests.core.builders import copy_of, goal, many, policies, policy, some, statuses, stored, upstream_goals

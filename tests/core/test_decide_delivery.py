@@ -4,8 +4,8 @@ from collections.abc import Callable
 from itertools import product
 from typing import NamedTuple
 
-from crsyncer.core.decide_delivery import Delivery, decide_delivery
 from crsyncer.core.model import Freshness, Gap, Observation, Pending, Proof, Record, View
+from crsyncer.core.pair.decide_delivery import Delivery, decide_delivery
 from tests.core.builders import policy
 
 VALUE, ACCEPTED, UNANSWERED, FOLLOWED, ANOTHER = "value", "accepted", "unanswered", "followed", "another"

@@ -8,9 +8,12 @@ from typing import NamedTuple
 
 import pytest
 
-from crsyncer.core.actions import Create, Until, Wait
-from crsyncer.core.decide import decide
-from crsyncer.core.decide_finalizer import (
+from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.kinds.sync_policy import read_sync_policy
+from crsyncer.core.model import FinalizerRow, Found, Freshness, Gap, Observation, Pending, Record, Side, View
+from crsyncer.core.pair.actions import Create, Until, Wait
+from crsyncer.core.pair.decide import decide
+from crsyncer.core.pair.decide_finalizer import (
     AddFinalizer,
     FinalizerAction,
     ForgetFinalizer,
@@ -18,10 +21,7 @@ from crsyncer.core.decide_finalizer import (
     RemoveFinalizer,
     decide_finalizer,
 )
-from crsyncer.core.kind_policy import KindPolicy
-from crsyncer.core.model import FinalizerRow, Found, Freshness, Gap, Observation, Pending, Record, Side, View
-from crsyncer.core.project import view_of
-from crsyncer.core.sync_policy import read_sync_policy
+from crsyncer.core.pair.project import view_of
 from tests.core.builders import ROBOT_NAME, copy_of, goal, policy
 from tests.core.sync_policies import MINIMAL, edited
 

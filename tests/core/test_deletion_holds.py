@@ -2,9 +2,9 @@
 
 import pytest
 
-from crsyncer.core.actions import Hold, HoldReason, Until, Wait
-from crsyncer.core.holds import KIND_MISSING, MANUAL, MASS_DELETION, RESTORED, SELECTION_CHANGED
+from crsyncer.core.holds.hold_list import KIND_MISSING, MANUAL, MASS_DELETION, RESTORED, SELECTION_CHANGED
 from crsyncer.core.model import Key, Tombstone
+from crsyncer.core.pair.actions import Hold, HoldReason, Until, Wait
 from tests.core.hold_bench import A, B, Bench, C, view
 
 VERIFY = Wait(Until.VERIFIED)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from crsyncer.core import object_calls
-from crsyncer.core.access import needs
-from crsyncer.core.compose import compose_copy
+from crsyncer.core.accounts.access import needs
 from crsyncer.core.model import Key, Side
-from crsyncer.core.project import objection, view_of
+from crsyncer.core.pair import object_calls
+from crsyncer.core.pair.compose import compose_copy
+from crsyncer.core.pair.project import objection, view_of
 from tests.core.builders import endpoint, goal, policy
 
 TASKS = {"group": "", "plural": "tasks", "kind": "Task", "version": "v2"}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from crsyncer.core.cloud_manifests import Plan, Profile, manifests
-from crsyncer.core.enrolment import Account, read_token, renewal, token_request, worker
+from crsyncer.core.accounts.confinement import Plan, Profile, manifests
+from crsyncer.core.accounts.enrolment import Account, read_token, renewal, token_request, worker
 from tests.core.builders import policy
 
 

@@ -4,9 +4,9 @@ import json
 from dataclasses import replace
 from itertools import pairwise
 
-from crsyncer.core.event_ring import Event, EventRing, dump_event, event_name, load_events
-from crsyncer.core.facts import Action, Fact
 from crsyncer.core.model import Key, Side
+from crsyncer.core.reports.event_ring import Event, EventRing, dump_event, event_name, load_events
+from crsyncer.core.reports.facts import Action, Fact
 
 GOALS = "goals.lab.example.com"
 NOW = 1_000_000.0

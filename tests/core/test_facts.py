@@ -2,10 +2,10 @@
 
 import pytest
 
-from crsyncer.core.actions import Create, Delete, HoldReason, Seed, Update, Why
-from crsyncer.core.facts import CAUSES, HOLD_RULES, Action, Fact, fact_of_write
 from crsyncer.core.model import Key, Side
-from crsyncer.core.text import brief
+from crsyncer.core.pair.actions import Create, Delete, HoldReason, Seed, Update, Why
+from crsyncer.core.reports.facts import CAUSES, HOLD_RULES, Action, Fact, fact_of_write
+from crsyncer.core.reports.text import brief
 
 A = Key("default", "a")
 GOALS = "goals.lab.example.com"

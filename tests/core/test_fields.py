@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.fields import json_problem, seconds, wrong
+from crsyncer.core.content.fields import json_problem, seconds, wrong
 
 
 @pytest.mark.parametrize(

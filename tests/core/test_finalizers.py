@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.calls import JSON_PATCH, Collection
-from crsyncer.core.finalizers import (
+from crsyncer.core.model import Key
+from crsyncer.core.pair.finalizer_calls import (
     KeptObject,
     add_finalizer,
     finalizer,
@@ -15,7 +15,7 @@ from crsyncer.core.finalizers import (
     remove_finalizer,
     remove_finalizer_at,
 )
-from crsyncer.core.model import Key
+from crsyncer.core.requests.calls import JSON_PATCH, Collection
 from crsyncer.errors import ConfigError
 from tests.model.json_patch import Conflict, patched
 

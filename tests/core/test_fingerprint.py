@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from crsyncer.core.fingerprint import CloudKind, Fingerprint
+from crsyncer.core.kinds.fingerprint import CloudKind, Fingerprint
 
 PLAIN = Fingerprint("", "", "cloud", None, "*")
 TASKS = CloudKind("tasks.fleet.example.org", "Task", "Namespaced")

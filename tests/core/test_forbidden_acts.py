@@ -2,8 +2,8 @@
 
 import pytest
 
-from crsyncer.core.cloud_manifests import Plan, Profile, manifests
-from crsyncer.core.forbidden_acts import EVERYTHING, ForbiddenAct, confined_by_admission, forbidden_acts
+from crsyncer.core.accounts.confinement import Plan, Profile, manifests
+from crsyncer.core.accounts.forbidden_acts import EVERYTHING, ForbiddenAct, confined_by_admission, forbidden_acts
 from crsyncer.core.model import Side
 from tests.core.builders import policy
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from crsyncer.core.hold_steps import Conclude, Idle, List
-from crsyncer.core.holds import KIND_MISSING, RESTORED
+from crsyncer.core.holds.hold_list import KIND_MISSING, RESTORED
+from crsyncer.core.holds.hold_steps import Conclude, Idle, List
 from crsyncer.core.model import Side
-from crsyncer.core.watch import ListReason
+from crsyncer.core.watching.watch import ListReason
 from crsyncer.errors import Unsure
 from tests.core.hold_bench import (
     CONFIRMED,

@@ -4,11 +4,11 @@ from collections import Counter
 
 import pytest
 
-from crsyncer.core.actions import Until, Wait
-from crsyncer.core.hold_steps import Ask, Conclude, Idle, List, Pause, ProveCluster
-from crsyncer.core.holds import KIND_MISSING, MASS_DELETION
+from crsyncer.core.holds.hold_list import KIND_MISSING, MASS_DELETION
+from crsyncer.core.holds.hold_steps import Ask, Conclude, Idle, List, Pause, ProveCluster
 from crsyncer.core.model import Key, Side
-from crsyncer.core.watch import ListReason
+from crsyncer.core.pair.actions import Until, Wait
+from crsyncer.core.watching.watch import ListReason
 from crsyncer.errors import NotAllowed, NotServed, Unsure
 from tests.core.hold_bench import (
     CONFIRMED,

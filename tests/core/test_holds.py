@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.actions import Hold, HoldReason
-from crsyncer.core.deletion_rate import DeletionRate, is_mass
-from crsyncer.core.holds import Holds
+from crsyncer.core.holds.deletion_rate import DeletionRate, is_mass
+from crsyncer.core.holds.hold_list import Holds
 from crsyncer.core.model import Key
+from crsyncer.core.pair.actions import Hold, HoldReason
 from tests.core.builders import some
 
 A, B, C = (Key("default", name) for name in "abc")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crsyncer.core.identity import (
+from crsyncer.core.watching.identity import (
     crd,
     crds,
     evidence_in,

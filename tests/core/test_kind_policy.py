@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, SPEC_SOURCE, SUBTREE
-from crsyncer.core.kind_policy import Version
+from crsyncer.core.content.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, SPEC_SOURCE, SUBTREE
+from crsyncer.core.kinds.kind_policy import Version
+from crsyncer.core.kinds.read_kind import read_policy, reduced_crd
+from crsyncer.core.kinds.version_choice import choose_version, version_priority
 from crsyncer.core.model import Side
-from crsyncer.core.read_kind import read_policy, reduced_crd
-from crsyncer.core.version import choose_version, version_priority
 from tests.core.builders import crd, policy, some
 
 CLOUD = {SPEC_SOURCE: "cloud"}

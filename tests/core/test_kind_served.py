@@ -2,7 +2,7 @@
 
 import pytest
 
-from crsyncer.core.kind_served import Served, served_by_both, served_by_crd, served_in_discovery
+from crsyncer.core.holds.kind_served import Served, served_by_both, served_by_crd, served_in_discovery
 from tests.core.builders import endpoint
 
 GOALS = "goals.lab.example.com"

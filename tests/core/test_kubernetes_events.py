@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from crsyncer.core.event_ring import Event
-from crsyncer.core.facts import Action, Fact
-from crsyncer.core.kubernetes_events import Regarding, count_event, create_event, reason_of
 from crsyncer.core.model import Key, Side
+from crsyncer.core.reports.event_ring import Event
+from crsyncer.core.reports.facts import Action, Fact
+from crsyncer.core.reports.kubernetes_events import Regarding, count_event, create_event, reason_of
 
 GOALS = "goals.lab.example.com"
 NOON = 1795608000.25

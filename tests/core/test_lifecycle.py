@@ -4,8 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from crsyncer.core.calls import API_SETS
-from crsyncer.core.lifecycle import (
+from crsyncer.core.apis.api_plan import (
     ApiPlan,
     ApiState,
     Memory,
@@ -21,10 +20,11 @@ from crsyncer.core.lifecycle import (
     shown_before,
     write_one,
 )
+from crsyncer.core.apis.revise import revise
+from crsyncer.core.content.object_content import ROBOT
+from crsyncer.core.kinds.sync_policy import Api
 from crsyncer.core.model import Json, Side
-from crsyncer.core.project import ROBOT
-from crsyncer.core.revise import revise
-from crsyncer.core.sync_policy import Api
+from crsyncer.core.requests.calls import API_SETS
 from tests.core.crds import crd, version
 
 TEXT = {"type": "string"}

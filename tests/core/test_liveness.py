@@ -1,6 +1,6 @@
 """What `/livez` says of what stands still."""
 
-from crsyncer.core.liveness import Progress, stuck
+from crsyncer.core.watching.progress import Progress, stuck
 
 
 def test_nothing_is_stuck_that_has_moved_within_its_time():

@@ -5,16 +5,17 @@ from dataclasses import replace
 
 import pytest
 
-from crsyncer.core.actions import Update, Why
-from crsyncer.core.annotations import OURS
-from crsyncer.core.compose import compose_copy
-from crsyncer.core.decide import decide
-from crsyncer.core.kind_policy import KindPolicy
-from crsyncer.core.marks import Marks
+from crsyncer.core.content.annotations import OURS
+from crsyncer.core.content.marks import Marks
+from crsyncer.core.content.object_content import synced_annotations, synced_labels
+from crsyncer.core.content.shape import AS_RECEIVED, Shape, changes_content
+from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.kinds.namespaces import Namespaces
 from crsyncer.core.model import Key, Observation, Record, Side
-from crsyncer.core.namespaces import Namespaces
-from crsyncer.core.project import synced_annotations, synced_labels, view_of
-from crsyncer.core.shape import AS_RECEIVED, Shape, changes_content
+from crsyncer.core.pair.actions import Update, Why
+from crsyncer.core.pair.compose import compose_copy
+from crsyncer.core.pair.decide import decide
+from crsyncer.core.pair.project import view_of
 from tests.core.builders import copy_of, goal, policy, stored
 
 KEYS = [f"{OURS}upstream-{what}" for what in ("cluster", "namespace", "name")]

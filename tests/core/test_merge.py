@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.merge import keep_local, merge_patch, merged
+from crsyncer.core.content.merge import keep_local, merge_patch, merged
 from tests.core.builders import many
 
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crsyncer.adapters.expressions import Expressions
+from crsyncer.core.content.mutation import Compiled, compile_steps, mutate_content, mutate_status
+from crsyncer.core.content.shape import MutationFailed
+from crsyncer.core.content.template import Names
+from crsyncer.core.kinds.sync_policy import read_sync_policy
 from crsyncer.core.model import Json
-from crsyncer.core.mutate import Compiled, compile_steps, mutate_content, mutate_status
-from crsyncer.core.shape import MutationFailed
-from crsyncer.core.sync_policy import read_sync_policy
-from crsyncer.core.template import Names
 from crsyncer.errors import ConfigError
 from tests.core.builders import many
 from tests.core.sync_policies import MINIMAL, edited

@@ -2,11 +2,11 @@
 
 import pytest
 
-from crsyncer.core import object_calls
-from crsyncer.core.compose import compose_copy
+from crsyncer.core.kinds.namespaces import EVERYWHERE, Namespaces, meta_name, read_namespaces, same_names
 from crsyncer.core.model import Gap, Key, Side
-from crsyncer.core.namespaces import EVERYWHERE, Namespaces, meta_name, read_namespaces, same_names
-from crsyncer.core.project import view_of
+from crsyncer.core.pair import object_calls
+from crsyncer.core.pair.compose import compose_copy
+from crsyncer.core.pair.project import view_of
 from crsyncer.errors import Conflict
 from tests.core.builders import goal, policy
 

@@ -8,20 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.actions import NAME_TAKEN, HoldReason, duplicate
-from crsyncer.core.annotations import OURS
-from crsyncer.core.compose import compose_copy
-from crsyncer.core.decide import decide
-from crsyncer.core.facts import hold_rule
-from crsyncer.core.kind_policy import KindPolicy
-from crsyncer.core.marks import UPSTREAM_CLUSTER, UPSTREAM_NAME, Marks
+from crsyncer.core.content.annotations import OURS
+from crsyncer.core.content.marks import UPSTREAM_CLUSTER, UPSTREAM_NAME, Marks
+from crsyncer.core.content.shape import Shape
+from crsyncer.core.content.template import Names, read_template
+from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.kinds.namespaces import EVERYWHERE, Namespaces
+from crsyncer.core.kinds.naming import LONGEST_NAME, LONGEST_NAMESPACE, Naming, NoOriginal, cut, original_of
+from crsyncer.core.kinds.sync_policy import API_VERSION, KIND, read_sync_policy
 from crsyncer.core.model import Gap, Json, Key, Observation, Record, Side
-from crsyncer.core.namespaces import EVERYWHERE, Namespaces
-from crsyncer.core.naming import LONGEST_NAME, LONGEST_NAMESPACE, Naming, NoOriginal, cut, original_of
-from crsyncer.core.project import view_of
-from crsyncer.core.shape import Shape
-from crsyncer.core.sync_policy import API_VERSION, KIND, read_sync_policy
-from crsyncer.core.template import Names, read_template
+from crsyncer.core.pair.actions import NAME_TAKEN, HoldReason, duplicate
+from crsyncer.core.pair.compose import compose_copy
+from crsyncer.core.pair.decide import decide
+from crsyncer.core.pair.project import view_of
+from crsyncer.core.reports.facts import hold_rule
 from crsyncer.errors import Conflict, Never
 from tests.core.builders import goal, policy, stored
 

@@ -3,7 +3,7 @@
 import pytest
 
 from crsyncer.core.model import Key
-from crsyncer.core.other_agents import DuplicateAgent, DuplicateAgents
+from crsyncer.core.pair.other_agents import DuplicateAgent, DuplicateAgents
 from tests.core.builders import goal
 
 KEY = Key("default", "a")

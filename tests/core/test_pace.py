@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.pace import MOST, Pace
+from crsyncer.core.watching.pace import MOST, Pace
 from tests.core.builders import some
 
 PATCH, WEBHOOK = "patch goals", "create maps"

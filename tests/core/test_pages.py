@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crsyncer.core.pages import FIRST, PageLimit
+from crsyncer.core.watching.pages import FIRST, PageLimit
 from tests.core.builders import many
 
 MIB = 1024 * 1024

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.pointer import changed, find, get, parse
+from crsyncer.core.content.pointer import changed, find, get, parse
 from tests.core.builders import many
 
 WHOLE = {"a": {"b": [1, {"c": "x"}, None]}, "x/y": {"~": 1}, "none": None, "-": "dash"}

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from crsyncer.core.kinds.policy_condition import shown_status, write_ready
 from crsyncer.core.model import Json
-from crsyncer.core.policy_condition import shown_status, write_ready
 
 NOW = 1_795_248_000.0  # 2026-11-21T08:00:00Z
 BEFORE = "2026-11-20T08:00:00Z"

@@ -6,23 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.annotations import OURS, ROBOT_LABEL, SYNCER
-from crsyncer.core.compose import compose_copy
-from crsyncer.core.model import Key, ObjectVersion, Side, Stamp
-from crsyncer.core.project import (
+from crsyncer.core.content.annotations import OURS, ROBOT_LABEL, SYNCER
+from crsyncer.core.content.object_content import (
     APPLIED,
     LAST_APPLIED,
     ROBOT,
     UPSTREAM_UID,
     differences,
     key_of,
-    objection,
     stamp_of,
     synced_annotations,
     touched,
-    view_of,
 )
-from crsyncer.core.watch import version_of
+from crsyncer.core.model import Key, ObjectVersion, Side, Stamp
+from crsyncer.core.pair.compose import compose_copy
+from crsyncer.core.pair.project import objection, view_of
+from crsyncer.core.watching.watch import version_of
 from tests.core.builders import (
     ROBOT_NAME,
     copy_of,

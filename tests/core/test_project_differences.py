@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.project import APPLIED, differences
+from crsyncer.core.content.object_content import APPLIED, differences
 
 
 def obj(*, labels: dict[str, str] | None = None, annotations: dict[str, str] | None = None, **fields: Any) -> Any:

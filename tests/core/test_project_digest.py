@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crsyncer.core.project import digest, map_generation, note_observed, status_digest, status_value, status_with
+from crsyncer.core.content.object_content import digest, map_generation, note_observed
+from crsyncer.core.pair.project import status_digest, status_value, status_with
 from tests.core.builders import goal, json_objects, json_values, many, policy, some, statuses
 
 WHOLE = policy()

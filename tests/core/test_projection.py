@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from crsyncer.core.catalog import policy_of_kind
-from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.core.content.template import read_template
+from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.kinds.merge_settings import policy_of_kind
+from crsyncer.core.kinds.namespaces import same_names
+from crsyncer.core.kinds.projection import cloud_resource, discovered, projected
+from crsyncer.core.kinds.related_entry import RelatedEntry
+from crsyncer.core.kinds.sync_policy import Projection, Related, Resource, read_sync_policy
+from crsyncer.core.kinds.version_choice import choose_version
 from crsyncer.core.model import Key, Side
-from crsyncer.core.namespaces import same_names
-from crsyncer.core.projection import cloud_resource, discovered, projected
-from crsyncer.core.relate import RelatedEntry
-from crsyncer.core.sync_policy import Projection, Related, Resource, read_sync_policy
-from crsyncer.core.template import read_template
-from crsyncer.core.version import choose_version
 from tests.core.builders import crd, policy, spoken
 from tests.core.policy_objects import policy_object
 

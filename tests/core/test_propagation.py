@@ -2,13 +2,13 @@
 
 import pytest
 
-from crsyncer.core.actions import Delete
-from crsyncer.core.annotations import PROPAGATION
-from crsyncer.core.decide import decide
-from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.core.content.annotations import PROPAGATION
+from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.kinds.sync_policy import read_sync_policy
 from crsyncer.core.model import Gap, Json, Observation, Record, Side
-from crsyncer.core.project import view_of
-from crsyncer.core.sync_policy import read_sync_policy
+from crsyncer.core.pair.actions import Delete
+from crsyncer.core.pair.decide import decide
+from crsyncer.core.pair.project import view_of
 from tests.core.builders import copy_of, goal, policy
 from tests.core.sync_policies import MINIMAL, edited
 

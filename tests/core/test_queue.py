@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from crsyncer.core.queue import Priority, WorkQueue
+from crsyncer.core.watching.queue import Priority, WorkQueue
 from tests.core.builders import some
 
 KEYS = "abcde"

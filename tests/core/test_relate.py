@@ -6,17 +6,21 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.actions import NAME_TAKEN, HoldReason, Until, Update, Wait, Why
-from crsyncer.core.built_in import unknown
-from crsyncer.core.catalog import policy_of_kind
-from crsyncer.core.decide import decide, may_delete
-from crsyncer.core.kind_policy import KindPolicy
-from crsyncer.core.marks import UPSTREAM_CLUSTER, Marks
+from crsyncer.core.content.marks import UPSTREAM_CLUSTER, Marks
+from crsyncer.core.content.selector import Selector
+from crsyncer.core.content.shape import AS_RECEIVED
+from crsyncer.core.content.template import Names
+from crsyncer.core.kinds.built_in_kind import unknown
+from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.kinds.merge_settings import policy_of_kind
+from crsyncer.core.kinds.namespaces import Namespaces
+from crsyncer.core.kinds.related_entry import RelatedEntry
+from crsyncer.core.kinds.sync_policy import Resource
 from crsyncer.core.model import Freshness, Gap, Json, Key, Observation, Record, Side, Stamp, View
-from crsyncer.core.namespaces import Namespaces
-from crsyncer.core.relate import (
+from crsyncer.core.pair.actions import NAME_TAKEN, HoldReason, Until, Update, Wait, Why
+from crsyncer.core.pair.decide import decide, may_delete
+from crsyncer.core.related.relate import (
     References,
-    RelatedEntry,
     RelatedFailed,
     Selection,
     is_primary,
@@ -25,10 +29,6 @@ from crsyncer.core.relate import (
     related_failed,
     related_policy,
 )
-from crsyncer.core.selector import Selector
-from crsyncer.core.shape import AS_RECEIVED
-from crsyncer.core.sync_policy import Resource
-from crsyncer.core.template import Names
 from tests.core.builders import crd, goal, spoken
 from tests.core.policy_objects import merged_of, policy_object
 

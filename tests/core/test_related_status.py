@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core import object_calls
-from crsyncer.core.access import needs, told
-from crsyncer.core.actions import Agreed, Seed, Until, Update, Wait, Why
-from crsyncer.core.cloud_manifests import Profile, rules
-from crsyncer.core.decide import decide
-from crsyncer.core.facts import Action, fact_of_write
-from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.core.accounts.access import needs, told
+from crsyncer.core.accounts.confinement import Profile, rules
+from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Observation, Record, Side, Stamp, View
-from crsyncer.core.relate import related_entries, related_policy
+from crsyncer.core.pair import object_calls
+from crsyncer.core.pair.actions import Agreed, Seed, Until, Update, Wait, Why
+from crsyncer.core.pair.decide import decide
+from crsyncer.core.related.relate import related_entries, related_policy
+from crsyncer.core.reports.facts import Action, fact_of_write
 from tests.core.builders import crd, goal, spoken
 from tests.core.policy_objects import merged_of, policy_object
 

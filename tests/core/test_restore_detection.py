@@ -2,7 +2,7 @@
 
 import pytest
 
-from crsyncer.core.restore_detection import (
+from crsyncer.core.watching.restore_detection import (
     DISTRUSTED,
     Checkpoint,
     History,
@@ -13,7 +13,7 @@ from crsyncer.core.restore_detection import (
     not_replayed,
     read_replay,
 )
-from crsyncer.core.watch import Denied, Lost, Missing, Rewatch, read_answer
+from crsyncer.core.watching.watch import Denied, Lost, Missing, Rewatch, read_answer
 from tests.core.builders import error, line
 
 CHECKPOINT = Checkpoint("u-1", "7")

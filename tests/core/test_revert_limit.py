@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crsyncer.core.model import Key
-from crsyncer.core.revert_limit import RevertLimit
+from crsyncer.core.pair.revert_limit import RevertLimit
 from tests.core.builders import some
 
 A, B = Key("default", "a"), Key("default", "b")

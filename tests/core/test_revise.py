@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.model import Json
-from crsyncer.core.revise import (
+from crsyncer.core.apis.revise import (
     Breaking,
     Change,
     breaking,
@@ -19,6 +18,7 @@ from crsyncer.core.revise import (
     shown_crd,
     sound_revision,
 )
+from crsyncer.core.model import Json
 from crsyncer.errors import ConfigError
 from tests.core.builders import many
 from tests.core.crds import crd, version

@@ -5,16 +5,17 @@ from dataclasses import replace
 
 import pytest
 
-from crsyncer.console.differences import difference
-from crsyncer.console.explain import ObjectFacts, explain
-from crsyncer.core.actions import NAME_TAKEN, SECRET_UNKNOWN, Create, Update, Why
-from crsyncer.core.answers import judge, read, without_words
-from crsyncer.core.compose import compose_copy
-from crsyncer.core.decide import decide
-from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.console.compare.differences import difference
+from crsyncer.console.explained.explanation import ObjectFacts, explain
+from crsyncer.core.content.object_content import LAST_APPLIED, concealed, key_of
+from crsyncer.core.content.shape import MutationFailed, Shape
+from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Gap, Key, Observation, Record, Side
-from crsyncer.core.project import LAST_APPLIED, concealed, key_of, view_of
-from crsyncer.core.shape import MutationFailed, Shape
+from crsyncer.core.pair.actions import NAME_TAKEN, SECRET_UNKNOWN, Create, Update, Why
+from crsyncer.core.pair.compose import compose_copy
+from crsyncer.core.pair.decide import decide
+from crsyncer.core.pair.project import view_of
+from crsyncer.core.requests.answers import judge, read, without_words
 from tests.core.builders import policy, stored
 
 VALUE = "aHVudGVyMg=="

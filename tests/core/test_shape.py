@@ -6,16 +6,17 @@ from typing import Any
 import pytest
 
 from crsyncer.adapters.expressions import Expressions
-from crsyncer.core.actions import Create, Hold, HoldReason, Update, Why
-from crsyncer.core.compose import compose_copy
-from crsyncer.core.decide import decide
-from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.core.content.mutation import shape_of
+from crsyncer.core.content.object_content import APPLIED, LAST_DESIRED
+from crsyncer.core.content.shape import AS_RECEIVED, MutationFailed, Shape, signature_name
+from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.kinds.namespaces import Namespaces, meta_name
+from crsyncer.core.kinds.sync_policy import read_sync_policy
 from crsyncer.core.model import Gap, Json, Key, Observation, Pending, Record, Side, View
-from crsyncer.core.mutate import shape_of
-from crsyncer.core.namespaces import Namespaces, meta_name
-from crsyncer.core.project import APPLIED, LAST_DESIRED, last_desired, status_value, value_to_send, view_of
-from crsyncer.core.shape import AS_RECEIVED, MutationFailed, Shape, signature_name
-from crsyncer.core.sync_policy import read_sync_policy
+from crsyncer.core.pair.actions import Create, Hold, HoldReason, Update, Why
+from crsyncer.core.pair.compose import compose_copy
+from crsyncer.core.pair.decide import decide
+from crsyncer.core.pair.project import last_desired, status_value, value_to_send, view_of
 from crsyncer.errors import ConfigError
 from tests.core.builders import goal, policy, stored
 from tests.core.sync_policies import MINIMAL, edited

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from crsyncer.core.annotations import DRIFT, OURS, SPEC_SOURCE, SYNCER
+from crsyncer.core.content.annotations import DRIFT, OURS, SPEC_SOURCE, SYNCER
+from crsyncer.core.kinds.stopped_kind import from_store, remembered, to_store, unknown_annotations
 from crsyncer.core.model import Side
-from crsyncer.core.stopped_kind import from_store, remembered, to_store, unknown_annotations
 from tests.core.builders import policy
 
 MARKS = {OURS + "upstream-uid": "u", OURS + "robot": "robot-1"}

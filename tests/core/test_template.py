@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.template import Names, Template, read_template, text_of
+from crsyncer.core.content.template import Names, Template, read_template, text_of
 
 NAMES = Names("shop", "a", robot="r1", identity="kube-system:u-1")
 

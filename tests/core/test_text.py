@@ -2,7 +2,7 @@
 
 import pytest
 
-from crsyncer.core.text import did_you_mean
+from crsyncer.core.reports.text import did_you_mean
 
 
 @pytest.mark.parametrize(

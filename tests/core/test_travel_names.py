@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from crsyncer.core.apis.travel_names import name_on, revision_of
+from crsyncer.core.kinds.sync_policy import Api, Projection, read_sync_policy
 from crsyncer.core.model import Json, Side
-from crsyncer.core.sync_policy import Api, Projection, read_sync_policy
-from crsyncer.core.travel_names import name_on, revision_of
 from tests.core.crds import crd, version
 
 GOALS = "goals.lab.example.com"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crsyncer.core.watch import (
+from crsyncer.core.watching.watch import (
     Bookmark,
     Denied,
     Emit,

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from crsyncer.core.actions import (
+from crsyncer.core.model import Freshness, Proof
+from crsyncer.core.pair.actions import (
     Agreed,
     CountAsSent,
     Create,
@@ -21,7 +22,6 @@ from crsyncer.core.actions import (
     Wait,
     Why,
 )
-from crsyncer.core.model import Freshness, Proof
 from tests.core.truth_cases import (
     ABSENT,
     ADMITTED,

@@ -4,14 +4,15 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
-from crsyncer.core.actions import (
+from crsyncer.core.content.annotations import OURS
+from crsyncer.core.content.object_content import digest
+from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.model import Found, Freshness, Gap, Json, Observation, Pending, Proof, Record, Side, View
+from crsyncer.core.pair.actions import (
     Plan,
 )
-from crsyncer.core.annotations import OURS
-from crsyncer.core.decide import decide
-from crsyncer.core.kind_policy import KindPolicy
-from crsyncer.core.model import Found, Freshness, Gap, Json, Observation, Pending, Proof, Record, Side, View
-from crsyncer.core.project import digest, view_of
+from crsyncer.core.pair.decide import decide
+from crsyncer.core.pair.project import view_of
 from tests.core.builders import copy_of, goal, policy
 
 UNSEEN, ABSENT, TERMINATING, SEEN = "unseen", "absent", "terminating", "seen"

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from crsyncer.sandbox.resource import CLUSTER_ROLE, Resource
-from crsyncer.sandbox.sandbox import Sandbox
+from crsyncer.sandbox.two_planes import Sandbox
 from tests.api import Api
 from tests.system.bed import eventually
 

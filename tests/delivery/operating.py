@@ -1,11 +1,11 @@
 """The agents whose screens OPERATING.md shows: one for each reason, and a few whole screens."""
 
-from crsyncer.console.report import stopped_document
-from crsyncer.core.annotations import SPEC_SOURCE, SYNCER
+from crsyncer.console.screens.report import stopped_document
+from crsyncer.core.content.annotations import SPEC_SOURCE, SYNCER
 from crsyncer.core.model import Json, Key, Side
-from crsyncer.core.other_agents import DuplicateAgent
-from crsyncer.core.text import rfc3339
-from crsyncer.engine.stopped_kinds import HINT as _GONE_HINT
+from crsyncer.core.pair.other_agents import DuplicateAgent
+from crsyncer.core.reports.text import rfc3339
+from crsyncer.engine.kinds.stopped_kinds import HINT as _GONE_HINT
 from tests.console.report_kit import GOALS, NOW, document, facts, hold, kind, outbox, side, stopped
 
 _LOST = side("offline", since=NOW - 240, last_ok=NOW - 252, error="network unreachable")

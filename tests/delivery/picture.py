@@ -18,8 +18,8 @@ from typing import Any
 
 import aiohttp
 
-from crsyncer.sandbox.agent import AgentProcess
-from crsyncer.sandbox.ports import free_ports
+from crsyncer.sandbox.agent_process import AgentProcess
+from crsyncer.sandbox.free_ports import free_ports
 from tests.bench.stage import Stage, running, stage
 
 METRICS = Path(__file__).parents[2] / "robot/metrics"

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from crsyncer.cli.api import _list
-from crsyncer.core.revise import revise
+from crsyncer.core.apis.revise import revise
 from tests.core.crds import crd, version
 from tests.delivery.command_line import crsyncer
 

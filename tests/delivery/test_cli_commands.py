@@ -14,8 +14,8 @@ from crsyncer.adapters.store.statedir import Lock
 from crsyncer.cli.crds import APIS, SYNC_POLICY
 from crsyncer.cli.main import crsyncer as group
 from crsyncer.cli.shared import send_command
-from crsyncer.console.screen import table
-from crsyncer.core.calls import SYNC_POLICIES
+from crsyncer.console.screens.screen import table
+from crsyncer.core.requests.calls import SYNC_POLICIES
 from crsyncer.errors import SyncError, Unsure
 from tests.delivery.command_line import crsyncer as run
 

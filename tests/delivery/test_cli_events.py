@@ -15,10 +15,10 @@ import pytest
 from crsyncer.adapters import control
 from crsyncer.adapters.store.store import SqliteStore
 from crsyncer.cli import logs
-from crsyncer.console.report import SAVED_STATUS_KEY
-from crsyncer.core.facts import UNLISTED, Action, Fact
+from crsyncer.console.screens.report import SAVED_STATUS_KEY
 from crsyncer.core.model import Key, Side
-from crsyncer.engine.recorder import Recorder
+from crsyncer.core.reports.facts import UNLISTED, Action, Fact
+from crsyncer.engine.reporting.recorder import Recorder
 from tests.console.report_kit import GOALS, document, facts
 from tests.delivery.command_line import CLI, environment
 from tests.delivery.command_line import crsyncer as run

@@ -11,7 +11,7 @@ from crsyncer.adapters.store.statedir import Lock
 from crsyncer.cli import logs
 from crsyncer.cli.shared import first_cause, report_error
 from crsyncer.cli.status import read_status
-from crsyncer.core.text import redact
+from crsyncer.core.reports.text import redact
 from crsyncer.errors import ConfigError, Locked, Never, Unsure
 from crsyncer.sandbox.binaries import Binaries
 

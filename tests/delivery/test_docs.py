@@ -11,9 +11,10 @@ import pytest
 from crsyncer.adapters.config import CONFIG, OPTIONS
 from crsyncer.adapters.metrics import Metrics
 from crsyncer.cli.main import crsyncer
-from crsyncer.console import report
-from crsyncer.console.gather import kind_row
-from crsyncer.core import annotations, compose, marks, project
+from crsyncer.console.screens import report
+from crsyncer.console.screens.gather import kind_row
+from crsyncer.core.content import annotations, marks, object_content
+from crsyncer.core.pair import compose
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -55,7 +56,13 @@ TARGETS = set(re.findall("^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTI
 ANNOTATIONS = {
     *(annotations.SPEC_SOURCE, annotations.FILTER, annotations.SUBTREE),
     *(annotations.OBSERVED_GENERATION, annotations.DRIFT, annotations.ORPHANS, annotations.PROPAGATION),
-    *(project.UPSTREAM_UID, project.APPLIED, project.ROBOT, project.LAST_DESIRED, compose.UPSTREAM_PATH),
+    *(
+        object_content.UPSTREAM_UID,
+        object_content.APPLIED,
+        object_content.ROBOT,
+        object_content.LAST_DESIRED,
+        compose.UPSTREAM_PATH,
+    ),
     *(marks.UPSTREAM_CLUSTER, marks.UPSTREAM_NAMESPACE, marks.UPSTREAM_NAME),
 }
 

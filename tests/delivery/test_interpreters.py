@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from crsyncer.sandbox.agent import AgentProcess
+from crsyncer.sandbox.agent_process import AgentProcess
 from tests.delivery.command_line import write_kubeconfig
 from tests.delivery.followed import ROOT
 from tests.delivery.interpreters import ORDER, POLICY, SUPPORTED, Interpreter, found, packaged, tries_expressions

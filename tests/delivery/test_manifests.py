@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from crsyncer.adapters.config import load
-from crsyncer.core import calls
-from crsyncer.sandbox.agent import AgentProcess
+from crsyncer.core.requests import calls
+from crsyncer.sandbox.agent_process import AgentProcess
 from crsyncer.sandbox.resource import CRD
-from crsyncer.sandbox.sandbox import Sandbox
+from crsyncer.sandbox.two_planes import Sandbox
 from tests.api import Api, ApiError
 from tests.delivery.command_line import crsyncer, write_kubeconfig
 from tests.delivery.followed import FINDING, GOAL, HOME, NAME, ROOT, Clusters, commands, copy_of_the_documents

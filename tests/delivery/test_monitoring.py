@@ -15,8 +15,8 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from crsyncer.core.model import Json
-from crsyncer.core.text import NOT_TRUSTED, NOT_YET_VALID
-from crsyncer.sandbox.ports import free_ports
+from crsyncer.core.reports.text import NOT_TRUSTED, NOT_YET_VALID
+from crsyncer.sandbox.free_ports import free_ports
 from tests.console.report_kit import NOW, facts, side
 from tests.console.report_kit import document as status_document
 from tests.delivery.operating import REASONS

@@ -11,9 +11,9 @@ import yaml
 from crsyncer.adapters.config import OPTIONS, load
 from crsyncer.adapters.kubeconfig import read_kubeconfig
 from crsyncer.cli.doctor import render
-from crsyncer.console.doctor_report import Check, Mark, document
-from crsyncer.console.moving import Robot, examine_move
-from crsyncer.console.moving_report import (
+from crsyncer.console.set_up.doctor_report import Check, Mark, document
+from crsyncer.console.set_up.moving import Robot, examine_move
+from crsyncer.console.set_up.moving_report import (
     Predecessor,
     forecast,
     judge_cost,
@@ -22,10 +22,10 @@ from crsyncer.console.moving_report import (
     judge_predecessor,
     judge_reading,
 )
-from crsyncer.core.annotations import ROBOT_LABEL, SPEC_SOURCE
-from crsyncer.core.calls import Call
+from crsyncer.core.content.annotations import ROBOT_LABEL, SPEC_SOURCE
+from crsyncer.core.kinds.namespaces import EVERYWHERE, same_names
 from crsyncer.core.model import Side
-from crsyncer.core.namespaces import EVERYWHERE, same_names
+from crsyncer.core.requests.calls import Call
 from crsyncer.ports import Reply, Send
 from tests.console.moving_kit import deployment, named, pairs
 from tests.core.builders import crd

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from crsyncer.console.report import exit_code
-from crsyncer.console.screen import render
+from crsyncer.console.screens.report import exit_code
+from crsyncer.console.screens.screen import render
 from crsyncer.core.model import Json
 from tests.console.report_kit import NOW
 from tests.delivery.operating import REASONS, SCREENS
@@ -25,7 +25,7 @@ TITLES = {"Your action is needed": 12, "It works, with a problem": 10, "Offline"
 
 def codes_of_the_product() -> set[str]:
     """Every single capitalised word in the modules that judge is a code."""
-    paths = [ROOT / "crsyncer/console" / name for name in ("reasons.py", "reason_texts.py")]
+    paths = [ROOT / "crsyncer/console/screens" / name for name in ("reasons.py", "reason_texts.py")]
     nodes = [node for path in paths for node in ast.walk(ast.parse(path.read_text()))]
     texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     return {text for text in texts if re.fullmatch("[A-Z][A-Za-z]+", text)}

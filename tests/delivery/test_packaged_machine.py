@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from crsyncer.sandbox.agent import AgentProcess
+from crsyncer.sandbox.agent_process import AgentProcess
 from tests.delivery.command_line import CLI, environment, write_kubeconfig
 from tests.delivery.followed import ROOT
 

@@ -40,7 +40,7 @@ _EDITS = 10
 _READ_POLICIES = """\
 import json, sys
 from crsyncer.adapters.expressions import Expressions
-from crsyncer.core.catalog import read_object
+from crsyncer.core.kinds.merge_settings import read_object
 for title, policy in json.load(open(sys.argv[1])).items():
     if problem := read_object(policy, Expressions).problem:
         sys.exit(f"{title}: {problem}")

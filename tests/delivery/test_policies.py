@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from crsyncer.adapters.expressions import Expressions
-from crsyncer.core.catalog import read_object
+from crsyncer.core.kinds.merge_settings import read_object
 from tests.delivery.policy_reference import PAGE, policies, table
 
 TITLE = "## Every field\n\n"

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from crsyncer.console.report import stopped_document
-from crsyncer.console.screen import WIDTH, headline, render
+from crsyncer.console.screens.report import stopped_document
+from crsyncer.console.screens.screen import WIDTH, headline, render
 from crsyncer.core.model import Side
-from crsyncer.core.text import count, duration, rfc3339
+from crsyncer.core.reports.text import count, duration, rfc3339
 from tests.console.report_kit import NOW, document, facts, hold, kind, outbox, side, stopped, store
 
 HEALTHY_SCREEN = """\

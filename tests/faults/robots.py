@@ -13,16 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from crsyncer.adapters.kube import Exchange, KubeCluster
-from crsyncer.core import calls, object_calls
-from crsyncer.core.calls import Call
-from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.kinds.read_kind import read_policy
 from crsyncer.core.model import Json, Key, Loaded, Side
-from crsyncer.core.read_kind import read_policy
-from crsyncer.core.watch import EventType
-from crsyncer.engine.cache import Cache
-from crsyncer.engine.informer import Informer
-from crsyncer.engine.negotiation import robots_version
-from crsyncer.engine.recorder import Recorder
+from crsyncer.core.pair import object_calls
+from crsyncer.core.requests import calls
+from crsyncer.core.requests.calls import Call
+from crsyncer.core.watching.watch import EventType
+from crsyncer.engine.caching.cache import Cache
+from crsyncer.engine.caching.informer import Informer
+from crsyncer.engine.kinds.negotiation import robots_version
+from crsyncer.engine.reporting.recorder import Recorder
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.listwatch import Phase
 from tests.model.disk import Disk, Memory

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from crsyncer.sandbox.agent import AgentProcess
+from crsyncer.sandbox.agent_process import AgentProcess
 from crsyncer.sandbox.plane import Plane
-from crsyncer.sandbox.sandbox import Sandbox
+from crsyncer.sandbox.two_planes import Sandbox
 from tests import planes
 from tests.api import Api
 from tests.link.link import Link

@@ -4,7 +4,10 @@ import copy
 from typing import Any
 
 from crsyncer.core.model import Json
-from crsyncer.fleet.domain.model import (
+from crsyncer.fleet.domain.names import replica_name, source_id
+from crsyncer.fleet.domain.read_objects import placement_of, row_of, source_of
+from crsyncer.fleet.domain.replica_plan import new_body
+from crsyncer.fleet.domain.values import (
     PlacedKind,
     Placement,
     RenderFailed,
@@ -15,9 +18,6 @@ from crsyncer.fleet.domain.model import (
     Strategy,
     Wanted,
 )
-from crsyncer.fleet.domain.names import replica_name, source_id
-from crsyncer.fleet.domain.read_objects import placement_of, row_of, source_of
-from crsyncer.fleet.domain.replica_plan import new_body
 
 GOALS = "goals.lab.example.com"
 KIND = PlacedKind(GOALS, "lab.example.com", "goals", "Goal", "v1", namespaced=True)

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.annotations import ROBOT_LABEL
-from crsyncer.fleet.domain.model import Marks, SourceKey, Target
+from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.fleet.domain.names import (
     REPLICA,
     SOURCE,
@@ -17,6 +16,7 @@ from crsyncer.fleet.domain.names import (
     robot_namespace,
     source_id,
 )
+from crsyncer.fleet.domain.values import Marks, SourceKey, Target
 from tests.fleet.made import GOALS
 
 KEY = SourceKey(GOALS, "site", "dock")

@@ -4,11 +4,11 @@ import copy
 
 import pytest
 
-from crsyncer.core.annotations import FILTER, OBSERVED_GENERATION, ROBOT_LABEL, SPEC_SOURCE
+from crsyncer.core.content.annotations import FILTER, OBSERVED_GENERATION, ROBOT_LABEL, SPEC_SOURCE
 from crsyncer.errors import ConfigError
-from crsyncer.fleet.domain.model import Rendering, SourceKey, Verdict
 from crsyncer.fleet.domain.names import REPLICA, SOURCE
 from crsyncer.fleet.domain.read_objects import kind_of, kind_without_crd, robot_of, row_of, source_of, strip_of
+from crsyncer.fleet.domain.values import Rendering, SourceKey, Verdict
 from tests.fleet.made import GOALS, goal, stored, wanted
 
 RENDERED = Rendering({"spec": {"x": 1}}, {"team": "x"}, {"note": "n"}, "s" * 24)

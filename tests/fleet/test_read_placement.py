@@ -2,9 +2,10 @@
 
 import pytest
 
-from crsyncer.core.selector import Requirement, Selector
-from crsyncer.core.steps import Remove, Set
-from crsyncer.fleet.domain.model import (
+from crsyncer.core.content.selector import Requirement, Selector
+from crsyncer.core.content.steps import Remove, Set
+from crsyncer.fleet.domain.read_objects import placement_of, template_source
+from crsyncer.fleet.domain.values import (
     Entry,
     Override,
     OverrideStep,
@@ -15,7 +16,6 @@ from crsyncer.fleet.domain.model import (
     Target,
     TemplateSource,
 )
-from crsyncer.fleet.domain.read_objects import placement_of, template_source
 
 SPEC = {
     "robotSelectors": [{"matchLabels": {"site": "hall"}}, {"matchExpressions": [{"key": "gpu", "operator": "Exists"}]}],

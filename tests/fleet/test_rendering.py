@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.annotations import OURS, ROBOT_LABEL
-from crsyncer.core.pointer import parse
-from crsyncer.fleet.domain.model import Placement, Reason, RenderFailed, Rendering, Robot
+from crsyncer.core.content.annotations import OURS, ROBOT_LABEL
+from crsyncer.core.content.pointer import parse
 from crsyncer.fleet.domain.properties import Undefined, config_map_properties, expand, properties
 from crsyncer.fleet.domain.read_objects import template_source
 from crsyncer.fleet.domain.rendering import render
+from crsyncer.fleet.domain.values import Placement, Reason, RenderFailed, Rendering, Robot
 from tests.fleet.made import goal, placement, source
 
 ROBOT = Robot("r1", "u", labels={"site": "hall"}, annotations={"zone": "a"}, fields={"map": "m1", "site": "spec"})

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.annotations import ROBOT_LABEL
-from crsyncer.fleet.domain.model import (
+from crsyncer.core.content.annotations import ROBOT_LABEL
+from crsyncer.fleet.domain.names import REPLICA, SOURCE, read_marks
+from crsyncer.fleet.domain.replica_plan import Removal, contains, decide_replica, is_due, met_row, new_body
+from crsyncer.fleet.domain.values import (
     Blocked,
     Create,
     Delete,
@@ -20,8 +22,6 @@ from crsyncer.fleet.domain.model import (
     Wait,
     Wanted,
 )
-from crsyncer.fleet.domain.names import REPLICA, SOURCE, read_marks
-from crsyncer.fleet.domain.replica_plan import Removal, contains, decide_replica, is_due, met_row, new_body
 from tests.fleet.made import KIND, patched, placement, row, stored, wanted
 
 OLD = Rendering({"spec": {"x": 1}, "data": {"a": "b"}}, {"team": "x", "old": "y"}, {"note": "n"}, "s" * 24)

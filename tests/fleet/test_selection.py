@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crsyncer.core.annotations import ROBOT_LABEL
-from crsyncer.fleet.domain.model import Robot, SourceKey, Strategy
+from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.fleet.domain.names import SOURCE
 from crsyncer.fleet.domain.read_objects import placement_of
 from crsyncer.fleet.domain.selection import entry_for, governing, may_be_source, selects_robot, unknown_robots
+from crsyncer.fleet.domain.values import Robot, SourceKey, Strategy
 from tests.fleet.made import GOALS, goal, placement
 
 KEY = SourceKey(GOALS, "site", "dock")

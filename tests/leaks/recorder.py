@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from crsyncer.sandbox.agent import AgentProcess
-from crsyncer.sandbox.sandbox import Sandbox
+from crsyncer.sandbox.agent_process import AgentProcess
+from crsyncer.sandbox.two_planes import Sandbox
 
 KEPT = "CRSYNCER_LEAKS_KEPT"
 """The variable that names the directory."""

@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import Any
 
 from crsyncer.errors import SyncError
+from crsyncer.sandbox.free_ports import free_ports, give_back
 from crsyncer.sandbox.plane import Plane
-from crsyncer.sandbox.ports import free_ports, give_back
 from tests.link.faults import Fault, Injection, Request
 from tests.link.http1 import answer
 from tests.link.inspector import Inspector

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from crsyncer.core.calls import PARTIAL, PARTIAL_LIST, PARTIAL_LIST_KIND, Call
 from crsyncer.core.model import Json
-from crsyncer.core.text import rfc3339
+from crsyncer.core.reports.text import rfc3339
+from crsyncer.core.requests.calls import PARTIAL, PARTIAL_LIST, PARTIAL_LIST_KIND, Call
 from crsyncer.ports import Reply
 from tests.model.answers import GO_ON
 from tests.model.json_patch import Conflict, patched

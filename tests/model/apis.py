@@ -6,8 +6,8 @@ from typing import Any
 import yaml
 
 from crsyncer.cli.crds import APIS
-from crsyncer.core.calls import API_REVISIONS, API_SETS, CRDS, Call
 from crsyncer.core.model import Json, Side
+from crsyncer.core.requests.calls import API_REVISIONS, API_SETS, CRDS, Call
 from tests.model.api_server import ANYTHING
 from tests.model.life import ROBOT, AgentSettings
 from tests.model.plane import GROUP, Plane

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from crsyncer.core.annotations import OURS
-from crsyncer.core.calls import JSON_PATCH
+from crsyncer.core.content.annotations import OURS
 from crsyncer.core.model import Json
+from crsyncer.core.requests.calls import JSON_PATCH
 from tests.model.journal import Request
 from tests.model.plane import Plane
 from tests.model.policies import apply_policy, serve_policies

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from crsyncer.core.annotations import OURS, ROBOT_LABEL
-from crsyncer.core.calls import Call
+from crsyncer.core.content.annotations import OURS, ROBOT_LABEL
 from crsyncer.core.model import Json, Side
+from crsyncer.core.requests.calls import Call
 from crsyncer.ports import Reply
 from tests.model.api_server import CRDS
 from tests.model.judge import is_guarded, stamp

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from crsyncer.core.calls import Call
 from crsyncer.core.model import Json
+from crsyncer.core.requests.calls import Call
 from tests.model.plane import Plane
 
 _PATH = "/api/v1/namespaces/{}/{}"

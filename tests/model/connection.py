@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
-from crsyncer.core.calls import Call
 from crsyncer.core.model import Side
+from crsyncer.core.requests.calls import Call
 from crsyncer.errors import TooLarge, Unsure
 from crsyncer.ports import Reply
 from tests.model.api_server import NOT_SERVED, ApiServer

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from crsyncer.core.namespaces import Namespaces
+from crsyncer.core.kinds.namespaces import Namespaces
 from tests.model.life import ROBOT, AgentSettings
 
 HOME = Namespaces(("robot-1-home",), ("default",))

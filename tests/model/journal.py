@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from crsyncer.core.calls import Call, kind_of
 from crsyncer.core.model import Side
+from crsyncer.core.requests.calls import Call, kind_of
 
 WRITES = ("create", "update", "status", "delete", "patch")
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from crsyncer.core.annotations import OURS
-from crsyncer.core.calls import JSON_PATCH, SYNC_POLICIES, Call
+from crsyncer.core.content.annotations import OURS
 from crsyncer.core.model import Json, Side
+from crsyncer.core.requests.calls import JSON_PATCH, SYNC_POLICIES, Call
 from tests.model.api_server import CRDS
 from tests.model.storage import Change, Where
 

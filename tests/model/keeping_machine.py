@@ -4,7 +4,7 @@ import contextlib
 import math
 from typing import Any
 
-from crsyncer.core.annotations import ROBOT_LABEL
+from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.core.model import Json, Side
 from crsyncer.errors import SyncError
 from tests.model.answers import INTERNAL_ERROR

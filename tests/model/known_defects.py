@@ -3,19 +3,19 @@
 `noticed_by` is the sort of history (`tests.model --keeping`); empty: plain ones.
 """
 
-import crsyncer.core.hold_machine
-from crsyncer.core.deletion_holds import DeletionHolds
-from crsyncer.core.hold_machine import HoldMachine
+import crsyncer.core.holds.hold_machine
+from crsyncer.core.holds.deletion_holds import DeletionHolds
+from crsyncer.core.holds.hold_machine import HoldMachine
 from crsyncer.core.model import Observation
-from crsyncer.engine.kinds import Kinds
-from crsyncer.engine.related_first import RelatedFirst
-from crsyncer.engine.reselection import reselect
+from crsyncer.engine.kinds.kinds import Kinds
+from crsyncer.engine.kinds.reselection import reselect
+from crsyncer.engine.related.related_first import RelatedFirst
 from crsyncer.errors import NotAllowed
 from crsyncer.runtime.dispatcher import Dispatcher
 from crsyncer.runtime.listwatch import ListWatch
 from tests.model.mutant import Mutant
 
-vars(crsyncer.core.hold_machine)["NotAllowed"] = NotAllowed
+vars(crsyncer.core.holds.hold_machine)["NotAllowed"] = NotAllowed
 """The module has no need of it without the defect."""
 
 KNOWN_DEFECTS = (

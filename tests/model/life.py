@@ -12,13 +12,13 @@ from typing import Any, Protocol, TypeVar
 
 from crsyncer.adapters.expressions import Expressions
 from crsyncer.adapters.vault import Vault
-from crsyncer.console.control import ControlCommands
-from crsyncer.console.gather import gather
-from crsyncer.core.calls import Call
+from crsyncer.console.operators.control_commands import ControlCommands
+from crsyncer.console.screens.gather import gather
+from crsyncer.core.kinds.namespaces import EVERYWHERE, Namespaces
 from crsyncer.core.model import Json, Side
-from crsyncer.core.namespaces import EVERYWHERE, Namespaces
+from crsyncer.core.requests.calls import Call
 from crsyncer.engine.engine import Engine
-from crsyncer.engine.event_publisher import EventPublisher
+from crsyncer.engine.reporting.event_publisher import EventPublisher
 from crsyncer.ports import Reply
 from tests.model.api_server import ApiServer
 from tests.model.clock import OWNED, Tasks

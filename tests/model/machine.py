@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from crsyncer.core.annotations import ROBOT_LABEL
-from crsyncer.core.calls import Call
+from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.core.model import Json, Side
+from crsyncer.core.requests.calls import Call
 from crsyncer.ports import Reply
 from tests.model.agreement import needless, open_ends
 from tests.model.check import Checker, Spec, Violation, specs

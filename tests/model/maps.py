@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from crsyncer.core.kinds.namespaces import Namespaces
 from crsyncer.core.model import Side
-from crsyncer.core.namespaces import Namespaces
 from tests.model.life import AgentSettings
 from tests.model.world import World
 

@@ -1,17 +1,20 @@
 """Deliberate defects, each a guard of the agent taken away. A machine that does not notice them proves nothing."""
 
-from crsyncer.core import answers, backoff, compose, decide, decide_delivery, kind_served, object_calls
-from crsyncer.core.deletion_holds import DeletionHolds
-from crsyncer.core.event_ring import EventRing
-from crsyncer.core.hold_machine import HoldMachine
+from crsyncer.core.holds import kind_served
+from crsyncer.core.holds.deletion_holds import DeletionHolds
+from crsyncer.core.holds.hold_machine import HoldMachine
 from crsyncer.core.model import Observation
-from crsyncer.core.queue import WorkQueue
-from crsyncer.engine.cache import Cache
-from crsyncer.engine.event_publisher import EventPublisher
-from crsyncer.engine.kind import Kind
-from crsyncer.engine.outbox import Outbox
-from crsyncer.engine.recorder import Recorder
-from crsyncer.engine.writer import Writer
+from crsyncer.core.pair import compose, decide, decide_delivery, object_calls
+from crsyncer.core.reports.event_ring import EventRing
+from crsyncer.core.requests import answers
+from crsyncer.core.watching import backoff
+from crsyncer.core.watching.queue import WorkQueue
+from crsyncer.engine.caching.cache import Cache
+from crsyncer.engine.kinds.kind import Kind
+from crsyncer.engine.pairs.outbox import Outbox
+from crsyncer.engine.pairs.writer import Writer
+from crsyncer.engine.reporting.event_publisher import EventPublisher
+from crsyncer.engine.reporting.recorder import Recorder
 from crsyncer.runtime import paged_list
 from crsyncer.runtime.collection_state import CollectionState
 from crsyncer.runtime.connection import Connection

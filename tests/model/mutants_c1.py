@@ -1,11 +1,12 @@
 """Deliberate defects in what C1 promises of SyncPolicies, noticed by tests named after its rules."""
 
-from crsyncer.core import catalog as merge
-from crsyncer.core import policy_condition, project
-from crsyncer.engine import negotiation
-from crsyncer.engine.built_in import BuiltInKinds
-from crsyncer.engine.catalog import Catalog
-from crsyncer.engine.kinds import Kinds
+from crsyncer.core.kinds import merge_settings as merge
+from crsyncer.core.kinds import policy_condition
+from crsyncer.core.pair import project
+from crsyncer.engine.kinds import negotiation
+from crsyncer.engine.kinds.built_in import BuiltInKinds
+from crsyncer.engine.kinds.catalog import Catalog
+from crsyncer.engine.kinds.kinds import Kinds
 from tests.model.mutant import Mutant
 
 # fmt: off

@@ -1,10 +1,10 @@
 """Deliberate defects in what C1.7 promises: an edited selection leaves no copy behind in silence."""
 
-from crsyncer.core.deletion_holds import DeletionHolds
-from crsyncer.engine import reselection
-from crsyncer.engine.left_behind import LeftBehind
-from crsyncer.engine.reselection import reselect
-from crsyncer.engine.writer import Writer
+from crsyncer.core.holds.deletion_holds import DeletionHolds
+from crsyncer.engine.kinds import reselection
+from crsyncer.engine.kinds.left_behind import LeftBehind
+from crsyncer.engine.kinds.reselection import reselect
+from crsyncer.engine.pairs.writer import Writer
 from tests.model.mutant import Mutant
 
 # fmt: off

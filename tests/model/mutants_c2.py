@@ -1,13 +1,14 @@
 """Deliberate defects in what C2 promises: the marks of copies, and their names."""
 
-from crsyncer.console import diff
-from crsyncer.core import catalog, compose, decide, naming, project
-from crsyncer.core.kind_policy import KindPolicy
-from crsyncer.engine.cache import Cache
-from crsyncer.engine.copies import Copies
-from crsyncer.engine.kind import Kind
-from crsyncer.engine.kinds import Kinds
-from crsyncer.engine.writer import Writer
+from crsyncer.console.compare import cluster_diff
+from crsyncer.core.kinds import merge_settings, naming
+from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.pair import compose, decide, project
+from crsyncer.engine.caching.cache import Cache
+from crsyncer.engine.caching.copies import Copies
+from crsyncer.engine.kinds.kind import Kind
+from crsyncer.engine.kinds.kinds import Kinds
+from crsyncer.engine.pairs.writer import Writer
 from tests.model.mutant import Mutant
 
 # fmt: off
@@ -24,7 +25,7 @@ MUTANTS = (
     Mutant("a kind does not wait for the identity of its upstream", Kinds._upstream_identified,
            "await connection.up.wait()", "pass",
            noticed_by="C2_1_a_kind_whose_upstream_was_never_connected_waits_for_it"),
-    Mutant("a policy asks for no marks", catalog.policy_of_kind,
+    Mutant("a policy asks for no marks", merge_settings.policy_of_kind,
            "marks=Marks", "marks=None",
            noticed_by="C2_1_copies_have_marks_from_the_first_write_and_originals_have_none"),
     Mutant("a copy that has lost all its marks is somebody else's", Writer._exists,
@@ -114,10 +115,10 @@ MUTANTS = (
     Mutant("a second copy does not take the place of the first", Kind._changed,
            "if side is self.policy.downstream:\n            self._decide", "if False:\n            self._decide",
            noticed_by="C2_6_the_second_copy_takes_the_place_of_the_first_when_that_is_gone"),
-    Mutant("diff pairs copies by their names", diff._Pairs._key_of,
+    Mutant("diff pairs copies by their names", cluster_diff._Pairs._key_of,
            "if self.policy.shape.marks is None:", "if True:",
            noticed_by="C2_2_diff_pairs_copies_with_their_originals"),
-    Mutant("diff takes what bears the uid alone for local", diff._Pairs.finish,
+    Mutant("diff takes what bears the uid alone for local", cluster_diff._Pairs.finish,
            "for raw in self._undecided:", "for raw in ():",
            noticed_by="C2_2_diff_pairs_copies_with_their_originals"),
     Mutant("the copy of an answer takes the place of the one that counts", Writer._shows,

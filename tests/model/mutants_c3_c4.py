@@ -1,30 +1,33 @@
 """Deliberate defects in what C3 and C4 promise: local fields of copies, and steps."""
 
-from crsyncer.core import catalog, compose, decide, mutate, project, steps
-from crsyncer.core.shape import Shape
-from crsyncer.engine import generations, reshape
+from crsyncer.core.content import mutation, object_content, steps
+from crsyncer.core.content.shape import Shape
+from crsyncer.core.kinds import merge_settings
+from crsyncer.core.pair import compose, decide, project
 from crsyncer.engine.context import EngineContext
-from crsyncer.engine.kinds import Kinds
-from crsyncer.engine.outbox import Outbox
-from crsyncer.engine.writer import Writer
+from crsyncer.engine.kinds import reshape
+from crsyncer.engine.kinds.kinds import Kinds
+from crsyncer.engine.pairs import generations
+from crsyncer.engine.pairs.outbox import Outbox
+from crsyncer.engine.pairs.writer import Writer
 from tests.model.mutant import Mutant
 
 # fmt: off
 MUTANTS = (
-    Mutant("under a policy a status is content", project.content_of,
+    Mutant("under a policy a status is content", object_content.content_of,
            "_NOT_CONTENT", '("apiVersion", "kind", "metadata")',
            noticed_by="C3_1_a_status_is_never_content"),
     Mutant("a merge is put over whatever version the copy has", compose.compose_copy,
            'downstream["metadata"].items() if k != "managedFields"',
            'downstream["metadata"].items() if k not in ("managedFields", "resourceVersion")',
            noticed_by="C3_4_a_put_never_overwrites_a_local_change_that_the_agent_has_not_seen"),
-    Mutant("a pattern makes what is absent", mutate._compiled,
+    Mutant("a pattern makes what is absent", mutation._compiled,
            "creates, result = False, _regex(", "creates, result = True, _regex(",
            noticed_by="C4_2_remove_and_regex_skip_what_is_absent_and_the_others_set_it"),
     Mutant("an expression may have a result without a stable order", steps._read_cel,
            "if found:", "if False:",
            noticed_by="C4_3_what_does_not_compile_stops_the_kind_and_its_copies_stay"),
-    Mutant("nobody is told how to install what a policy needs", catalog.read_object,
+    Mutant("nobody is told how to install what a policy needs", merge_settings.read_object,
            "(str(error), error.hint)", "(str(error),)",
            noticed_by="C4_5_without_the_extra_only_kinds_whose_policy_needs_it_stop"),
     Mutant("local fields are drift", decide._content,

@@ -1,19 +1,21 @@
 """Deliberate defects in what C5 promises: related objects."""
 
-from crsyncer.core import configured, decide, relate
-from crsyncer.core.hold_machine import HoldMachine
-from crsyncer.engine.cache import Cache
-from crsyncer.engine.failing_originals import FailingOriginals
-from crsyncer.engine.fetch_queue import FetchQueue
-from crsyncer.engine.informer import Informer
-from crsyncer.engine.kept_copies import KeptCopies
-from crsyncer.engine.outcomes import Outcomes
-from crsyncer.engine.reconciler import Reconciler
-from crsyncer.engine.references import ReferenceTable
-from crsyncer.engine.related_first import RelatedFirst
-from crsyncer.engine.related_objects import RelatedObjects
-from crsyncer.engine.wanted_originals import WantedOriginals
-from crsyncer.engine.writer import Writer
+from crsyncer.core.holds.hold_machine import HoldMachine
+from crsyncer.core.kinds import configured
+from crsyncer.core.pair import decide
+from crsyncer.core.related import relate
+from crsyncer.engine.caching.cache import Cache
+from crsyncer.engine.caching.informer import Informer
+from crsyncer.engine.pairs.outcomes import Outcomes
+from crsyncer.engine.pairs.reconciler import Reconciler
+from crsyncer.engine.pairs.writer import Writer
+from crsyncer.engine.related.failing_originals import FailingOriginals
+from crsyncer.engine.related.fetch_queue import FetchQueue
+from crsyncer.engine.related.kept_copies import KeptCopies
+from crsyncer.engine.related.references import ReferenceTable
+from crsyncer.engine.related.related_first import RelatedFirst
+from crsyncer.engine.related.related_objects import RelatedObjects
+from crsyncer.engine.related.wanted_originals import WantedOriginals
 from crsyncer.runtime.collection_state import CollectionState
 from tests.model.mutant import Mutant
 

@@ -1,9 +1,9 @@
 """Deliberate defects in what C5.1 promises of objects that a selector selects."""
 
-from crsyncer.core import relate
-from crsyncer.engine.related_objects import RelatedObjects
-from crsyncer.engine.selections import Selections
-from crsyncer.engine.wanted_originals import WantedOriginals
+from crsyncer.core.related import relate
+from crsyncer.engine.related.related_objects import RelatedObjects
+from crsyncer.engine.related.selections import Selections
+from crsyncer.engine.related.wanted_originals import WantedOriginals
 from tests.model.mutant import Mutant
 
 # fmt: off

@@ -1,14 +1,15 @@
 """Deliberate defects in what C6 promises: how copies are deleted, and what waits for that."""
 
-from crsyncer.console import gather
-from crsyncer.core import decide, decide_finalizer, finalizers, object_calls, project
-from crsyncer.engine import related_first, unseen_finalizers
-from crsyncer.engine.cache import Cache
-from crsyncer.engine.finalizer_searches import FinalizerSearches
-from crsyncer.engine.finalizers import Finalizers
-from crsyncer.engine.kinds import Kinds
-from crsyncer.engine.reconciler import Reconciler
-from crsyncer.engine.related_first import RelatedFirst
+from crsyncer.console.screens import gather
+from crsyncer.core.pair import decide, decide_finalizer, finalizer_calls, object_calls, project
+from crsyncer.engine.caching.cache import Cache
+from crsyncer.engine.kinds.kinds import Kinds
+from crsyncer.engine.pairs import unseen_finalizers
+from crsyncer.engine.pairs.finalizer_searches import FinalizerSearches
+from crsyncer.engine.pairs.finalizers import Finalizers
+from crsyncer.engine.pairs.reconciler import Reconciler
+from crsyncer.engine.related import related_first
+from crsyncer.engine.related.related_first import RelatedFirst
 from tests.model.mutant import Mutant
 
 # fmt: off
@@ -59,10 +60,10 @@ MUTANTS = (
     Mutant("an overdue copy is forgotten with the finalizer", Finalizers._removed,
            "if keep else None", "if False else None",
            noticed_by="C6_4_the_finalizer_goes_when_the_grace_period_is_over_and_it_is_shown_until_the_copy_has_gone"),
-    Mutant("the finalizer is added to whichever version there is", finalizers.add_finalizer,
+    Mutant("the finalizer is added to whichever version there is", finalizer_calls.add_finalizer,
            '{"op": "test", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]},', "",
            noticed_by="C6_2_adding_tests_uid_and_version_and_removing_tests_uid_and_place"),
-    Mutant("a removal takes whatever is at its place", finalizers._removal,
+    Mutant("a removal takes whatever is at its place", finalizer_calls._removal,
            '[{"op": "test", "path": path, "value": name}, {"op": "remove", "path": path}]',
            '[{"op": "remove", "path": path}]',
            noticed_by="C6_2_two_robots_and_a_foreign_writer_touch_only_their_own_finalizers"),

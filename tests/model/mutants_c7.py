@@ -1,11 +1,15 @@
 """Deliberate defects in what C7 promises: kinds that have other names, or another scope, in the cloud."""
 
-from crsyncer.core import configured, naming, object_calls, project, projection, relate, travel_names
-from crsyncer.core.kind_policy import KindPolicy
-from crsyncer.engine import negotiation, reselection, unseen_finalizers
-from crsyncer.engine.kind import Kind
-from crsyncer.engine.lifecycle import Lifecycle
-from crsyncer.engine.reselection import reselect
+from crsyncer.core.apis import travel_names
+from crsyncer.core.kinds import configured, naming, projection
+from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.pair import object_calls, project
+from crsyncer.core.related import relate
+from crsyncer.engine.apis.lifecycle import Lifecycle
+from crsyncer.engine.kinds import negotiation, reselection
+from crsyncer.engine.kinds.kind import Kind
+from crsyncer.engine.kinds.reselection import reselect
+from crsyncer.engine.pairs import unseen_finalizers
 from tests.model.mutant import Mutant
 
 # fmt: off

@@ -1,11 +1,11 @@
 """Deliberate defects in what C8 promises of CRDs that travel, noticed by tests named after its rules."""
 
-from crsyncer.core import lifecycle as plan
-from crsyncer.core import revise
-from crsyncer.core.holds import Holds
-from crsyncer.engine import travelling_crd
-from crsyncer.engine.catalog import Catalog
-from crsyncer.engine.travelling_crd import TravellingCrd
+from crsyncer.core.apis import api_plan as plan
+from crsyncer.core.apis import revise
+from crsyncer.core.holds.hold_list import Holds
+from crsyncer.engine.apis import travelling_crd
+from crsyncer.engine.apis.travelling_crd import TravellingCrd
+from crsyncer.engine.kinds.catalog import Catalog
 from tests.model.mutant import Mutant
 
 # fmt: off

@@ -1,10 +1,10 @@
 """Deliberate defects in the namespace map (S1.7): which side is asked for what, and what another map may cost."""
 
-from crsyncer.core import object_calls
-from crsyncer.core.kind_policy import KindPolicy
-from crsyncer.engine.cache import Cache
-from crsyncer.engine.kind import Kind
-from crsyncer.engine.writer import Writer
+from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.pair import object_calls
+from crsyncer.engine.caching.cache import Cache
+from crsyncer.engine.kinds.kind import Kind
+from crsyncer.engine.pairs.writer import Writer
 from tests.model.mutant import Mutant
 
 # fmt: off

@@ -1,9 +1,11 @@
 """Mutants that random histories of policies have to notice."""
 
-from crsyncer.core import decide, lifecycle, object_calls, relate
-from crsyncer.core.shape import Shape
-from crsyncer.engine.outbox import Outbox
-from crsyncer.engine.reselection import reselect
+from crsyncer.core.apis import api_plan
+from crsyncer.core.content.shape import Shape
+from crsyncer.core.pair import decide, object_calls
+from crsyncer.core.related import relate
+from crsyncer.engine.kinds.reselection import reselect
+from crsyncer.engine.pairs.outbox import Outbox
 from tests.model.mutant import Mutant
 
 POLICY_PROMISES = (
@@ -89,7 +91,7 @@ POLICY_PROMISES = (
     ),
     Mutant(
         "what is breaking is followed",
-        lifecycle._Obstacles.to,
+        api_plan._Obstacles.to,
         "found = breaking(crd, revision)",
         "found = ()",
         "breaking",

@@ -1,11 +1,11 @@
 """Mutants that random histories have to notice."""
 
-from crsyncer.core import decide, decide_delivery
-from crsyncer.core.deletion_holds import DeletionHolds
-from crsyncer.core.hold_machine import HoldMachine
-from crsyncer.engine import negotiation, reselection
-from crsyncer.engine.hold_driver import HoldDriver
-from crsyncer.engine.kinds import Kinds
+from crsyncer.core.holds.deletion_holds import DeletionHolds
+from crsyncer.core.holds.hold_machine import HoldMachine
+from crsyncer.core.pair import decide, decide_delivery
+from crsyncer.engine.kinds import negotiation, reselection
+from crsyncer.engine.kinds.kinds import Kinds
+from crsyncer.engine.pairs.hold_driver import HoldDriver
 from crsyncer.runtime.dispatcher import Dispatcher
 from crsyncer.runtime.listwatch import ListWatch
 from crsyncer.runtime.resume_check import ResumeCheck

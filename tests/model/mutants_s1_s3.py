@@ -1,15 +1,18 @@
 """Deliberate defects in what S1 to S3 promise: kinds, objects, specs; noticed by tests named after the rules."""
 
-from crsyncer.core import answers, calls, compose, decide, project, read_kind, revert_limit, version
-from crsyncer.engine import negotiation
-from crsyncer.engine.informer import Informer
-from crsyncer.engine.kind import Kind
-from crsyncer.engine.kind_entry import KindEntry
-from crsyncer.engine.kinds import Kinds
-from crsyncer.engine.outcomes import Outcomes
-from crsyncer.engine.reconciler import Reconciler
-from crsyncer.engine.reselection import reselect
-from crsyncer.engine.writer import Writer
+from crsyncer.core.content import object_content
+from crsyncer.core.kinds import read_kind, version_choice
+from crsyncer.core.pair import compose, decide, project, revert_limit
+from crsyncer.core.requests import answers, calls
+from crsyncer.engine.caching.informer import Informer
+from crsyncer.engine.kinds import negotiation
+from crsyncer.engine.kinds.kind import Kind
+from crsyncer.engine.kinds.kind_entry import KindEntry
+from crsyncer.engine.kinds.kinds import Kinds
+from crsyncer.engine.kinds.reselection import reselect
+from crsyncer.engine.pairs.outcomes import Outcomes
+from crsyncer.engine.pairs.reconciler import Reconciler
+from crsyncer.engine.pairs.writer import Writer
 from crsyncer.runtime.listwatch import ListWatch
 from tests.model.mutant import Mutant
 
@@ -45,13 +48,13 @@ MUTANTS = (
     Mutant("a kind that has stopped writes until its tasks have ended", Reconciler._still_planned,
            "self.stopped or ", "",
            noticed_by="S1_8_a_kind_that_has_stopped_writes_nothing_although_its_tasks_have_not_ended_yet"),
-    Mutant("any version will do", version.choose_version,
+    Mutant("any version will do", version_choice.choose_version,
            "if storage in both:", "if False:",
            noticed_by="S1_5_the_robots_storage_version_is_spoken_and_no_other_where_the_cloud_serves_it"),
-    Mutant("versions are chosen by the alphabet", version.choose_version,
+    Mutant("versions are chosen by the alphabet", version_choice.choose_version,
            "min(both, key=version_priority", "min(both",
            noticed_by="S1_5_else_the_newest_version_that_both_serve_by_priority"),
-    Mutant("versions that the cloud does not serve are spoken", version.choose_version,
+    Mutant("versions that the cloud does not serve are spoken", version_choice.choose_version,
            "default=storage if cloud_versions is None else None", "default=storage",
            noticed_by="S1_5_no_common_version_names_both_lists_until_there_is_one"),
     Mutant("without discovery there is no version", negotiation.robots_version,
@@ -107,7 +110,7 @@ MUTANTS = (
            "write.upstream is None or (stamp is not None and stamp.upstream_uid != write.upstream.uid)",
            "write.upstream is None",
            noticed_by="S2_3_a_copy_without_its_label_makes_way_for_an_upstream_object_that_was_created_anew"),
-    Mutant("only the spec is content", project.content_of,
+    Mutant("only the spec is content", object_content.content_of,
            "k not in _NOT_CONTENT", 'k == "spec"',
            noticed_by="S3_1_content_is_every_top_level_field_but_status_and_what_upstream_drops_is_dropped"),
     Mutant("what downstream pruned or added is fought", decide._content,
@@ -119,7 +122,7 @@ MUTANTS = (
     Mutant("an update without the version that it replaces", compose.compose_copy,
            'if k != "managedFields"', 'if k not in ("managedFields", "resourceVersion")',
            noticed_by="S3_2_each_change_is_one_update_guarded_by_uid_and_resource_version"),
-    Mutant("namespaces are mixed up", project.key_of,
+    Mutant("namespaces are mixed up", object_content.key_of,
            'metadata.get("namespace") or ""', '"default" if metadata.get("namespace") else ""',
            noticed_by="S3_2_objects_of_one_name_in_several_namespaces_do_not_mix"),
     Mutant("every kind is namespaced", read_kind.policy_by,
@@ -128,7 +131,7 @@ MUTANTS = (
     Mutant("owners travel", compose.compose_copy,
            '{"name": copy.name}', '{"name": copy.name, "ownerReferences": desired["metadata"].get("ownerReferences")}',
            noticed_by="S3_3_what_belongs_to_one_object_alone_is_not_copied_and_the_copys_own_is_kept"),
-    Mutant("the syncer's own annotations travel", project.synced_annotations,
+    Mutant("the syncer's own annotations travel", object_content.synced_annotations,
            "not k.startswith(_STAYING) and ", "",
            noticed_by="S3_3_excluded_annotations_never_travel_and_nothing_of_ours_goes_upstream"),
     Mutant("what upstream dropped stays", compose._three_way,
@@ -137,10 +140,10 @@ MUTANTS = (
     Mutant("which labels are upstream's is not written on the copy", compose.compose_copy,
            '"labels": sorted(up_labels)', '"labels": []',
            noticed_by="S3_4_which_keys_upstream_owns_is_remembered_on_the_copy_and_not_in_the_store"),
-    Mutant("1.0 is not 1", project.digest,
+    Mutant("1.0 is not 1", object_content.digest,
            "_FLOAT.search(text)", "False",
            noticed_by="S3_7_the_same_value_written_differently_is_not_sent_again"),
-    Mutant("fractions do not count", project.whole_numbers,
+    Mutant("fractions do not count", object_content.whole_numbers,
            "isinstance(value, float) and value.is_integer()", "isinstance(value, float)",
            noticed_by="S3_7_values_that_nearly_are_the_same_are_told_apart"),
     Mutant("drift is reverted although it is to be kept", decide._content,

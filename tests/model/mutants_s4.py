@@ -1,12 +1,13 @@
 """Deliberate defects in what S4 promises: statuses; noticed by tests named after the rules."""
 
-from crsyncer.core import decide, decide_delivery, object_calls, project
-from crsyncer.engine import generations
-from crsyncer.engine.audit import Auditor
-from crsyncer.engine.cache import Cache
-from crsyncer.engine.outbox import Outbox
-from crsyncer.engine.status_writer import StatusWriter
-from crsyncer.engine.writer import Writer
+from crsyncer.core.content import object_content
+from crsyncer.core.pair import decide, decide_delivery, object_calls, project
+from crsyncer.engine.caching.cache import Cache
+from crsyncer.engine.pairs import generations
+from crsyncer.engine.pairs.audit import Auditor
+from crsyncer.engine.pairs.outbox import Outbox
+from crsyncer.engine.pairs.status_writer import StatusWriter
+from crsyncer.engine.pairs.writer import Writer
 from tests.model.mutant import Mutant
 
 # fmt: off
@@ -55,7 +56,7 @@ MUTANTS = (
     Mutant("a subtree is put into a text", decide_delivery.decide_delivery,
            "policy.subtree is not None and own.odd_status", "False",
            noticed_by="S4_5_an_upstream_status_that_is_no_object_has_no_place_for_a_subtree"),
-    Mutant("a status is content", project.content_of,
+    Mutant("a status is content", object_content.content_of,
            "k not in _NOT_CONTENT", 'k not in _NOT_CONTENT - {"status"}',
            noticed_by="S4_6_without_the_subresource_a_status_is_no_content"),
     Mutant("what downstream completed is not known as ours", generations.with_generation,

@@ -1,12 +1,15 @@
 """Deliberate defects in what S5 promises: deletions and holds; noticed by tests named after the rules."""
 
-from crsyncer.console.control import ControlCommands
-from crsyncer.core import calls, decide, kind_served, watch
-from crsyncer.core.deletion_holds import DeletionHolds
-from crsyncer.core.hold_machine import HoldMachine
-from crsyncer.engine.cache import Cache
-from crsyncer.engine.hold_driver import HoldDriver
-from crsyncer.engine.stopped_kinds import StoppedKinds
+from crsyncer.console.operators.control_commands import ControlCommands
+from crsyncer.core.holds import kind_served
+from crsyncer.core.holds.deletion_holds import DeletionHolds
+from crsyncer.core.holds.hold_machine import HoldMachine
+from crsyncer.core.pair import decide
+from crsyncer.core.requests import calls
+from crsyncer.core.watching import watch
+from crsyncer.engine.caching.cache import Cache
+from crsyncer.engine.kinds.stopped_kinds import StoppedKinds
+from crsyncer.engine.pairs.hold_driver import HoldDriver
 from tests.model.mutant import Mutant
 
 # fmt: off

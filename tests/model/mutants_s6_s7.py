@@ -1,10 +1,10 @@
 """Deliberate defects in what S6 and S7 promise: the store, and the time without a link; noticed by tests named so."""
 
-from crsyncer.core import decide_delivery
-from crsyncer.engine.kind import Kind
-from crsyncer.engine.kind_entry import KindEntry
-from crsyncer.engine.outbox import Outbox
-from crsyncer.engine.writer import Writer
+from crsyncer.core.pair import decide_delivery
+from crsyncer.engine.kinds.kind import Kind
+from crsyncer.engine.kinds.kind_entry import KindEntry
+from crsyncer.engine.pairs.outbox import Outbox
+from crsyncer.engine.pairs.writer import Writer
 from crsyncer.runtime.connection import Connection
 from tests.model.mutant import Mutant
 

@@ -1,10 +1,11 @@
 """Deliberate defects against the rules of section S8: restores, rebuilds, the wrong cluster."""
 
-from crsyncer.core import compose, identity, restore_detection
-from crsyncer.core.naming import Naming
-from crsyncer.engine.cache import Cache
-from crsyncer.engine.kind import Kind
-from crsyncer.engine.reselection import reselect
+from crsyncer.core.kinds.naming import Naming
+from crsyncer.core.pair import compose
+from crsyncer.core.watching import identity, restore_detection
+from crsyncer.engine.caching.cache import Cache
+from crsyncer.engine.kinds.kind import Kind
+from crsyncer.engine.kinds.reselection import reselect
 from crsyncer.runtime.cluster_identity import ClusterIdentity
 from crsyncer.runtime.collection_state import CollectionState
 from crsyncer.runtime.known_history import KnownHistory

@@ -1,10 +1,10 @@
 """Deliberate defects in what S9 and S10 promise: connections and answers; noticed by tests named after the rules."""
 
-from crsyncer.core import answers
-from crsyncer.core.queue import WorkQueue
-from crsyncer.engine import writer
-from crsyncer.engine.outcomes import Outcomes
-from crsyncer.engine.writer import Writer
+from crsyncer.core.requests import answers
+from crsyncer.core.watching.queue import WorkQueue
+from crsyncer.engine.pairs import writer
+from crsyncer.engine.pairs.outcomes import Outcomes
+from crsyncer.engine.pairs.writer import Writer
 from crsyncer.runtime.collection_state import CollectionState
 from crsyncer.runtime.connection import Connection
 from crsyncer.runtime.paged_list import PagedList

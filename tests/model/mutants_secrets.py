@@ -1,8 +1,11 @@
 """Deliberate defects in what C5.6 promises of Secrets; noticed by tests named after the rule."""
 
-from crsyncer.console import differences, explain
-from crsyncer.core import catalog, decide, project, relate
-from crsyncer.engine.cache import Cache
+from crsyncer.console.compare import differences
+from crsyncer.console.explained import explanation
+from crsyncer.core.kinds import merge_settings
+from crsyncer.core.pair import decide, project
+from crsyncer.core.related import relate
+from crsyncer.engine.caching.cache import Cache
 from crsyncer.engine.context import EngineContext
 from crsyncer.runtime.connection import Connection
 from tests.model.mutant import Mutant
@@ -12,7 +15,7 @@ MUTANTS = (
     Mutant("the bodies of Secrets are stored like any others", EngineContext.storing,
            "if policy.sensitive else self", "if False else self",
            noticed_by="C5_6_secrets_are_synced_and_their_values_are_told_nowhere"),
-    Mutant("explain shows what is in a Secret", explain._shown,
+    Mutant("explain shows what is in a Secret", explanation._shown,
            "or not policy.sensitive:", "or True:",
            noticed_by="C5_6_secrets_are_synced_and_their_values_are_told_nowhere"),
     Mutant("diff shows what is in a Secret", differences._document,
@@ -24,10 +27,10 @@ MUTANTS = (
     Mutant("a Secret that is known by its digest only is written", Cache.is_unknown,
            "self.policy.sensitive and key not in self._shown", "False",
            noticed_by="C5_6_offline_a_secret_is_enforced_until_the_agent_restarts"),
-    Mutant("steps may make a status of a Secret", catalog._sensitive_problems,
+    Mutant("steps may make a status of a Secret", merge_settings._sensitive_problems,
            "if policy.mutations.up:", "if False:",
            noticed_by="C5_6_steps_for_the_status_of_a_sensitive_kind_are_misconfigured"),
-    Mutant("a reference may read a Secret's value", catalog._sensitive_problems,
+    Mutant("a reference may read a Secret's value", merge_settings._sensitive_problems,
            "if not re.fullmatch", "if False and not re.fullmatch",
            noticed_by="C5_6_related_objects_are_not_found_by_what_is_in_a_secret"),
     Mutant("what a label of a Secret says is quoted", relate._named,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.annotations import OURS
+from crsyncer.core.content.annotations import OURS
+from crsyncer.core.kinds.namespaces import Namespaces
 from crsyncer.core.model import Json
-from crsyncer.core.namespaces import Namespaces
 from tests.model.life import AgentSettings
 from tests.model.plane import Plane
 from tests.model.policies import apply_policy, serve_policies

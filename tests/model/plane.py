@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from crsyncer.core.calls import CRDS as CRDS_PATH
-from crsyncer.core.calls import JSON_PATCH, Call
 from crsyncer.core.model import Json, Side
+from crsyncer.core.requests.calls import CRDS as CRDS_PATH
+from crsyncer.core.requests.calls import JSON_PATCH, Call
 from crsyncer.ports import Reply
 from tests.model.api_server import CLEANUP, CRDS, ApiServer
 from tests.model.connection import Signal

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from crsyncer.core.calls import CRDS, SYNC_POLICIES, Call
 from crsyncer.core.model import Json, Side
+from crsyncer.core.requests.calls import CRDS, SYNC_POLICIES, Call
 from crsyncer.ports import Reply, Send
 from tests.model.plane import GROUP, Plane
 from tests.model.world import World

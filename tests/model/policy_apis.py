@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from crsyncer.core.calls import API_REVISIONS, API_SETS
+from crsyncer.core.content.object_content import ROBOT as MADE_BY
 from crsyncer.core.model import Json, Side
-from crsyncer.core.project import ROBOT as MADE_BY
+from crsyncer.core.requests.calls import API_REVISIONS, API_SETS
 from tests.model.apis import CRD_RESOURCE, api_set, choose, crd_on, delete, revisions_on, serve_apis
 from tests.model.check import Violation
 from tests.model.life import ROBOT

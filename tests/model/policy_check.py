@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from crsyncer.core.annotations import ROBOT_LABEL
-from crsyncer.core.identity import KUBE_SYSTEM, name_of
+from crsyncer.core.content.annotations import ROBOT_LABEL
+from crsyncer.core.content.template import read_template
+from crsyncer.core.kinds.naming import Naming
 from crsyncer.core.model import Json, Key, Pending, Side
-from crsyncer.core.naming import Naming
-from crsyncer.core.template import read_template
+from crsyncer.core.watching.identity import KUBE_SYSTEM, name_of
 from tests.model.check import (
     Violation,
     bears_marks_of,

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Pending, Side
-from crsyncer.core.text import unix
+from crsyncer.core.reports.text import unix
 from tests.model.blocking import MINE
 from tests.model.check import Violation, is_marked, signed
 from tests.model.judge import stamp

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from crsyncer.core.calls import Call
 from crsyncer.core.model import Json
+from crsyncer.core.requests.calls import Call
 from tests.model.plane import Plane
 from tests.model.policy_references import GOALS, objects_of, spec_of
 from tests.model.storage import Where, copied

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from crsyncer.core.annotations import ROBOT_LABEL
+from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.core.model import Json, Side
 from tests.model.check import Violation, labels, tear
 from tests.model.environment import Environment

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from crsyncer.core.calls import Call
-from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Side
+from crsyncer.core.requests.calls import Call
 from crsyncer.ports import Reply
 from tests.model.blocking import MINE
 from tests.model.check import Violation, is_of_finalizer

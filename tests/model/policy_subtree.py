@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from crsyncer.core.kind_policy import KindPolicy
+from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Json
 from tests.model.check import Violation
 from tests.model.policy_followed import Followed

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from crsyncer.core.kinds.namespaces import Namespaces
 from crsyncer.core.model import Json, Side
-from crsyncer.core.namespaces import Namespaces
 from tests.model.life import AgentSettings
 from tests.model.plane import Plane
 from tests.model.policies import apply_policy, serve_policies

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from crsyncer.core.annotations import ROBOT_LABEL
+from crsyncer.core.content.annotations import ROBOT_LABEL
 from tests.model.life import ROBOT
 from tests.model.world import World
 

@@ -2,7 +2,7 @@
 
 import math
 
-from crsyncer.core.annotations import DRIFT, SPEC_SOURCE, SYNCER
+from crsyncer.core.content.annotations import DRIFT, SPEC_SOURCE, SYNCER
 from crsyncer.core.model import Side
 from tests.model.answers import INTERNAL_ERROR
 from tests.model.apis import fields_on, goals, serve_apis

@@ -2,9 +2,9 @@
 
 import math
 
-from crsyncer.core.annotations import FILTER
+from crsyncer.core.content.annotations import FILTER
 from crsyncer.core.model import Side
-from crsyncer.core.text import rfc3339
+from crsyncer.core.reports.text import rfc3339
 from tests.model.answers import FORBIDDEN, INTERNAL_ERROR, UNAUTHORIZED, UNAVAILABLE
 from tests.model.clock import EPOCH
 from tests.model.plane import GROUP, NAMESPACE

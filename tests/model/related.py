@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from crsyncer.adapters.expressions import Expressions
-from crsyncer.console import lister
-from crsyncer.console.diff import compare
+from crsyncer.console.compare import lister
+from crsyncer.console.compare.cluster_diff import compare
 from crsyncer.core.model import Json, Side
 from tests.model.plane import GROUP, Plane
 from tests.model.policies import apply_policy, senders, serve_policies

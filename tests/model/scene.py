@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from crsyncer.core import calls
-from crsyncer.core.calls import Call
 from crsyncer.core.model import Json, Side
+from crsyncer.core.requests import calls
+from crsyncer.core.requests.calls import Call
 from crsyncer.ports import Reply
 from tests.model.answers import FORBIDDEN, INTERNAL_ERROR
 from tests.model.check import Checker, specs

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from io import StringIO
 from typing import Any
 
-from crsyncer.core.calls import kind_of
 from crsyncer.core.model import Json
+from crsyncer.core.requests.calls import kind_of
 from tests.model.config_maps import data, put_map
 from tests.model.plane import Plane
 from tests.model.policies import EDGE, apply_policy, put_policy, serve_policies

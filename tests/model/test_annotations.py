@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.annotations import ROBOT_LABEL
+from crsyncer.core.content.annotations import ROBOT_LABEL
 from tests.model.life import ROBOT
 from tests.model.plane import GROUP
 from tests.model.scene import copy, original, scene

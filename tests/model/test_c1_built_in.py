@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.calls import PARTIAL_LIST
+from crsyncer.core.requests.calls import PARTIAL_LIST
 from crsyncer.ports import Reply
 from tests.model.answers import INTERNAL_ERROR
 from tests.model.config_maps import data, delete_map, maps, put_map

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.annotations import FILTER, ROBOT_LABEL, SPEC_SOURCE
-from crsyncer.core.calls import SYNC_POLICIES
+from crsyncer.core.content.annotations import FILTER, ROBOT_LABEL, SPEC_SOURCE
 from crsyncer.core.model import Side
+from crsyncer.core.requests.calls import SYNC_POLICIES
 from tests.model.answers import FORBIDDEN, INTERNAL_ERROR
 from tests.model.life import ROBOT
 from tests.model.plane import GROUP

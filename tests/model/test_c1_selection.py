@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.calls import Call
 from crsyncer.core.model import Json
+from crsyncer.core.requests.calls import Call
 from crsyncer.ports import Reply
 from tests.model.answers import FORBIDDEN
 from tests.model.config_maps import maps, put_map

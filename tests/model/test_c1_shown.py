@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from crsyncer.core.annotations import FILTER, ORPHANS
-from crsyncer.core.calls import SYNC_POLICIES, Call
+from crsyncer.core.content.annotations import FILTER, ORPHANS
+from crsyncer.core.kinds.sync_policy import API_VERSION
 from crsyncer.core.model import Json
-from crsyncer.core.sync_policy import API_VERSION
+from crsyncer.core.requests.calls import SYNC_POLICIES, Call
 from tests.model.answers import FORBIDDEN, INTERNAL_ERROR
 from tests.model.plane import GROUP
 from tests.model.policies import (

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.annotations import OURS, ROBOT_LABEL
-from crsyncer.core.calls import Call
-from crsyncer.core.marks import UPSTREAM_NAME, Marks
+from crsyncer.core.content.annotations import OURS, ROBOT_LABEL
+from crsyncer.core.content.marks import UPSTREAM_NAME, Marks
+from crsyncer.core.content.object_content import APPLIED
 from crsyncer.core.model import Key, Side
-from crsyncer.core.project import APPLIED
+from crsyncer.core.requests.calls import Call
 from tests.model.journal import Request
 from tests.model.life import ROBOT
 from tests.model.named import BOTH, UID, named, rename, uid, written

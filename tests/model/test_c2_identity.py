@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.annotations import OURS
+from crsyncer.core.content.annotations import OURS
+from crsyncer.core.content.object_content import UPSTREAM_UID
 from crsyncer.core.model import Json
-from crsyncer.core.project import UPSTREAM_UID
 from tests.model.answers import INTERNAL_ERROR
 from tests.model.named import UID, named
 from tests.model.plane import Plane

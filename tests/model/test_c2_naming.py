@@ -4,9 +4,9 @@ import hashlib
 
 import pytest
 
-from crsyncer.core.annotations import ROBOT_LABEL
+from crsyncer.core.content.annotations import ROBOT_LABEL
+from crsyncer.core.kinds.namespaces import Namespaces
 from crsyncer.core.model import Side
-from crsyncer.core.namespaces import Namespaces
 from tests.model.answers import FORBIDDEN
 from tests.model.life import ROBOT
 from tests.model.named import BOTH, ELSEWHERE, named, rename, written

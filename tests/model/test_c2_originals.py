@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from crsyncer.console.diff import compare
-from crsyncer.core.annotations import OURS
-from crsyncer.core.calls import Call
+from crsyncer.console.compare.cluster_diff import compare
+from crsyncer.core.content.annotations import OURS
 from crsyncer.core.model import Json, Side
-from crsyncer.core.pages import FIRST
+from crsyncer.core.requests.calls import Call
+from crsyncer.core.watching.pages import FIRST
 from crsyncer.ports import Reply
 from tests.model.life import ROBOT
 from tests.model.named import BOTH, KEYS, UID, named, rename, written

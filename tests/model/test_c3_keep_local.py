@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.annotations import OURS, ROBOT_LABEL
+from crsyncer.core.content.annotations import OURS, ROBOT_LABEL
+from crsyncer.core.content.object_content import LAST_DESIRED
 from crsyncer.core.model import Json, Side
-from crsyncer.core.project import LAST_DESIRED
 from tests.model.plane import GROUP, Plane
 from tests.model.scene import SOURCES, full_lists, restart, rival, roles
 from tests.model.shapes import reshape, shaped, unshape

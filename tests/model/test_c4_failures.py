@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from crsyncer.adapters.expressions import CelProgram, Expressions, RePattern
-from crsyncer.console.diff import compare
+from crsyncer.console.compare.cluster_diff import compare
 from crsyncer.core.model import Json
 from crsyncer.errors import ConfigError
 from tests.model.life import AgentSettings

@@ -2,8 +2,8 @@
 
 import pytest
 
+from crsyncer.core.content.object_content import UPSTREAM_UID
 from crsyncer.core.model import Side
-from crsyncer.core.project import UPSTREAM_UID
 from tests.model.config_maps import annotate_map, data, delete_map, maps, put_map
 from tests.model.policies import apply_policy
 from tests.model.related import BOTH, ends, entry, related

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.calls import Call
 from crsyncer.core.model import Side
+from crsyncer.core.requests.calls import Call
 from tests.model.answers import INTERNAL_ERROR
 from tests.model.config_maps import data, maps, put_map
 from tests.model.policies import apply_policy

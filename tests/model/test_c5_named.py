@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.annotations import OURS
+from crsyncer.core.content.annotations import OURS
 from tests.model.config_maps import annotate_map, data, delete_map, maps, put_map, strip_map
 from tests.model.policies import apply_policy
 from tests.model.related import BOTH, EDGE, ends, entry, related

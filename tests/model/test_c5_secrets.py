@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from crsyncer.console.diff import compare
+from crsyncer.console.compare.cluster_diff import compare
 from tests.model.answers import NAMESPACE_TERMINATING, invalid
 from tests.model.config_maps import delete_map, maps, put_map
 from tests.model.policies import EDGE, put_policy, senders, serve_policies

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from crsyncer.adapters.expressions import Expressions
-from crsyncer.console import lister
-from crsyncer.console.diff import compare
-from crsyncer.console.identities import identified
+from crsyncer.console.compare import lister
+from crsyncer.console.compare.cluster_diff import compare
+from crsyncer.console.compare.identities import identified
 from crsyncer.core.model import Json, Side
 from tests.model.config_maps import data, delete_map, put_map
 from tests.model.policies import apply_policy, senders

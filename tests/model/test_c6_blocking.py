@@ -5,7 +5,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from crsyncer.core.annotations import ROBOT_LABEL, SPEC_SOURCE
+from crsyncer.core.content.annotations import ROBOT_LABEL, SPEC_SOURCE
 from tests.model.answers import INTERNAL_ERROR, invalid
 from tests.model.blocking import LOCAL, MINE, block, blocking, finalizer_rows, finalizers, patches
 from tests.model.policies import delete_policy, drop_policies, serve_policies

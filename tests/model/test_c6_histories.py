@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from crsyncer.core.annotations import ROBOT_LABEL
+from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.core.model import Json
 from tests.model.blocking import LOCAL, MINE, block, blocking, finalizer_rows, finalizers
 from tests.model.judge import stamp

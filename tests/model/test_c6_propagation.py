@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.annotations import PROPAGATION, ROBOT_LABEL
+from crsyncer.core.content.annotations import PROPAGATION, ROBOT_LABEL
 from tests.model.policies import apply_policy, delete_policy
 from tests.model.scene import SOURCES, roles, scene
 from tests.model.shapes import shaped

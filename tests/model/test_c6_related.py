@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.actions import Until
+from crsyncer.core.pair.actions import Until
 from tests.model.answers import INTERNAL_ERROR
 from tests.model.blocking import MINE, codes, finalizers
 from tests.model.config_maps import annotate_map, data, maps, put_map

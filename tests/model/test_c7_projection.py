@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.calls import kind_of
+from crsyncer.core.requests.calls import kind_of
 from tests.model.answers import FORBIDDEN
 from tests.model.config_maps import put_map
 from tests.model.named import BOTH

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.namespaces import Namespaces
+from crsyncer.core.kinds.namespaces import Namespaces
 from tests.model.named import BOTH
 from tests.model.plane import GROUP
 from tests.model.policies import apply_policy, policy_rows, ready, serve_policies

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from crsyncer.core.annotations import OBSERVED_GENERATION
+from crsyncer.core.content.annotations import OBSERVED_GENERATION
 from crsyncer.ports import Reply
 from tests.model.answers import FORBIDDEN, invalid
 from tests.model.apis import (

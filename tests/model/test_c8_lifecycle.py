@@ -2,9 +2,9 @@
 
 import pytest
 
-from crsyncer.core.calls import API_SETS
-from crsyncer.core.project import ROBOT as MADE_BY
-from crsyncer.core.revise import revise
+from crsyncer.core.apis.revise import revise
+from crsyncer.core.content.object_content import ROBOT as MADE_BY
+from crsyncer.core.requests.calls import API_SETS
 from crsyncer.errors import SyncError
 from tests.model.answers import CONFLICT
 from tests.model.apis import (

@@ -6,8 +6,8 @@ import pytest
 
 from crsyncer.adapters.expressions import Expressions
 from crsyncer.cli.api import _told
-from crsyncer.console import lister
-from crsyncer.console.api_diff import compare_api
+from crsyncer.console.compare import lister
+from crsyncer.console.compare.api_diff import compare_api
 from crsyncer.core.model import Json, Side
 from tests.model.apis import CRD_RESOURCE, GOALS, ask, drop_crd, goals, revisions_on, travelling
 from tests.model.policies import senders

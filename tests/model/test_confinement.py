@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.annotations import ROBOT_LABEL
-from crsyncer.core.calls import Call
+from crsyncer.core.content.annotations import ROBOT_LABEL
+from crsyncer.core.kinds.namespaces import same_names
 from crsyncer.core.model import Side
-from crsyncer.core.namespaces import same_names
-from crsyncer.engine import account_check
+from crsyncer.core.requests.calls import Call
+from crsyncer.engine.kinds import account_check
 from crsyncer.ports import Reply
 from tests.model.api_server import ApiServer, Kind
 from tests.model.life import ROBOT

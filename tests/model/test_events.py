@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from crsyncer.core.facts import Action, Fact
 from crsyncer.core.model import Key, Side
-from crsyncer.engine.recorder import Recorder
+from crsyncer.core.reports.facts import Action, Fact
+from crsyncer.engine.reporting.recorder import Recorder
 from tests.model.answers import invalid
 from tests.model.disk import Disk, Memory
 from tests.model.plane import GROUP
@@ -100,7 +100,7 @@ def test_a_storm_is_one_event_and_few_rows_in_the_store(world: World) -> None:
 
 
 def test_a_storm_is_few_lines_in_the_log_with_their_fields(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, logger="crsyncer.engine.recorder")
+    caplog.set_level(logging.INFO, logger="crsyncer.engine.reporting.recorder")
     with rival(world, world.robot, seconds=1.0, spec={"x": 2}):
         world.pass_time(3600)
     lines = [vars(record) for record in caplog.records if vars(record).get("action") == "reverted"]

@@ -5,7 +5,7 @@ import gc
 import pytest
 
 from crsyncer.core.model import Side
-from crsyncer.engine.kind import Kind
+from crsyncer.engine.kinds.kind import Kind
 from tests.model.connection import Connection
 from tests.model.plane import GROUP
 from tests.model.scene import copy, scene, synced

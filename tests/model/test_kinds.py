@@ -2,8 +2,8 @@
 
 import pytest
 
-from crsyncer.core import calls
 from crsyncer.core.model import Side
+from crsyncer.core.requests import calls
 from crsyncer.ports import Reply
 from tests.model.plane import GROUP
 from tests.model.scene import copy, holds, out_of_sight, redefine, scene, synced

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from crsyncer.core.kinds.namespaces import same_names
 from crsyncer.core.model import Side
-from crsyncer.core.namespaces import same_names
 from tests.model.answers import FORBIDDEN, GARBAGE, too_many
 from tests.model.life import AgentSettings
 from tests.model.scene import copy, original, settle

@@ -1,7 +1,7 @@
 """What of a running engine is said to stand still, and what never is."""
 
-from crsyncer.core.liveness import stuck
-from crsyncer.engine.liveness import progress
+from crsyncer.core.watching.progress import stuck
+from crsyncer.engine.reporting.liveness import progress
 from crsyncer.ports import Reply
 from tests.model.scene import synced
 from tests.model.weather import Fate

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from crsyncer.core.annotations import ROBOT_LABEL
+from crsyncer.core.content.annotations import ROBOT_LABEL
+from crsyncer.core.kinds.namespaces import EVERYWHERE, Namespaces
 from crsyncer.core.model import Json, Side
-from crsyncer.core.namespaces import EVERYWHERE, Namespaces
 from crsyncer.ports import Reply
 from tests.model.life import ROBOT, AgentSettings
 from tests.model.maps import mapped, remap

@@ -2,8 +2,8 @@
 
 import pytest
 
+from crsyncer.core.kinds.namespaces import EVERYWHERE, Namespaces
 from crsyncer.core.model import Side
-from crsyncer.core.namespaces import EVERYWHERE, Namespaces
 from tests.model.maps import HOME, HOUR, mapped, remap
 from tests.model.plane import GROUP
 from tests.model.scene import SOURCES, holds, restart, roles, row

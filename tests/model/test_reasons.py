@@ -6,8 +6,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from crsyncer.adapters.metrics import Metrics
-from crsyncer.console.reasons import CODES
-from crsyncer.console.report import exit_code
+from crsyncer.console.screens.reasons import CODES
+from crsyncer.console.screens.report import exit_code
 from crsyncer.core.model import Json
 from tests.model import provoked_holds, provoked_troubles
 from tests.model.provoked import BY_PROCESSES, MINE, Case, codes

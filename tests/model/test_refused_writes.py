@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.annotations import ROBOT_LABEL
-from crsyncer.core.calls import Call
+from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.core.model import Json, Side
+from crsyncer.core.requests.calls import Call
 from crsyncer.ports import Reply
 from tests.model.life import ROBOT
 from tests.model.scene import copy, original, scene, synced

@@ -2,9 +2,9 @@
 
 import pytest
 
-from crsyncer.core.annotations import FILTER, ROBOT_LABEL, SPEC_SOURCE, SUBTREE
-from crsyncer.core.calls import PARTIAL_LIST
+from crsyncer.core.content.annotations import FILTER, ROBOT_LABEL, SPEC_SOURCE, SUBTREE
 from crsyncer.core.model import Side
+from crsyncer.core.requests.calls import PARTIAL_LIST
 from tests.model.life import ROBOT, AgentSettings
 from tests.model.plane import GROUP
 from tests.model.scene import SOURCES, copy, original, roles, row, scene, state

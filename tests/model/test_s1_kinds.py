@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.annotations import ROBOT_LABEL
-from crsyncer.core.backoff import UNSERVED
+from crsyncer.core.content.annotations import ROBOT_LABEL
+from crsyncer.core.kinds.namespaces import same_names
 from crsyncer.core.model import Side
-from crsyncer.core.namespaces import same_names
+from crsyncer.core.watching.backoff import UNSERVED
 from crsyncer.ports import Reply
 from tests.model.answers import FORBIDDEN, NOT_SERVED
 from tests.model.life import ROBOT, AgentSettings

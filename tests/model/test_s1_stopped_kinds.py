@@ -2,7 +2,7 @@
 
 import pytest
 
-from crsyncer.core.annotations import DRIFT, OURS, SPEC_SOURCE, SYNCER
+from crsyncer.core.content.annotations import DRIFT, OURS, SPEC_SOURCE, SYNCER
 from crsyncer.core.model import Json
 from crsyncer.errors import SyncError
 from tests.model.plane import GROUP

@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from crsyncer.core.annotations import OURS, ROBOT_LABEL
-from crsyncer.core.calls import Call
+from crsyncer.core.content.annotations import OURS, ROBOT_LABEL
 from crsyncer.core.model import Side
+from crsyncer.core.requests.calls import Call
 from crsyncer.ports import Reply
 from tests.model.life import ROBOT
 from tests.model.scene import SOURCES, copy, original, restart, roles, row, scene

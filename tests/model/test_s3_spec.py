@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.annotations import OURS, ROBOT_LABEL, SYNCER
+from crsyncer.core.content.annotations import OURS, ROBOT_LABEL, SYNCER
 from crsyncer.core.model import Json
 from tests.model.life import ROBOT
 from tests.model.scene import SOURCES, copy, original, restart, roles, scene, synced

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.annotations import ROBOT_LABEL
-from crsyncer.core.calls import PARTIAL_LIST
+from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.core.model import Json, Side
+from crsyncer.core.requests.calls import PARTIAL_LIST
 from tests.model.answers import FORBIDDEN, INTERNAL_ERROR
 from tests.model.life import ROBOT
 from tests.model.plane import GROUP

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.annotations import OURS
-from crsyncer.core.calls import JSON_PATCH, PARTIAL
+from crsyncer.core.content.annotations import OURS
 from crsyncer.core.model import Side
+from crsyncer.core.requests.calls import JSON_PATCH, PARTIAL
 from tests.model.answers import FORBIDDEN
 from tests.model.life import AgentSettings
 from tests.model.plane import GROUP

@@ -2,9 +2,9 @@
 
 import pytest
 
-from crsyncer.core import calls
-from crsyncer.core.annotations import ROBOT_LABEL
+from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.core.model import Side
+from crsyncer.core.requests import calls
 from crsyncer.errors import SyncError
 from tests.model.life import ROBOT
 from tests.model.plane import GROUP

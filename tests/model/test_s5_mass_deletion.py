@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from crsyncer.core import calls
 from crsyncer.core.model import Json, Side
+from crsyncer.core.requests import calls
 from tests.model.answers import INTERNAL_ERROR
 from tests.model.scene import (
     copy,

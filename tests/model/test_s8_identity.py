@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from crsyncer.core import calls
-from crsyncer.core.calls import REPLAY_SECONDS, Call
 from crsyncer.core.model import Side
+from crsyncer.core.requests import calls
+from crsyncer.core.requests.calls import REPLAY_SECONDS, Call
 from crsyncer.ports import Reply
 from tests.model.answers import FORBIDDEN
 from tests.model.journal import Request

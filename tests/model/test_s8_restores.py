@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from crsyncer.core.annotations import ROBOT_LABEL
+from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.core.model import Side
 from tests.model.answers import FORBIDDEN
 from tests.model.life import ROBOT

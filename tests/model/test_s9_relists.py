@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.calls import PARTIAL_LIST, Call
 from crsyncer.core.model import Side
+from crsyncer.core.requests.calls import PARTIAL_LIST, Call
 from crsyncer.ports import Reply
 from tests.model.answers import too_many
 from tests.model.journal import Request

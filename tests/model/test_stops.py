@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from crsyncer.core.model import Key, Side
-from crsyncer.core.queue import Priority
+from crsyncer.core.watching.queue import Priority
 from crsyncer.runtime.dispatcher import Job
 from crsyncer.runtime.waits import Waits
 from tests.model.plane import GROUP

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from crsyncer.core.calls import JSON, PARTIAL_LIST, Call
 from crsyncer.core.model import Json, Side
+from crsyncer.core.requests.calls import JSON, PARTIAL_LIST, Call
 from crsyncer.ports import Reply
 from tests.model.scene import scene, synced
 from tests.model.weather import Fate

@@ -2,8 +2,8 @@
 
 import pytest
 
-from crsyncer.core.calls import Call
 from crsyncer.core.model import Side
+from crsyncer.core.requests.calls import Call
 from crsyncer.ports import Reply
 from tests.model.scene import copy, original, synced
 from tests.model.weather import Fate, Rule

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from random import Random
 
-from crsyncer.core.calls import Call
+from crsyncer.core.requests.calls import Call
 from crsyncer.ports import Reply
 
 

@@ -14,9 +14,9 @@ from random import Random
 from types import TracebackType
 from typing import Any
 
-from crsyncer.core.annotations import SPEC_SOURCE
-from crsyncer.core.calls import Call
+from crsyncer.core.content.annotations import SPEC_SOURCE
 from crsyncer.core.model import Json, Side
+from crsyncer.core.requests.calls import Call
 from crsyncer.ports import Reply
 from crsyncer.runtime.listwatch import Phase
 from tests.model.api_server import CRDS, ApiServer

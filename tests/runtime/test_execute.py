@@ -8,11 +8,11 @@ import pytest
 
 from crsyncer.adapters.metrics import Metrics
 from crsyncer.adapters.store.store import SqliteStore
-from crsyncer.core.actions import Update, Why
-from crsyncer.core.calls import VERSION
 from crsyncer.core.model import Key, Side
-from crsyncer.engine.cache import Cache
-from crsyncer.engine.writer import Writer
+from crsyncer.core.pair.actions import Update, Why
+from crsyncer.core.requests.calls import VERSION
+from crsyncer.engine.caching.cache import Cache
+from crsyncer.engine.pairs.writer import Writer
 from crsyncer.errors import Conflict
 from crsyncer.runtime.connection import Connection
 from tests.adapters.kube_server import Reach, always, answer

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from crsyncer.core.calls import Call
+from crsyncer.core.requests.calls import Call
 from crsyncer.errors import NotAllowed, Throttled, Unsure
 from crsyncer.ports import Reply
 from crsyncer.runtime.probe import Probe

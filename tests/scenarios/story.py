@@ -13,10 +13,10 @@ import re
 import shlex
 from collections.abc import Callable, Iterator
 
-from crsyncer.core.actions import Update
+from crsyncer.core.content.object_content import APPLIED
 from crsyncer.core.model import Json, Key, Side
-from crsyncer.core.project import APPLIED
-from crsyncer.core.text import plain
+from crsyncer.core.pair.actions import Update
+from crsyncer.core.reports.text import plain
 from tests.model.api_server import CRDS
 from tests.model.plane import GROUP, NAMESPACE, Plane
 from tests.model.storage import Snapshot

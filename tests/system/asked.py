@@ -5,7 +5,7 @@ import re
 from typing import Any
 from urllib.parse import parse_qs
 
-from crsyncer.core import calls
+from crsyncer.core.requests import calls
 from tests.link.faults import Injection, Request
 from tests.link.link import Link
 from tests.system.bed import eventually

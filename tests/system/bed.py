@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from crsyncer.sandbox.agent import AgentProcess
+from crsyncer.sandbox.agent_process import AgentProcess
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.resource import Resource
 from tests.api import Api

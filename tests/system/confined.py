@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from crsyncer.adapters.retries import until
-from crsyncer.core.cloud_manifests import Plan, Profile, confinable, manifests
-from crsyncer.core.kind_policy import KindPolicy
-from crsyncer.core.project import ROBOT
-from crsyncer.core.sync_policy import API_VERSION, KIND, read_sync_policy
+from crsyncer.core.accounts.confinement import Plan, Profile, confinable, manifests
+from crsyncer.core.content.object_content import ROBOT
+from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.kinds.sync_policy import API_VERSION, KIND, read_sync_policy
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.resource import CRD, Resource
 from tests.system.bed import LABEL, SECONDS, crd

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from crsyncer.sandbox.agent import AgentProcess
+from crsyncer.sandbox.agent_process import AgentProcess
 from crsyncer.sandbox.resource import Resource
 from tests.api import Api
 from tests.link.link import Link

@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from crsyncer.cli.crds import APIS
+from crsyncer.core.apis.revise import Revision, breaking, follow, revise
+from crsyncer.core.kinds.sync_policy import API_VERSION
 from crsyncer.core.model import Json
-from crsyncer.core.revise import Revision, breaking, follow, revise
-from crsyncer.core.sync_policy import API_VERSION
 from tests.api import Api, ApiError
 from tests.core.crds import crd, version
 from tests.system.bed import crd as bed_crd

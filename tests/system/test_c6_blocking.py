@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from crsyncer.cli.crds import SYNC_POLICY
-from crsyncer.core.annotations import OURS
+from crsyncer.core.content.annotations import OURS
 from tests.api import Api
 from tests.core.sync_policies import MINIMAL
 from tests.system.bed import ROBOT, Bed, SideBed, eventually

@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from crsyncer.adapters.retries import until
-from crsyncer.core.cloud_manifests import Plan, Profile, confinable
-from crsyncer.core.cloud_policies import binding, token_policy
-from crsyncer.sandbox.agent import AgentProcess
-from crsyncer.sandbox.sandbox import Sandbox
+from crsyncer.core.accounts.cloud_policies import binding, token_policy
+from crsyncer.core.accounts.confinement import Plan, Profile, confinable
+from crsyncer.sandbox.agent_process import AgentProcess
+from crsyncer.sandbox.two_planes import Sandbox
 from tests.delivery.command_line import crsyncer
 from tests.link.link import Link
 from tests.system.bed import SECONDS

@@ -8,11 +8,11 @@ import yaml
 
 from crsyncer.adapters.retries import until
 from crsyncer.cli.crds import APIS
-from crsyncer.core.calls import API_REVISIONS, API_SETS, CRDS
-from crsyncer.core.cloud_manifests import Plan, Profile, confinable
-from crsyncer.core.project import ROBOT
-from crsyncer.core.sync_policy import API_VERSION, KIND, read_sync_policy
-from crsyncer.sandbox.sandbox import Sandbox
+from crsyncer.core.accounts.confinement import Plan, Profile, confinable
+from crsyncer.core.content.object_content import ROBOT
+from crsyncer.core.kinds.sync_policy import API_VERSION, KIND, read_sync_policy
+from crsyncer.core.requests.calls import API_REVISIONS, API_SETS, CRDS
+from crsyncer.sandbox.two_planes import Sandbox
 from tests.system.bed import SECONDS, crd
 from tests.system.confined import GROUP, ROBOTS, Answer, Caller, Confined
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.annotations import OURS
-from crsyncer.sandbox.sandbox import Sandbox
+from crsyncer.core.content.annotations import OURS
+from crsyncer.sandbox.two_planes import Sandbox
 from tests.system.bed import LABEL
 from tests.system.confined import JSON_PATCH, Answer, Caller, Confined, where
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from crsyncer.core.project import ROBOT
-from crsyncer.sandbox.agent import AgentProcess
-from crsyncer.sandbox.sandbox import Sandbox
+from crsyncer.core.content.object_content import ROBOT
+from crsyncer.sandbox.agent_process import AgentProcess
+from crsyncer.sandbox.two_planes import Sandbox
 from tests.api import Api
 from tests.system.bed import LABEL, eventually
 from tests.system.confined import KINDS, ROBOTS, Caller, Confined, at, meta, thing, where

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from crsyncer.adapters.retries import until
-from crsyncer.core.project import ROBOT
-from crsyncer.sandbox.sandbox import Sandbox
+from crsyncer.core.content.object_content import ROBOT
+from crsyncer.sandbox.two_planes import Sandbox
 from tests.system.bed import LABEL, SECONDS
 from tests.system.confined import (
     GROUP,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from crsyncer.sandbox.agent import AgentProcess
+from crsyncer.sandbox.agent_process import AgentProcess
 from tests.system.bed import LABEL, Bed, writes
 from tests.system.commands import edit
 from tests.system.conftest import MakeBed

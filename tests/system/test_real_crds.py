@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from crsyncer.sandbox.agent import AgentProcess
+from crsyncer.sandbox.agent_process import AgentProcess
 from tests.api import Api
 from tests.link.link import Link
 from tests.system.bed import LABEL, ROBOT, eventually, writes

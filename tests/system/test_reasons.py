@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 import yaml
 
-from crsyncer.sandbox.ports import free_ports
+from crsyncer.sandbox.free_ports import free_ports
 from tests.model.provoked import BY_PROCESSES
 from tests.mount import Mount, mounted
 from tests.system.bed import Bed, eventually

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from crsyncer.adapters.kube import KubeCluster
-from crsyncer.console.release import Wish, release_objects
-from crsyncer.core.calls import Call
+from crsyncer.console.operators.finalizer_release import Wish, release_objects
+from crsyncer.core.requests.calls import Call
 from crsyncer.ports import Reply
 from crsyncer.sandbox.plane import Plane
 from crsyncer.sandbox.resource import NAMESPACE, Resource

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crsyncer.sandbox.agent import AgentProcess
+from crsyncer.sandbox.agent_process import AgentProcess
 from tests.system.bed import Bed, eventually, writes
 from tests.system.crowd import copied, report_all, shown_all
 

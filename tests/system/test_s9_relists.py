@@ -5,7 +5,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from crsyncer.core.calls import PARTIAL_LIST
+from crsyncer.core.requests.calls import PARTIAL_LIST
 from tests import planes
 from tests.link.faults import Request
 from tests.link.link import Link

@@ -21,10 +21,10 @@ from crsyncer.cli.main import main
 from crsyncer.cli.sandbox import sandbox as command
 from crsyncer.errors import SyncError
 from crsyncer.sandbox import binaries, golang, process
+from crsyncer.sandbox.free_ports import free_ports, give_back
 from crsyncer.sandbox.plane import Plane
-from crsyncer.sandbox.ports import free_ports, give_back
 from crsyncer.sandbox.resource import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, NAMESPACE, Resource
-from crsyncer.sandbox.sandbox import Sandbox
+from crsyncer.sandbox.two_planes import Sandbox
 from tests import planes
 from tests.api import Api, ApiError, crd
 
@@ -186,7 +186,7 @@ def test_a_kubeconfig_is_private_and_works_with_kubectl(sandbox, robot, tmp_path
 
 
 def test_a_port_is_reserved_for_one_process_until_it_is_given_back():
-    script = "import sys; from crsyncer.sandbox.ports import reserve; print(reserve(int(sys.argv[1])))"
+    script = "import sys; from crsyncer.sandbox.free_ports import reserve; print(reserve(int(sys.argv[1])))"
 
     def reserved_elsewhere(port: int) -> str:
         asked = [sys.executable, "-c", script, str(port)]

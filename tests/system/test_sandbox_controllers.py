@@ -2,7 +2,7 @@
 
 from crsyncer.adapters.retries import until
 from crsyncer.sandbox.controllers import aggregated
-from crsyncer.sandbox.sandbox import Sandbox
+from crsyncer.sandbox.two_planes import Sandbox
 from tests.system.bed import SECONDS
 from tests.system.confined import Caller
 

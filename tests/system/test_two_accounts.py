@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from crsyncer.adapters.retries import until
-from crsyncer.core.cloud_manifests import Plan, Profile, confinable
-from crsyncer.sandbox.agent import AgentProcess
-from crsyncer.sandbox.sandbox import Sandbox
+from crsyncer.core.accounts.confinement import Plan, Profile, confinable
+from crsyncer.sandbox.agent_process import AgentProcess
+from crsyncer.sandbox.two_planes import Sandbox
 from tests.api import Api
 from tests.link.link import Link
 from tests.system.bed import SECONDS, eventually

@@ -11,8 +11,8 @@ import click
 from crsyncer.adapters.config.options import K3S, OPTIONS, PAIR
 from crsyncer.adapters.files import read_yaml
 from crsyncer.adapters.kubeconfig import NoContext, read_account, read_kubeconfig
-from crsyncer.core.namespaces import Namespaces, same_names
-from crsyncer.core.text import did_you_mean
+from crsyncer.core.kinds.namespaces import Namespaces, same_names
+from crsyncer.core.reports.text import did_you_mean
 from crsyncer.errors import ConfigError
 
 _STATE_DIR = Path("/var/lib/crsyncer")

@@ -22,8 +22,8 @@ from crsyncer.adapters.kube.login import Login
 from crsyncer.adapters.kube.stream import WatchStream
 from crsyncer.adapters.kube.transport import CONNECT_TIMEOUT, Exchange, Meter, open_socket, unsure
 from crsyncer.adapters.threads import DaemonThreads
-from crsyncer.core.calls import Call
 from crsyncer.core.model import Json
+from crsyncer.core.requests.calls import Call
 from crsyncer.errors import Never, TooLarge, Unsure
 from crsyncer.ports import Reply
 

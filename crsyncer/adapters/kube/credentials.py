@@ -13,9 +13,9 @@ from pathlib import Path
 from crsyncer.adapters.kube.certificates import token_subject
 from crsyncer.adapters.kube.loader import ask_loader
 from crsyncer.adapters.kube.login import Login, bearer, named, read_login, with_certificate
-from crsyncer.core.answers import judge
-from crsyncer.core.calls import Call
-from crsyncer.core.enrolment import read_token, renewal, token_request, worker
+from crsyncer.core.accounts.enrolment import read_token, renewal, token_request, worker
+from crsyncer.core.requests.answers import judge
+from crsyncer.core.requests.calls import Call
 from crsyncer.errors import ConfigError, NotAllowed, SyncError, Unsure
 from crsyncer.ports import Reply
 

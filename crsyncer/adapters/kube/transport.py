@@ -8,7 +8,15 @@ from typing import Any
 
 import aiohttp
 
-from crsyncer.core.text import EXPIRED, NOT_TAKEN, NOT_TRUSTED, NOT_YET_VALID, OTHER_ADDRESS, OTHER_CA, OTHER_HOST
+from crsyncer.core.reports.text import (
+    EXPIRED,
+    NOT_TAKEN,
+    NOT_TRUSTED,
+    NOT_YET_VALID,
+    OTHER_ADDRESS,
+    OTHER_CA,
+    OTHER_HOST,
+)
 from crsyncer.errors import NotTrusted, Unsure
 
 CONNECT_TIMEOUT = 20.0

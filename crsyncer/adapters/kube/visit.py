@@ -13,8 +13,8 @@ from crsyncer.adapters.kube.client import KubeCluster
 from crsyncer.adapters.kube.login import Login
 from crsyncer.adapters.kube.transport import CONNECT_TIMEOUT, unsure
 from crsyncer.adapters.kubeconfig import Kubeconfig
-from crsyncer.core.calls import Call
-from crsyncer.core.findings import LoginFacts, Validity
+from crsyncer.core.reports.findings import LoginFacts, Validity
+from crsyncer.core.requests.calls import Call
 from crsyncer.errors import ConfigError, NotAllowed, Unsure
 from crsyncer.ports import Reply
 

@@ -11,8 +11,7 @@ import zlib
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
-from crsyncer.core.actions import HoldReason
-from crsyncer.core.holds import DELETION_HOLDS
+from crsyncer.core.holds.hold_list import DELETION_HOLDS
 from crsyncer.core.model import (
     Cursor,
     FinalizerRow,
@@ -27,6 +26,7 @@ from crsyncer.core.model import (
     Tombstone,
     View,
 )
+from crsyncer.core.pair.actions import HoldReason
 
 Plain = Cursor | FinalizerRow | Pending | Record | ReferenceRow | Tombstone
 T = TypeVar("T", Cursor, FinalizerRow, Pending, Record, ReferenceRow, Tombstone, View)

@@ -13,8 +13,8 @@ from typing import Any
 from crsyncer.adapters.store import codec, rows, schema
 from crsyncer.adapters.store.buffer import Batch
 from crsyncer.adapters.store.statedir import DATABASE, Files, Lock, check
-from crsyncer.core.findings import DiskFacts, StoreFindings
 from crsyncer.core.model import Json, Key, Loaded, Side
+from crsyncer.core.reports.findings import DiskFacts, StoreFindings
 from crsyncer.errors import Locked, StoreError
 
 _MOUNTS = Path("/proc/self/mounts")

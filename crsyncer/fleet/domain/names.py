@@ -4,10 +4,10 @@ import hashlib
 import json
 import re
 
-from crsyncer.core.annotations import OURS, ROBOT_LABEL
+from crsyncer.core.content.annotations import OURS, ROBOT_LABEL
+from crsyncer.core.content.object_content import digest
 from crsyncer.core.model import Json
-from crsyncer.core.project import digest
-from crsyncer.fleet.domain.model import Marks, SourceKey, Target
+from crsyncer.fleet.domain.values import Marks, SourceKey, Target
 
 SOURCE = OURS + "source"
 """The label with the SOURCEID."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from crsyncer.core.model import Json
-from crsyncer.fleet.domain.model import Robot
+from crsyncer.fleet.domain.values import Robot
 
 ROBOT_NAME = "robotName"
 """Fixed: nothing else can have this name."""

@@ -8,16 +8,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from sys import intern
 
-from crsyncer.core.annotations import FILTER, OBSERVED_GENERATION, ROBOT_LABEL, SPEC_SOURCE
-from crsyncer.core.fields import Fields, Text, fields_at, json_problem, text_at, wrong
+from crsyncer.core.content.annotations import FILTER, OBSERVED_GENERATION, ROBOT_LABEL, SPEC_SOURCE
+from crsyncer.core.content.fields import Fields, Text, fields_at, json_problem, text_at, wrong
+from crsyncer.core.content.object_content import is_deeper_than
+from crsyncer.core.content.pointer import LONGEST, PATH, Pointer, parse
+from crsyncer.core.content.selector import Selector, selector_at
+from crsyncer.core.content.steps import Remove, Set
+from crsyncer.core.kinds.version_choice import version_priority
 from crsyncer.core.model import Json
-from crsyncer.core.pointer import LONGEST, PATH, Pointer, parse
-from crsyncer.core.project import is_deeper_than
-from crsyncer.core.selector import Selector, selector_at
-from crsyncer.core.steps import Remove, Set
-from crsyncer.core.version import version_priority
 from crsyncer.errors import ConfigError
-from crsyncer.fleet.domain.model import (
+from crsyncer.fleet.domain.names import named_by_marks, read_marks
+from crsyncer.fleet.domain.replica_plan import owned_content
+from crsyncer.fleet.domain.values import (
     MOST_LEVELS,
     MOST_PLACEMENT_BYTES,
     PLACEMENT_FINALIZER,
@@ -39,8 +41,6 @@ from crsyncer.fleet.domain.model import (
     Verdict,
     json_size,
 )
-from crsyncer.fleet.domain.names import named_by_marks, read_marks
-from crsyncer.fleet.domain.replica_plan import owned_content
 
 _GROUP = Text(253, 0, "([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?", "an API group")
 _PLURAL = Text(63, 1, "[a-z]([-a-z0-9]*[a-z0-9])?", "the plural of a kind in lower-case letters")

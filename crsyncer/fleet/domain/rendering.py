@@ -5,10 +5,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, assert_never
 
-from crsyncer.core.annotations import OURS, ROBOT_LABEL
-from crsyncer.core.model import Json
-from crsyncer.core.pointer import Pointer, changed, parse
-from crsyncer.core.project import (
+from crsyncer.core.content.annotations import OURS, ROBOT_LABEL
+from crsyncer.core.content.object_content import (
     content_of,
     digest,
     has_sound_texts,
@@ -16,8 +14,11 @@ from crsyncer.core.project import (
     synced_annotations,
     synced_labels,
 )
-from crsyncer.core.steps import Remove, Set
-from crsyncer.fleet.domain.model import (
+from crsyncer.core.content.pointer import Pointer, changed, parse
+from crsyncer.core.content.steps import Remove, Set
+from crsyncer.core.model import Json
+from crsyncer.fleet.domain.properties import Properties, Undefined, Verbatim, expanded, properties
+from crsyncer.fleet.domain.values import (
     MOST_LEVELS,
     MOST_RENDERED_BYTES,
     F,
@@ -31,7 +32,6 @@ from crsyncer.fleet.domain.model import (
     Source,
     json_size,
 )
-from crsyncer.fleet.domain.properties import Properties, Undefined, Verbatim, expanded, properties
 
 Strips = Sequence[Pointer]
 """The paths that FieldStrips of a kind remove."""

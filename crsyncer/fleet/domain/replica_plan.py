@@ -5,9 +5,10 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Any, assert_never
 
+from crsyncer.core.content.object_content import content_of, digest, is_deeper_than
 from crsyncer.core.model import Json
-from crsyncer.core.project import content_of, digest, is_deeper_than
-from crsyncer.fleet.domain.model import (
+from crsyncer.fleet.domain.names import REPLICA, SOURCE, mark_texts
+from crsyncer.fleet.domain.values import (
     MOST_LEVELS,
     Blocked,
     Create,
@@ -24,7 +25,6 @@ from crsyncer.fleet.domain.model import (
     Wait,
     Wanted,
 )
-from crsyncer.fleet.domain.names import REPLICA, SOURCE, mark_texts
 
 Operation = Mapping[str, Any]
 _TOO_DEEP = "nested too deeply"

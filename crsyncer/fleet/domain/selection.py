@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 
-from crsyncer.core.annotations import ROBOT_LABEL
+from crsyncer.core.content.annotations import ROBOT_LABEL
 from crsyncer.core.model import Json
-from crsyncer.fleet.domain.model import Entry, Placement, Robot, SourceKey
 from crsyncer.fleet.domain.names import SOURCE
+from crsyncer.fleet.domain.values import Entry, Placement, Robot, SourceKey
 
 
 def selects_robot(placement: Placement, robot: Robot) -> bool:

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from crsyncer.sandbox.sandbox import Sandbox
+from crsyncer.sandbox.two_planes import Sandbox
 from tests.faults.chaos.checker import check
 from tests.faults.chaos.history import Evidence
 from tests.faults.chaos.play import play

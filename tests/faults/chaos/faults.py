@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from crsyncer.errors import SyncError
-from crsyncer.sandbox.agent import AgentProcess
+from crsyncer.sandbox.agent_process import AgentProcess
 from crsyncer.sandbox.resource import CRD
 from tests import planes
 from tests.api import Api

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from crsyncer.core.calls import SYNC_POLICIES
+from crsyncer.core.requests.calls import SYNC_POLICIES
 from crsyncer.sandbox.resource import Resource
 from tests.system.bed import LABEL, ROBOT, crd
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from crsyncer.adapters.store.store import SqliteStore
 from crsyncer.cli.main import main
-from crsyncer.core.deletion_holds import DeletionHolds
+from crsyncer.core.holds.deletion_holds import DeletionHolds
 from crsyncer.core.model import Gap, Key, Observation, Side, View
-from crsyncer.engine.cache import Cache
-from crsyncer.engine.outbox import Outbox
+from crsyncer.engine.caching.cache import Cache
+from crsyncer.engine.pairs.outbox import Outbox
 
 _LATE_SECONDS = 5.0
 

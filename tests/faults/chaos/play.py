@@ -14,9 +14,9 @@ import aiohttp
 import yaml
 
 from crsyncer.cli.crds import SYNC_POLICY
-from crsyncer.sandbox.agent import AgentProcess
+from crsyncer.sandbox.agent_process import AgentProcess
+from crsyncer.sandbox.free_ports import free_ports
 from crsyncer.sandbox.plane import Plane
-from crsyncer.sandbox.ports import free_ports
 from crsyncer.sandbox.resource import CRD
 from tests.api import Api
 from tests.faults.chaos.checker import disagreements

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crsyncer.sandbox.sandbox import Sandbox
+from crsyncer.sandbox.two_planes import Sandbox
 from tests.faults.chaos.checker import check
 from tests.faults.chaos.history import Evidence
 from tests.faults.chaos.planted import DEFECTS

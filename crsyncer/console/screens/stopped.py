@@ -1,0 +1,55 @@
+"""What the status document has of kinds that stopped without being asked to (S1.8)."""
+
+import json
+from collections.abc import Iterator
+
+from crsyncer.console.explained.explain_policy import ON
+from crsyncer.console.screens.report import bare_kind
+from crsyncer.core.content.annotations import OURS, SYNCER
+from crsyncer.core.kinds.stopped_kind import unknown_annotations
+from crsyncer.core.model import Json
+from crsyncer.core.reports.text import count
+from crsyncer.engine.kinds.kinds import Kinds
+
+
+def missing_rows(kinds: Kinds) -> Iterator[Json]:
+    """The rows of the kinds whose CRDs are gone from the robot."""
+    for resource, kind in kinds.stopped.stopped.items():
+        if kind.missing:
+            copies = kinds.stopped.copies(resource)
+            left = f"; {'1 copy' if copies == 1 else f'{copies} copies'} {ON[kind.downstream]} stay" if copies else ""
+            yield {
+                **bare_kind(resource),
+                "specSource": kind.upstream.value,
+                "state": "kind-missing",
+                "message": f"the robot has no CRD of it any more, so nothing of it is synced{left}",
+                "rule": "S1.8",
+                "held": copies,
+            }
+
+
+def stopped_rows(kinds: Kinds) -> Iterator[Json]:
+    """The kinds whose annotation or SyncPolicy was removed, while copies of them are there."""
+    for resource, kind in sorted(kinds.stopped.stopped.items()):
+        if not kind.missing and (copies := kinds.stopped.copies(resource)):
+            yield {"resource": resource, "specSource": kind.upstream.value, "copies": copies}
+
+
+def unknown_annotation_rows(kinds: Kinds) -> Iterator[Json]:
+    """The annotations of the robot's CRDs that are under our prefixes and mean nothing."""
+    for resource, text in sorted(kinds.crds.items()):
+        annotations = json.loads(text)["metadata"]["annotations"] if SYNCER in text or OURS in text else {}
+        for name, meant in unknown_annotations(annotations).items():
+            yield {"resource": resource, "name": name, "value": annotations[name], "meant": meant or None}
+
+
+def notes(kinds: Kinds, resource: str) -> Iterator[str]:
+    """Why a kind that has no row is not synced, as far as something was removed or misspelt."""
+    for row in unknown_annotation_rows(kinds):
+        if row["resource"] == resource:
+            meant = f"; did you mean {row['meant']}?" if row["meant"] else ""
+            yield f"the robot's CRD has the annotation {row['name']}, which means nothing{meant}"
+    for row in stopped_rows(kinds):
+        if row["resource"] == resource:
+            left = count(row["copies"], "object")
+            yield f"the kind was synced until its annotation or SyncPolicy was removed; {left} left follow nothing"

@@ -1,0 +1,57 @@
+"""The decision about a status that waits in the outbox: send it, keep it, or give it up (S4)."""
+
+from enum import StrEnum
+
+from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.model import Gap, Observation, Pending, Proof, Record, View
+
+
+class Delivery(StrEnum):
+    """What is done with a row of the outbox."""
+
+    KEEP = "it waits"
+    SEND = "it is sent"
+    ACKNOWLEDGE = "upstream has it already"
+    NO_OBJECT = "its upstream object is gone"
+    OVERTAKEN = "upstream had another status after it"
+    NO_PLACE = "upstream's status is not an object, so there is no place for the subtree"
+
+
+def decide_delivery(
+    row: Pending,
+    upstream: Observation,
+    downstream: Observation,
+    policy: KindPolicy,
+    record: Record,
+    *,
+    value: str,
+    proof: Proof,
+) -> Delivery:
+    """What is done with a row of the outbox; `value` is its value's digest. Pure; the first line that fits counts.
+
+    its upstream object              the row                              delivery
+    unseen                           any                                  keep                 S5.4, S7.1
+    any                              copy unseen, or unchecked            keep                 S4.1
+    absent                           any                                  give up: no object   S4.1, S5.4
+    seen, has this status            no earlier value is on its way       acknowledge          S4.9
+    seen, has had another status     from the store, its copy is gone     give up: overtaken   S4.1
+    seen, its status is no object    a subtree                            dead letter          S4.5
+    seen                             any                                  send                 S4.1
+
+    A stored row may be older than upstream's status until every copy has been seen. If upstream shows neither the
+    status that it last acknowledged, nor one whose answer never came, nor the one that it had before, it has received
+    another one. Without a record of that acknowledgement the database was damaged, and the row counts as the newest
+    status.
+    """
+    own = upstream.of(row.upstream_uid)
+    if own is Gap.UNSEEN or downstream.found is Gap.UNSEEN or proof is Proof.UNCHECKED:
+        return Delivery.KEEP
+    if not isinstance(own, View):
+        return Delivery.NO_OBJECT
+    on_its_way = row.merged and row.attempts  # an earlier value may still arrive: only an answer counts
+    if own.status == value and not on_its_way:
+        return Delivery.ACKNOWLEDGE
+    known = record.upstream_uid == own.uid
+    if proof is Proof.MISSING and known and own.status not in ("", record.upstream_status, row.unanswered, row.follows):
+        return Delivery.OVERTAKEN
+    return Delivery.NO_PLACE if policy.subtree is not None and own.odd_status else Delivery.SEND

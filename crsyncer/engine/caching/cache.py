@@ -1,0 +1,396 @@
+"""The observations of one kind on both sides, and the record of each pair. Memory holds digests, disk the bodies."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from crsyncer.core.content.object_content import key_of, touched
+from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.kinds.namespaces import meta_name
+from crsyncer.core.model import (
+    Cursor,
+    FinalizerRow,
+    Found,
+    Freshness,
+    Gap,
+    Json,
+    Key,
+    Loaded,
+    Observation,
+    Pending,
+    Record,
+    Side,
+    Tombstone,
+    View,
+)
+from crsyncer.core.pair.project import bears_mark, view_of
+from crsyncer.core.watching.restore_detection import DISTRUSTED
+from crsyncer.core.watching.watch import newer
+from crsyncer.engine.caching.copies import Copies
+from crsyncer.engine.caching.related_ports import Originals
+from crsyncer.engine.pairs.generations import with_generation
+from crsyncer.ports import Store
+
+
+class Cache:
+    """Views, records, outbox rows and tombstones of one kind. Whatever outlives the agent goes to the store at once."""
+
+    def __init__(self, policy: KindPolicy, *, store: Store, loaded: Loaded, clock: Callable[[], float]) -> None:
+        self.policy = policy
+        self.views = loaded.views
+        self.records = loaded.records
+        self.pending = loaded.pending
+        self.tombstones = loaded.tombstones
+        self.finalizers = loaded.finalizers
+        self.cursors = loaded.cursors
+        self.departed: set[Key] = set()
+        """Copies that were reported as deleted since their last write: an answer that is still to come is older."""
+        self._unshown: dict[Key, str] = {}
+        """Versions of upstream's objects that acknowledged our statuses, and that upstream has not shown since."""
+        self._freshness: dict[tuple[Side, str], Freshness] = {}
+        self._store = store
+        self._resource = policy.resource
+        self._clock = clock
+        self._former: dict[Key, str] = {}
+        """The version of each copy that was known when downstream was restored, until the copy is seen again."""
+        self._shown = {key for side, key in loaded.seen if side is policy.upstream}
+        """Upstream's sensitive objects that were seen since the agent's start: others are known by digests only."""
+        self.wanted: Originals | None = None
+        """Which of upstream's objects are wanted; None: all of them."""
+        self.on_seen: Callable[[Side, Key, Json | None], None] | None = None
+        """Called when an object is new, has changed or (None) is gone, where others are related to it (C5)."""
+        self.on_freshness: Callable[[], None] = lambda: None
+        """Called when the observations of a side are fresher or less fresh, where others are related to its objects."""
+        self.awaited_names: dict[Key, set[Key]] = {}
+        """By names of other objects downstream, the pairs that wait for them: each is told when the name is free."""
+        self.on_free_name: Callable[[Key], None] = lambda _: None
+        self._seq = max((row.seq for row in self.pending.values()), default=0)
+        self._copies: Copies | None = None
+        """Whose copies downstream's objects are; None: of the object of their name."""
+        if policy.shape.marks is not None or any(view.called for view in self.views[policy.downstream].values()):
+            self._copies = Copies(self.policy, views=self.views, cursors=self.cursors, store=self._store)
+
+    def is_remapped(self) -> bool:
+        """Whether copies are known that were made by another namespace map. The map of now is remembered."""
+        name, wanted = meta_name(self._resource), self.policy.namespaces.written
+        if not self.policy.namespaced or (self._store.get_meta(name) or []) == wanted:
+            return False
+        self._store.put_meta(name, wanted)
+        return any((*self.views.values(), self.records, self.cursors))
+
+    def confine(self) -> None:
+        """Forget the objects of namespaces that are not synced, where no status waits: no event shows them any more.
+
+        The cursors of other namespaces are forgotten, too: they would be older than the objects seen from now on.
+        """
+        namespaces = self.policy.places
+        for side, namespace in [place for place in self.cursors if place[1] not in self.policy.places_on(place[0])]:
+            self.set_cursor(side, namespace, None)
+        for key, row in list(self.finalizers.items()):
+            if "" not in namespaces and key.namespace not in namespaces and not row.since:
+                self.set_finalizer(key, replace(row, since=self._clock()))  # nobody is to wait for us there
+        for side in Side if "" not in namespaces else ():
+            for key in [key for key in self.views[side] if key.namespace not in namespaces and key not in self.pending]:
+                self.forget(side, key)
+
+    # Names
+
+    def name_on(self, side: Side, key: Key) -> Key:
+        """What the object of a pair is called on a side: a copy that is still to be made, as it will be.
+
+        Raises Conflict where it has no place there, Never where the templates make no valid name.
+        """
+        if side is self.policy.upstream:
+            return self.policy.key_on(side, key)
+        copy = self.views[side].get(key, Gap.ABSENT)
+        if copy is Gap.ABSENT and (chosen := self.record(key).called) is not None:
+            return chosen
+        return self.policy.copy_name(key, copy)
+
+    def identify(self, side: Side, raw: Json, *, leaving: bool) -> Key | None:
+        """The key of an object that is shown, or (`leaving`) gone; None: it belongs to no pair, or not yet."""
+        copies = self._copies_of(side, raw)
+        if leaving and side is self.policy.downstream:
+            for key in self.awaited_names.pop(key_of(raw), ()):
+                self.on_free_name(key)
+        return self.policy.key_of(side, key_of(raw)) if copies is None else copies.identify(raw, leaving=leaving)
+
+    def key_of(self, side: Side, raw: Json) -> Key | None:
+        """The key of an object of which at least the metadata are shown; None: it belongs to no pair, or not yet."""
+        copies = self._copies_of(side, raw)
+        return self.policy.key_of(side, key_of(raw)) if copies is None else copies.key_of(raw)
+
+    def is_stranger(self, side: Side, raw: Json) -> bool:
+        """Whether an object of which at least the metadata are shown belongs to no pair, and is known as that."""
+        copies = self._copies_of(side, raw)
+        return copies is not None and copies.is_stranger(raw)
+
+    def waiting(self) -> list[Json]:
+        """The objects of downstream that belong to no pair yet (C2.2, C2.6)."""
+        waiting = () if self._copies is None else self._copies.waiting.values()
+        return [each.raw for each in waiting if each.raw is not None]
+
+    def duplicates(self) -> dict[Key, Key]:
+        """Originals that have another copy, which is not touched (C2.6), and what that is called."""
+        return {} if self._copies is None else self._copies.duplicates()
+
+    def has_left(self, key: Key, uid: str) -> bool:
+        """Whether an object was the copy until it left our sight."""
+        return self._copies is not None and self._copies.left.get(key) == uid
+
+    def _copies_of(self, side: Side, raw: Json) -> Copies | None:
+        if side is self.policy.upstream:
+            return None
+        if self._copies is None and bears_mark(raw):
+            # The kind had a policy once: its copies stay what they are.
+            self._copies = Copies(self.policy, views=self.views, cursors=self.cursors, store=self._store)
+        return self._copies
+
+    # Observations
+
+    def observe(self, side: Side, key: Key) -> Observation:
+        """The observation of a name on a side."""
+        found: Found = self.views[side].get(key) or (Gap.ABSENT if self._is_absent(side, key) else Gap.UNSEEN)
+        tombstone = self.tombstones.get(key) if side is self.policy.upstream else None
+        deleted = None if tombstone is None else tombstone.upstream_uid
+        return Observation(found, self.freshness(side, key.namespace), deleted)
+
+    def _is_absent(self, side: Side, key: Key) -> bool:
+        """Whether an unknown object is absent. Upstream, a resumed watch proves it only if all of a pair is unknown."""
+        freshness = self.freshness(side, key.namespace)
+        if side is self.policy.downstream:
+            return freshness is not Freshness.STORED and (self._copies is None or self._copies.are_decided())
+        if self.wanted is not None and self.wanted.is_unsure(key):
+            return False
+        if freshness is Freshness.CONFIRMED or key in self.tombstones:
+            return True
+        down = self.policy.downstream
+        known = key in self.views[down] or key in self.pending or key in self.finalizers
+        return freshness is Freshness.RESUMED and not known and self._is_absent(down, key)
+
+    def freshness(self, side: Side, namespace: str) -> Freshness:
+        """How fresh the observations of a namespace are on a side: of objects, and of absences."""
+        return self._freshness.get((side, ""), self._freshness.get((side, namespace), Freshness.STORED))
+
+    def set_freshness(self, side: Side, namespace: str, freshness: Freshness) -> None:
+        """A list, a resumed watch or a lost connection has changed how fresh the observations are."""
+        self._freshness[side, namespace] = freshness
+        self.on_freshness()
+        if self._copies is None or side is self.policy.upstream:
+            return
+        if freshness is Freshness.STORED:
+            self._copies.list_begins()
+        elif freshness is Freshness.CONFIRMED:
+            self._copies.list_ends(self.policy.key_on(side, Key(namespace, "")).namespace)
+
+    def record(self, key: Key) -> Record:
+        """The record of a pair."""
+        return self.records.get(key) or Record()
+
+    def record_of(self, key: Key, upstream_uid: str) -> Record:
+        """The record of a pair as long as upstream is this very object; an empty record otherwise."""
+        record = self.record(key)
+        return record if record.upstream_uid == upstream_uid else Record(upstream_uid=upstream_uid)
+
+    def remember(self, key: Key, record: Record) -> None:
+        """Replace the record of a pair."""
+        if record != self.records.get(key):
+            self.records[key] = record
+            self._store.put_record(self._resource, key, record)
+
+    def known_keys(self) -> set[Key]:
+        """Every key that either side, the outbox or a tombstone has."""
+        return {*self.views[Side.CLOUD], *self.views[Side.ROBOT], *self.pending, *self.tombstones, *self.finalizers}
+
+    def saw(self, side: Side, key: Key, raw: Json) -> bool:
+        """An event, a list or a write's answer shows an object; False when a newer version is known."""
+        mended = None if self._copies is None else self._copies.mended(side, key, raw)
+        view = view_of(mended or raw, self.policy, side, key=key, views=self.views)
+        if mended is not None:
+            raw, view = mended, replace(view, unmarked=True)
+        known = self.views[side].get(key)
+        if known is not None and newer(known.resource_version, view.resource_version):
+            return False
+        if self.policy.sensitive and side is self.policy.upstream:
+            self._shown.add(key)
+        if known == view:
+            return False
+        self.views[side][key] = view
+        self._store.put_copy(side, self._resource, key, view, raw)
+        if self._copies is not None:
+            self._copies.saw(side, view.uid, key, former=known)
+        if side is self.policy.upstream:
+            if known is not None and known.uid != view.uid:
+                self._original_gone(key, known)
+            if not newer(self._unshown.get(key, ""), view.resource_version):
+                self._unshown.pop(key, None)
+            self._upstream_seen(key, view)
+        else:
+            former = self._former.pop(key, "")
+            if known is not None and (known.uid != view.uid or newer(former, view.resource_version)):
+                self._another_copy(key)
+            self.note_generation(key, view)
+        if self.on_seen is not None:
+            self.on_seen(side, key, raw)
+        return True
+
+    def lost(self, side: Side, key: Key) -> None:
+        """An object is gone from a side, for certain."""
+        view = self.views[side].pop(key, None)
+        if view is not None and self._copies is not None:
+            self._copies.lost(side, view.uid)
+        self._store.drop_copy(side, self._resource, key)
+        if side is self.policy.upstream:
+            self._unshown.pop(key, None)
+            self._shown.discard(key)
+            if view is not None:
+                self._original_gone(key, view)
+                self.add_tombstone(key, Tombstone(view.uid, self._clock()))
+        else:
+            self.departed.add(key)
+            self._another_copy(key)
+        if self.on_seen is not None:
+            self.on_seen(side, key, None)
+
+    def forget(self, side: Side, key: Key) -> None:
+        """Know nothing of an object any more; that it is gone is not known."""
+        if self.views[side].pop(key, None) is not None:
+            self._store.drop_copy(side, self._resource, key)
+
+    def _original_gone(self, key: Key, view: View) -> None:
+        """Upstream's object is gone or replaced: how its copy is to be deleted is remembered (C6.5)."""
+        record = self.record(key)
+        if record.upstream_uid == view.uid or (view.propagation and not record.upstream_uid):
+            self.remember(key, replace(record, upstream_uid=view.uid, propagation=view.propagation))
+
+    def _another_copy(self, key: Key) -> None:
+        """The copy was deleted or replaced: that the new copy has no status does not mean that one was removed (S4.3).
+
+        Its generations start anew as well (S4.7); a status of the old copy that still waits needs the old ones.
+        """
+        record = self.records.get(key)
+        if record is not None:
+            kept = record.generations if key in self.pending else ()
+            self.remember(key, replace(record, had_status=False, generations=kept))
+
+    def add_tombstone(self, key: Key, tombstone: Tombstone | None) -> None:
+        """Record upstream's deletion; None: it has been carried out."""
+        if tombstone != self.tombstones.get(key):
+            self._store.put_tombstone(self._resource, key, tombstone)
+            if tombstone is None:
+                del self.tombstones[key]
+            else:
+                self.tombstones[key] = tombstone
+
+    def tidy(self, key: Key) -> None:
+        """Forget a pair that is absent on both sides."""
+        if any(self.observe(side, key).found is not Gap.ABSENT for side in Side):
+            return
+        row = self.pending.get(key)
+        if row is not None and self.observe(self.policy.upstream, key).of(row.upstream_uid) is Gap.UNSEEN:
+            return
+        self.departed.discard(key)
+        self.add_tombstone(key, None)
+        self.set_pending(key, None)
+        if self.records.pop(key, None) is not None:
+            self._store.put_record(self._resource, key, None)
+
+    def set_pending(self, key: Key, row: Pending | None) -> None:
+        """Set or remove the outbox row of an object."""
+        if row is None:
+            if self.pending.pop(key, None) is None:
+                return
+        else:
+            self.pending[key] = row
+        self._store.put_pending(self._resource, key, row)
+
+    def set_finalizer(self, key: Key, row: FinalizerRow | None) -> None:
+        """Set or remove the outbox row of an object's finalizer."""
+        if row == self.finalizers.get(key):
+            return
+        if row is None:
+            del self.finalizers[key]
+        else:
+            self.finalizers[key] = row
+        self._store.put_finalizer(self._resource, key, row)
+
+    def mark_finalized(self, key: Key, uid: str, *, finalized: bool) -> None:
+        """Our patch has put the finalizer on an upstream object, or removed it: it is not sent twice."""
+        side = self.policy.upstream
+        view = self.views[side].get(key)
+        if view is not None and view.uid == uid:
+            self.views[side][key] = replace(view, finalized=finalized)
+
+    def next_seq(self) -> int:
+        """A number that no earlier row of the outbox has."""
+        self._seq += 1
+        return self._seq
+
+    def set_cursor(self, side: Side, namespace: str, cursor: Cursor | None) -> None:
+        """Move a cursor behind everything that was seen before."""
+        if cursor is None:
+            self.cursors.pop((side, namespace), None)
+        else:
+            self.cursors[side, namespace] = cursor
+        self._store.put_cursor(side, self._resource, namespace, cursor)
+
+    async def status_written(self, key: Key, *, metadata: Json, value: Any) -> None:
+        """Upstream has acknowledged a status, with these metadata: show it at once, its echo may take a while.
+
+        The body changes with it: a copy that is made again meanwhile starts with the status in it (S4.4). Where the
+        object may have other changes, which are still to come, the new version is not stored: a digest would find that
+        version known, and the changes would not be fetched (S9.4).
+        """
+        side = self.policy.upstream
+        body = await self._store.body(side, self._resource, key)
+        view = self.views[side].get(key)
+        version = str(metadata.get("resourceVersion") or "")
+        if view is None or not newer(version, view.resource_version):
+            return
+        known = body is not None and body["metadata"]["resourceVersion"] == view.resource_version
+        if body is None or not known or self.policy.subtree is not None or touched(body["metadata"], metadata):
+            self._unshown[key] = version
+            return
+        body["metadata"]["resourceVersion"] = version
+        body["status"] = value
+        if value is None:
+            del body["status"]
+        self.views[side][key] = view_of(body, self.policy, side, key=key, views=self.views)
+        self._store.put_copy(side, self._resource, key, self.views[side][key], body)
+
+    def is_behind(self, key: Key) -> bool:
+        """Whether upstream has acknowledged a status that the known version of the object does not have."""
+        return key in self._unshown
+
+    async def body(self, side: Side, key: Key) -> Json | None:
+        """The object as a side showed it last; None where that is not known."""
+        return await self._store.body(side, self._resource, key)
+
+    def is_unknown(self, key: Key) -> bool:
+        """Whether upstream's object is known by its digest only (C5.6)."""
+        return self.policy.sensitive and key not in self._shown
+
+    def distrust(self, side: Side) -> None:
+        """The side may have been restored: any version that it shows from now on counts as newer (S8.3)."""
+        if side is self.policy.upstream:
+            self._unshown.clear()
+        for key, view in self.views[side].items():
+            if side is self.policy.downstream and view.resource_version != DISTRUSTED:
+                self._former[key] = view.resource_version
+            self.views[side][key] = replace(view, resource_version=DISTRUSTED)
+
+    def _upstream_seen(self, key: Key, view: View) -> None:
+        self.add_tombstone(key, None)
+        record = self.record(key)
+        if record.acknowledged_version == view.resource_version and record.upstream_uid == view.uid:
+            # The echo of our own write shows the status as upstream's schema changed it (S4.9).
+            self.remember(key, replace(record, upstream_status=view.status))
+
+    def note_generation(self, key: Key, view: View) -> None:
+        """Remember which upstream generation this downstream generation has the content of (S4.7)."""
+        upstream = self.views[self.policy.upstream].get(key)
+        if self.policy.map_generation and upstream is not None:
+            record = self.record_of(key, upstream.uid)
+            new = with_generation(record, upstream, view, self.policy)
+            if new is not record:
+                self.remember(key, new)

@@ -1,0 +1,25 @@
+"""Asks a server's discovery for a kind that has no CRD (C1.4). Commands use it, too: it needs no event loop of its own.
+
+A robot without SyncPolicies never imports this.
+"""
+
+from crsyncer.core.kinds import built_in_kind
+from crsyncer.core.kinds.sync_policy import Resource
+from crsyncer.core.model import Json
+from crsyncer.core.requests import calls
+from crsyncer.engine.kinds.negotiation import ask
+from crsyncer.ports import Send
+
+
+async def discover(resource: Resource, send: Send) -> Json | None:
+    """A kind as its CRD would describe it, by a server's discovery; None: the server does not serve it.
+
+    Raises Unsure when the server did not answer.
+    """
+    served = built_in_kind.CORE
+    if resource.group:
+        reply = await ask(calls.group_versions(resource.group), send)
+        served = reply.body if reply.status == 200 else {}
+    names = built_in_kind.version_names(served)
+    shown = {name: (await ask(calls.discovery(resource.group, name), send)).body for name in names}
+    return built_in_kind.read_resource(resource, served, shown)

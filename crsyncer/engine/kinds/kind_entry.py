@@ -1,0 +1,94 @@
+"""One kind as it is configured: what `status` has a row for."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+
+from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.model import Key, Pending, Side
+from crsyncer.core.pair import object_calls
+from crsyncer.core.reports.facts import KIND_RULES, Action, Fact
+from crsyncer.core.requests import calls
+from crsyncer.engine.kinds.kind import Kind
+from crsyncer.engine.kinds.negotiation import Disagreement
+from crsyncer.ports import Store
+from crsyncer.runtime.listwatch import Phase
+
+_NOT_SERVED = (Phase.MISSING, Phase.FORBIDDEN)
+
+
+class KindEntry:
+    """One kind that is to be synced, as its CRD is annotated or by a SyncPolicy, valid or not.
+
+    `uid` is that of its CRD, "" for a kind without one.
+    """
+
+    def __init__(self, policy: KindPolicy, generation: object, *, source: str, uid: str) -> None:
+        self.policy = policy
+        """As configured; `kind.policy` has the version that was agreed on."""
+        self.uid = uid
+        self.source = source
+        """What is configured as spec-source, whatever it is."""
+        self.generation = generation
+        """Of the CRD: another schema may be behind another one."""
+        self.policy_names: tuple[str, ...] = ()
+        """The SyncPolicies for the kind."""
+        self.obstacle: tuple[str, str] | None = None
+        """Why a kind without a CRD is not known: the state, and the sentence."""
+        self.waits = False
+        """Whether it waits until the SyncPolicies are known: there may be one for it."""
+        self.kind: Kind | None = None
+        self.error: Disagreement | None = None
+        """Why the kind is not synced."""
+        if policy.problem:
+            self.error = Disagreement("misconfigured", policy.problem, policy.rule)
+        self.task: asyncio.Task[None] | None = None
+        self.version_served = False
+        """Whether the cloud still serves the negotiated version, by its latest answer."""
+        self.wake = asyncio.Event()
+        self._stored: Mapping[Key, Pending] = {}
+        """The statuses that wait in the store while the kind is not synced."""
+
+    @property
+    def pending(self) -> Mapping[Key, Pending]:
+        """The statuses that wait for upstream; those of a kind that is not synced wait until it is again (S6.3)."""
+        return self._stored if self.kind is None else self.kind.cache.pending
+
+    async def read_pending(self, store: Store, report: Callable[[], None]) -> None:
+        """Read which statuses wait while the kind is not synced."""
+        self._stored = (await store.load(self.policy.resource, only_outbox=True)).pending
+        report()
+
+    @property
+    def problem(self) -> str:
+        """Why it is misconfigured, by itself or together with what the cloud serves; empty: it is not."""
+        error = self.error
+        return error.message if error is not None and error.state == "misconfigured" else self.policy.problem
+
+    def refusal(self, error: Disagreement) -> Fact:
+        """The report that the kind is not synced, and why."""
+        rule = error.rule or KIND_RULES[error.state]
+        return Fact(Side.ROBOT, self.policy.resource, None, Action.REFUSED, rule, error.message)
+
+    def reasons(self) -> int:
+        """How often something suggested that the cloud's CRD has changed; that CRD is not watched."""
+        if self.kind is None:
+            return 0
+        outbox = self.kind.reconciler.outbox.suspicions if self.policy.upstream is Side.CLOUD else 0
+        return outbox + sum(each.state.expiries for each in self.kind.on(Side.CLOUD))
+
+    def is_missing(self) -> bool:
+        """Whether the cloud does not serve the kind."""
+        watches = self.kind.on(Side.CLOUD) if self.kind is not None else []
+        return any(each.listwatch.phase is Phase.MISSING for each in watches)
+
+
+def probe_calls(entries: Iterable[KindEntry], side: Side) -> list[calls.Call]:
+    """The requests of a probe: the lists of kinds with a cursor, then one that every client may send.
+
+    Kinds that were missing or forbidden are asked for only where there are no others: one may be back by now.
+    """
+    running = [entry.kind for entry in entries if entry.kind is not None]
+    known = [kind for kind in running if all(each.state.cursor() is not None for each in kind.on(side))]
+    well = [kind for kind in known if all(each.listwatch.phase not in _NOT_SERVED for each in kind.on(side))]
+    lists = [object_calls.revision(kind.policy, side) for kind in well or known]
+    return [*lists, calls.VERSION if side is Side.CLOUD else calls.CRD_REVISION]

@@ -1,0 +1,256 @@
+"""Finds the copies that an edited selection leaves behind, and has them deleted or held (C1.7).
+
+Where downstream has the kind that it had, they are among the copies of the cache: they are deleted like all copies
+whose objects are gone, with their related copies. Where an edited projection names another kind in the cloud, they are
+deleted here, from where they were.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import replace
+from typing import Any
+
+from crsyncer.core.content.object_content import has_sound_texts, key_of, stamp_of
+from crsyncer.core.kinds.endpoint import Endpoint
+from crsyncer.core.kinds.naming import original_in
+from crsyncer.core.model import Freshness, Gap, Json, Key
+from crsyncer.core.pair import object_calls
+from crsyncer.core.pair.actions import HoldReason
+from crsyncer.core.pair.decide import may_delete
+from crsyncer.core.pair.project import objection, view_of
+from crsyncer.core.reports.facts import Action, Fact
+from crsyncer.core.reports.text import count
+from crsyncer.core.requests import calls
+from crsyncer.core.requests.answers import judge
+from crsyncer.core.requests.calls import Collection
+from crsyncer.core.watching.pages import FIRST
+from crsyncer.core.watching.watch import ListReason
+from crsyncer.engine.caching.informer_set import InformerSet
+from crsyncer.engine.context import EngineContext
+from crsyncer.engine.kinds.former_places import FormerCopy, FormerPlace, FormerPlaces
+from crsyncer.engine.pairs.hold_driver import HoldDriver
+from crsyncer.engine.pairs.reconciler import Reconciler
+from crsyncer.errors import Never, NotAllowed, NotServed, SyncError
+
+log = logging.getLogger(__name__)
+
+_SELECTION = HoldReason.SELECTION_CHANGED
+
+
+class LeftBehind:
+    """What edits of one kind's selection have left behind. `counted()` is called when it is known how much that is."""
+
+    def __init__(
+        self,
+        reconciler: Reconciler,
+        *,
+        context: EngineContext,
+        informer_set: InformerSet,
+        hold_driver: HoldDriver,
+        counted: Callable[[], None],
+        spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+    ) -> None:
+        reconciler.writer.unwatched_deleted = self._deleted
+        self._reconciler = reconciler
+        self._cache = reconciler.cache
+        self._policy = reconciler.policy
+        self._context = context
+        self._informer_set = informer_set
+        self._hold_driver = hold_driver
+        self._holds = hold_driver.holds
+        self._counted = counted
+        self._connection = context.connections[self._policy.downstream]
+        self._places = FormerPlaces(self._policy.resource, context.store)
+        self._terminating: set[str] = set()
+        """The uids of copies in former places that their own finalizers keep."""
+        self._spawn = spawn
+        self._task: asyncio.Task[None] | None = None
+
+    def wake(self) -> None:
+        """More may be known, or allowed: find what is left behind and have it deleted, where there may be any."""
+        if (self._task is None or self._task.done()) and self._has_work():
+            self._task = self._spawn(self._work())
+
+    async def _work(self) -> None:
+        failures = 0
+        while self._has_work():
+            if failures:
+                await self._connection.waits.back_off(failures - 1)
+            try:
+                await self._look()
+            except SyncError as error:
+                log.info("%s: copies without a selected original are not deleted yet: %s", self._policy.resource, error)
+            failures += 1
+
+    def _has_work(self) -> bool:
+        if not self._connection.up.is_set() or self._reconciler.stopped:
+            return False
+        if self._holds.is_counting:
+            return all(
+                Freshness.STORED not in self._informer_set.freshnesses(side) for side in self._context.connections
+            )
+        if _SELECTION in self._holds.kind_wide:
+            return self._context.holds.group(self._policy.resource, _SELECTION) is None  # nothing is held any more
+        if self._holds.held_every() is not None:
+            return False
+        return bool(self._places.places) or any(
+            view.unselected and view.terminating for view in self._holds.copies.values()
+        )
+
+    async def _look(self) -> None:
+        counting = self._holds.is_counting or _SELECTION in self._holds.kind_wide
+        if counting:
+            incomplete = [side for side in self._context.connections if not self._informer_set.is_complete(side)]
+            if incomplete:
+                await self._informer_set.fresh(ListReason.SELECTION, *incomplete)
+        if counting or any(view.unselected for view in self._holds.copies.values()):
+            await self._find_unselected()
+        for place in list(self._places.places):
+            await self._find(place)
+        if counting:
+            self._count()
+        if self._holds.held_every() is None and self._places.places:
+            await self._delete()
+
+    def _count(self) -> None:
+        upstream, resource = self._policy.upstream, self._policy.resource
+
+        def absent(key: Key, uid: str) -> bool:
+            found = self._cache.observe(upstream, key)
+            return (found.of(uid) if uid else found.found) is Gap.ABSENT
+
+        former = [copy for each in self._places.places if not each.undone for copy in each.copies.values()]
+        with self._hold_driver.event() as machine:
+            left = machine.holds.left_behind(absent)
+            machine.holds.elsewhere = {copy.original for copy in former}
+            left_behind = left | machine.holds.elsewhere
+            copies = len(machine.holds.copies) + len(former)
+            held = machine.holds.selection_counted(left_behind, copies=copies, now=self._context.clock())
+        if held:
+            text = f"{_SELECTION}: of {count(copies, 'object')}, {len(left_behind)} have no selected original any more"
+            self._context.recorder.record(Fact(self._policy.downstream, resource, None, Action.HELD, "C1.7", text))
+        else:
+            self._context.holds.clear(resource, reason=_SELECTION)
+        self._counted()
+
+    # Copies that the selector does not match
+
+    def _deleted(self, key: Key, gone: bool) -> None:
+        """A copy was deleted that no watch shows; its own finalizers may keep it."""
+        if gone:
+            self._gone(key)
+        self.wake()
+
+    def _gone(self, key: Key) -> None:
+        self._informer_set.on(self._policy.downstream)[0].absent(key)
+
+    async def _find_unselected(self) -> None:
+        """List downstream once without the selector, but for the marks, where that may show other objects."""
+        policy, side = self._policy, self._policy.downstream
+        if not policy.selector_on(side):
+            return
+        shown: set[str] = set()
+        try:
+            for namespace in policy.places_on(side):
+                objects = object_calls.collection(policy, side, namespace)
+                async for raw in self._list(replace(objects, selector=self._marks)):
+                    self._seen(raw, objects.namespace)
+                    shown.add(str(raw["metadata"].get("uid")))
+        except (NotAllowed, Never) as error:
+            log.info("%s: what the store knows of copies counts (C1.7): %s", policy.resource, error)
+            shown = {view.uid for view in self._holds.copies.values() if not view.terminating}
+        for key in [key for key, view in self._holds.copies.items() if view.unselected and view.uid not in shown]:
+            self._gone(key)
+
+    def _seen(self, raw: Json, namespace: str) -> None:
+        policy, side = self._policy, self._policy.downstream
+        endpoint = policy.endpoint(side)
+        raw = {"apiVersion": endpoint.api_version, "kind": endpoint.kind, **raw}
+        if objection(raw, policy, side, namespace=namespace, leaving=True):
+            return
+        key = self._cache.key_of(side, raw)
+        if key is None:
+            return
+        known, view = self._holds.copies.get(key), view_of(raw, policy, side, key=key)
+        is_copy = bool(self._marks) and view.stamp is not None and may_delete(view, policy)
+        if view.unselected and (known.uid == view.uid if known is not None else is_copy):
+            self._cache.saw(side, key, raw)
+
+    # Copies where the kind was before
+
+    async def _find(self, former: FormerPlace) -> None:
+        """Find which copies are where they were; they are only this robot's (S5.3)."""
+        found: dict[str, FormerCopy] = {}
+        namespaces = self._policy.namespaces.on(self._policy.downstream) if former.place.namespaced else ()
+        try:
+            for namespace in namespaces or ("",):
+                async for raw in self._list(former.place.objects(namespace, self._marks)):
+                    stamp = stamp_of(raw) if has_sound_texts(raw) else None
+                    if stamp is None or stamp.robot != self._policy.robot or stamp.bare:
+                        continue
+                    uid = str(raw["metadata"]["uid"])
+                    if raw["metadata"].get("deletionTimestamp") is not None:
+                        self._terminating.add(uid)
+                    known = former.copies.get(uid)
+                    if known is not None or self._marks:
+                        name = key_of(raw)
+                        found[uid] = known or FormerCopy(name, original_in(raw) or name)
+        except NotServed:
+            return  # it may be served again: what is there is not gone
+        except (NotAllowed, Never) as error:
+            log.info("%s: what the store knows of copies counts (C1.7): %s", self._policy.resource, error)
+            return
+        if found:
+            self._places.found(former, found)
+        else:
+            self._places.empty(former)
+
+    async def _delete(self) -> None:
+        await self._context.store.durable()
+        policy = self._policy
+        for former in list(self._places.places):
+            place = former.place
+            endpoint = Endpoint(place.group, place.plural, "", place.namespaced, place.version)
+            there = replace(policy, in_cloud=endpoint)
+            left = dict(former.copies)
+            for uid, copy in [each for each in left.items() if each[0] not in self._terminating]:
+                if self._reconciler.stopped or self._holds.held_every() is not None:
+                    return
+                call = object_calls.delete(there, copy.name, uid, propagation=policy.propagation)
+                reply = await self._connection.request(call)
+                error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
+                if error is not None and reply.status not in (404, 409):
+                    raise error
+                if (reply.body.get("metadata") or {}).get("uid") == uid:  # its own finalizers keep it
+                    self._terminating.add(uid)
+                    continue
+                del left[uid]
+                text = f"it was a {place.plural}, which the projection does not name any more"
+                fact = Fact(policy.downstream, policy.resource, copy.original, Action.DELETED, "C1.7", text)
+                self._context.recorder.record(fact)
+            if left:
+                self._places.found(former, left)
+            else:
+                self._places.empty(former)
+
+    @property
+    def _marks(self) -> str:
+        """The selector of all copies with marks; empty: copies have none."""
+        marks = self._policy.shape.marks_of(Key("", ""))
+        return "" if marks is None else marks.selector
+
+    async def _list(self, objects: Collection) -> AsyncIterator[Json]:
+        """Each object of a collection. Raises SyncError."""
+        resume = ""
+        while True:
+            reply = await self._connection.request(calls.list_page(objects, limit=FIRST, resume=resume))
+            error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after)
+            if error is not None:
+                raise error
+            for raw in reply.body.get("items") or ():
+                if isinstance(raw, dict) and isinstance(raw.get("metadata"), dict):
+                    yield raw
+            resume = str((reply.body.get("metadata") or {}).get("continue") or "")
+            if not resume:
+                return

@@ -1,0 +1,158 @@
+"""What is kept of the store when the objects of a kind are selected in another way than before (C1.7)."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from crsyncer.core.holds.hold_list import DELETION_HOLDS
+from crsyncer.core.kinds.fingerprint import Fingerprint
+from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.model import Key, Loaded, Record, Side, View
+from crsyncer.core.pair.actions import HoldReason
+from crsyncer.core.pair.decide import may_delete
+from crsyncer.core.pair.project import view_of
+from crsyncer.engine.context import EngineContext
+from crsyncer.engine.kinds.former_places import FormerCopy, FormerPlaces, Place
+from crsyncer.engine.pairs.hold_driver import crd_name, kind_wide_name
+from crsyncer.engine.pairs.unseen_finalizers import hand_over
+
+
+async def reselect(policy: KindPolicy, loaded: Loaded, context: EngineContext) -> Loaded:
+    """What the store has of a kind, as far as it means anything under this policy; the rest is forgotten.
+
+    Where objects are selected in another way, or are others in the cloud (C7), what is stored of upstream could show
+    wrong absences. Copies stay known: they are deleted like those of objects that are gone, once both sides have been
+    listed. What holds them until then is recorded first, and the new selection last: so after a crash the next start
+    begins anew.
+
+    Statuses that wait are dropped only with another direction or subtree. Held deletions stay held, and with another
+    subtree alone what was deleted stays deleted: its related copies go first (C6.3). A restore is noticed by how far
+    the clusters had come.
+    """
+    store, name, wanted = context.store, f"selection:{policy.resource}", policy.fingerprint
+    stored = store.get_meta(name) or ["", None]
+    text, place = (stored, None) if isinstance(stored, str) else stored  # an earlier version knew no place
+    texts = {text, *(cursor.fingerprint for cursor in loaded.cursors.values())}
+    formers = {found for each in texts if (found := Fingerprint.parse(each)) is not None} - {wanted}
+    if formers:
+        if not all(map(wanted.is_in_the_same_places, formers)):
+            _forget_missing_kind(policy, context)
+        if not policy.related and any(map(wanted.leaves_copies_behind, formers)):
+            _leave_behind(policy, loaded, context, former=None if place is None else Place(*place))
+        loaded = await _kept(policy, loaded, formers, context)
+    now = [wanted.text, list(Place.of(policy.endpoint(policy.downstream)).values)]
+    if stored != now:
+        store.put_meta(name, now)
+    return loaded
+
+
+def _forget_missing_kind(policy: KindPolicy, context: EngineContext) -> None:
+    """What was found out about the kind upstream was about another one: that one may be missing, this one is not."""
+    store, name = context.store, kind_wide_name(policy.resource)
+    if policy.upstream is Side.CLOUD:
+        store.put_meta(crd_name(policy), ["", ""])
+    kind_wide = store.get_meta(name) or {}
+    if kind_wide.pop(HoldReason.KIND_MISSING.value, None) is not None:
+        store.put_meta(name, kind_wide)
+    for reason in DELETION_HOLDS.keys() - kind_wide.keys():
+        context.holds.clear(policy.resource, reason=reason)
+
+
+def _leave_behind(policy: KindPolicy, loaded: Loaded, context: EngineContext, *, former: Place | None) -> None:
+    """Hold every deletion until it is known how many copies the edit leaves behind, if there are any."""
+    store, name, side = context.store, kind_wide_name(policy.resource), policy.downstream
+    places, place = FormerPlaces(policy.resource, store), Place.of(policy.endpoint(side))
+    copies = {key: view for key, view in loaded.views[side].items() if _is_ours(view, policy)}
+    kind_wide = store.get_meta(name) or {}
+    held = HoldReason.SELECTION_CHANGED in kind_wide
+    if former is not None and not former.is_same(place):
+        known = {view.uid: FormerCopy(_name(policy, key, view, former), key) for key, view in copies.items()}
+        places.leave(former, known, to=place, held=held)
+    if not held and (copies or places.places):
+        store.put_meta(name, {**kind_wide, HoldReason.SELECTION_CHANGED: ["", context.clock()]})
+
+
+def _name(policy: KindPolicy, key: Key, copy: View, place: Place) -> Key:
+    """What a copy is called where it is."""
+    if copy.called is not None:
+        return copy.called
+    namespace = policy.namespaces.translate(key.namespace, policy.upstream, policy.downstream)
+    return Key((namespace or "") if place.namespaced else "", key.name)
+
+
+def _is_ours(copy: View, policy: KindPolicy) -> bool:
+    """Whether an object is a copy that this robot's agent has made."""
+    return copy.stamp is not None and may_delete(copy, policy)
+
+
+async def _kept(policy: KindPolicy, loaded: Loaded, formers: set[Fingerprint], context: EngineContext) -> Loaded:
+    """What is known under the new selection."""
+    store, resource, wanted = context.store, policy.resource, policy.fingerprint
+    same_status = all(map(wanted.moves_the_same_status, formers))
+    same_places = all(map(wanted.is_in_the_same_places, formers))
+    same_objects = all(map(wanted.selects_the_same_objects, formers))
+    same_copies = not policy.related and all(
+        wanted.knows_the_copies(former)
+        and former.names_copies == wanted.names_copies
+        and (former.in_cloud == wanted.in_cloud or policy.downstream is Side.ROBOT)
+        for former in formers
+    )
+    for (side, _), cursor in loaded.cursors.items():
+        connection = context.connections[side]
+        connection.history.remember(cursor, connection.history_identity)
+    tombstones = {key: each for key, each in loaded.tombstones.items() if same_objects or (each.held and same_places)}
+    finalizers = {key: row for key, row in loaded.finalizers.items() if not hand_over(policy, key, row, store)}
+    kept = Loaded(pending=loaded.pending if same_status else {}, tombstones=tombstones, finalizers=finalizers)
+    if not same_copies:
+        store.forget_kind(resource, keep_outbox=same_status)
+        for key, tombstone in tombstones.items():
+            store.put_tombstone(resource, key, tombstone)
+        for key, row in finalizers.items():
+            store.put_finalizer(resource, key, row)
+        return kept
+    if same_places and same_status:
+        kept.records.update(_with_propagation(loaded, policy))
+    _forget_others(policy, loaded, kept, context)
+    await _review_copies(policy, loaded, kept, context)
+    return kept
+
+
+def _with_propagation(loaded: Loaded, policy: KindPolicy) -> Iterator[tuple[Key, Record]]:
+    """The records of pairs; upstream's objects may be out of sight from now on (C6.5)."""
+    for key in {*loaded.records, *loaded.views[policy.upstream]}:
+        record, own = loaded.records.get(key, Record()), loaded.views[policy.upstream].get(key)
+        if own is not None and own.propagation and record.upstream_uid in ("", own.uid):
+            record = replace(record, upstream_uid=own.uid, propagation=own.propagation)
+        yield key, record
+
+
+def _forget_others(policy: KindPolicy, loaded: Loaded, kept: Loaded, context: EngineContext) -> None:
+    """Have the store forget what is not kept, copies aside."""
+    store, resource = context.store, policy.resource
+    for side, namespace in loaded.cursors:
+        store.put_cursor(side, resource, namespace, None)
+    for key in loaded.views[policy.upstream]:
+        store.drop_copy(policy.upstream, resource, key)
+    for key in loaded.records.keys() | kept.records.keys():
+        if loaded.records.get(key) != kept.records.get(key):
+            store.put_record(resource, key, kept.records.get(key))
+    for key in loaded.pending.keys() - kept.pending.keys():
+        store.put_pending(resource, key, None)
+    for key in loaded.tombstones.keys() - kept.tombstones.keys():
+        store.put_tombstone(resource, key, None)
+    for key in loaded.finalizers.keys() - kept.finalizers.keys():
+        store.put_finalizer(resource, key, None)
+
+
+async def _review_copies(policy: KindPolicy, loaded: Loaded, kept: Loaded, context: EngineContext) -> None:
+    """See the copies under the new selection. What it does not match, and is no copy of ours, is none of the kind's."""
+    store, side = context.store, policy.downstream
+    for key, known in loaded.views[side].items():
+        body = await store.body(side, policy.resource, key)
+        if body is not None and "uid" in body["metadata"]:
+            view = view_of(body, policy, side, key=key)
+            if not view.unselected or _is_ours(view, policy):
+                kept.views[side][key] = view
+                if view != known:
+                    store.put_copy(side, policy.resource, key, view, body)
+                continue
+        store.drop_copy(side, policy.resource, key)

@@ -1,0 +1,157 @@
+"""Notices the kinds that were synced and are not any more, and counts the copies that they leave (S1.8)."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Callable, Container, Mapping
+from dataclasses import replace
+
+from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.kinds.read_kind import is_terminating
+from crsyncer.core.kinds.stopped_kind import SyncedKind, from_store, remembered, to_store
+from crsyncer.core.model import Key, Side
+from crsyncer.core.pair.actions import Hold, HoldReason
+from crsyncer.core.requests.calls import PARTIAL_LIST, list_page
+from crsyncer.engine.context import EngineContext
+from crsyncer.engine.pairs.hold_driver import ISSUED
+from crsyncer.errors import SyncError, Unsure
+
+_STORED = "synced-kinds"
+"""The name under which the store keeps what is remembered."""
+_COUNT_SECONDS = 600.0
+_RETRY_SECONDS = 30.0
+_PAGE = 500
+_GONE = "its CRD is gone from the robot, so nothing of it is synced, and what copies there are stay as they are"
+HINT = (
+    "apply the CRD on the robot again, and the hold ends; if it was deleted on purpose: crsyncer holds release {id},"
+    " which deletes nothing"
+)
+
+
+class StoppedKinds:
+    """Every kind that is synced, or was. Nothing is ever deleted because of it.
+
+    `changed` is called when there is news for `status`.
+    """
+
+    def __init__(self, context: EngineContext, *, changed: Callable[[], None]) -> None:
+        self._context = context
+        self._changed = changed
+        self._kinds = from_store(context.store.get_meta(_STORED) or {})
+        self._copies: dict[str, frozenset[Key]] = {}
+        """The copies of each kind that has stopped, once they are known."""
+        self._wake = asyncio.Event()
+
+    @property
+    def stopped(self) -> Mapping[str, SyncedKind]:
+        """The kinds that have stopped, by name."""
+        return {name: kind for name, kind in self._kinds.items() if kind.since}
+
+    def copies(self, resource: str) -> int:
+        """How many copies of a stopped kind follow nothing, as far as is known."""
+        return len(self._copies.get(resource, ()))
+
+    def runs(self, policy: KindPolicy) -> None:
+        """A kind is synced from now on. Related objects are told of with their primaries."""
+        if not policy.related:
+            self._remember(policy.resource, remembered(policy))
+
+    def update(self, configured: Container[str], crds: Mapping[str, str]) -> None:
+        """Compare what was synced with the kinds that are configured now. `crds` are the robot's, as JSON."""
+        for name, kind in list(self._kinds.items()):
+            stopped = name not in configured
+            has_crd = stopped and name in crds and not is_terminating(json.loads(crds[name]))
+            missing = stopped and kind.has_crd and not has_crd
+            since = (kind.since or self._context.clock()) if stopped else 0.0
+            if stopped and not kind.since:
+                self._wake.set()
+            if kind.missing and not missing:
+                self._context.holds.clear(name, reason=HoldReason.KIND_MISSING)
+                self._wake.set()
+            if not stopped:
+                self._copies.pop(name, None)
+            hold_id = self._hold(name, replace(kind, since=since)) if missing else ""
+            self._remember(name, replace(kind, since=since, missing=missing, hold_id=hold_id))
+
+    def acknowledge(self, resource: str) -> None:
+        """An operator knows that the CRD is gone: nothing is told of the kind any more."""
+        self._forget(resource)
+        self._changed()
+
+    async def run(self) -> None:
+        """Count the copies that follow nothing, forever."""
+        while True:
+            done = [await self._count(name) for name in self.stopped]
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout((_COUNT_SECONDS if all(done) else _RETRY_SECONDS) if done else None):
+                    await self._wake.wait()
+            self._wake.clear()
+
+    async def _count(self, name: str) -> bool:
+        """Find out which copies there are; False where downstream could not be asked."""
+        kind = self.stopped.get(name)
+        if kind is None:
+            return True  # meanwhile it is synced again, or nothing is told of it any more
+        if kind.missing and kind.downstream is Side.ROBOT:
+            self._show(name, frozenset())  # the copies went with their CRD
+            return True
+        if name not in self._copies:
+            views = (await self._context.store.load(name)).views[kind.downstream]
+            self._show(name, frozenset(key for key, view in views.items() if view.stamp is not None))
+        try:
+            found = await self._list(kind)
+        except SyncError:
+            return False
+        self._show(name, found)
+        if not found and name in self.stopped and not self._kinds[name].missing:
+            self._forget(name)
+        return True
+
+    async def _list(self, kind: SyncedKind) -> frozenset[Key]:
+        """The copies of a kind, by complete lists. Raises SyncError where there was none."""
+        connection, found = self._context.connections[kind.downstream], set()
+        for collection in kind.copies:
+            resume = None
+            while resume != "":
+                if not connection.up.is_set():
+                    raise Unsure(f"the {connection.name} is {connection.state}")
+                call = list_page(collection, limit=_PAGE, resume=resume or "", accept=PARTIAL_LIST)
+                reply = await connection.while_up(connection.request(call))
+                if reply.status == 404:
+                    break  # a kind that is not served has no copies
+                if reply.status != 200:
+                    raise Unsure(f"the {connection.name} answered {reply.status}")
+                for raw in reply.body.get("items") or ():
+                    if kind.is_copy(raw):
+                        found.add(Key(raw["metadata"].get("namespace", ""), raw["metadata"]["name"]))
+                resume = reply.body["metadata"].get("continue", "")
+        return frozenset(found)
+
+    def _show(self, name: str, copies: frozenset[Key]) -> None:
+        if name in self.stopped and self._copies.get(name) != copies:
+            self._copies[name] = copies
+            if self._kinds[name].missing:
+                self._context.holds.clear(name, reason=HoldReason.KIND_MISSING)
+                self._hold(name, self._kinds[name])
+            self._changed()
+
+    def _hold(self, name: str, kind: SyncedKind) -> str:
+        """Show the hold of a missing CRD; its id."""
+        holds, hold = self._context.holds, Hold(HoldReason.KIND_MISSING, _GONE, HINT)
+        group = holds.add_kind(name, hold, now=kind.since, hold_id=kind.hold_id)
+        group.keys |= self._copies.get(name, frozenset())
+        if self._context.store.get_meta(ISSUED) != holds.issued:
+            self._context.store.put_meta(ISSUED, holds.issued)
+        group.hint = HINT.format(id=group.id)
+        return group.id
+
+    def _forget(self, name: str) -> None:
+        self._context.holds.clear(name, reason=HoldReason.KIND_MISSING)
+        self._copies.pop(name, None)
+        del self._kinds[name]
+        self._context.store.put_meta(_STORED, to_store(self._kinds))
+
+    def _remember(self, name: str, kind: SyncedKind) -> None:
+        if self._kinds.get(name) != kind:
+            self._kinds[name] = kind
+            self._context.store.put_meta(_STORED, to_store(self._kinds))

@@ -1,0 +1,174 @@
+"""Removes finalizers of ours from objects that are out of sight, and those of kinds that have stopped (C6.2, C6.3)."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any
+
+from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.model import FinalizerRow, Key, Loaded, Side
+from crsyncer.core.pair.finalizer_calls import KeptObject, remove_finalizer, remove_finalizer_at
+from crsyncer.core.reports.facts import Action, Fact
+from crsyncer.core.requests.answers import causes_of, judge
+from crsyncer.core.requests.calls import Call, Collection
+from crsyncer.engine.context import EngineContext
+from crsyncer.engine.pairs.finalizer_searches import FinalizerSearches
+from crsyncer.errors import NotServed, SyncError
+from crsyncer.ports import Reply, Store
+from crsyncer.runtime.connection import Connection
+
+KINDS = "finalizers"
+"""Under which name the store keeps the kinds with finalizers of ours: group, version and plural where they are."""
+
+
+async def remove_unseen(
+    connection: Connection,
+    objects: Collection,
+    key: Key,
+    row: FinalizerRow,
+    *,
+    searches: FinalizerSearches,
+    sensitive: bool = True,
+) -> None:
+    """Remove a finalizer from wherever it is in an object's list, or find that it is not there (C6.2).
+
+    Raises SyncError where it may still be there. Whether the objects of a kind that is gone are Secrets is not known.
+    """
+    for place in searches.places(row):
+        call = remove_finalizer_at(objects, key, row.upstream_uid, name=row.name, place=place)
+        reply = await ask(connection, call, sensitive=sensitive, expected=(404, 422))
+        if reply.status == 404:
+            searches.ended(row)
+            return
+        left = tuple((reply.body.get("metadata") or {}).get("finalizers") or ()) if reply.status < 300 else ()
+        if row.name in left:  # servers keep duplicates (measured)
+            kept = KeptObject(key, row.upstream_uid, left, None)
+            await ask(connection, remove_finalizer(objects, kept, row.name), sensitive=sensitive, expected=(404,))
+        if reply.status < 300:
+            searches.ended(row)
+            return
+
+
+async def ask(connection: Connection, call: Call, *, sensitive: bool, expected: tuple[int, ...] = ()) -> Reply:
+    """Patch an object. Raises the error that an answer means, unless it is `expected` and not about the whole kind."""
+    reply = await connection.request(replace(call, sensitive=sensitive))
+    causes = causes_of(reply.body)
+    error = judge(reply.status, reply.body, text=reply.text, retry_after=reply.retry_after, patch=True)
+    if error is not None and (reply.status not in expected or isinstance(error, NotServed) or causes):
+        raise error
+    return reply
+
+
+def remember_kind(policy: KindPolicy, store: Store) -> None:
+    """Objects of a kind have finalizers of ours, or soon will: also once it is not synced any more (C6.3)."""
+    known = store.get_meta(KINDS) or {}
+    endpoint = policy.endpoint(policy.upstream)
+    place = [endpoint.group, endpoint.version, endpoint.plural]
+    if known.get(policy.resource) != place:
+        store.put_meta(KINDS, {**known, policy.resource: place})
+
+
+def hand_over(policy: KindPolicy, key: Key, row: FinalizerRow, store: Store) -> bool:
+    """Hand a row over to `Removals` if it is about an object that the kind does not mean any more in the cloud (C7).
+
+    Whether it is.
+    """
+    known = store.get_meta(KINDS) or {}
+    place, endpoint = known.get(policy.resource), policy.endpoint(Side(row.side))
+    if place is None or row.side == Side.ROBOT or _collection(policy.resource, place).resource == endpoint.resource:
+        return False
+    former = f"{policy.resource}@{_collection(policy.resource, place).resource}"
+    store.put_meta(KINDS, {**known, former: place})
+    store.put_finalizer(former, key, row)
+    return True
+
+
+def _collection(resource: str, place: list[str]) -> Collection:
+    """Where the objects of a kind are; rows of an older version do not name the plural."""
+    group, version, *plural = place
+    return Collection(group, version, *plural or [resource.partition(".")[0]])
+
+
+class Removals:
+    """Removes the finalizers of kinds that are not synced any more: by policy, annotation or CRD (C6.3).
+
+    `lock(resource)` is held while the kind itself runs.
+    """
+
+    def __init__(
+        self,
+        context: EngineContext,
+        *,
+        spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+        lock: Callable[[str], asyncio.Lock],
+    ) -> None:
+        self.rows: dict[str, dict[Key, FinalizerRow]] = {}
+        """By kind, those that wait."""
+        self._context = context
+        self._spawn = spawn
+        self._lock = lock
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def update(self, synced: Callable[[str], bool]) -> None:
+        """Begin with the kinds that are not `synced` any more, and stop with those that are again."""
+        for resource, place in (self._context.store.get_meta(KINDS) or {}).items():
+            if synced(resource):
+                task = self._tasks.pop(resource, None)
+                if task is not None:
+                    task.cancel()
+                    self.rows.pop(resource, None)
+            elif resource not in self._tasks:
+                self._tasks[resource] = self._spawn(self._run(resource, _collection(resource, place)))
+
+    async def _run(self, resource: str, objects: Collection) -> None:
+        async with self._lock(resource):
+            loaded = await self._context.store.load(resource)
+            self.rows[resource] = loaded.finalizers
+            await remove_all(resource, objects, loaded, self._context)
+            del self.rows[resource]
+            known = self._context.store.get_meta(KINDS) or {}
+            self._context.store.put_meta(KINDS, {name: place for name, place in known.items() if name != resource})
+            del self._tasks[resource]
+
+
+async def remove_all(resource: str, objects: Collection, loaded: Loaded, context: EngineContext) -> None:
+    """Remove all finalizers of a kind; its rows and the store are kept as they are."""
+    rows = loaded.finalizers
+
+    def note(key: Key, row: FinalizerRow | None) -> None:
+        if row is None:
+            del rows[key]
+        else:
+            rows[key] = row
+        context.store.put_finalizer(resource, key, row)
+
+    for key, row in list(rows.items()):
+        note(key, replace(row, since=row.since or context.clock()))
+    context.report_changed()
+    failures = 0
+    while rows:
+        for key, row in list(rows.items()):
+            connection = context.connections[Side(row.side)]
+            await connection.up.wait()
+            try:
+                if not row.removed:
+                    await remove_unseen(connection, objects, key, row, searches=context.finalizer_searches)
+            except SyncError as error:
+                note(key, replace(row, attempts=row.attempts + 1, error=str(error)))
+                await connection.waits.back_off(failures)
+                failures += 1
+            else:
+                await _remove_stored(resource, key, row, loaded, context.store)
+                note(key, None)
+                failures = 0
+                context.recorder.record(Fact(Side(row.side), resource, key, Action.UNFINALIZED, "C6.3"))
+    context.report_changed()
+
+
+async def _remove_stored(resource: str, key: Key, row: FinalizerRow, loaded: Loaded, store: Store) -> None:
+    """Remove a finalizer from the stored copy, too: the kind may be back before its watch shows that (C6.1)."""
+    side = Side(row.side)
+    view, body = loaded.views[side].get(key), await store.body(side, resource, key)
+    if view is not None and view.finalized and view.uid == row.upstream_uid and body is not None:
+        body["metadata"]["finalizers"] = [each for each in body["metadata"].get("finalizers", ()) if each != row.name]
+        store.put_copy(side, resource, key, replace(view, finalized=False), body)

@@ -1,0 +1,97 @@
+"""The durable table of what primaries refer to, of the originals of one kind (C5.4)."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from crsyncer.core.content.selector import Selector
+from crsyncer.core.kinds.related_entry import RelatedEntry
+from crsyncer.core.model import EntryId, Key, ReferenceRow, Source
+from crsyncer.core.related.relate import References, Selection
+from crsyncer.ports import Store
+
+
+class ReferenceTable:
+    """What each primary refers to by each entry, from when it is read until its pair is gone.
+
+    `confidential`: the entries of sensitive primaries; of what those refer to only the fact is stored (C5.6).
+    """
+
+    def __init__(self, store: Store, resource: str) -> None:
+        self.rows: dict[Source, ReferenceRow] = {}
+        self.confidential: set[EntryId] = set()
+        self.unknown: set[Source] = set()
+        """The primaries of which it is not known to which originals they refer."""
+        self.unreadable: set[Source] = set()
+        """Those of them that were read: it will not be known before somebody changes them."""
+        self._store = store
+        self._resource = resource
+        self._released: Counter[Key | str] = Counter()
+        """How many released primaries referred to an original, or selected any in a namespace."""
+
+    async def load(self) -> None:
+        """Read the rows from the store."""
+        for source, row in (await self._store.load_references(self._resource)).items():
+            self._keep(source, row)
+
+    def put(self, source: Source, row: ReferenceRow | None) -> None:
+        """Set or remove a row."""
+        if self.rows.get(source) == row:
+            return
+        stored = row
+        if row is not None and source[0] in self.confidential:
+            stored = ReferenceRow(unknown=True)
+        self._store.put_reference(self._resource, source, stored)
+        self._keep(source, row)
+
+    def release(self, source: Source) -> bool:
+        """The copy of a primary is gone, or its deletion is verified; whether it refers to known originals."""
+        row = self.rows.get(source)
+        if row is None or row.unknown:
+            return False
+        self.put(source, replace(row, released=True))
+        return True
+
+    def put_unknown(self, source: Source, *, unreadable: bool) -> None:
+        """A primary has not been read, or cannot be: any original may be one of those that it refers to."""
+        if source not in self.rows:
+            self.put(source, ReferenceRow(unknown=True))
+        if unreadable and source in self.unknown:
+            self.unreadable.add(source)
+
+    def recorded(self, entry: RelatedEntry, key: Key) -> References:
+        """What a primary referred to when it was read last, also if it is released."""
+        row = self.rows.get((entry.id, key), ReferenceRow())
+        objects, selection = entry.related.objects, None
+        if row.selected is not None and isinstance(objects, Selector):
+            selection = Selection(row.selected, objects)
+        return References(frozenset(Key(*each) for each in row.originals), selection)
+
+    def is_released(self, key: Key) -> bool:
+        """Whether a released primary referred to an original: its copy goes without a further hold."""
+        return self._released[key] > 0 or self._released[key.namespace] > 0
+
+    def of(self, entry_id: EntryId) -> list[Source]:
+        """The primaries that refer to something by an entry, or did when they were released."""
+        return [source for source in self.rows if source[0] == entry_id]
+
+    def _keep(self, source: Source, row: ReferenceRow | None) -> None:
+        before = self.rows.pop(source, None)
+        for each, sign in ((before, -1), (row, 1)):
+            if each is not None and each.released:
+                for place in _places(each):
+                    self._released[place] += sign
+        self.unknown.discard(source)
+        self.unreadable.discard(source)
+        if row is not None:
+            self.rows[source] = row
+            if row.unknown:
+                self.unknown.add(source)
+
+
+def _places(row: ReferenceRow) -> Iterator[Key | str]:
+    """The originals that a row names, and the namespace in which it selects any."""
+    for each in row.originals:
+        yield Key(*each)
+    if row.selected is not None:
+        yield row.selected

@@ -1,0 +1,400 @@
+"""The values of the fleet controller: robots, sources, placements, replicas (fleet rules, section 1)."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from crsyncer.core.content.selector import Selector
+from crsyncer.core.content.steps import Remove, Set
+from crsyncer.core.model import Json
+
+GROUP = "fleet.crsyncer.cloudrobotics.com"
+API_VERSION = f"{GROUP}/v1alpha1"
+F = f"{GROUP}/"
+"""The prefix of the controller's own labels, annotations and finalizers."""
+PLACEMENT_FINALIZER = F + "placement"
+RELEASE = F + "release"
+"""The annotation by which somebody releases a hold."""
+PROPERTIES_NAMESPACE = "crsyncer-properties"
+MOST_RENDERED_BYTES = 512 << 10
+MOST_PLACEMENT_BYTES = 1 << 20
+MOST_LEVELS = 200
+"""More deeply nested content is not rendered: it would overflow the stack."""
+
+
+def json_size(value: Any) -> int:
+    """The bytes of a value as an API server is sent it."""
+    return len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="replace"))
+
+
+class Target(StrEnum):
+    """Where replicas are."""
+
+    PER_ROBOT = "PerRobot"
+    """In the robot's namespace, by the source's name."""
+    SAME = "Same"
+    """Beside the source, by the source's and the robot's name."""
+
+
+class Strategy(StrEnum):
+    """What becomes of a replica that exists."""
+
+    UPDATE = "Update"
+    CREATE_ONLY = "CreateOnly"
+
+
+class Verdict(StrEnum):
+    """Whether the objects of a kind may be placed (F2.3). The reason of `Resolved=False` otherwise."""
+
+    PLACEABLE = "Placeable"
+    NOT_SERVED = "NotServed"
+    NOT_PLACEABLE = "NotPlaceable"
+
+
+class Reason(StrEnum):
+    """What is wrong about one robot or replica: `errors[].reason`."""
+
+    BAD_ROBOT_NAME = "BadRobotName"
+    UNKNOWN_ROBOT = "UnknownRobot"
+    NAME_TAKEN = "NameTaken"
+    TOO_LARGE = "TooLarge"
+    RENDER_FAILED = "RenderFailed"
+    REFUSED = "Refused"
+    CONTESTED = "Contested"
+
+
+class RobotState(StrEnum):
+    """The state of a robot in a placement (F6.4)."""
+
+    READY = "Ready"
+    FAILED = "Failed"
+    IN_FLIGHT = "InFlight"
+    BLOCKED = "Blocked"
+    DEFERRED = "Deferred"
+    WAITING = "Waiting"
+    STAMPED = "Stamped"
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedKind:
+    """A kind as the cloud serves it."""
+
+    resource: str
+    """The full name, such as goals.lab.example.com or configmaps."""
+    group: str
+    plural: str
+    kind: str
+    version: str
+    namespaced: bool
+    has_status: bool = True
+    verdict: Verdict = Verdict.PLACEABLE
+    message: str = ""
+    """Why it is not placeable."""
+    maps_generation: bool = False
+    """Its CRD says `observed-generation: map`."""
+    sensitive: bool = False
+    """Its objects are Secrets: no value of theirs is shown anywhere."""
+
+    @property
+    def api_version(self) -> str:
+        """The apiVersion of its objects."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+class SourceKey(NamedTuple):
+    """An object that a user edits, or a template: a manifest in a placement, which is then named as well."""
+
+    resource: str
+    namespace: str
+    name: str
+    placement: str = ""
+
+    @property
+    def text(self) -> str:
+        """NAMESPACE/NAME, of a template PLACEMENT/NAME; of a cluster-scoped object its name."""
+        first = self.placement or self.namespace
+        return f"{first}/{self.name}" if first else self.name
+
+
+class ReplicaKey(NamedTuple):
+    """A source, a robot and a target have one replica (F2.4)."""
+
+    resource: str
+    source_id: str
+    robot: str
+    target: Target
+
+
+@dataclass(frozen=True, slots=True)
+class Robot:
+    """One object of the inventory."""
+
+    name: str
+    uid: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """The strings at the top of its spec."""
+    terminating: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source as it is seen. `body` has no managedFields and no status."""
+
+    key: SourceKey
+    uid: str
+    body: Json
+    terminating: bool = False
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Its labels."""
+        return self.body["metadata"].get("labels") or {}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One item of `spec.resources`: sources by names and labels."""
+
+    group: str
+    plural: str
+    names: frozenset[str] = frozenset()
+    selectors: tuple[Selector, ...] = ()
+    strategy: Strategy = Strategy.UPDATE
+
+    @property
+    def resource(self) -> str:
+        """The full name of the kind."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateSource:
+    """One item of `spec.templates`: a manifest that is a source itself."""
+
+    name: str
+    group: str
+    plural: str
+    object: Json
+    strategy: Strategy = Strategy.UPDATE
+
+    @property
+    def resource(self) -> str:
+        """The full name of the kind."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """The verb of an override that sets a robot's property. `kind`: string, integer, number or boolean."""
+
+    name: str
+    kind: str = "string"
+
+
+@dataclass(frozen=True, slots=True)
+class OverrideStep:
+    """One change of a rendering. `place` is where the placement says so."""
+
+    place: str
+    path: str
+    verb: Set | Remove | Property
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """Steps for the robots that a selector matches."""
+
+    selector: Selector
+    steps: tuple[OverrideStep, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """How changes reach robots one after another (F8)."""
+
+    groups: tuple[Selector, ...] = ()
+    max_concurrency: int | str = "5%"
+    max_failures: int = 0
+    min_ready_seconds: float = 60.0
+    progress_deadline_seconds: float = 1800.0
+    stamp_offline: bool = False
+    paused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A RobotPlacement as it is read. `problem`: why it cannot be followed at all; empty: it can."""
+
+    namespace: str
+    name: str
+    uid: str
+    created: str
+    """creationTimestamp; the oldest placement governs (F2.4)."""
+    generation: int = 0
+    terminating: bool = False
+    finalized: bool = False
+    """It has the controller's finalizer."""
+    release: str = ""
+    """The id in the annotation `F/release`."""
+    robot_selectors: tuple[Selector, ...] = ()
+    robot_names: frozenset[str] = frozenset()
+    target: Target = Target.PER_ROBOT
+    entries: tuple[Entry, ...] = ()
+    templates: tuple[TemplateSource, ...] = ()
+    overrides: tuple[Override, ...] = ()
+    expand: bool = False
+    ready_when: str = ""
+    singleton: bool = False
+    """statusReturn is Singleton."""
+    collectors: tuple[str, ...] = ()
+    rollout: Rollout | None = None
+    keep_replicas: bool = False
+    problem: str = ""
+    status: Json = field(default_factory=dict)
+    """As it was stored: what a new leader goes on from."""
+
+    @property
+    def text(self) -> str:
+        """NAMESPACE/NAME."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def age(self) -> tuple[str, str, str]:
+        """The order in which placements govern: the oldest first (F2.4)."""
+        return self.created, self.namespace, self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What a replica's label and annotation say of it (F3.2)."""
+
+    source_id: str
+    stamp: str
+    number: int
+    """How many writes of ours it has had."""
+    source: str
+    """NAMESPACE/NAME of the source, PLACEMENT/NAME of a template."""
+    placement: str
+    """The uid of the placement that governs it."""
+    labels: tuple[str, ...] = ()
+    annotations: tuple[str, ...] = ()
+    """The keys that the controller owns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """All that memory keeps of a replica (F3.9)."""
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    robot: str
+    marks: Marks
+    content: str
+    """Digest of content and owned labels and annotations, as seen."""
+    keys: tuple[str, ...] = ("spec",)
+    """The top-level fields of its content."""
+    labels: tuple[str, ...] = ()
+    annotations: tuple[str, ...] = ()
+    """The owned keys that it has."""
+    admitted: str = ""
+    """The same of our latest write as the server stored it, or of what contained the rendering; "": not known."""
+    generation: int = 0
+    terminating: bool = False
+    annotated: bool = True
+    """It has annotations; only an object that is handed over may have none (F3.7)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """What a replica must contain. `stamp` is the digest of content, labels and annotations (F3.4)."""
+
+    content: Json
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    stamp: str
+
+
+@dataclass(frozen=True, slots=True)
+class RenderFailed:
+    """Why there is no rendering; the replica keeps its last good content."""
+
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What shall be there for one source and one robot."""
+
+    source: SourceKey
+    source_id: str
+    robot: str
+    placement: Placement
+    """The one that governs."""
+    kind: PlacedKind
+    namespace: str
+    name: str
+    strategy: Strategy
+    rendering: Rendering | RenderFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """Nothing is to be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """POST this."""
+
+    body: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A JSON Patch whose first operations test uid and resourceVersion."""
+
+    operations: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """DELETE with both preconditions."""
+
+    uid: str
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Not now: look again when something changes, or at a time (seconds, as given to the decision)."""
+
+    reason: str
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """It cannot be done: the replica keeps its content, the robot is Blocked."""
+
+    reason: Reason
+    message: str
+
+
+ReplicaPlan = Nothing | Create | Patch | Delete | Wait | Blocked
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Replicas whose removal waits for a human (F5.2). `id` is the digest of the sorted uids."""
+
+    id: str
+    reason: str
+    message: str
+    uids: tuple[str, ...]
