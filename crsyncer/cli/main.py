@@ -1,6 +1,5 @@
 """The command line. The module of a command is imported when it is used, so that `--help` is fast on a slow robot."""
 
-import importlib
 import io
 import sys
 from collections.abc import Sequence
@@ -8,8 +7,8 @@ from collections.abc import Sequence
 import click
 
 from crsyncer import __version__
+from crsyncer.cli.lazy import LazyGroup
 from crsyncer.cli.shared import first_cause, report_error
-from crsyncer.core.reports.text import did_you_mean
 from crsyncer.errors import SyncError
 
 _COMMANDS = {
@@ -29,6 +28,7 @@ _COMMANDS = {
     "cloud-kubeconfig": "Write a kubeconfig from the Go cr-syncer's --remote-server and a token file.",
     "check-access": "May the robot's account in the cloud do more than it should?",
     "release": "Let objects in the cloud go that a lost robot's finalizer keeps.",
+    "fleet": "Which robots shall have which objects: RobotPlacements in the cloud.",
     "demo": "See it work on two throw-away control planes on this machine.",
     "version": "Print the version.",
     "sandbox": "Two throw-away control planes to try things on.",
@@ -36,33 +36,12 @@ _COMMANDS = {
 """Each command, which is an object of this name in a module of this name, and its line in `crsyncer --help`."""
 
 
-class _Lazy(click.Group):
-    """A click group that imports commands lazily. (click offers inheritance as the only way to do this.)"""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in _COMMANDS:
-            return None
-        name = cmd_name.replace("-", "_")
-        command: click.Command = getattr(importlib.import_module(f"crsyncer.cli.{name}"), name)
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0]
-        if name not in _COMMANDS and not name.startswith("-"):
-            ctx.fail(f"No such command {name!r}{did_you_mean(name, _COMMANDS)}")
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl([*_COMMANDS.items()])
-
-
-@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=LazyGroup,
+    table=_COMMANDS,
+    modules="crsyncer.cli.{}",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="crsyncer", message="%(prog)s %(version)s")
 def crsyncer() -> None:
     """Syncs Kubernetes custom resources between a cloud and its robots, offline first."""

@@ -20,7 +20,7 @@ HEAVY = [
 ]
 COMMANDS = [
     *("run", "status", "explain", "diff", "pending", "holds", "resync", "doctor", "api", "crds", "mutate", "release"),
-    *("demo", "sandbox"),
+    *("fleet", "demo", "sandbox"),
 ]
 
 

@@ -60,7 +60,8 @@ def test_the_wheel_brings_every_page_that_a_page_leads_to(tmp_path):
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=120)
     [wheel] = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        assert {"crsyncer/cli/syncpolicy.yaml", "crsyncer/cli/apis.yaml"} <= {*archive.namelist()}
+        schemas = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("crsyncer/cli/fleet/schemas/*.yaml")}
+        assert {"crsyncer/cli/syncpolicy.yaml", "crsyncer/cli/apis.yaml", *schemas} <= {*archive.namelist()}
         pages = zipfile.Path(archive, f"{'-'.join(wheel.name.split('-')[:2])}.data/data/share/doc/crsyncer/")
         files = {name.removeprefix(pages.at) for name in archive.namelist() if name.startswith(pages.at)}
         texts = {name: (pages / name).read_text() for name in files if name.endswith(".md")}

@@ -1,0 +1,18 @@
+"""`crsyncer fleet`: commands about the objects of many robots, which platform engineers use in the cloud.
+
+Commands about one robot's agent stand a floor above.
+"""
+
+import click
+
+from crsyncer.cli.lazy import LazyGroup
+
+_COMMANDS = {
+    "crds": "Print the CRDs of the fleet.",
+}
+"""Each command, which is an object `fleet_NAME` in a module of that name, and its line in the help."""
+
+
+@click.group(cls=LazyGroup, table=_COMMANDS, modules=f"{__name__}.fleet_{{}}")
+def fleet() -> None:
+    """Which robots shall have which objects: RobotPlacements in the cloud."""
