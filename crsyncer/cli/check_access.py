@@ -13,8 +13,8 @@ from crsyncer.cli.clusters import CLUSTER_SETTINGS, logins, robot_name
 from crsyncer.cli.crd_files import crds_option, read_kinds
 from crsyncer.cli.output import output_options, show
 from crsyncer.cli.shared import load_settings, settings_options
+from crsyncer.console.confinement.manifests import Profile
 from crsyncer.console.screens.report import EXIT_CODES
-from crsyncer.core.accounts.confinement import Profile
 from crsyncer.core.accounts.forbidden_acts import ForbiddenAct
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Side

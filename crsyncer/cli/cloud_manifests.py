@@ -10,15 +10,8 @@ from crsyncer.cli.crd_files import crds_option, read_kinds
 from crsyncer.cli.output import output_options, show
 from crsyncer.cli.shared import settings_options
 from crsyncer.cli.yaml_text import yaml_text
-from crsyncer.core.accounts.confinement import (
-    DEFAULT_QUOTA,
-    Plan,
-    Profile,
-    check_namespace,
-    check_robot,
-    manifests,
-    unconfined,
-)
+from crsyncer.console.confinement.manifests import DEFAULT_QUOTA, Plan, Profile, manifests, unconfined
+from crsyncer.core.accounts.robot_account import check_namespace, check_robot
 from crsyncer.core.model import Json
 from crsyncer.errors import ConfigError
 

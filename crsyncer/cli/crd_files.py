@@ -11,7 +11,7 @@ from crsyncer.adapters.expressions import Expressions
 from crsyncer.adapters.files import read_manifests
 from crsyncer.cli.documents import DEEPEST
 from crsyncer.cli.shared import Command
-from crsyncer.core.accounts.confinement import BUILT_IN, Profile, confinable
+from crsyncer.console.confinement.manifests import BUILT_IN, Profile, confinable
 from crsyncer.core.apis.revise import KIND as CRD
 from crsyncer.core.kinds.built_in_kind import unknown
 from crsyncer.core.kinds.configured import configured_kind, without_crd

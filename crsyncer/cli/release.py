@@ -17,7 +17,7 @@ from crsyncer.cli.status import read_status
 from crsyncer.console.explained.target import split_target
 from crsyncer.console.operators.finalizer_release import Wish, release_objects
 from crsyncer.console.screens.screen import table
-from crsyncer.core.accounts.confinement import check_robot
+from crsyncer.core.accounts.robot_account import check_robot
 from crsyncer.core.content.fields import seconds
 from crsyncer.core.model import Json
 from crsyncer.core.reports.text import count, duration, plain, unix

@@ -4,9 +4,9 @@ from copy import deepcopy
 
 import pytest
 
+from crsyncer.console.confinement.admission_policies import binding, kind_policy, label_policy, token_policy
 from crsyncer.console.set_up.doctor_admission import judge_admission
 from crsyncer.console.set_up.doctor_report import Check, Mark
-from crsyncer.core.accounts.cloud_policies import binding, kind_policy, label_policy, token_policy
 from crsyncer.core.model import Json, Side
 from tests.core.builders import policy
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from crsyncer.console.confinement.manifests import Plan, Profile, manifests, rules, unconfined
 from crsyncer.core.accounts.access import needs, told
-from crsyncer.core.accounts.confinement import Plan, Profile, manifests, rules, unconfined
 from crsyncer.core.accounts.forbidden_acts import forbidden_acts
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.kinds.sync_policy import read_sync_policy

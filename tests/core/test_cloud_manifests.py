@@ -4,18 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from crsyncer.console.confinement.admission_policies import kind_policy
+from crsyncer.console.confinement.manifests import Plan, Profile, confinable, manifests, rules, unconfined
 from crsyncer.core.accounts.access import Act, needs
-from crsyncer.core.accounts.cloud_policies import kind_policy
-from crsyncer.core.accounts.confinement import (
-    Plan,
-    Profile,
-    check_namespace,
-    check_robot,
-    confinable,
-    manifests,
-    rules,
-    unconfined,
-)
+from crsyncer.core.accounts.robot_account import check_namespace, check_robot
 from crsyncer.core.apis.api_plan import api_needs
 from crsyncer.core.content.annotations import FILTER, SPEC_SOURCE, SUBTREE
 from crsyncer.core.kinds.kind_policy import KindPolicy, Version

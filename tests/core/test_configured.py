@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from crsyncer.console.confinement.admission_policies import kind_policy
+from crsyncer.console.confinement.manifests import Plan, Profile, confinable, manifests, rules, unconfined
 from crsyncer.core.accounts.access import needs, told
-from crsyncer.core.accounts.cloud_policies import kind_policy
-from crsyncer.core.accounts.confinement import Plan, Profile, confinable, manifests, rules, unconfined
 from crsyncer.core.accounts.forbidden_acts import forbidden_acts
 from crsyncer.core.content.annotations import SPEC_SOURCE
 from crsyncer.core.content.object_content import UPSTREAM_UID

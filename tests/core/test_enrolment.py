@@ -2,7 +2,7 @@
 
 import pytest
 
-from crsyncer.core.accounts.confinement import Plan, Profile, manifests
+from crsyncer.console.confinement.manifests import Plan, Profile, manifests
 from crsyncer.core.accounts.enrolment import Account, read_token, renewal, token_request, worker
 from tests.core.builders import policy
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crsyncer.core.accounts.confinement import Plan, Profile, manifests
+from crsyncer.console.confinement.manifests import Plan, Profile, manifests
 from crsyncer.core.accounts.forbidden_acts import EVERYTHING, ForbiddenAct, confined_by_admission, forbidden_acts
 from crsyncer.core.model import Side
 from tests.core.builders import policy

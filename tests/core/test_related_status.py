@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from crsyncer.console.confinement.manifests import Profile, rules
 from crsyncer.core.accounts.access import needs, told
-from crsyncer.core.accounts.confinement import Profile, rules
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Key, Observation, Record, Side, Stamp, View
 from crsyncer.core.pair import object_calls

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from crsyncer.adapters.retries import until
-from crsyncer.core.accounts.confinement import Plan, Profile, confinable, manifests
+from crsyncer.console.confinement.manifests import Plan, Profile, confinable, manifests
 from crsyncer.core.content.object_content import ROBOT
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.kinds.sync_policy import API_VERSION, KIND, read_sync_policy

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from crsyncer.adapters.retries import until
-from crsyncer.core.accounts.cloud_policies import binding, token_policy
-from crsyncer.core.accounts.confinement import Plan, Profile, confinable
+from crsyncer.console.confinement.admission_policies import binding, token_policy
+from crsyncer.console.confinement.manifests import Plan, Profile, confinable
 from crsyncer.sandbox.agent_process import AgentProcess
 from crsyncer.sandbox.two_planes import Sandbox
 from tests.delivery.command_line import crsyncer

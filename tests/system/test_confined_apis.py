@@ -8,7 +8,7 @@ import yaml
 
 from crsyncer.adapters.retries import until
 from crsyncer.cli.crds import APIS
-from crsyncer.core.accounts.confinement import Plan, Profile, confinable
+from crsyncer.console.confinement.manifests import Plan, Profile, confinable
 from crsyncer.core.content.object_content import ROBOT
 from crsyncer.core.kinds.sync_policy import API_VERSION, KIND, read_sync_policy
 from crsyncer.core.requests.calls import API_REVISIONS, API_SETS, CRDS

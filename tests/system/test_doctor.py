@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
+from crsyncer.console.confinement.admission_policies import binding, kind_policy, token_policy
 from crsyncer.console.set_up.doctor_admission import BINDINGS, POLICIES
-from crsyncer.core.accounts.cloud_policies import binding, kind_policy, token_policy
 from crsyncer.core.kinds.read_kind import read_policy
 from tests.api import ApiError
 from tests.system.bed import ROBOT, SYNCER, Bed, crd, eventually

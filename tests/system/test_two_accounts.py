@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crsyncer.adapters.retries import until
-from crsyncer.core.accounts.confinement import Plan, Profile, confinable
+from crsyncer.console.confinement.manifests import Plan, Profile, confinable
 from crsyncer.sandbox.agent_process import AgentProcess
 from crsyncer.sandbox.two_planes import Sandbox
 from tests.api import Api

@@ -5,8 +5,8 @@ A robot's own account may not read them, and needs not: this is for whoever admi
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from crsyncer.console.confinement.admission_policies import kind_policy, label_policy, token_policy
 from crsyncer.console.set_up.doctor_report import Check, Mark
-from crsyncer.core.accounts.cloud_policies import kind_policy, label_policy, token_policy
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Side
 from crsyncer.core.requests.calls import Collection

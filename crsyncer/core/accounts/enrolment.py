@@ -7,8 +7,7 @@ for weeks comes back by itself. The names are those of `crsyncer cloud-manifests
 from dataclasses import dataclass
 from datetime import datetime
 
-from crsyncer.core.accounts.cloud_policies import ENROLL, ROBOTS, TOKEN_SECONDS
-from crsyncer.core.accounts.confinement import ACCOUNT
+from crsyncer.core.accounts.robot_account import ACCOUNT, ENROLL, ROBOTS, TOKEN_SECONDS
 from crsyncer.core.model import Json
 from crsyncer.core.requests.calls import Call
 

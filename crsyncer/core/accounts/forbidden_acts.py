@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from crsyncer.core.accounts.access import Act
-from crsyncer.core.accounts.cloud_policies import ENROLL, ROBOTS, TOKEN_SECONDS, lacks_status
-from crsyncer.core.accounts.confinement import ACCOUNT
 from crsyncer.core.accounts.enrolment import Account, token_request
+from crsyncer.core.accounts.robot_account import ACCOUNT, ENROLL, ROBOTS, TOKEN_SECONDS, lacks_status
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Side
 from crsyncer.core.requests.calls import Call

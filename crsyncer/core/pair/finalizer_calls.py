@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from crsyncer.core.accounts.confinement import check_robot
+from crsyncer.core.accounts.robot_account import check_robot
 from crsyncer.core.content.annotations import OURS
 from crsyncer.core.content.object_content import key_of
 from crsyncer.core.model import Json, Key

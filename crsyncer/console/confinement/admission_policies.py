@@ -8,22 +8,13 @@ Source: Kubernetes documentation, "Validating Admission Policy" and "Common Expr
 import json
 from collections.abc import Mapping
 
+from crsyncer.core.accounts.robot_account import ENROLL, NAME, NAMESPACE_LABEL, ROBOTS, TOKEN_SECONDS, lacks_status
 from crsyncer.core.content.annotations import OURS, ROBOT_LABEL
 from crsyncer.core.content.object_content import ROBOT
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.model import Json, Side
 from crsyncer.core.requests.calls import API_REVISIONS, API_SETS, CRD_COLLECTION, Collection
 
-NAME = "[a-z0-9]([-a-z0-9]{0,55}[a-z0-9])?"
-"""A robot's name: with `robot-` before it, it is still a DNS-1123 label."""
-NAMESPACE_LABEL = OURS + "robot-name"
-"""The label of a robot's namespace; its value is the robot's name."""
-ROBOTS = "crsyncer-robots"
-"""Profile `shared`: the namespace of the robots' accounts, which brings the group of all of them."""
-ENROLL = "crsyncer-enroll"
-"""The account that may only make tokens for the other account; in profile `shared` the namespace of these."""
-TOKEN_SECONDS = 3600
-"""The longest life of a token that an account of a robot makes."""
 _API = "admissionregistration.k8s.io/v1"
 
 _CALLER = f"""\
@@ -305,11 +296,6 @@ def binding(policy: Json, *, audit: bool) -> Json:
     name = policy["metadata"]["name"]
     actions = ["Audit", "Warn"] if audit else ["Deny", "Audit"]
     return _object("ValidatingAdmissionPolicyBinding", name, {"policyName": name, "validationActions": actions})
-
-
-def lacks_status(policy: KindPolicy) -> bool:
-    """Whether a served version has no status subresource, so that status is written with the whole object (S4.6)."""
-    return not all(version.status for version in policy.versions if version.served)
 
 
 def _admission_policy(

@@ -4,34 +4,26 @@ Profile `namespace`: each robot has a namespace, and RBAC ends there, for reads 
 robots read the same namespaces, and only what they write is confined, by admission policies.
 """
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from crsyncer.core.accounts.cloud_policies import (
-    ENROLL,
-    NAME,
-    NAMESPACE_LABEL,
-    ROBOTS,
+from crsyncer.console.confinement.admission_policies import (
     binding,
     kind_policy,
     label_policy,
-    lacks_status,
     publishing_policies,
     token_policy,
 )
+from crsyncer.core.accounts.robot_account import ACCOUNT, ENROLL, NAMESPACE_LABEL, ROBOTS, lacks_status
 from crsyncer.core.content.annotations import OURS, SPEC_SOURCE
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.kinds.read_kind import read_policy
 from crsyncer.core.model import Json, Side
-from crsyncer.core.reports.text import plain
 from crsyncer.core.requests.calls import API_REVISIONS, API_SETS
 from crsyncer.core.requests.calls import CRD_COLLECTION as _CRD
 from crsyncer.errors import ConfigError
 
-ACCOUNT = "crsyncer"
-"""Profile `namespace`: the robot's account in its namespace."""
 DEFAULT_QUOTA = 1000
 """Objects of each kind in a robot's namespace."""
 _CRDS = "crsyncer:crds"
@@ -78,23 +70,6 @@ class Plan:
     """The policies deny nothing yet: they warn, and write the audit log."""
     quota: int = DEFAULT_QUOTA
     """Profile `namespace`: how many objects of each kind there may be in a robot's namespace."""
-
-
-def check_robot(name: str) -> str:
-    """A robot's name that can be part of a namespace's; ConfigError where it cannot."""
-    return _check("--robot", name, NAME, 57)
-
-
-def check_namespace(name: str) -> str:
-    """A namespace's name; ConfigError where none can have it."""
-    return _check("--namespace", name, "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", 63)
-
-
-def _check(flag: str, name: str, allowed: str, most: int) -> str:
-    if not re.fullmatch(allowed, name):
-        words = f'at most {most} lower-case letters, digits and "-", with a letter or digit at each end'
-        raise ConfigError(f'{flag} is "{plain(name[:80])}"; allowed: {words}')
-    return name
 
 
 ReadPolicy = Callable[[Json, str], KindPolicy | None]
