@@ -41,7 +41,9 @@ class Object:
     reported: float = 0.0
     """When somebody other than the agent wrote it."""
     blanked: bool = False
-    """Somebody took its status away."""
+    """Somebody took its status away, ever."""
+    bare: bool = False
+    """Its status was taken away last: that goes up, or is kept back (S4.3), and the one before it is not missed."""
 
 
 @dataclass(slots=True)
@@ -99,7 +101,8 @@ class Judge:
         if change.before is not None and (known.left or before.get("spec") != obj.get("spec")):
             self._referred = now
         if change.after is not None and before.get("status") != change.after.get("status"):
-            known.blanked |= not change.after.get("status")
+            known.bare = not change.after.get("status")
+            known.blanked |= known.bare
             if change.after.get("status") and not self._writing:
                 known.status, known.reported = change.after["status"], now
 
@@ -205,7 +208,7 @@ class Judge:
                 continue
             for uid in copies:
                 copy = self._objects[uid]
-                if copy.removed is not None and self.world.deaths:
+                if copy.bare or (copy.removed is not None and self.world.deaths):
                     continue  # it may have gone before an agent saw its status
                 late = copy.status and (now if copy.removed is None else copy.removed) - copy.reported > _QUIET_SECONDS
                 if late and self._writes.get(of, -1.0) < copy.reported and not self._shows(original, copy.status):

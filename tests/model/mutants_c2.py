@@ -68,7 +68,7 @@ MUTANTS = (
            "names.items() <= Marks(key, identity).labels.items()", "False",
            noticed_by="C2_2_a_copy_with_torn_marks_is_found_again"),
     Mutant("a copy whose original is not known yet is taken for absent", Copies.are_decided,
-           "each.why is not NoOriginal.UNDECIDED", "True",
+           "not self._undecided", "True",
            noticed_by="C2_2_an_object_whose_original_is_not_known_yet_waits_for_the_list"),
     Mutant("an object that waits is never looked at again", Cache.waiting,
            "if self._copies is None else", "if True else",

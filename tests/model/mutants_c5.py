@@ -153,7 +153,7 @@ MUTANTS = (
            "None if same else", "None if True else",
            noticed_by="C5_5_losing_the_database_costs_no_write_of_a_status"),
     Mutant("a related copy that is made again gets no status", Writer._create,
-           "seed=True", "seed=False",
+           "seed=record.seed or seed", "seed=record.seed",
            noticed_by="C5_5_a_copy_that_is_made_again_gets_the_status_once"),
     Mutant("the status of a related object that is gone stays on its copy", Writer._seed,
            "and not action.follows:", "or False:",

@@ -75,7 +75,7 @@ MUTANTS = (
            "return found if projection is None else projected(found, projection)", "return found",
            noticed_by="C7_related_objects_may_be_called_otherwise_in_the_cloud"),
     Mutant("names of related objects in the other scope may clash", projection.scope_problem,
-           "each.related.naming for each in policy.related", "each.related.naming for each in ()",
+           "if not policy.changes_scope:", "if policy.related or not policy.changes_scope:",
            noticed_by="C7_related_objects_of_the_robot_may_be_cluster_scoped_in_the_cloud"),
     Mutant("a CRD keeps its names where it travels to", travel_names.revision_of,
            ", project=partial(_projected, resource, api)", "",

@@ -4,8 +4,8 @@ from crsyncer.core.kinds.naming import Naming
 from crsyncer.core.pair import compose
 from crsyncer.core.watching import identity, restore_detection
 from crsyncer.engine.caching.cache import Cache
+from crsyncer.engine.kinds import reselection
 from crsyncer.engine.kinds.kind import Kind
-from crsyncer.engine.kinds.reselection import reselect
 from crsyncer.runtime.cluster_identity import ClusterIdentity
 from crsyncer.runtime.collection_state import CollectionState
 from crsyncer.runtime.known_history import KnownHistory
@@ -15,7 +15,7 @@ from tests.model.mutant import Mutant
 
 # fmt: off
 MUTANTS = (
-    Mutant("another selection of objects makes the agent forget how far the cluster had come", reselect,
+    Mutant("another selection of objects makes the agent forget how far the cluster had come", reselection._kept,
            "connection.history.remember(cursor, connection.history_identity)", "pass",
            noticed_by="S8_3_a_restore_is_noticed_although_objects_are_selected_in_another_way_since"),
     Mutant("a restore concerns only the collection that notices it", KnownHistory.restored,
@@ -62,7 +62,7 @@ MUTANTS = (
            "if same else History.OTHER", "",
            noticed_by="C9_2_what_is_missing_after_a_shard_move_is_held"),
     Mutant("copies of all workspaces have the same names", Naming.new_name,
-           "identity=identity, upstream", 'identity="same", upstream',
+           "robot=robot, identity=identity", 'robot=robot, identity="same"',
            noticed_by="C9_3_agents_of_two_workspaces_have_copies_of_their_own_on_one_robot"),
     Mutant("a workspace without its namespace is the one that it was", ClusterIdentity._read,
            "if is_young and KCP not in found:", "if False:",
