@@ -1,9 +1,12 @@
 """Values for tests of the fleet's domain: objects as an API server stores them, and what is read of them."""
 
 import copy
+from collections.abc import Iterable
 from typing import Any
 
 from crsyncer.core.model import Json
+from crsyncer.fleet.domain.change import Input
+from crsyncer.fleet.domain.fleet import Fleet
 from crsyncer.fleet.domain.names import replica_name, source_id
 from crsyncer.fleet.domain.read_objects import placement_of, row_of, source_of
 from crsyncer.fleet.domain.replica_plan import new_body
@@ -12,10 +15,12 @@ from crsyncer.fleet.domain.values import (
     Placement,
     RenderFailed,
     Rendering,
+    ReplicaKey,
     Row,
     Source,
     SourceKey,
     Strategy,
+    Target,
     Wanted,
 )
 
@@ -32,12 +37,51 @@ def source(raw: Json | None = None) -> Source:
     return source_of(raw or goal(), GOALS)
 
 
-def placement(
-    name: str = "all", *, namespace: str = "site", created: str = "2026-11-01T00:00:00Z", **spec: Any
-) -> Placement:
+def raw_placement(
+    name: str = "all",
+    *,
+    namespace: str = "site",
+    created: str = "2026-11-01T00:00:00Z",
+    terminating: bool = False,
+    **spec: Any,
+) -> Json:
     spec.setdefault("resources", [{"group": "lab.example.com", "resource": "goals", "selectors": [{}]}])
     metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "creationTimestamp": created}
-    return placement_of({"metadata": metadata, "spec": spec})
+    if terminating:
+        metadata["deletionTimestamp"] = "2026-11-09T00:00:00Z"
+    return {"metadata": metadata, "spec": spec}
+
+
+def placement(*arguments: Any, **options: Any) -> Placement:
+    return placement_of(raw_placement(*arguments, **options))
+
+
+def raw_robot(name: str, **labels: str) -> Json:
+    return {"metadata": {"name": name, "uid": f"uid-{name}", "labels": labels}, "spec": {}}
+
+
+def goal_id(name: str = "dock") -> str:
+    return source_id(SourceKey(GOALS, "site", name))
+
+
+def key(robot: str, *, name: str = "dock", target: Target = Target.PER_ROBOT) -> ReplicaKey:
+    return ReplicaKey(GOALS, goal_id(name), robot, target)
+
+
+def ready_fleet(
+    *placements: Json, robots: Iterable[str] = ("r1",), sources: Iterable[str] = ("dock",), raws: Iterable[Json] = ()
+) -> Fleet:
+    """A fleet in which all is listed; without placements, one that gives all goals to all robots."""
+    fleet = Fleet(home="default")
+    fleet.kind_shown(KIND)
+    for name in robots:
+        fleet.robot_shown(raw_robot(name))
+    for raw in placements or [raw_placement(robotSelectors=[{}])]:
+        fleet.placement_shown(raw)
+    for raw in [*map(goal, sources), *raws]:
+        fleet.object_shown(raw, GOALS)
+    fleet.inputs_listed(*Input, GOALS)
+    return fleet
 
 
 def wanted(

@@ -192,9 +192,7 @@ def test_F3_7_an_object_of_that_name_is_refused():
     assert isinstance(found, Blocked)
     assert found.reason is Reason.NAME_TAKEN
     assert f"label it {SOURCE}={wanted(OLD).source_id}" in found.message
-    cluster = bare("")
-    del cluster["metadata"]["namespace"]
-    refused = met_row(cluster, wanted(OLD))
+    refused = met_row(bare(""), replace(wanted(OLD), namespace=""))
     assert isinstance(refused, Blocked)
     assert "goals.lab.example.com dock is not" in refused.message
 

@@ -3,6 +3,8 @@
 import hashlib
 import json
 import re
+from functools import lru_cache
+from sys import intern
 
 from crsyncer.core.content.annotations import OURS, ROBOT_LABEL
 from crsyncer.core.content.object_content import digest
@@ -30,6 +32,7 @@ def robot_namespace(robot: str) -> str:
     return f"robot-{robot}"
 
 
+@lru_cache(maxsize=1 << 16)
 def source_id(key: SourceKey) -> str:
     """The SOURCEID: equal for a source that was made anew under its name, so that it is a change."""
     place = [key.namespace, key.placement] if key.placement else [key.namespace]
@@ -71,13 +74,13 @@ def read_marks(raw: Json) -> Marks | None:
     try:
         content = json.loads(text)
         return Marks(
-            source_id=found,
-            stamp=str(content["stamp"]),
+            source_id=intern(found),
+            stamp=intern(str(content["stamp"])),
             number=int(content["n"]),
-            source=str(content["source"]),
-            placement=str(content["placement"]),
-            labels=tuple(map(str, content["labels"])),
-            annotations=tuple(map(str, content["annotations"])),
+            source=intern(str(content["source"])),
+            placement=intern(str(content["placement"])),
+            labels=tuple(intern(str(key)) for key in content["labels"]),
+            annotations=tuple(intern(str(key)) for key in content["annotations"]),
         )
     except (ValueError, KeyError, TypeError, RecursionError):
         return None

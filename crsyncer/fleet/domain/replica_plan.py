@@ -131,6 +131,13 @@ def _includes(found: Any, asked: Any) -> bool:
     return not isinstance(found, (dict, list)) and digest(found) == digest(asked)
 
 
+def name_taken(wanted: Wanted) -> Blocked:
+    """Why a replica cannot be made where something else is (F3.7)."""
+    place = f"{wanted.namespace}/{wanted.name}" if wanted.namespace else wanted.name
+    hint = f"label it {SOURCE}={wanted.source_id} to hand it over, or delete it"
+    return Blocked(Reason.NAME_TAKEN, f"{wanted.source.resource} {place} is not of this source; {hint}")
+
+
 def met_row(raw: Json, wanted: Wanted) -> Row | Blocked:
     """What a look at the name of a replica has found, where something else than a replica is there (F3.7).
 
@@ -139,9 +146,7 @@ def met_row(raw: Json, wanted: Wanted) -> Row | Blocked:
     metadata = raw["metadata"]
     found = (metadata.get("labels") or {}).get(SOURCE, "")
     if found != wanted.source_id:
-        place = f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else metadata["name"]
-        hint = f"label it {SOURCE}={wanted.source_id} to hand it over, or delete it"
-        return Blocked(Reason.NAME_TAKEN, f"{wanted.source.resource} {place} is not of this source; {hint}")
+        return name_taken(wanted)
     return Row(
         namespace=wanted.namespace,
         name=wanted.name,

@@ -1,0 +1,379 @@
+"""The fleet as the controller has seen it: what is wanted of each replica, kept up to date event by event.
+
+An event costs in proportion to what it concerns: a label of one Robot its replicas, a property those that use it, a
+strip those of its kind. Of replicas only rows are kept (F3.9).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+from sys import intern
+
+from crsyncer.core.content.object_content import key_of
+from crsyncer.core.content.pointer import Pointer
+from crsyncer.core.model import Json, Key
+from crsyncer.errors import ConfigError
+from crsyncer.fleet.domain.change import Change, Input
+from crsyncer.fleet.domain.index import Index
+from crsyncer.fleet.domain.names import SOURCE, replica_name, robot_namespace, source_id
+from crsyncer.fleet.domain.properties import Properties, Undefined, config_map_properties
+from crsyncer.fleet.domain.read_objects import placement_of, robot_of, row_of, source_of, strip_of
+from crsyncer.fleet.domain.rendering import render
+from crsyncer.fleet.domain.replica_plan import Removal, contains, decide_replica, name_taken
+from crsyncer.fleet.domain.selection import may_be_source
+from crsyncer.fleet.domain.values import (
+    PlacedKind,
+    Placement,
+    Property,
+    Reason,
+    RenderFailed,
+    Rendering,
+    ReplicaKey,
+    ReplicaPlan,
+    Robot,
+    Row,
+    Source,
+    SourceKey,
+    Target,
+    Verdict,
+    Wait,
+    Wanted,
+)
+
+
+class Fleet:
+    """All that was seen. Each event returns the Change that follows from it. No I/O and no clock."""
+
+    def __init__(self, *, home: str) -> None:
+        self.index = Index(home=home)
+        self.rows: dict[ReplicaKey, Row] = {}
+        self.listed: set[str] = set()
+        """The inputs and the kinds that are listed consistently."""
+        self.dead: set[str] = set()
+        """The inputs and the kinds that the cloud does not serve (S5.5a)."""
+        self.rows_by_robot: dict[str, set[ReplicaKey]] = defaultdict(set)
+        self._config_maps: dict[str, Properties | Undefined] = {}
+        self._strips: dict[str, tuple[str, tuple[Pointer, ...], str]] = {}
+        """By the strip's name: its kind, its paths, and what is wrong about it."""
+        self._places: dict[str, dict[Key, ReplicaKey]] = defaultdict(dict)
+        """By kind and name: the replica there."""
+        self._others: dict[str, dict[Key, str]] = defaultdict(dict)
+        """By kind and name: the SOURCEID that an object claims which is no replica."""
+
+    def is_ready(self, resource: str) -> bool:
+        """Whether all is listed that a decision about a replica of that kind depends on (F1.1)."""
+        return self.listed.issuperset(Input) and resource in self.listed
+
+    def all_keys(self) -> set[ReplicaKey]:
+        """All replicas that are selected or there."""
+        return {key for text in self.index.placements for key in self.index.keys(text)} | self.rows.keys()
+
+    def wanted(self, key: ReplicaKey) -> Wanted | None:
+        """What shall be there; None: nobody wants the replica, or its kind is not known."""
+        governor, kind = self.index.governor(key), self.index.kinds.get(key.resource)
+        if governor is None or kind is None:
+            return None
+        placement, source = governor
+        namespace, name = replica_name(source, key.robot, key.target, namespaced=kind.namespaced)
+        strategy = self.index.sources_of(placement.text)[source]
+        rendering = self._rendered(placement, source, key.robot)
+        return Wanted(source, key.source_id, key.robot, placement, kind, namespace, name, strategy, rendering)
+
+    def decide(self, key: ReplicaKey, *, removal: Removal, may_write: bool = True) -> ReplicaPlan:
+        """What must be done about one replica now."""
+        wanted, row, ready = self.wanted(key), self.rows.get(key), self.is_ready(key.resource)
+        if wanted is not None and (reason := self._obstacle(wanted)):
+            return Wait(reason)
+        if wanted is not None and row is None and ready and self._claim(wanted) not in (None, wanted.source_id):
+            return name_taken(wanted)
+        return decide_replica(wanted=wanted, row=row, listed=ready, removal=removal, may_write=may_write)
+
+    def is_handed_over(self, wanted: Wanted) -> bool:
+        """Whether an object that is no replica yet was handed over by its label (F3.7)."""
+        return self._claim(wanted) == wanted.source_id
+
+    def _claim(self, wanted: Wanted) -> str | None:
+        return self._others[wanted.kind.resource].get(Key(wanted.namespace, wanted.name))
+
+    def _obstacle(self, wanted: Wanted) -> str:
+        """Why nothing is written although it is wanted; empty: nothing stands against it."""
+        if wanted.placement.problem:
+            return f"its placement cannot be followed: {wanted.placement.problem}"
+        if wanted.kind.verdict is not Verdict.PLACEABLE:
+            return wanted.kind.message
+        dead = {Input.STRIPS, wanted.kind.resource} & self.dead
+        return f"{min(dead)} is not served" if dead else ""
+
+    def _rendered(self, placement: Placement, key: SourceKey, robot: str) -> Rendering | RenderFailed:
+        paths: list[Pointer] = []
+        known = self._config_maps.get(robot, {})
+        for resource, removed, problem in self._strips.values():
+            if resource == key.resource:
+                if problem:
+                    return RenderFailed(Reason.RENDER_FAILED, problem)
+                paths += removed
+        if isinstance(known, Undefined):
+            if uses_properties(placement):
+                return RenderFailed(Reason.RENDER_FAILED, str(known))
+            known = {}
+        return render(
+            self.index.source(key, placement), placement, paths, robot=self.index.robots[robot], config_map=known
+        )
+
+    # Events. What is not seen any more for want of a list is no event: nothing follows from it (F1.1).
+
+    def robot_shown(self, raw: Json) -> Change:
+        """A Robot was added or changed. One that terminates is gone (F2.1)."""
+        robot = robot_of(raw)
+        return self._robot(robot.name, None if robot.terminating else robot)
+
+    def robot_gone(self, name: str) -> Change:
+        """A Robot was deleted."""
+        return self._robot(name, None)
+
+    def _robot(self, name: str, robot: Robot | None) -> Change:
+        old = self.index.robots.get(name)
+        before, after = self.index.put_robot(name, robot)
+        change = Change(placements=before | after)
+        for text in before | after:
+            placement = self.index.placements[text]
+            if text not in after:
+                change.left.add((placement.uid, name))
+            elif text in before and (old == robot or not (placement.overrides or placement.expand)):
+                continue
+            change.keys.update(self.index.keys(text, robots=[name]))
+        if robot is None and old is not None:
+            change.lost_robots.add(name)
+        if (old is None) is not (robot is None):
+            named = (text for text, each in self.index.placements.items() if name in each.robot_names)
+            change.placements.update(named)
+        return change
+
+    def properties_shown(self, raw: Json) -> Change:
+        """A ConfigMap with a robot's properties was added or changed."""
+        name = raw["metadata"]["name"]
+        try:
+            return self._properties(name, config_map_properties(raw))
+        except Undefined as problem:
+            return self._properties(name, problem)
+
+    def properties_gone(self, name: str) -> Change:
+        """A ConfigMap with a robot's properties was deleted."""
+        return self._properties(name, {})
+
+    def _properties(self, name: str, found: Properties | Undefined) -> Change:
+        if self._config_maps.get(name, {}) == found:
+            return Change()
+        self._config_maps[name] = found
+        if not found:
+            del self._config_maps[name]
+        change = Change()
+        for text, placement in self.index.placements.items():
+            if uses_properties(placement) and name in self.index.robots_of(text):
+                change.keys.update(self.index.keys(text, robots=[name]))
+                change.placements.add(text)
+        return change
+
+    def placement_shown(self, raw: Json) -> Change:
+        """A placement was added or changed.
+
+        One that cannot be read goes on with the spec that was read last, and nothing of its is written: an edit that
+        this controller does not understand removes nothing. Another uid is another placement.
+        """
+        new = placement_of(raw)
+        old = self.index.placements.get(new.text)
+        if old is not None and old.uid != new.uid:
+            change = self.placement_gone(new.namespace, new.name)
+            return change.add(self.placement_shown(raw))
+        if new.problem and old is not None:
+            new = replace(
+                old, generation=new.generation, terminating=new.terminating, finalized=new.finalized,
+                release=new.release, status=new.status, problem=new.problem,
+            )  # fmt: skip
+        if old is not None and _spec(old) == _spec(new):
+            self.index.placements[new.text] = new
+            return Change(placements={new.text})
+        before = set(self.index.keys(new.text))
+        self.index.put_placement(new.text, new)
+        after = set(self.index.keys(new.text))
+        return Change(keys=before | after, placements={new.text}, edited=before - after)
+
+    def placement_gone(self, namespace: str, name: str) -> Change:
+        """A placement was deleted. Unless its deletion was seen before, this is no edit (F5.2)."""
+        text = f"{namespace}/{name}"
+        keys = set(self.index.keys(text))
+        self.index.put_placement(text, None)
+        return Change(keys=keys, placements={text})
+
+    def strip_shown(self, raw: Json) -> Change:
+        """A FieldStrip was added or changed. Nothing of its kind is rendered by one that cannot be read."""
+        name, old = raw["metadata"]["name"], self._strips.get(raw["metadata"]["name"])
+        try:
+            self._strips[name] = (*strip_of(raw), "")
+        except ConfigError as error:
+            spec = raw.get("spec") or {}
+            resource = f"{spec.get('resource')}.{spec.get('group')}".removesuffix(".")
+            self._strips[name] = (resource, (), f"FieldStrip {name}: {error}")
+        new = self._strips[name]
+        return self._stripped(set() if old == new else {each[0] for each in (old, new) if each is not None})
+
+    def strip_gone(self, name: str) -> Change:
+        """A FieldStrip was deleted."""
+        old = self._strips.pop(name, None)
+        return self._stripped(set() if old is None else {old[0]})
+
+    def _stripped(self, resources: set[str]) -> Change:
+        change = Change()
+        for resource in resources:
+            change.add(self._of_kind(resource))
+        return change
+
+    def _of_kind(self, resource: str) -> Change:
+        """All replicas of a kind, and the placements that have sources of it."""
+        change = Change(keys=set(self._places[resource].values()))
+        for text in self.index.placements:
+            keys = set(self.index.keys(text, resource=resource))
+            if keys or any(key.resource == resource for key in self.index.sources_of(text)):
+                change.placements.add(text)
+                change.keys |= keys
+        return change
+
+    def kind_shown(self, kind: PlacedKind) -> Change:
+        """A kind is as its CRD, or discovery, shows it."""
+        if self.index.kinds.get(kind.resource) == kind:
+            return Change()
+        change = self._of_kind(kind.resource)
+        self.index.kinds[kind.resource] = kind
+        return change.add(self._of_kind(kind.resource))
+
+    def kind_gone(self, resource: str) -> Change:
+        """A CRD was deleted: its kind is not served, and nothing of it is lost (F2.3)."""
+        kind = self.index.kinds[resource]
+        return self.kind_shown(replace(kind, verdict=Verdict.NOT_SERVED, message=f"{resource} is not served"))
+
+    def inputs_listed(self, *names: str) -> Change:
+        """Inputs or kinds were listed consistently. With the last one, everything is decided for the first time."""
+        was = {resource for resource in self.index.kinds if self.is_ready(resource)}
+        self.listed.update(names)
+        now = {resource for resource in self.index.kinds if self.is_ready(resource)}
+        return self._stripped(now - was)
+
+    def served(self, name: str, *, is_served: bool) -> Change:
+        """Whether the cloud serves an input or a kind, as discovery answers (S5.5a)."""
+        if (name not in self.dead) is is_served:
+            return Change()
+        self.dead ^= {name}
+        affected = {name} if name in self.index.kinds else self.index.kinds.keys()
+        return self._stripped(set(affected))
+
+    def object_shown(self, raw: Json, resource: str) -> Change:
+        """An object of a placed kind was added or changed: a replica, a source, or anything else."""
+        row = row_of(raw, resource)
+        if row is not None:
+            return self._row_shown(raw, row, resource)
+        place = key_of(raw)
+        change = self._place_gone(place, resource)
+        claimed = (raw["metadata"].get("labels") or {}).get(SOURCE, "")
+        if self._others[resource].get(place) != claimed:
+            self._others[resource][place] = claimed
+            change.keys |= self._keys_at(place, resource)
+        source = source_of(raw, resource)
+        is_source = may_be_source(raw) and not source.terminating
+        return change.add(self._source(source.key, source if is_source else None))
+
+    def object_gone(self, resource: str, namespace: str, name: str) -> Change:
+        """An object of a placed kind was deleted."""
+        place = Key(namespace, name)
+        change = self._place_gone(place, resource)
+        if self._others[resource].pop(place, None) is not None:
+            change.keys |= self._keys_at(place, resource)
+        return change.add(self._source(SourceKey(resource, namespace, name), None))
+
+    def written(self, raw: Json, resource: str) -> Change:
+        """The API server's answer to a write of ours: its content is what the server made of it (F3.5)."""
+        row = row_of(raw, resource)
+        return Change() if row is None else self._keep(replace(row, admitted=row.content), resource)
+
+    def _row_shown(self, raw: Json, row: Row, resource: str) -> Change:
+        """A replica. A write that nobody here has seen the answer of must contain the rendering, or it has drifted.
+
+        So a kind's sources are to be shown before its replicas.
+        """
+        old = self.rows.get(key := _key(row, resource))
+        if old is not None and (old.uid, old.marks.number) == (row.uid, row.marks.number):
+            return self._keep(replace(row, admitted=old.admitted), resource)
+        wanted = self.wanted(key)
+        made = None if wanted is None or isinstance(wanted.rendering, RenderFailed) else wanted.rendering
+        is_other = made is None or made.stamp != row.marks.stamp or contains(raw, made)
+        return self._keep(replace(row, admitted=row.content if is_other else ""), resource)
+
+    def _keep(self, row: Row, resource: str) -> Change:
+        key, place = _key(row, resource), Key(row.namespace, row.name)
+        change = self._place_gone(place, resource, unless=key)
+        if self._others[resource].pop(place, None) is not None:
+            change.add(self._source(SourceKey(resource, *place), None))
+        self.rows[key], self._places[resource][place] = row, key
+        self.rows_by_robot[key.robot].add(key)
+        return change.add(self._of_row(key, row))
+
+    def _of_row(self, key: ReplicaKey, row: Row) -> Change:
+        governor, marked = self.index.governor(key), self.index.placement(row.marks.placement)
+        texts = {each.text for each in (marked, governor and governor[0]) if each is not None}
+        return Change(keys={key}, placements=texts)
+
+    def _place_gone(self, place: Key, resource: str, *, unless: ReplicaKey | None = None) -> Change:
+        """Forget the replica at a place, unless it is still that one."""
+        key = self._places[resource].get(place)
+        if key is None or key == unless:
+            return Change()
+        del self._places[resource][place]
+        self.rows_by_robot[key.robot].discard(key)
+        if not self.rows_by_robot[key.robot]:
+            del self.rows_by_robot[key.robot]
+        return self._of_row(key, self.rows.pop(key))
+
+    def _source(self, key: SourceKey, source: Source | None) -> Change:
+        old = self.index.sources.get(key)
+        if old is None and source is None:
+            return Change()
+        before, after = self.index.put_source(key, source)
+        if old is not None and source is not None and before == after and _meaning(old) == _meaning(source):
+            return Change()
+        change = Change(placements=before | after)
+        for text in before | after:
+            change.keys.update(self.index.keys_of(key, text, self.index.robots_of(text)))
+        if before and not after:
+            change.lost_sources.add((key.resource, source_id(key)))
+        return change
+
+    def _keys_at(self, place: Key, resource: str) -> set[ReplicaKey]:
+        """The replicas whose place this is."""
+        parts = place.name.split("-")
+        robots = {"-".join(parts[number:]) for number in range(1, len(parts))}
+        robots = {name for name in (*robots, place.namespace.removeprefix("robot-")) if name in self.index.robots}
+        found = {key for name in robots for text in self.index.placements for key in self._near(text, name, resource)}
+        return {key for key in found if (wanted := self.wanted(key)) and (wanted.namespace, wanted.name) == place}
+
+    def _near(self, text: str, robot: str, resource: str) -> Iterable[ReplicaKey]:
+        return self.index.keys(text, robots=[robot], resource=resource) if robot in self.index.robots_of(text) else ()
+
+
+def uses_properties(placement: Placement) -> bool:
+    """Whether renderings of a placement depend on properties of the robots."""
+    steps = (step for override in placement.overrides for step in override.steps)
+    return placement.expand or any(isinstance(step.verb, Property) for step in steps)
+
+
+def _key(row: Row, resource: str) -> ReplicaKey:
+    is_own = (row.namespace, row.name) == (robot_namespace(row.robot), row.marks.source.rpartition("/")[2])
+    target = Target.PER_ROBOT if is_own else Target.SAME
+    return ReplicaKey(intern(resource), intern(row.marks.source_id), row.robot, target)
+
+
+def _spec(placement: Placement) -> Placement:
+    return replace(placement, generation=0, finalized=False, release="", status={})
+
+
+def _meaning(source: Source) -> Json:
+    metadata = source.body["metadata"]
+    return {**source.body, "metadata": [metadata.get("labels"), metadata.get("annotations")]}

@@ -1,0 +1,182 @@
+"""Who selects what: robots, sources and placements, kept up to date one by one (F2)."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+from crsyncer.fleet.domain.names import is_robot_name, source_id
+from crsyncer.fleet.domain.read_objects import template_source
+from crsyncer.fleet.domain.selection import entry_for, governing, selects_robot
+from crsyncer.fleet.domain.values import (
+    PlacedKind,
+    Placement,
+    ReplicaKey,
+    Robot,
+    Source,
+    SourceKey,
+    Strategy,
+    Target,
+)
+
+
+class Index:
+    """Placements by robot and by source, and the reverse. Placements are called NAMESPACE/NAME."""
+
+    def __init__(self, *, home: str) -> None:
+        self._home = home
+        """The controller's namespace: only placements there may select cluster-scoped kinds (F2.2)."""
+        self.robots: dict[str, Robot] = {}
+        self.placements: dict[str, Placement] = {}
+        self.kinds: dict[str, PlacedKind] = {}
+        self.sources: dict[SourceKey, Source] = {}
+        """All objects that may be sources."""
+        self._robots_of: dict[str, set[str]] = {}
+        self._sources_of: dict[str, dict[SourceKey, Strategy]] = {}
+        """By placement: the sources that it selects, its templates among them."""
+        self._placements_of: dict[SourceKey, set[str]] = defaultdict(set)
+        self._ids: dict[str, SourceKey] = {}
+        """The selected sources by SOURCEID."""
+        self._texts: dict[str, str] = {}
+        """Placements by uid."""
+        self._counts: Counter[str] = Counter()
+        """Selected sources by kind."""
+
+    def placement(self, uid: str) -> Placement | None:
+        """The placement of a uid."""
+        return self.placements.get(self._texts.get(uid, ""))
+
+    def robots_of(self, placement: str) -> set[str]:
+        """The robots that a placement selects."""
+        return self._robots_of.get(placement, set())
+
+    def sources_of(self, placement: str) -> Mapping[SourceKey, Strategy]:
+        """The sources that a placement selects, with its strategy for each."""
+        return self._sources_of.get(placement, {})
+
+    def placements_of(self, source: SourceKey) -> set[str]:
+        """The placements that select a source."""
+        return self._placements_of.get(source, set())
+
+    def is_selected(self, found: str) -> bool:
+        """Whether a placement selects the source of that SOURCEID."""
+        return found in self._ids
+
+    def count(self, resource: str) -> int:
+        """How many sources of a kind are selected."""
+        return self._counts[resource]
+
+    def source(self, key: SourceKey, placement: Placement) -> Source:
+        """A source that a placement selects."""
+        if not key.placement:
+            return self.sources[key]
+        return next(template_source(placement, each) for each in placement.templates if each.name == key.name)
+
+    def keys(self, placement: str, *, robots: Iterable[str] | None = None, resource: str = "") -> Iterator[ReplicaKey]:
+        """The replicas that a placement selects, of these robots and this kind alone if given."""
+        chosen = self.robots_of(placement) if robots is None else robots
+        for source in self.sources_of(placement):
+            if not resource or source.resource == resource:
+                yield from self.keys_of(source, placement, chosen)
+
+    def keys_of(self, source: SourceKey, placement: str, robots: Iterable[str]) -> Iterator[ReplicaKey]:
+        """The replicas of a source by a placement, of these robots."""
+        if (target := self._target(source, self.placements[placement])) is not None:
+            identity = source_id(source)
+            yield from (ReplicaKey(source.resource, identity, robot, target) for robot in robots)
+
+    def governor(self, key: ReplicaKey) -> tuple[Placement, SourceKey] | None:
+        """The placement that governs a replica, and the source; None: nobody wants it (F2.4)."""
+        source = self._ids.get(key.source_id)
+        if source is None or source.resource != key.resource:
+            return None
+        selecting = (self.placements[text] for text in self._placements_of[source])
+        found = governing(
+            each
+            for each in selecting
+            if key.robot in self._robots_of[each.text] and self._target(source, each) is key.target
+        )
+        return None if found is None else (found, source)
+
+    def _target(self, source: SourceKey, placement: Placement) -> Target | None:
+        """Where the replicas of a source are; None: the placement must not place it (F2.2)."""
+        kind = self.kinds.get(source.resource)
+        if kind is None or kind.namespaced:
+            return placement.target
+        return Target.SAME if placement.namespace == self._home else None
+
+    def put_robot(self, name: str, robot: Robot | None) -> tuple[set[str], set[str]]:
+        """Take up a robot, or that it is gone (None). The placements that selected it, and those that do now."""
+        if robot is None:
+            self.robots.pop(name, None)
+        else:
+            self.robots[name] = robot
+        before, after = set(), set()
+        for text, placement in self.placements.items():
+            selected = self._robots_of[text]
+            if name in selected:
+                before.add(text)
+            if robot is not None and is_robot_name(name) and selects_robot(placement, robot):
+                after.add(text)
+                selected.add(name)
+            else:
+                selected.discard(name)
+        return before, after
+
+    def put_source(self, key: SourceKey, source: Source | None) -> tuple[set[str], set[str]]:
+        """Take up an object, or that it is gone (None). The placements that selected it, and those that do now."""
+        if source is None or source.terminating:
+            self.sources.pop(key, None)
+        else:
+            self.sources[key] = source
+        before, after = set(self.placements_of(key)), set()
+        for text, placement in self.placements.items():
+            found = self.sources.get(key)
+            entry = None if found is None else entry_for(placement, key, found.labels, home=self._home)
+            if entry is not None:
+                after.add(text)
+                self._sources_of[text][key] = entry.strategy
+            else:
+                self._sources_of[text].pop(key, None)
+        self._select(key, after)
+        return before, after
+
+    def put_placement(self, text: str, placement: Placement | None) -> None:
+        """Take up a placement, or that it is gone (None)."""
+        old = self.placements.pop(text, None)
+        if old is not None:
+            self._texts.pop(old.uid, None)
+        before = set(self._sources_of.pop(text, ()))
+        self._robots_of.pop(text, None)
+        found: dict[SourceKey, Strategy] = {}
+        if placement is not None:
+            self.placements[text] = placement
+            self._texts[placement.uid] = text
+            robots = self.robots.items()
+            self._robots_of[text] = {
+                name for name, robot in robots if is_robot_name(name) and selects_robot(placement, robot)
+            }
+            self._sources_of[text] = found = self._found(placement)
+        for key in before | found.keys():
+            self._select(key, (self.placements_of(key) - {text}) | ({text} if key in found else set()))
+
+    def _found(self, placement: Placement) -> dict[SourceKey, Strategy]:
+        """The sources that a placement selects."""
+        found = {
+            key: entry.strategy
+            for key, source in self.sources.items()
+            if (entry := entry_for(placement, key, source.labels, home=self._home)) is not None
+        }
+        if not placement.terminating:
+            found |= {template_source(placement, each).key: each.strategy for each in placement.templates}
+        return found
+
+    def _select(self, key: SourceKey, placements: set[str]) -> None:
+        """Remember which placements select a source."""
+        was = key in self._placements_of
+        if placements:
+            self._placements_of[key] = placements
+            self._ids[source_id(key)] = key
+            self._counts[key.resource] += not was
+        elif was:
+            del self._placements_of[key]
+            del self._ids[source_id(key)]
+            self._counts[key.resource] -= 1
