@@ -102,6 +102,12 @@ def is_marked(copy: Json) -> bool:
     return all(f"{OURS}upstream-{what}" in labels(copy) for what in ("cluster", "namespace", "name"))
 
 
+def is_named(copy: Json) -> bool:
+    """Whether the annotations of a copy name its original (C2.2)."""
+    annotations = copy["metadata"].get("annotations") or {}
+    return all(f"{OURS}upstream-{what}" in annotations for what in ("cluster", "namespace", "name"))
+
+
 def tear(copy: Json, which: int, side: Side) -> None:
     """Take marks away. In the cloud annotations stay: without the robot's name a copy is not changed (S5.3)."""
     metadata, part = copy["metadata"], "labels" if which % 2 or side is Side.CLOUD else "annotations"

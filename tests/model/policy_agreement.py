@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from crsyncer.core.model import Json, Side
 from tests.model.blocking import MINE
-from tests.model.check import is_marked
+from tests.model.check import is_marked, is_named
 from tests.model.judge import stamp
 from tests.model.policies import policies
 from tests.model.policy_history import PARTS
@@ -69,7 +69,8 @@ def _of_primaries(machine: "PolicyMachine") -> list[str]:
     if machine.setup.orphans == "delete" and machine.down.side is Side.ROBOT:
         local = [copy for copy in copies.values() if not stamp(copy) and checker.is_selected(copy)]
         found += [f"{copy['metadata']['name']} is an orphan" for copy in local]
-    left = [uid for uid in by_uid if uid not in checker.twins]
+    # Without the store, only its marks tell whose copy one is: of a torn one nothing does, so it is local (C2.2).
+    left = [uid for uid in by_uid if uid not in checker.twins and not (checker.forgot and not is_named(by_uid[uid][0]))]
     return found + [f"the copy of nothing: {by_uid[uid][0]['metadata']['name']}" for uid in left]
 
 
@@ -119,6 +120,15 @@ def _lacks(machine: "PolicyMachine", copy: Json) -> bool:
     return not (killed or forgot or checker.was_made_by_hand(copy))
 
 
+def _uncopied(machine: "PolicyMachine") -> set[str]:
+    """The primaries (uids) that are to have a copy, and have none: their related copies wait with them (C5.4)."""
+    copied = {stamp(copy) for copy in objects_of(machine.down, GOALS).values()}
+    primaries = [
+        each for each in objects_of(machine.up, GOALS).values() if machine.checker.is_synced(each, machine.up.side)
+    ]
+    return {each["metadata"]["uid"] for each in primaries} - copied
+
+
 def _of_related(machine: "PolicyMachine", resource: str) -> list[str]:
     checker, references, found = machine.checker, machine.checker.references, []
     side = references.origins[resource]
@@ -141,7 +151,12 @@ def _of_related(machine: "PolicyMachine", resource: str) -> list[str]:
             found.append(f"{resource} {where} has no copy")
     cleanup = {each["cleanup"] for each in references.of(resource)}
     wanted = references.wanted(resource, references.entries)
-    needed = {each["metadata"]["uid"] for where, each in originals.items() if where in wanted}
+    waiting = _uncopied(machine)
+    needed = {
+        each["metadata"]["uid"]
+        for where, each in originals.items()
+        if where in wanted or not waiting.isdisjoint(references.users[resource, where])
+    }
     for uid, copy in by_uid.items():
         changed = [time for time in references.changed if time > checker.born(copy) - 60]
         # One that lost its labels is out of sight, and not deleted (C5.3).

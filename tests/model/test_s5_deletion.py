@@ -80,7 +80,7 @@ def test_S5_a_terminating_upstream_that_was_never_copied_is_not_copied() -> None
         world.cloud.create("a", spec={"x": 1}, finalizers=[FINALIZER])
         world.cloud.delete("a")
         world.start()
-        world.pass_time(600.0)
+        world.pass_time(20.0)
         assert (world.robot.objects(), world.journal.asked(verb="create", kind="goals")) == ({}, [])
 
 
