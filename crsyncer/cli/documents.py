@@ -17,8 +17,25 @@ def read_document(path: Path, *, largest: int) -> Any:
     documents = [each for each in read_manifests(path, largest=largest, deepest=DEEPEST) if each is not None]
     if len(documents) != 1:
         raise ConfigError(f"{path} has {count(len(documents), 'object')}; allowed: one")
+    return _sent(path, documents[0])
+
+
+def read_sent(path: Path, *, largest: int) -> list[Any]:
+    """All documents of such a file, and the items of lists among them, as kubectl sends them. Raises ConfigError."""
+    documents = [
+        _sent(path, each) for each in read_manifests(path, largest=largest, deepest=DEEPEST) if each is not None
+    ]
+    return [item for each in documents for item in _items(each)]
+
+
+def _items(document: Any) -> list[Any]:
+    items = document.get("items") if isinstance(document, dict) else None
+    return items if isinstance(items, list) and str(document.get("kind")).endswith("List") else [document]
+
+
+def _sent(path: Path, raw: Any) -> Any:
     try:
-        document = _as_sent(documents[0])
+        document = _as_sent(raw)
         problem = json_problem(document, "the value at ")
     except RecursionError:
         problem = "an alias refers to what it is in"

@@ -1,14 +1,14 @@
 """The documents say what is there: every command, flag, variable, key, annotation, metric and target, and no other."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 
-from crsyncer.adapters.config import CONFIG, OPTIONS
+from crsyncer.adapters.config import CONFIG, FLEET_OPTIONS, OPTIONS
 from crsyncer.adapters.metrics import Metrics
 from crsyncer.cli.main import crsyncer
 from crsyncer.console.screens import report
@@ -89,25 +89,31 @@ def test_every_command_and_flag_is_documented():
 
 def test_every_command_takes_a_state_directory_and_a_configuration_file():
     for words, command in COMMANDS.items():
+        flags = {flag for option in command.params for flag in option.opts}
         if not words.startswith("crsyncer fleet "):  # those have no agent, and no disk
-            assert {"--state-dir", "--config"} <= {flag for option in command.params for flag in option.opts}, words
+            assert {"--state-dir", "--config"} <= flags, words
+        elif words != "crsyncer fleet crds":
+            assert {"--config", *(option.opts[0] for option in FLEET_OPTIONS.values())} <= flags, words
 
 
-def test_the_table_of_settings_is_the_code():
-    expected = [
+def settings(options: Mapping[str, click.Option]) -> list[list[str]]:
+    """The table of settings that the code has."""
+    found = [
         [
             f"`{option.opts[0]} {option.metavar}".rstrip() + "`",
             ", then ".join(f"`{variable}`" for variable in option.envvar or ()),
             f"`{key}`",
-            option.show_default,
+            str(option.show_default),
             str(option.help).removesuffix(f"  [key: {key}]"),
         ]
-        for key, option in OPTIONS.items()
+        for key, option in options.items()
     ]
-    assert rows("flag") == [
-        ["`--config FILE`", "`CRSYNCER_CONFIG`", "", "none", "YAML file with the keys of this table"],
-        *expected,
-    ]
+    return [["`--config FILE`", "`CRSYNCER_CONFIG`", "", "none", "YAML file with the keys of this table"], *found]
+
+
+def test_the_tables_of_settings_are_the_code():
+    assert rows("flag") == settings(OPTIONS)
+    assert rows("flag of `crsyncer fleet`") == settings(FLEET_OPTIONS)
 
 
 def test_every_metric_is_documented_with_its_labels_and_no_other():
@@ -179,7 +185,9 @@ def test_no_document_promises_what_is_not_there(name):
     for line in shown.splitlines():
         if re.search(r"\bcrsyncer (run|status|diff|doctor|demo|sandbox)\b", line):
             assert set(re.findall(r"(?<!\S)\[?(--[a-z-]+)", line)) <= FLAGS, line
-    variables = {variable for option in (CONFIG, *OPTIONS.values()) for variable in option.envvar or ()}
+    variables = {
+        variable for option in (CONFIG, *OPTIONS.values(), *FLEET_OPTIONS.values()) for variable in option.envvar or ()
+    }
     assert set(re.findall(r"\bCRSYNCER_[A-Z_]+", shown)) <= variables
 
 

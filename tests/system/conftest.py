@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from crsyncer.cli.fleet.fleet_crds import INVENTORY, KINDS, SCHEMAS
 from crsyncer.sandbox.agent_process import AgentProcess
 from crsyncer.sandbox.resource import Resource
 from tests.api import Api
@@ -15,6 +17,17 @@ from tests.link.link import Link
 from tests.system.bed import ROBOT, Bed, SideBed, crd
 
 MakeBed = Callable[..., Awaitable[Bed]]
+FLEET_CRDS = {name: yaml.safe_load((SCHEMAS / f"{name}.yaml").read_text()) for name in (*KINDS, INVENTORY)}
+
+
+@pytest.fixture
+async def fleet_api(cloud_api: Api) -> AsyncIterator[Api]:
+    """A cloud that serves the kinds of the fleet, and no longer does afterwards."""
+    try:
+        await asyncio.gather(*map(cloud_api.apply_crd, FLEET_CRDS.values()))
+        yield cloud_api
+    finally:
+        await cloud_api.remove_crds(*FLEET_CRDS.values())
 
 
 @pytest.fixture

@@ -1,107 +1,94 @@
 """The CRDs of the fleet on a real API server: what it takes, what it refuses, and what it sets by itself."""
 
-import asyncio
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import yaml
 
-from crsyncer.cli.fleet.fleet_crds import INVENTORY, KINDS, SCHEMAS
+from crsyncer.cli.fleet.fleet_crds import KINDS
 from crsyncer.core.model import Json
 from crsyncer.sandbox.resource import Resource
 from tests.api import Api, ApiError
 from tests.core.sync_policies import edited
 from tests.system import fleet_objects as objects
-
-CRDS = {name: yaml.safe_load((SCHEMAS / f"{name}.yaml").read_text()) for name in (*KINDS, INVENTORY)}
-
-
-@pytest.fixture
-async def api(cloud_api: Api) -> AsyncIterator[Api]:
-    """An API server that serves the kinds of the fleet, and no longer does afterwards."""
-    try:
-        await asyncio.gather(*map(cloud_api.apply_crd, CRDS.values()))
-        yield cloud_api
-    finally:
-        await cloud_api.remove_crds(*CRDS.values())
+from tests.system.conftest import FLEET_CRDS as CRDS
 
 
-async def _answer(api: Api, obj: Json) -> int:
+async def _answer(fleet_api: Api, obj: Json) -> int:
     """What a server would answer to the creation of an object, of which it stores nothing."""
-    status, _ = await api.request("POST", api.path(obj, name=False), params={"dryRun": "All"}, json=obj)
+    status, _ = await fleet_api.request("POST", fleet_api.path(obj, name=False), params={"dryRun": "All"}, json=obj)
     return status
 
 
-async def test_the_api_server_has_no_objection_to_the_crds(api: Api) -> None:
+async def test_the_api_server_has_no_objection_to_the_crds(fleet_api: Api) -> None:
     for crd in CRDS.values():
-        found = {each["type"]: each["status"] for each in (await api.get(crd))["status"]["conditions"]}
+        found = {each["type"]: each["status"] for each in (await fleet_api.get(crd))["status"]["conditions"]}
         assert found == {"NamesAccepted": "True", "Established": "True"}, crd["metadata"]["name"]
 
 
-async def test_the_api_server_stores_what_is_right_as_it_was_sent(api: Api) -> None:
+async def test_the_api_server_stores_what_is_right_as_it_was_sent(fleet_api: Api) -> None:
     for title, obj in objects.RIGHT.items():
         strict = {"fieldValidation": "Strict", "dryRun": "All"}
-        status, found = await api.request("POST", api.path(obj, name=False), params=strict, json=obj)
+        status, found = await fleet_api.request("POST", fleet_api.path(obj, name=False), params=strict, json=obj)
         assert status == 201, (title, found)
         assert {**found, "metadata": obj["metadata"]} == obj, title
 
 
-async def test_the_api_server_sets_the_defaults_of_a_placement(api: Api) -> None:
+async def test_the_api_server_sets_the_defaults_of_a_placement(fleet_api: Api) -> None:
     for placement, spec in ((objects.MINIMAL, objects.DEFAULTS), (objects.SHORT, objects.SHORT_WITH_DEFAULTS)):
-        assert (await api.create(placement))["spec"] == spec
-        await api.delete(placement)
-    assert (await api.create(objects.ROWS))["spec"]["limit"] == 20
+        assert (await fleet_api.create(placement))["spec"] == spec
+        await fleet_api.delete(placement)
+    assert (await fleet_api.create(objects.ROWS))["spec"]["limit"] == 20
 
 
-async def test_the_api_server_refuses_each_mistake(api: Api) -> None:
-    answers = {title: await _answer(api, obj) for title, obj in objects.WRONG.items()}
+async def test_the_api_server_refuses_each_mistake(fleet_api: Api) -> None:
+    answers = {title: await _answer(fleet_api, obj) for title, obj in objects.WRONG.items()}
     assert {title: status for title, status in answers.items() if status != 422} == {}
 
 
-async def test_the_api_server_takes_each_object_of_the_page_as_it_stands(api: Api) -> None:
+async def test_the_api_server_takes_each_object_of_the_page_as_it_stands(fleet_api: Api) -> None:
     page = re.findall(r"```yaml\n(.*?)```", (Path(__file__).parents[2] / "FLEET.md").read_text(), re.DOTALL)
     assert page
     for obj in (each for text in page for each in yaml.safe_load_all(text)):
         strict = {"fieldValidation": "Strict", "dryRun": "All"}
-        status, body = await api.request("POST", api.path(obj, name=False), params=strict, json=obj)
+        status, body = await fleet_api.request("POST", fleet_api.path(obj, name=False), params=strict, json=obj)
         assert status == 201, body
 
 
-async def test_the_target_of_a_placement_cannot_be_changed(api: Api) -> None:
-    await api.create(objects.MINIMAL)
+async def test_the_target_of_a_placement_cannot_be_changed(fleet_api: Api) -> None:
+    await fleet_api.create(objects.MINIMAL)
     with pytest.raises(ApiError, match="the target of a placement cannot be changed"):
-        await api.patch(objects.MINIMAL, {"spec": {"target": "Same"}})
+        await fleet_api.patch(objects.MINIMAL, {"spec": {"target": "Same"}})
 
 
-async def test_a_status_is_written_by_itself_and_checked(api: Api) -> None:
+async def test_a_status_is_written_by_itself_and_checked(fleet_api: Api) -> None:
     placement = objects.MINIMAL
-    await api.create(edited(placement, "status", value={"group": 7}))
-    assert "status" not in await api.get(placement)
-    await api.patch_status(placement, objects.STATUS)
-    assert (await api.get(placement))["status"] == objects.STATUS
+    await fleet_api.create(edited(placement, "status", value={"group": 7}))
+    assert "status" not in await fleet_api.get(placement)
+    await fleet_api.patch_status(placement, objects.STATUS)
+    assert (await fleet_api.get(placement))["status"] == objects.STATUS
     for title, status in objects.WRONG_STATUSES.items():
         with pytest.raises(ApiError) as refused:
-            await api.patch_status(placement, status)
+            await fleet_api.patch_status(placement, status)
         assert refused.value.status == 422, title
     for obj in (objects.STRIP, objects.ROWS):
-        await api.create(obj)
-        await api.patch_status(obj, {"observedGeneration": 1})
+        await fleet_api.create(obj)
+        await fleet_api.patch_status(obj, {"observedGeneration": 1})
 
 
-async def test_kubectl_shows_what_an_operator_asks_first(api: Api) -> None:
-    await api.create(objects.MINIMAL)
-    await api.patch_status(objects.MINIMAL, objects.STATUS)
+async def test_kubectl_shows_what_an_operator_asks_first(fleet_api: Api) -> None:
+    await fleet_api.create(objects.MINIMAL)
+    await fleet_api.patch_status(objects.MINIMAL, objects.STATUS)
     kind = Resource.of_crd(CRDS["robotplacements"])
     table = {"Accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
-    _, found = await api.request("GET", kind.path(namespace="default"), headers=table)
+    _, found = await fleet_api.request("GET", kind.path(namespace="default"), headers=table)
     shown = [each["name"] for each in found["columnDefinitions"] if each["priority"] == 0]
     assert shown == ["Name", "Selected", "Ready", "InFlight", "Failed", "Offline", "Held", "Age"]
     assert [each["name"] for each in found["columnDefinitions"] if each["priority"]] == ["Unreported"]
     [row] = found["rows"]
     assert row["cells"][:7] == ["a", 1, 1, 1, 1, 1, "True"]
-    discovered = await api.request("GET", f"/apis/{kind.api_version}")
+    discovered = await fleet_api.request("GET", f"/apis/{kind.api_version}")
     names = {each["name"]: each.get("shortNames") for each in discovered[1]["resources"] if "/" not in each["name"]}
     assert names == {
         **dict.fromkeys(KINDS, None),

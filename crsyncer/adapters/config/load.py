@@ -78,16 +78,7 @@ def load(given: Mapping[str, Any], environ: Mapping[str, str], *, root: Path = P
     """
     config_file = given.get("config")
     in_file = read_config(config_file)
-    values: dict[str, Any] = {}
-    places: dict[str, str] = {}
-    for key, option in OPTIONS.items():
-        name = str(option.name)
-        value, place = given.get(name), option.opts[0]
-        if value in (None, ()):
-            value, place = in_file.get(key, (None, place))
-        places[name] = place
-        if value not in (None, ()):
-            values[name] = value
+    values, places = chosen(given, in_file, OPTIONS)
     if {"namespaces", "namespace_map"} <= values.keys():
         raise ConfigError(
             f"{places['namespaces']} and {places['namespace_map']} exclude each other; allowed: one of them, for the"
@@ -110,9 +101,9 @@ def load(given: Mapping[str, Any], environ: Mapping[str, str], *, root: Path = P
         try:
             login = read_kubeconfig(path, context) if path is not None else read_account(environ, root=root)
         except NoContext as error:
-            raise _at(context_place, error) from None
+            raise at(context_place, error) from None
         except ConfigError as error:
-            raise _at(places[f"{side}_kubeconfig"], error) from None
+            raise at(places[f"{side}_kubeconfig"], error) from None
         if path is None and context:
             raise ConfigError(f"{context_place} needs --robot-kubeconfig: the in-cluster account has no contexts")
         if login is not None:
@@ -134,29 +125,49 @@ def load(given: Mapping[str, Any], environ: Mapping[str, str], *, root: Path = P
     )
 
 
+def chosen(
+    given: Mapping[str, Any], in_file: Mapping[str, tuple[Any, str]], options: Mapping[str, click.Option]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """By field the values of settings that flags, variables or the file gave; and of all settings the place to name."""
+    values: dict[str, Any] = {}
+    places: dict[str, str] = {}
+    for key, each in options.items():
+        name = str(each.name)
+        value, place = given.get(name), each.opts[0]
+        if value in (None, ()):
+            value, place = in_file.get(key, (None, place))
+        places[name] = place
+        if value not in (None, ()):
+            values[name] = value
+    return values, places
+
+
 def state_dir(given: Mapping[str, Any]) -> Path:
     """Only the state directory, so that looking at an agent works while other settings are wrong or missing.
 
     Raises ConfigError where a configuration file that has to be read for it cannot be used.
     """
-    chosen: Path | None = given.get("state_dir")
-    if chosen is None:
-        chosen, _ = read_config(given.get("config"), only="stateDir").get("stateDir", (_STATE_DIR, ""))
-    return chosen
+    directory: Path | None = given.get("state_dir")
+    if directory is None:
+        directory, _ = read_config(given.get("config"), only="stateDir").get("stateDir", (_STATE_DIR, ""))
+    return directory
 
 
-def read_config(path: Path | None, *, only: str = "") -> dict[str, tuple[Any, str]]:
+def read_config(
+    path: Path | None, *, only: str = "", options: Mapping[str, click.Option] = OPTIONS
+) -> dict[str, tuple[Any, str]]:
     """The values in a configuration file and the lines they are in, by key. Raises ConfigError for the first mistake.
 
     Every key is checked: a mistake is one also where a flag hides it. `only` ignores whatever is wrong with other keys.
+    `options` are the settings that there are.
     """
     if path is None:
         return {}
     try:
         top = read_yaml(path)
     except ConfigError as error:
-        raise _at("--config", error) from None
-    sections = {key.split(".")[0] for key in OPTIONS if "." in key}
+        raise at("--config", error) from None
+    sections = {key.split(".")[0] for key in options if "." in key}
     found: dict[str, tuple[Any, str]] = {}
     read: set[str] = set()
 
@@ -167,19 +178,19 @@ def read_config(path: Path | None, *, only: str = "") -> dict[str, tuple[Any, st
         for name, value in node.value:
             key = f"{prefix}{name.value}" if name.id == "scalar" else f"{prefix}?"
             place = f"{path}:{name.start_mark.line + 1}: {key}"
-            if (only and not only.startswith(key)) or (value.tag == _NULL and (key in OPTIONS or key in sections)):
+            if (only and not only.startswith(key)) or (value.tag == _NULL and (key in options or key in sections)):
                 continue
-            if key not in sections and key not in OPTIONS:
+            if key not in sections and key not in options:
                 raise ConfigError(
-                    f"{place} is not a known key{did_you_mean(key, OPTIONS)}; allowed: {', '.join(OPTIONS)}"
+                    f"{place} is not a known key{did_you_mean(key, options)}; allowed: {', '.join(options)}"
                 )
             if key in read:
                 raise ConfigError(f"{place} is given twice; allowed: once")
             read.add(key)
             if key in sections:
                 walk(value, f"{key}.")
-            elif value.value or value.id != _shape(OPTIONS[key]):
-                found[key] = _value(OPTIONS[key], value, place, path.parent), place
+            elif value.value or value.id != _shape(options[key]):
+                found[key] = _value(options[key], value, place, path.parent), place
 
     if top is not None and top.tag != _NULL:
         walk(top, "")
@@ -221,6 +232,6 @@ def _robot_default(environ: Mapping[str, str], root: Path) -> Path | None:
     )
 
 
-def _at(place: str, error: ConfigError) -> ConfigError:
+def at(place: str, error: ConfigError) -> ConfigError:
     """An error of a file, as one of the setting that names it."""
     return ConfigError(f"{place}: {error}; allowed: {error.hint}")

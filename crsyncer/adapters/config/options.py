@@ -18,7 +18,7 @@ def _is_not(text: str, allowed: str) -> click.BadParameter:
     return click.BadParameter(f"{text[:80]!r} is not {allowed}")
 
 
-def _matching(pattern: str, allowed: str) -> Callable[[str], str]:
+def matching(pattern: str, allowed: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if not re.fullmatch(pattern, text):
             raise _is_not(text, allowed)
@@ -27,12 +27,12 @@ def _matching(pattern: str, allowed: str) -> Callable[[str], str]:
     return parse
 
 
-_robot_name = _matching(
+_robot_name = matching(
     r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?",
     "a label value: at most 63 letters, digits, '-', '_', '.', a letter or digit at each end",
 )
-_context = _matching(r"(?s:.+)", "the name of a context in the kubeconfig")
-_namespace = _matching(
+a_context = matching(r"(?s:.+)", "the name of a context in the kubeconfig")
+a_namespace = matching(
     "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
     "the name of a namespace: at most 63 lower-case letters, digits and '-', with a letter or digit at each end",
 )
@@ -85,7 +85,7 @@ def _several(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _namespaces(_ctx: click.Context, _param: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(map(_namespace, _several(texts)))
+    return tuple(map(a_namespace, _several(texts)))
 
 
 def _namespace_map(_ctx: click.Context, _param: click.Parameter, texts: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
@@ -95,7 +95,7 @@ def _namespace_map(_ctx: click.Context, _param: click.Parameter, texts: tuple[st
         cloud, equals, robot = text.partition("=")
         if not equals:
             raise _is_not(text, f"{PAIR}: the cloud's name of a namespace, and the robot's")
-        pair = _namespace(cloud), _namespace(robot)
+        pair = a_namespace(cloud), a_namespace(robot)
         for known in pairs:
             twice = [name for name, other in zip(pair, known, strict=True) if name == other]
             if twice:
@@ -104,8 +104,8 @@ def _namespace_map(_ctx: click.Context, _param: click.Parameter, texts: tuple[st
     return tuple(pairs)
 
 
-_group = _matching(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}", "the name of a group: at most 32 letters, digits, '-', '_', '.'")
-_trusted = _matching(
+_group = matching(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}", "the name of a group: at most 32 letters, digits, '-', '_', '.'")
+_trusted = matching(
     r"[a-z][a-z0-9-]{0,62}(\.[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?|\*",
     "RESOURCE[.GROUP] such as configmaps or leases.coordination.k8s.io, or api, or *",
 )
@@ -124,7 +124,7 @@ def _seconds(least: int, most: int) -> Callable[[str], int]:
     return parse
 
 
-def _option(
+def option(
     key: str, flag: str, metavar: str, about: str, *, otherwise: str, name: str = "", **more: Any
 ) -> tuple[str, click.Option]:
     name = name or flag.removeprefix("--").replace("-", "_")
@@ -133,103 +133,103 @@ def _option(
     return key, click.Option([flag, name], metavar=metavar, help=text, show_default=otherwise, show_envvar=True, **more)
 
 
-_, CONFIG = _option(
+_, CONFIG = option(
     "", "--config", "FILE",
     "Configuration file (YAML), watched and loaded again on change.",
     otherwise="none", type=a_path,
 )  # fmt: skip
 
 OPTIONS = dict((
-    _option(
+    option(
         "robotName", "--robot-name", "NAME",
         "This robot's name, as in the label cloudrobotics.com/robot-name.",
         otherwise="none: filtered kinds and those with spec-source robot are then misconfigured", type=_robot_name,
     ),
-    _option(
+    option(
         "cloud.kubeconfig", "--cloud-kubeconfig", "FILE",
         "How to reach the cloud's API server.",
         otherwise="required", type=a_path,
     ),
-    _option(
+    option(
         "robot.kubeconfig", "--robot-kubeconfig", "FILE",
         "How to reach the robot's API server.",
         otherwise=f"the in-cluster account, else /{K3S}", type=a_path,
     ),
-    _option(
+    option(
         "cloud.context", "--cloud-context", "NAME",
         "Context in the cloud's kubeconfig.",
-        otherwise="the current context", type=_context,
+        otherwise="the current context", type=a_context,
     ),
-    _option(
+    option(
         "robot.context", "--robot-context", "NAME",
         "Context in the robot's kubeconfig.",
-        otherwise="the current context", type=_context,
+        otherwise="the current context", type=a_context,
     ),
-    _option(
+    option(
         "insecureSkipTlsVerify", "--insecure-skip-tls-verify", "",
         "Take a kubeconfig with insecure-skip-tls-verify: anybody may then pose as its server.",
         otherwise="false: such a kubeconfig is refused", is_flag=True, default=None, type=bool,
     ),
-    _option(
+    option(
         "requireConfinement", "--require-confinement", "",
         "Do not use an account of the cloud that may do more than a robot should (crsyncer check-access). Without the"
         " link the agent starts and goes on; the account is checked before it is used.",
         otherwise="false: any account is used", is_flag=True, default=None, type=bool,
     ),
-    _option(
+    option(
         "stateDir", "--state-dir", "DIR",
         "Where the agent keeps what must survive a restart.",
         otherwise="/var/lib/crsyncer", envvar=["CRSYNCER_STATE_DIR", "STATE_DIRECTORY"], callback=_state_dir,
     ),
-    _option(
+    option(
         "listen", "--listen", "HOST:PORT",
         "Where to serve /livez, /readyz and /metrics; off for nowhere.",
         otherwise="127.0.0.1:9464", type=_listen,
     ),
-    _option(
+    option(
         "namespaces", "--namespace", "NS",
         "Sync this namespace only; repeatable. The variable takes several, separated by commas.",
         otherwise="all", name="namespaces", multiple=True, callback=_namespaces,
     ),
-    _option(
+    option(
         "namespaceMap", "--namespace-map", PAIR,
         "Sync this namespace of the cloud with this one of the robot, and no others; repeatable. The variable takes"
         " several, separated by commas, and the key a mapping. Not with --namespace.",
         otherwise="none: namespaces have the same name on both sides", multiple=True, callback=_namespace_map,
     ),
-    _option(
+    option(
         "policies.trust", "--trust", "RESOURCE[.GROUP]",
         "What a SyncPolicy that is itself a copy may ask for: a kind without a CRD, by its name, api for the field api,"
         " or * for everything; repeatable. The variable takes several, separated by commas.",
         otherwise="none: such a SyncPolicy may name only kinds with a CRD", multiple=True, callback=_trust,
     ),
-    _option(
+    option(
         "control.group", "--control-group", "GROUP",
         "Members of this group of the machine may change something (holds, pending, resync) where they may look.",
         otherwise="none: only the agent's own user and root", type=_group,
     ),
-    _option(
+    option(
         "log.format", "--log-format", "text|json",
         "How log lines look.",
         otherwise="text", type=click.Choice(("text", "json"), case_sensitive=False),
     ),
-    _option(
+    option(
         "log.level", "--log-level", "debug|info|warning|error",
         "The least important log lines to write.",
         otherwise="info", type=click.Choice(("debug", "info", "warning", "error"), case_sensitive=False),
     ),
-    _option(
+    option(
         "watchTimeout", "--watch-timeout", "SECONDS",
         "Ask the servers to end each watch after about this long, 30 to 600. Behind a gateway that hides a dead"
         " back end, this is how long that can go unnoticed.",
         otherwise="300", type=_seconds(30, 600),
     ),
-    _option(
+    option(
         "auditInterval", "--audit-interval", "SECONDS",
         "Compare each kind with what both servers have about this often, give or take half, 10 to 604800.",
         otherwise="21600", type=_seconds(10, 604_800),
     ),
-    _option(
+    option(
         "bootIdFile", "--boot-id-file", "FILE",
         "What is in it changes when the robot boots: its cluster is then listed anew, for k3s may have lost writes.",
         otherwise="/proc/sys/kernel/random/boot_id", type=_boot_id_file,

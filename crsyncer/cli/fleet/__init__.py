@@ -9,6 +9,7 @@ from crsyncer.cli.lazy import LazyGroup
 
 _COMMANDS = {
     "crds": "Print the CRDs of the fleet.",
+    "render": "Print the objects that a placement makes for a robot.",
 }
 """Each command, which is an object `fleet_NAME` in a module of that name, and its line in the help."""
 

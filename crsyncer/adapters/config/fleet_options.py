@@ -1,0 +1,92 @@
+"""The settings of the fleet's commands, which talk to the cloud alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from crsyncer.adapters.config.load import at, chosen, read_config
+from crsyncer.adapters.config.options import OPTIONS, a_context, a_namespace, a_path, matching, option
+from crsyncer.adapters.kubeconfig import SERVICE_ACCOUNT, NoContext, read_account, read_kubeconfig
+from crsyncer.errors import ConfigError
+
+_ROBOTS = "robots.registry.cloudrobotics.com"
+
+_robots = matching(
+    r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?\.[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?",
+    f"RESOURCE.GROUP such as {_ROBOTS}",
+)
+
+FLEET_OPTIONS: Mapping[str, click.Option] = dict((
+    option(
+        "cloud.kubeconfig", "--cloud-kubeconfig", "FILE",
+        "How to reach the cloud's API server.",
+        otherwise="the pod's account", type=a_path,
+    ),
+    option(
+        "cloud.context", "--cloud-context", "NAME",
+        "Context in the cloud's kubeconfig.",
+        otherwise="the current context", type=a_context,
+    ),
+    ("insecureSkipTlsVerify", OPTIONS["insecureSkipTlsVerify"]),
+    option(
+        "controllerNamespace", "--controller-namespace", "NS",
+        "The controller's namespace. Only placements there may select cluster-scoped objects.",
+        otherwise="the pod's, else default", type=a_namespace,
+    ),
+    option(
+        "robots.resource", "--robots", "RESOURCE.GROUP",
+        "The kind whose objects are the robots.",
+        otherwise=_ROBOTS, type=_robots,
+    ),
+    option(
+        "robots.namespace", "--robots-namespace", "NS",
+        "The namespace of the robots' objects.",
+        otherwise="default", type=a_namespace,
+    ),
+))  # fmt: skip
+"""By key. An option's name is a field of FleetSettings."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSettings:
+    """What a command of the fleet runs with."""
+
+    cloud_kubeconfig: Path | None = None
+    """None: the account of the pod, if this is one."""
+    cloud_context: str = ""
+    """Empty: the kubeconfig's current context."""
+    insecure_skip_tls_verify: bool = False
+    controller_namespace: str = "default"
+    robots: str = _ROBOTS
+    robots_namespace: str = "default"
+    has_login: bool = False
+    """Whether there is a kubeconfig, or the account of a pod."""
+
+
+def load_fleet(given: Mapping[str, Any], environ: Mapping[str, str], *, root: Path = Path("/")) -> FleetSettings:
+    """The settings in force, as `load` has it for the agent. Raises ConfigError, one line."""
+    values, places = chosen(given, read_config(given.get("config"), options=FLEET_OPTIONS), FLEET_OPTIONS)
+    path, context = values.get("cloud_kubeconfig"), values.get("cloud_context", "")
+    account = read_account(environ, root=root) if path is None else None
+    try:
+        if path is not None:
+            read_kubeconfig(path, context)
+    except NoContext as error:
+        raise at(places["cloud_context"], error) from None
+    except ConfigError as error:
+        raise at(places["cloud_kubeconfig"], error) from None
+    if path is None and context:
+        raise ConfigError(f"{places['cloud_context']} needs --cloud-kubeconfig: a pod's account has no contexts")
+    if account is not None and "controller_namespace" not in values:
+        values["controller_namespace"] = _pod_namespace(root)
+    return FleetSettings(**values, has_login=path is not None or account is not None)
+
+
+def _pod_namespace(root: Path) -> str:
+    try:
+        return (root / SERVICE_ACCOUNT.relative_to("/") / "namespace").read_text(encoding="utf-8").strip() or "default"
+    except OSError:
+        return "default"
