@@ -7,8 +7,8 @@ import crsyncer.core.holds.hold_machine
 from crsyncer.core.holds.deletion_holds import DeletionHolds
 from crsyncer.core.holds.hold_machine import HoldMachine
 from crsyncer.core.model import Observation
+from crsyncer.engine.kinds import reselection
 from crsyncer.engine.kinds.kinds import Kinds
-from crsyncer.engine.kinds.reselection import reselect
 from crsyncer.engine.related.related_first import RelatedFirst
 from crsyncer.errors import NotAllowed
 from crsyncer.runtime.dispatcher import Dispatcher
@@ -42,9 +42,9 @@ KNOWN_DEFECTS = (
     ),
     Mutant(
         "a change of filter-by-robot-name drops the outbox",
-        reselect,
-        "kept = all(map(",
-        "kept = not all(map(",
+        reselection._kept,
+        "same_status = all(map(",
+        "same_status = not all(map(",
         noticed_by="",
     ),
     Mutant(

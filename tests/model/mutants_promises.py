@@ -5,7 +5,6 @@ from crsyncer.core.holds.hold_machine import HoldMachine
 from crsyncer.core.pair import decide, decide_delivery
 from crsyncer.engine.kinds import negotiation, reselection
 from crsyncer.engine.kinds.kinds import Kinds
-from crsyncer.engine.pairs.hold_driver import HoldDriver
 from crsyncer.runtime.dispatcher import Dispatcher
 from crsyncer.runtime.listwatch import ListWatch
 from crsyncer.runtime.resume_check import ResumeCheck
@@ -78,14 +77,6 @@ PROMISES = (
         "is_checked = wanted",
         "restored",
         "was lost by a restore",
-    ),
-    Mutant(
-        "a kind that is released while it is missing is not listed",
-        HoldDriver.release,
-        "informer.state.forget_cursor()\n        self._informer_set.request_list(self._upstream, ListReason.RELEASED)",
-        "pass",
-        "released",
-        "healthy",
     ),
     Mutant(
         "the status of one object replaces that of another which may be newer",

@@ -282,6 +282,40 @@ def test_S5_5a_a_deletion_behind_a_gateway_that_lost_its_way_is_held_until_a_hum
             assert (set(world.robot.objects()), world.status()["health"]) == ({"a"}, "healthy"), before
 
 
+def test_S5_5a_a_release_deletes_no_copy_whose_original_a_watch_shows_again(world: World) -> None:
+    world.cloud.create("b", spec={"x": 1})
+    world.settle()
+    uid = copy(world)["metadata"]["uid"]
+    lost = world.lose_paths("cloud")
+    world.cloud.delete("b")
+    world.pass_time(20)
+    world.inject("cloud", Reply(503, {}), verb="discover", part=f"/apis/{GROUP}/v1", times=10_000)
+    world.weather[Side.CLOUD].rules.remove(lost)
+    world.pass_time(60)
+    assert holds(world) == [("KindMissing", 2)]  # whether the kind is back is not known
+    world.order("release", id=world.status()["holds"][0]["id"])
+    world.settle()
+    assert {name: each["metadata"]["uid"] for name, each in world.robot.objects().items()} == {"a": uid}
+
+
+def test_S5_5a_what_is_released_while_its_kind_is_missing_comes_back_with_the_kind() -> None:
+    with World() as world:
+        world.start()
+        world.cloud.create("a", spec={"x": 1})
+        world.cloud.label("a", touched="1")
+        world.settle()
+        lost = world.lose_paths("cloud")
+        world.cloud.create("b", spec={"x": 1})
+        world.pass_time(60)
+        world.cut("cloud")
+        world.pass_time(60)
+        world.order("release", id=world.status()["holds"][0]["id"])
+        world.weather[Side.CLOUD].rules.remove(lost)
+        world.mend("cloud")
+        world.pass_time(120)
+        assert set(world.robot.objects()) == {"a", "b"}
+
+
 @pytest.mark.parametrize("readable", [True, False])
 def test_S5_5a_a_gateway_that_lost_its_way_and_hid_no_deletion_holds_nothing_later(readable: bool) -> None:
     with synced(crds=None if readable else _DENIED) as world:

@@ -62,16 +62,6 @@ HISTORIES = {
         Step("remove", ("goals", "c")),
         Step("resync", ("goals",)),
     ),
-    "released": (
-        Step("replace", ("tasks", "a", 4)),
-        Step("create", ("tasks", "b", 0, 58)),
-        Step("wait", (1.0,)),
-        Step("rebuild", ("robot", 100000)),
-        Step("remove", ("tasks", "b")),
-        Step("restart", ("cloud",)),
-        Step("hide_kinds", ("cloud", 16, 60.0)),
-        Step("wait", (5.0,)),
-    ),
     "two uids": (
         Step("create", ("plains", "b", 6, 54)),
         Step("wait", (20.0,)),

@@ -136,7 +136,8 @@ class HoldDriver:
 
     def release(self, reason: HoldReason, keys: Collection[Key]) -> None:
         """Release a hold: an operator asks for that, or nothing is held any more."""
-        if self.holds.kind_missing and reason is HoldReason.KIND_MISSING:
+        unwatched = Freshness.STORED in self._informer_set.freshnesses(self._upstream)
+        if self.holds.kind_missing and reason is HoldReason.KIND_MISSING and unwatched:
             absent = set(keys)
             for key in keys:
                 self._cache.lost(self._upstream, key)  # an object of a kind that upstream does not serve is absent
