@@ -9,9 +9,9 @@ _FEW = 5
 _SHARE = 0.3
 
 
-def is_mass(deletions: int, copies: int) -> bool:
-    """Whether so many deletions, of so many copies, within a minute have to be verified by a list (S5.5)."""
-    return deletions > max(_FEW, _SHARE * copies)
+def is_mass(deletions: int, copies: int, share: float = _SHARE) -> bool:
+    """Whether so many deletions, of so many copies, within a minute are more than a few and than a share (S5.5)."""
+    return deletions > max(_FEW, share * copies)
 
 
 class DeletionRate:

@@ -1,0 +1,411 @@
+"""Removal (F5): what goes at once, later, or is held; and never because something could not be seen."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crsyncer.fleet.domain.change import Change, Input
+from crsyncer.fleet.domain.fleet import Fleet
+from crsyncer.fleet.domain.losses import Losses, Why
+from crsyncer.fleet.domain.replica_plan import Removal, new_body
+from crsyncer.fleet.domain.values import Rendering, ReplicaKey, Verdict
+from tests.fleet.made import GOALS, KIND, goal, key, raw_placement, raw_robot, ready_fleet
+
+REASONS = st.sampled_from(list(Why))
+
+
+class World:
+    """A fleet whose replicas are all there, its losses, and a clock."""
+
+    def __init__(self, *placements: Any, robots: int = 10, sources: int = 1) -> None:
+        names = ["dock", *(f"goal{number}" for number in range(1, sources))]
+        self.names = [f"r{number}" for number in range(robots)]
+        self.fleet = ready_fleet(*placements, robots=self.names, sources=names)
+        for each in self.fleet.all_keys():
+            show(self.fleet, each)
+        self.losses = Losses(self.fleet)
+        self.now = 1000.0
+        self.alive()
+
+    def alive(self) -> None:
+        for name in (Input.ROBOTS, Input.PLACEMENTS, GOALS):
+            self.losses.served(name, is_served=True, now=self.now)
+
+    def do(self, change: Change, **options: Any) -> Change:
+        self.losses.changed(change, self.now, **options)
+        return change
+
+    def removal(self, robot: str = "r0", *, after: float = 0.0, alive: bool = True, **options: Any) -> Removal:
+        if alive:
+            self.alive()
+        return self.losses.removal(key(robot, **options), self.now + after)
+
+    def gone(self, *robots: str) -> None:
+        for name in robots:
+            self.do(self.fleet.robot_gone(name))
+
+    def held(self) -> dict[str, tuple[str, int]]:
+        """Reason and number of what is held, by placement."""
+        return {uid: (each.reason, len(each.uids)) for uid, holds in self.losses.holds().items() for each in holds}
+
+
+def show(fleet: Fleet, each: ReplicaKey, **metadata: Any) -> Change:
+    wanted = fleet.wanted(each)
+    assert wanted is not None
+    assert isinstance(wanted.rendering, Rendering)
+    body = new_body(wanted, wanted.rendering)
+    body["metadata"] |= {"uid": f"uid-{wanted.namespace}-{wanted.name}", "resourceVersion": "1", **metadata}
+    return fleet.object_shown(body, GOALS)
+
+
+def test_F5_1_a_replica_goes_at_once_after_an_edit_and_after_a_deletion():
+    world = World()
+    assert world.removal() is Removal.UNKNOWN
+    world.do(world.fleet.placement_shown(raw_placement(robotSelectors=[], robotNames=["r1"])))
+    assert world.removal() is Removal.NOW
+    assert world.removal("r1") is Removal.UNKNOWN
+    world.do(world.fleet.placement_shown(raw_placement(robotNames=["r1"], terminating=True)))
+    assert world.removal("r1") is Removal.NOW
+    assert world.held() == {}
+
+
+def test_F5_1_five_seconds_after_its_source_is_gone():
+    world = World(sources=3)
+    world.do(world.fleet.object_gone(GOALS, "site", "dock"))
+    assert [world.removal(after=after) for after in (4.9, 5)] == [Removal.LATER, Removal.NOW]
+    assert world.losses.due(key("r0")) == 1005
+
+
+def test_F5_1_thirty_seconds_after_its_robot_is_gone_or_unselected():
+    world = World(raw_placement(robotSelectors=[{"matchExpressions": [{"key": "off", "operator": "DoesNotExist"}]}]))
+    world.gone("r0")
+    world.do(world.fleet.robot_shown(raw_robot("r1", off="x")))
+    for robot in ("r0", "r1"):
+        assert [world.removal(robot, after=after) for after in (29.9, 30)] == [Removal.LATER, Removal.NOW]
+
+
+def test_F5_1_what_comes_back_stays():
+    world = World()
+    world.gone("r0")
+    world.do(world.fleet.robot_shown(raw_robot("r0")))
+    assert world.removal(after=99) is Removal.UNKNOWN
+
+
+def test_S5_5a_a_loss_counts_once_the_kinds_were_seen_alive_after_it():
+    world = World()
+    world.now += 1
+    world.gone("r0")
+    assert world.removal(after=60, alive=False) is Removal.UNKNOWN
+    assert world.losses.unproven(key("r0")) == {Input.ROBOTS, Input.PLACEMENTS, GOALS}
+    assert world.removal(after=60) is Removal.NOW
+
+
+def test_F1_1_a_loss_waits_while_something_is_not_listed():
+    world = World()
+    world.gone("r0")
+    world.fleet.listed.discard(Input.DECISIONS)
+    assert world.removal(after=60) is Removal.UNKNOWN
+
+
+@pytest.mark.parametrize(("lost", "held"), [(5, False), (6, True)])
+def test_F5_2_more_than_five_and_a_fifth_of_all_robots_are_held(lost, held):
+    world = World(robots=28)
+    world.gone(*world.names[:lost])
+    assert world.removal(after=99) is (Removal.HELD if held else Removal.NOW)
+    assert world.held() == ({"uid-all": (Why.ROBOTS_LOST, lost)} if held else {})
+
+
+def test_F5_2_losses_over_a_minute_apart_are_not_counted_together():
+    world = World(robots=20)
+    for name in world.names[:12]:
+        world.gone(name)
+        world.now += 12
+    assert world.held() == {}
+
+
+def test_F5_2_what_is_lost_while_a_hold_lasts_is_held_as_well():
+    world = World(robots=20)
+    world.gone(*world.names[:9])
+    assert world.held() == {"uid-all": (Why.ROBOTS_LOST, 9)}
+
+
+def test_F5_2_what_came_back_within_the_minute_was_not_lost():
+    world = World()
+    world.gone("r0")
+    world.do(world.fleet.robot_shown(raw_robot("r0")))
+    assert world.losses.held(key("r0")) is None
+    world.gone(*world.names[1:6])
+    assert world.held() == {}
+
+
+def test_F5_2_a_hold_of_robots_holds_nothing_else():
+    world = World(robots=20, sources=2)
+    world.do(world.fleet.object_gone(GOALS, "site", "dock"))
+    world.gone(*world.names[:7])
+    assert world.held() == {"uid-all": (Why.ROBOTS_LOST, 14)}
+    assert world.removal("r9", after=99) is Removal.NOW
+
+
+def test_F5_2_a_placements_robots_are_counted_for_themselves():
+    some = raw_placement("some", robotSelectors=[{"matchLabels": {"site": "hall"}}])
+    world = World(some, robots=0)
+    for number in range(40):
+        world.do(world.fleet.robot_shown(raw_robot(f"r{number}", site="hall" if number < 10 else "yard")))
+    for each in world.fleet.all_keys():
+        show(world.fleet, each)
+    for number in range(6):
+        world.do(world.fleet.robot_shown(raw_robot(f"r{number}", site="yard")))
+    assert world.held() == {"uid-some": (Why.PLACEMENT_ROBOTS_LOST, 6)}
+
+
+@pytest.mark.parametrize(("robots", "held"), [(2, True), (1, False)])
+def test_F5_2_the_last_two_robots_of_a_placement_are_held(robots, held):
+    by = raw_placement(robotNames=[f"r{number}" for number in range(robots)])
+    world = World(by)
+    world.gone(*world.names[:robots])
+    assert world.removal(after=99) is (Removal.HELD if held else Removal.NOW)
+
+
+def test_F5_2_more_than_five_and_a_fifth_of_a_kinds_sources_are_held():
+    world = World(robots=1, sources=20)
+    for number in range(1, 7):
+        world.do(world.fleet.object_gone(GOALS, "site", f"goal{number}"))
+    assert world.held() == {"uid-all": (Why.SOURCES_LOST, 6)}
+
+
+@pytest.mark.parametrize(("listed", "removal"), [(GOALS, Removal.HELD), ("", Removal.NOW)])
+def test_F5_2_a_list_that_has_none_of_a_kinds_sources_left_holds_and_an_event_does_not(listed, removal):
+    world = World()
+    world.do(world.fleet.object_gone(GOALS, "site", "dock"))
+    world.do(world.fleet.inputs_listed(GOALS), listed=listed)
+    assert world.removal(after=99) is removal
+
+
+def test_F5_2_an_edit_explains_only_what_still_exists():
+    world = World()
+    world.gone("r0")
+    world.do(world.fleet.placement_shown(raw_placement(robotNames=["r1"])))
+    assert world.removal("r0") is Removal.LATER
+    assert world.removal("r2") is Removal.NOW
+
+
+def test_F5_2_without_robots_nothing_goes_not_even_by_an_edit():
+    world = World(robots=1)
+    world.gone("r0")
+    assert world.held() == {"uid-all": (Why.NO_ROBOTS, 1)}
+    world.do(world.fleet.placement_shown(raw_placement(terminating=True)))
+    assert world.removal(after=99) is Removal.HELD
+
+
+@pytest.mark.parametrize("name", [GOALS, Input.ROBOTS, Input.PLACEMENTS])
+def test_F5_2_deleting_our_own_crds_removes_nothing(name):
+    world = World()
+    world.do(world.fleet.served(name, is_served=False))
+    world.losses.served(name, is_served=False, now=world.now)
+    world.do(world.fleet.placement_shown(raw_placement(robotSelectors=[{}], terminating=True)))
+    world.do(world.fleet.served(name, is_served=True))
+    assert world.removal(after=99) is Removal.HELD
+    assert world.held() == {"uid-all": (Why.NOT_SERVED, 10)}
+
+
+def test_F5_2_a_crd_whose_deletion_is_seen_after_the_loss_holds_it():
+    world = World()
+    world.do(world.fleet.placement_shown(raw_placement(robotSelectors=[{}], terminating=True)))
+    world.losses.served(Input.STRIPS, is_served=False, now=world.now)
+    assert world.held() == {}
+    world.losses.served(Input.PLACEMENTS, is_served=False, now=world.now)
+    assert world.held() == {"uid-all": (Why.NOT_SERVED, 10)}
+
+
+def test_F2_3_replicas_of_a_kind_that_may_not_be_placed_go_with_their_placement_alone():
+    world = World()
+    world.do(world.fleet.kind_shown(replace(KIND, verdict=Verdict.NOT_PLACEABLE)))
+    world.do(world.fleet.placement_shown(raw_placement(robotNames=["r1"])))
+    assert world.removal() is Removal.UNKNOWN
+    world.do(world.fleet.placement_shown(raw_placement(terminating=True)))
+    assert world.removal() is Removal.NOW
+
+
+def test_F5_2_after_a_restore_all_losses_are_held():
+    world = World()
+    world.gone("r0")
+    world.losses.restored(is_restored=True)
+    world.gone("r1")
+    world.losses.restored(is_restored=False)
+    world.gone("r2")
+    assert world.held() == {"uid-all": (Why.RESTORED, 2)}
+
+
+def test_F5_2_a_placement_that_vanished_leaves_its_replicas():
+    world = World()
+    world.do(world.fleet.placement_gone("site", "all"))
+    assert world.removal(after=99) is Removal.HELD
+    assert world.held() == {"uid-all": (Why.PLACEMENT_GONE, 10)}
+    hold = world.losses.holds()["uid-all"][0]
+    assert len(world.losses.release("uid-all", hold.id)) == 10
+    assert world.removal(after=99) is Removal.NOW
+
+
+def test_F5_2_a_hold_ends_when_all_is_back_and_changes_its_id_with_what_it_holds():
+    world = World(robots=20)
+    world.gone(*world.names[:7])
+    first = world.losses.holds()["uid-all"][0]
+    world.do(world.fleet.robot_shown(raw_robot("r0")))
+    second = world.losses.holds()["uid-all"][0]
+    assert (len(second.uids), second.id != first.id) == (6, True)
+    assert world.losses.release("uid-all", first.id) == set()
+    assert world.losses.release("uid-none", first.id) == set()
+    for name in world.names[1:7]:
+        world.do(world.fleet.robot_shown(raw_robot(name)))
+    assert world.held() == {}
+
+
+def test_F5_2_a_release_removes_exactly_what_its_id_showed():
+    world = World(robots=30)
+    world.gone(*world.names[:8])
+    hold = world.losses.holds()["uid-all"][0]
+    assert world.losses.release("uid-all", hold.id) == {key(name) for name in world.names[:8]}
+    assert world.removal() is Removal.NOW
+    world.gone(*world.names[8:16])
+    assert world.removal("r9", after=99) is Removal.HELD
+    world.losses.served(GOALS, is_served=False, now=world.now)
+    world.losses.restored(is_restored=True)
+    assert world.removal() is Removal.NOW
+
+
+def test_F5_2_the_deletion_of_the_placement_ends_a_hold_of_many():
+    world = World(robots=30)
+    world.gone(*world.names[:8])
+    assert world.held() == {"uid-all": (Why.ROBOTS_LOST, 8)}
+    world.do(world.fleet.placement_shown(raw_placement(robotSelectors=[{}], terminating=True)))
+    assert world.held() == {}
+    assert world.removal() is Removal.NOW
+
+
+def test_F5_4_keep_replicas_takes_away_the_marks_only():
+    world = World(raw_placement(robotSelectors=[{}], deletionPolicy="KeepReplicas"))
+    world.gone("r0")
+    assert world.removal(after=30) is Removal.UNMARK
+
+
+def test_a_placement_that_cannot_be_read_removes_nothing():
+    world = World()
+    world.gone("r0")
+    world.do(world.fleet.placement_shown(raw_placement(robotSelectors="x")))
+    assert world.removal(after=99) is Removal.UNKNOWN
+
+
+def test_a_replica_that_terminates_is_not_lost():
+    world = World()
+    show(world.fleet, key("r0"), deletionTimestamp="2026-11-01T00:00:00Z")
+    world.gone("r0")
+    assert world.removal(after=99) is Removal.UNKNOWN
+
+
+def restarted(world: World, raw: Any = None) -> World:
+    """A new leader that finds what another one left."""
+    if raw is not None:
+        world.fleet.placement_shown(raw)
+    world.losses = Losses(world.fleet)
+    world.losses.started(world.now)
+    return world
+
+
+def test_F5_1_to_a_new_leader_all_that_is_missing_is_a_loss():
+    world = World()
+    world.fleet.robot_gone("r0")
+    restarted(world, raw_placement(robotSelectors=[{}]))
+    assert [world.removal(after=after) for after in (29, 30)] == [Removal.LATER, Removal.NOW]
+    assert world.removal("r1", after=99) is Removal.UNKNOWN
+
+
+def test_F5_2_half_of_the_robots_deleted_while_nobody_led_are_held():
+    world = World(robots=20)
+    for name in world.names[:10]:
+        world.fleet.robot_gone(name)
+    assert restarted(world).held() == {"uid-all": (Why.ROBOTS_LOST, 10)}
+
+
+def test_F5_2_a_kind_whose_sources_are_all_gone_at_a_start_is_held():
+    world = World()
+    world.fleet.object_gone(GOALS, "site", "dock")
+    assert restarted(world).held() == {"uid-all": (Why.SOURCES_LOST, 10)}
+
+
+@pytest.mark.parametrize(
+    ("holds", "reason"),
+    [
+        ([{"reason": "SourcesLost"}], Why.SOURCES_LOST),
+        ([{}], Why.ROBOTS_LOST),
+        (["x"], Why.ROBOTS_LOST),
+        ([], None),
+        ("x", None),
+    ],
+)
+def test_F5_2_a_hold_outlives_the_leader_whatever_its_number(holds, reason):
+    world = World()
+    world.fleet.robot_gone("r0")
+    restarted(world, {**raw_placement(robotSelectors=[{}]), "status": {"holds": holds}})
+    assert world.held() == ({} if reason is None else {"uid-all": (reason, 1)})
+
+
+def test_F5_2_at_a_start_a_placement_that_is_gone_is_held():
+    world = World()
+    world.fleet.placement_gone("site", "all")
+    assert restarted(world).held() == {"uid-all": (Why.PLACEMENT_GONE, 10)}
+
+
+ROBOTS = st.sampled_from(["r0", "r1", "r2", "r3"])
+EVENTS = st.one_of(
+    st.tuples(st.just("robot"), ROBOTS, st.booleans()),
+    st.tuples(st.just("source"), st.just(""), st.booleans()),
+    st.tuples(st.just("unlisted"), st.sampled_from([*Input, GOALS]), st.booleans()),
+    st.tuples(st.just("served"), st.sampled_from([Input.ROBOTS, Input.PLACEMENTS, GOALS]), st.booleans()),
+    st.tuples(st.just("placement"), st.sampled_from(["gone", "unreadable", "back"]), st.just(True)),
+    st.tuples(st.just("kind"), st.just(""), st.booleans()),
+    st.tuples(st.just("wait"), st.just(""), st.sampled_from([3, 20, 70])),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(EVENTS, max_size=20))
+def test_F5_nothing_is_ever_removed_because_something_could_not_be_seen(events):
+    world = World(robots=4)
+    fleet = world.fleet
+    gone: set[str] = set()
+    for kind, name, value in events:
+        match kind:
+            case "robot":
+                world.do(fleet.robot_shown(raw_robot(name)) if value else fleet.robot_gone(name))
+                gone = gone - {name} if value else gone | {name}
+            case "source":
+                world.do(fleet.object_shown(goal(), GOALS) if value else fleet.object_gone(GOALS, "site", "dock"))
+                gone = gone - {"source"} if value else gone | {"source"}
+            case "unlisted":
+                fleet.listed.discard(name)
+                if value:
+                    world.do(fleet.inputs_listed(name))
+            case "served":
+                world.do(fleet.served(name, is_served=value))
+                world.losses.served(name, is_served=value, now=world.now)
+            case "placement" if name == "gone":
+                world.do(fleet.placement_gone("site", "all"))
+            case "placement":
+                world.do(fleet.placement_shown(raw_placement(robotSelectors=[{}] if name == "back" else "x")))
+            case "kind":
+                world.do(fleet.kind_shown(KIND) if value else fleet.kind_gone(GOALS))
+            case _:
+                world.now += value
+        for each, row in fleet.rows.items():
+            if world.losses.removal(each, world.now) in (Removal.NOW, Removal.UNMARK):
+                assert each.robot in gone or "source" in gone
+                assert fleet.is_ready(GOALS)
+                assert not fleet.dead & {GOALS, Input.ROBOTS, Input.PLACEMENTS}
+                assert fleet.index.kinds[GOALS].verdict is Verdict.PLACEABLE
+                assert fleet.index.robots
+                placement = fleet.index.placement(row.marks.placement)
+                assert placement is not None
+                assert not placement.problem
