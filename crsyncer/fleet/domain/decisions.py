@@ -1,0 +1,93 @@
+"""RobotPlacementDecisions: which robot is in which one, and what they say (F6.3)."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from crsyncer.core.model import Json
+from crsyncer.fleet.domain.values import API_VERSION, Placement, RobotState
+
+MOST_ROBOTS = 500
+_MESSAGE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What a Decision says of one robot. `since` is RFC 3339."""
+
+    state: RobotState
+    since: str
+    stamp: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A Decision as it is stored."""
+
+    namespace: str
+    name: str
+    placement: str
+    """The name of its placement."""
+    placement_uid: str
+    number: int
+    """The N of its name; -1: its name is not PLACEMENT-N."""
+    robots: Mapping[str, Decided] = field(default_factory=dict)
+
+
+def decision_of(raw: Json) -> Decision:
+    """A Decision. Robots that are not said soundly are left out: they are decided anew."""
+    metadata, placement = raw["metadata"], raw.get("placement")
+    said = placement if isinstance(placement, dict) else {}
+    name, of = metadata["name"], str(said.get("name") or "")
+    number = name.removeprefix(f"{of}-")
+    items = raw.get("robots")
+    return Decision(
+        namespace=metadata["namespace"],
+        name=name,
+        placement=of,
+        placement_uid=str(said.get("uid") or ""),
+        number=int(number) if number != name and number.isascii() and number.isdigit() else -1,
+        robots={each["name"]: _decided(each) for each in (items if isinstance(items, list) else ()) if _is_sound(each)},
+    )
+
+
+def _is_sound(item: object) -> bool:
+    return isinstance(item, dict) and isinstance(item.get("name"), str) and item.get("state") in set(RobotState)
+
+
+def _decided(item: Json) -> Decided:
+    return Decided(
+        RobotState(item["state"]), str(item.get("since") or ""), item.get("stamp") or "", item.get("message") or ""
+    )
+
+
+def numbers(robots: Iterable[str], kept: Mapping[str, int], taken: Collection[int] = ()) -> dict[str, int]:
+    """The N of each robot: the one it has, else the lowest with room. `taken`: those of another placement's uid."""
+    chosen = sorted(robots)
+    found = {robot: kept[robot] for robot in chosen if robot in kept and kept[robot] not in taken}
+    used = Counter(found.values())
+    number = 0
+    for robot in chosen:
+        if robot not in found:
+            while number in taken or used[number] >= MOST_ROBOTS:
+                number += 1
+            found[robot] = number
+            used[number] += 1
+    return found
+
+
+def decision_body(placement: Placement, number: int, robots: Mapping[str, Decided]) -> Json:
+    """The Decision N of a placement, without an owner reference: it outlives a placement that vanishes (F5.2)."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "RobotPlacementDecision",
+        "metadata": {"namespace": placement.namespace, "name": f"{placement.name}-{number}"},
+        "placement": {"name": placement.name, "uid": placement.uid},
+        "robots": [_item(name, each) for name, each in sorted(robots.items())],
+    }
+
+
+def _item(name: str, decided: Decided) -> Json:
+    texts = {"since": decided.since, "stamp": decided.stamp, "message": decided.message[:_MESSAGE]}
+    return {"name": name, "state": str(decided.state), **{key: text for key, text in texts.items() if text}}

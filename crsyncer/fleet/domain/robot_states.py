@@ -1,0 +1,217 @@
+"""The state of a robot in a placement, and what a placement's status shows of all of them (F6.3, F6.4)."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from crsyncer.core.model import Json
+from crsyncer.fleet.domain.values import Hold, Placement, Reason, RobotState
+
+MOST_ERRORS = 20
+MOST_HOLDS = 20
+_MESSAGE = 256
+_CONDITION_MESSAGE = 1024
+
+
+class Report(StrEnum):
+    """What is known of a robot's agent (F9.4)."""
+
+    ONLINE = "online"
+    OFFLINE = "offline"
+    UNREPORTED = "unreported"
+
+
+@dataclass(frozen=True, slots=True)
+class RobotFacts:
+    """What the state of one robot in one placement follows from."""
+
+    replicas: int = 0
+    due: int = 0
+    """Replicas that are missing or have another stamp."""
+    errors: int = 0
+    """Replicas with an error."""
+    terminating: int = 0
+    """Due replicas that are there and terminate."""
+    report: Report = Report.UNREPORTED
+    acked: bool = False
+    """The robot has applied all that was written for it (F9.6)."""
+    ready_when: bool | None = None
+    """Whether `readyWhen` holds, for `minReadySeconds` where there is a rollout; None: there is no `readyWhen`."""
+    was_ready: bool = False
+    """The Decision says Ready for the stamp of now."""
+    begun: bool = False
+    """It was begun online (F8.2)."""
+    failed: bool = False
+    """F8.3."""
+    deferred: bool = False
+    """It is left for later (F8.4)."""
+
+
+def robot_state(facts: RobotFacts) -> RobotState:
+    """The first of these that applies (F6.4).
+
+    state     when
+    Ready     it has no replicas; or nothing is due or has an error, all are acked (an unreported robot: there is a
+              readyWhen), and readyWhen, if any, holds, the robot not offline unless its Decision says Ready already
+    Failed    it was in flight for too long
+    InFlight  it was begun online; or it is online, and nothing is due or has an error
+    Blocked   a replica has an error
+    Deferred  a replica is due, and the robot is offline and left for later, or that replica is terminating there
+    Waiting   a replica is due
+    Stamped   else: it is offline or unreported
+    """
+    settled = not facts.due and not facts.errors
+    offline, online = facts.report is Report.OFFLINE, facts.report is Report.ONLINE
+    applied = facts.acked or (facts.report is Report.UNREPORTED and facts.ready_when is not None)
+    holds = applied and facts.ready_when is not False
+    if not facts.replicas or (settled and holds and (facts.was_ready or not offline)):
+        return RobotState.READY
+    if facts.failed:
+        return RobotState.FAILED
+    if facts.begun or (online and settled):
+        return RobotState.IN_FLIGHT
+    if facts.errors:
+        return RobotState.BLOCKED
+    if facts.due:
+        is_left = (offline and facts.deferred) or (offline and facts.terminating > 0)
+        return RobotState.DEFERRED if is_left else RobotState.WAITING
+    return RobotState.STAMPED
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong with a robot or replica: an item of `errors`."""
+
+    robot: str
+    source: str
+    reason: Reason
+    message: str
+
+
+def counts(states: Mapping[str, RobotState], reports: Mapping[str, Report], *, replicas: int) -> dict[str, int]:
+    """`status.counts`: the last seven add up to `selected`."""
+    found, known = Counter(states.values()), Counter(reports[robot] for robot in states)
+    return {
+        "selected": len(states),
+        "replicas": replicas,
+        "offline": known[Report.OFFLINE],
+        "unreported": known[Report.UNREPORTED],
+        **{f"{each[0].lower()}{each[1:]}": found[each] for each in _COUNTED},
+    }
+
+
+_COUNTED = (
+    RobotState.BLOCKED,
+    RobotState.DEFERRED,
+    RobotState.WAITING,
+    RobotState.FAILED,
+    RobotState.READY,
+    RobotState.IN_FLIGHT,
+    RobotState.STAMPED,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """Why `Resolved` is false: NotServed, NotPlaceable, NotAllowed, BadExpression or Unreadable."""
+
+    reason: str
+    message: str
+
+
+def conditions(
+    placement: Placement,
+    counted: Mapping[str, int],
+    *,
+    unresolved: Unresolved | None,
+    holds: Iterable[Hold],
+    gated: bool,
+    now: str,
+) -> list[Json]:
+    """The conditions Resolved, Stamped, RolledOut and Held. `now` is RFC 3339; one that stays keeps its time.
+
+    `gated`: a report was seen, so that a rollout waits for robots (F8.5).
+    """
+    open_ = {name: counted[name] for name in ("waiting", "inFlight", "failed", "blocked")}
+    unwritten = {name: counted[name] for name in ("blocked", "deferred", "waiting")}
+    held = list(holds)
+    found = [
+        _condition(
+            "Resolved",
+            unresolved is None,
+            *((unresolved.reason, unresolved.message) if unresolved else ("Resolved", "")),
+        ),
+        _condition("Stamped", not any(unwritten.values()), *_reason(unwritten, "Stamped")),
+        _condition("RolledOut", not any(open_.values()), *_rolled_out(placement, counted, open_, gated=gated)),
+        _condition(
+            "Held", bool(held), held[0].reason if held else "NothingHeld", "; ".join(each.message for each in held)
+        ),
+    ]
+    stored = placement.status.get("conditions")
+    old = {each.get("type"): each for each in stored if isinstance(each, dict)} if isinstance(stored, list) else {}
+    return [
+        {
+            **each,
+            "lastTransitionTime": _since(old.get(each["type"]), each, now),
+            "observedGeneration": placement.generation,
+        }
+        for each in found
+    ]
+
+
+def _rolled_out(
+    placement: Placement, counted: Mapping[str, int], open_: Mapping[str, int], *, gated: bool
+) -> tuple[str, str]:
+    if any(open_.values()):
+        return _reason(open_, "")
+    if counted["deferred"]:
+        return "Deferred", f"{counted['deferred']} robots are left for later"
+    return ("Ungated", "no robot reports") if placement.rollout is not None and not gated else ("RolledOut", "")
+
+
+def _reason(numbers: Mapping[str, int], good: str) -> tuple[str, str]:
+    """The first state that stands against a condition, and how many robots are in each."""
+    against = [(name, count) for name, count in numbers.items() if count]
+    if not against:
+        return good, ""
+    name = against[0][0]
+    return name[0].upper() + name[1:], ", ".join(f"{count} robots are {name}" for name, count in against)
+
+
+def _condition(kind: str, is_true: bool, reason: str, message: str) -> Json:
+    return {"type": kind, "status": str(is_true), "reason": reason, "message": message[:_CONDITION_MESSAGE]}
+
+
+def _since(old: Any, new: Json, now: str) -> str:
+    kept = old is not None and old.get("status") == new["status"]
+    return str(old.get("lastTransitionTime") or now) if kept else now
+
+
+def placement_status(
+    placement: Placement,
+    counted: Mapping[str, int],
+    *,
+    faults: Iterable[Fault],
+    holds: Iterable[Hold],
+    unresolved: Unresolved | None,
+    gated: bool,
+    now: str,
+) -> Json:
+    """The status of a placement: at most 20 errors and holds are shown, and all errors are counted."""
+    wrong, held = sorted(faults, key=lambda each: (each.robot, each.source, each.reason)), list(holds)
+    return {
+        "observedGeneration": placement.generation,
+        "conditions": conditions(placement, counted, unresolved=unresolved, holds=held, gated=gated, now=now),
+        "counts": dict(counted),
+        "errors": [
+            {"robot": each.robot, "source": each.source, "reason": str(each.reason), "message": each.message[:_MESSAGE]}
+            for each in wrong[:MOST_ERRORS]
+        ],
+        "errorCount": len(wrong),
+        "holds": [
+            {"id": each.id, "reason": each.reason, "objects": len(each.uids), "message": each.message[:_MESSAGE]}
+            for each in held[:MOST_HOLDS]
+        ],
+    }

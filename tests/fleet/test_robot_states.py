@@ -1,0 +1,135 @@
+"""The state of a robot in a placement, row by row; counts, conditions and errors (F6.4)."""
+
+import itertools
+from typing import Any
+
+import pytest
+
+from crsyncer.fleet.domain.robot_states import (
+    Fault,
+    Report,
+    RobotFacts,
+    Unresolved,
+    counts,
+    placement_status,
+    robot_state,
+)
+from crsyncer.fleet.domain.values import Hold, Reason, RobotState
+from tests.fleet.made import placement
+
+ONLINE, OFFLINE, UNREPORTED = Report.ONLINE, Report.OFFLINE, Report.UNREPORTED
+NOW, BEFORE = "2026-11-02T00:00:00Z", "2026-11-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("state", "facts"),
+    [
+        ("Ready", {"replicas": 0, "errors": 1}),
+        ("Ready", {"report": ONLINE, "acked": True}),
+        ("Ready", {"report": ONLINE, "acked": True, "ready_when": True}),
+        ("InFlight", {"report": ONLINE, "acked": True, "ready_when": False}),
+        ("InFlight", {"report": ONLINE}),
+        ("Stamped", {"report": OFFLINE, "acked": True, "ready_when": True}),
+        ("Ready", {"report": OFFLINE, "acked": True, "ready_when": True, "was_ready": True}),
+        ("Stamped", {"report": OFFLINE, "was_ready": True}),
+        ("Ready", {"report": UNREPORTED, "ready_when": True}),
+        ("Stamped", {"report": UNREPORTED, "ready_when": False}),
+        ("Stamped", {"report": UNREPORTED}),
+        ("Failed", {"due": 1, "failed": True, "begun": True}),
+        ("InFlight", {"due": 1, "begun": True, "report": ONLINE}),
+        ("Blocked", {"errors": 1, "due": 1, "report": ONLINE}),
+        ("Deferred", {"due": 1, "report": OFFLINE, "deferred": True}),
+        ("Deferred", {"due": 1, "report": OFFLINE, "terminating": 1}),
+        ("Waiting", {"due": 1, "report": OFFLINE}),
+        ("Waiting", {"due": 1, "report": ONLINE, "deferred": True}),
+        ("Waiting", {"due": 1, "terminating": 1}),
+    ],
+)
+def test_F6_4_the_first_state_that_applies(state, facts):
+    assert robot_state(RobotFacts(**{"replicas": 1, **facts})) == state
+
+
+def test_F6_4_what_is_due_or_has_an_error_is_never_ready():
+    flags = list(itertools.product([False, True], repeat=5))
+    for due, errors in ((1, 0), (0, 1), (1, 1)):
+        for (acked, was, begun, failed, deferred), report in itertools.product(flags, Report):
+            facts = RobotFacts(1, due, errors, 0, report, acked, True, was, begun, failed, deferred)
+            assert robot_state(facts) not in (RobotState.READY, RobotState.STAMPED)
+
+
+STATES = dict(zip("abcdefgh", [*RobotState, RobotState.READY], strict=True))
+REPORTS = dict.fromkeys("abcdefgh", ONLINE) | {"a": OFFLINE, "b": UNREPORTED, "c": UNREPORTED}
+
+
+def test_F6_4_the_last_seven_counts_add_up_to_selected():
+    found = counts(STATES, REPORTS, replicas=16)
+    assert list(found.items())[:4] == [("selected", 8), ("replicas", 16), ("offline", 1), ("unreported", 2)]
+    last = list(found)[4:]
+    assert last == ["blocked", "deferred", "waiting", "failed", "ready", "inFlight", "stamped"]
+    assert sum(found[name] for name in last) == 8
+    assert found["ready"] == 2
+
+
+def status(
+    *, by: Any = None, unresolved: Any = None, holds: Any = (), gated: bool = True, faults: Any = (), **count: int
+):
+    counted = dict.fromkeys(counts({}, {}, replicas=0), 0) | count
+    return placement_status(
+        by or placement(), counted, faults=faults, holds=holds, unresolved=unresolved, gated=gated, now=NOW
+    )
+
+
+def condition(kind: str, **options: Any) -> tuple[str, str, str]:
+    found = next(each for each in status(**options)["conditions"] if each["type"] == kind)
+    return found["status"], found["reason"], found["message"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "expected"),
+    [
+        ("Resolved", {}, ("True", "Resolved", "")),
+        ("Resolved", {"unresolved": Unresolved("NotServed", "m")}, ("False", "NotServed", "m")),
+        ("Stamped", {"ready": 3, "inFlight": 1, "failed": 1}, ("True", "Stamped", "")),
+        ("Stamped", {"waiting": 2, "blocked": 1}, ("False", "Blocked", "1 robots are blocked, 2 robots are waiting")),
+        ("Stamped", {"deferred": 2}, ("False", "Deferred", "2 robots are deferred")),
+        ("RolledOut", {"ready": 3, "stamped": 1}, ("True", "RolledOut", "")),
+        ("RolledOut", {"deferred": 2}, ("True", "Deferred", "2 robots are left for later")),
+        ("RolledOut", {"inFlight": 2}, ("False", "InFlight", "2 robots are inFlight")),
+        ("Held", {}, ("False", "NothingHeld", "")),
+        ("Held", {"holds": [Hold("i", "NoRobots", "m", ("u",))]}, ("True", "NoRobots", "m")),
+    ],
+)
+def test_F6_4_each_condition_has_its_reason(kind, options, expected):
+    assert condition(kind, **options) == expected
+
+
+def test_F8_5_a_rollout_without_reports_is_ungated():
+    by = placement(rollout={}, readyWhen="true")
+    assert condition("RolledOut", by=by, gated=False) == ("True", "Ungated", "no robot reports")
+    assert condition("RolledOut", by=by)[1] == "RolledOut"
+
+
+@pytest.mark.parametrize(
+    ("stored", "time"),
+    [
+        ([{"type": "Resolved", "status": "True", "lastTransitionTime": BEFORE}], BEFORE),
+        ([{"type": "Resolved", "status": "False", "lastTransitionTime": BEFORE}], NOW),
+        ([{"type": "Resolved", "status": "True"}, "x"], NOW),
+        ("x", NOW),
+    ],
+)
+def test_a_condition_that_stays_keeps_its_time(stored, time):
+    by = placement()
+    by.status["conditions"] = stored
+    found = status(by=by)["conditions"][0]
+    assert (found["lastTransitionTime"], found["observedGeneration"]) == (time, 0)
+
+
+def test_at_most_twenty_errors_and_holds_are_shown_and_all_errors_are_counted():
+    faults = [Fault(f"r{number:03}", "site/dock", Reason.REFUSED, "m" * 300) for number in range(500)]
+    holds = [Hold(str(number), "NoRobots", "m" * 300, ("a", "b")) for number in range(30)]
+    found = status(faults=reversed(faults), holds=holds)
+    assert (len(found["errors"]), found["errorCount"], len(found["holds"])) == (20, 500, 20)
+    assert found["errors"][0] == {"robot": "r000", "source": "site/dock", "reason": "Refused", "message": "m" * 256}
+    assert found["holds"][0] == {"id": "0", "reason": "NoRobots", "objects": 2, "message": "m" * 256}
+    assert len(condition("Held", holds=holds)[2]) == 1024
