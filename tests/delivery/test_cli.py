@@ -24,7 +24,7 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS), ["fleet", "crds"], ["fleet", "render"]])
 def test_help_imports_nothing_heavy(command):
     script = (
         "import sys; from crsyncer.cli.main import main; code = main(sys.argv[2:] + ['--help']);"
