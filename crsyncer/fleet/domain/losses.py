@@ -160,6 +160,10 @@ class Losses:
             return Removal.UNKNOWN
         return _now(placement) if now >= self.due(key) else Removal.LATER
 
+    def manner(self, key: ReplicaKey) -> Removal:
+        """How a lost replica goes once it may: it is deleted, or keeps all but our marks (F5.4)."""
+        return _now(self._placement(key))
+
     def due(self, key: ReplicaKey) -> float:
         """When a lost replica goes, if nothing else stands against it."""
         loss, placement = self._lost[key], self._placement(key)
