@@ -114,7 +114,7 @@ STORED: dict[ReplicaKey, Any] = {}
 def test_F11_the_plan_is_what_the_controller_then_does(history, edits):
     STORED.clear()
     world = World(robots=0)
-    for event in history:
+    for event in [*(("robot", f"r{number}", "a") for number in (1, 2, 3)), *history]:
         world.do(apply(world.fleet, event))
     for each in sorted(world.fleet.all_keys()):
         carry_out(world, each)
