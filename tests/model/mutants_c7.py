@@ -76,7 +76,7 @@ MUTANTS = (
            noticed_by="C7_related_objects_may_be_called_otherwise_in_the_cloud"),
     Mutant("names of related objects in the other scope may clash", projection.scope_problem,
            "if not policy.changes_scope:", "if policy.related or not policy.changes_scope:",
-           noticed_by="C7_related_objects_of_the_robot_may_be_cluster_scoped_in_the_cloud"),
+           noticed_by="C7_names_of_related_objects_in_the_other_scope_do_not_clash"),
     Mutant("a CRD keeps its names where it travels to", travel_names.revision_of,
            ", project=partial(_projected, resource, api)", "",
            noticed_by="C8_1_a_crd_travels_to_the_names_of_the_other_side"),
