@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from crsyncer.core.content.template import read_template
+from crsyncer.core.content.template import Names, read_template
 from crsyncer.core.kinds.kind_policy import KindPolicy
 from crsyncer.core.kinds.merge_settings import policy_of_kind
 from crsyncer.core.kinds.namespaces import same_names
@@ -13,7 +13,8 @@ from crsyncer.core.kinds.related_entry import RelatedEntry
 from crsyncer.core.kinds.sync_policy import Projection, Related, Resource, read_sync_policy
 from crsyncer.core.kinds.version_choice import choose_version
 from crsyncer.core.model import Key, Side
-from tests.core.builders import crd, policy, spoken
+from crsyncer.core.related.relate import RelatedFailed, references_of, related_entries
+from tests.core.builders import crd, goal, policy, spoken
 from tests.core.policy_objects import policy_object
 
 CLOUD = {"group": "shop.example.com", "resource": "purchases"}
@@ -113,6 +114,31 @@ def test_C5_6_what_is_a_secret_in_the_cloud_is_sensitive():
     assert kind(projection=secrets).sensitive
     found = kind(projection=secrets, conflict="keepLocal")
     assert found.problem == "spec.conflict of SyncPolicy a is keepLocal; allowed for secrets: upstream"
+
+
+def test_C5_6_a_policy_for_what_is_a_secret_in_the_cloud_reads_nothing_but_labels():
+    secrets = {"group": "", "resource": "secrets", "kind": "Secret"}
+    up = kind(projection=secrets, mutations={"up": [{"path": "/status/x", "set": {"value": 1}}]})
+    place = "of SyncPolicy a"
+    allowed = "mutations.down only, no status of them is synced"
+    assert up.problem == f"spec.mutations.up {place} is set; allowed for secrets: {allowed}"
+    maps = {"id": "m", "origin": "cloud", "resource": {"group": "", "resource": "configmaps"}}
+    for field, found in (
+        ("object.reference", {"object": {"reference": "/spec/x"}}),
+        ("object.name", {"object": {"name": "a-{/spec/x}"}}),
+        ("object.namespace", {"object": {"name": "a", "namespace": "{/spec/x}"}}),
+    ):
+        wrong = f"spec.related[0].{field} {place} reads /spec/x of a Secret; allowed: /metadata/labels/KEY"
+        assert kind(projection=secrets, related=[maps | found]).problem == wrong
+        assert kind(related=[maps | found]).problem == ""
+    labels = {"object": {"reference": "/metadata/labels/map"}}
+    [entry] = related_entries(kind(projection=secrets, related=[maps | labels]))
+    primary, quotes_nothing = (
+        goal(metadata={"labels": {"map": "No Name"}}),
+        "/metadata/labels/map has 7 characters that",
+    )
+    with pytest.raises(RelatedFailed, match=quotes_nothing):
+        references_of(primary, entry, Names("default", "a", "r1", "c1"), namespaced=True)
 
 
 def test_C7_a_kind_knows_its_name_in_the_cloud():
