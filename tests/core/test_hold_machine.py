@@ -6,7 +6,7 @@ import pytest
 
 from crsyncer.core.holds.hold_list import KIND_MISSING, MASS_DELETION
 from crsyncer.core.holds.hold_steps import Ask, Conclude, Idle, List, Pause, ProveCluster
-from crsyncer.core.model import Key, Side
+from crsyncer.core.model import Key, Side, Tombstone
 from crsyncer.core.pair.actions import Until, Wait
 from crsyncer.core.watching.watch import ListReason
 from crsyncer.errors import NotAllowed, NotServed, Unsure
@@ -141,6 +141,19 @@ def test_S5_5b_deletions_are_counted_against_the_copies_that_there_were_before_t
     bench.delete(names[12])
     assert bench.next() == bench.ask
     assert isinstance(bench.next([SERVED, crd("u")]), Pause)
+
+
+def test_C5_4_too_many_copies_that_nothing_refers_to_any_more_are_held_and_no_list_verifies_them():
+    for names, held in ((MANY[:5], []), (MANY[:6], [("MassDeletion", {*MANY[:6]})])):
+        bench = Bench(MANY)
+        bench.tombstones |= {key: Tombstone("u-1", 1.0, unreferenced=True) for key in names}
+        bench.machine.wanted.update(names)
+        step = bench.next()
+        while step != DONE:
+            step = bench.next([SERVED, crd("u")] if step == bench.ask else None)
+        assert bench.held() == held
+        assert {bench.holds.keeps(key) for key in names} == {MASS_DELETION if held else None}
+        assert {bench.tombstones[key].verified for key in names} == {not held}
 
 
 def test_S5_5b_a_list_that_fails_though_upstream_answers_is_repeated_a_few_times():

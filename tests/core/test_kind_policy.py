@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from crsyncer.core.content.annotations import DRIFT, FILTER, OBSERVED_GENERATION, ORPHANS, SPEC_SOURCE, SUBTREE
 from crsyncer.core.kinds.kind_policy import Version
-from crsyncer.core.kinds.read_kind import read_policy, reduced_crd
+from crsyncer.core.kinds.read_kind import is_terminating, read_policy, reduced_crd
 from crsyncer.core.kinds.version_choice import choose_version, version_priority
 from crsyncer.core.model import Side
 from tests.core.builders import crd, policy, some
@@ -83,6 +83,14 @@ def test_S1_1_a_reduced_crd_makes_the_same_policy():
     }
     assert "schema" not in reduced["spec"]["versions"][0]
     assert read_policy(reduced_crd(crd(None)), "robot-1") is None
+
+
+def test_S1_8_a_crd_that_is_being_deleted_is_told_from_one_that_is_not():
+    found = crd(None)
+    assert not is_terminating(found)
+    found["metadata"]["deletionTimestamp"] = "2027-01-15T08:00:00Z"
+    assert is_terminating(found)
+    assert is_terminating(reduced_crd(found))
 
 
 def test_S1_1_versions_scope_and_subresources_make_another_policy():

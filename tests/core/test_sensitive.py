@@ -9,17 +9,30 @@ from crsyncer.console.compare.differences import difference
 from crsyncer.console.explained.explanation import ObjectFacts, explain
 from crsyncer.core.content.object_content import LAST_APPLIED, concealed, key_of
 from crsyncer.core.content.shape import MutationFailed, Shape
+from crsyncer.core.content.template import Names
+from crsyncer.core.kinds.built_in_kind import unknown
 from crsyncer.core.kinds.kind_policy import KindPolicy
+from crsyncer.core.kinds.sync_policy import Resource
 from crsyncer.core.model import Gap, Key, Observation, Record, Side
 from crsyncer.core.pair.actions import NAME_TAKEN, SECRET_UNKNOWN, Create, Update, Why
 from crsyncer.core.pair.compose import compose_copy
 from crsyncer.core.pair.decide import decide
 from crsyncer.core.pair.project import view_of
+from crsyncer.core.related.relate import RelatedFailed, references_of, related_entries
 from crsyncer.core.requests.answers import judge, read, without_words
 from tests.core.builders import policy, stored
+from tests.core.policy_objects import merged_of, policy_object
 
 VALUE = "aHVudGVyMg=="
 SECRETS = policy(group="", plural="secrets", kind="Secret", versions=("v1",), version="v1", digest_key=b"k")
+
+
+RESOURCE = {"group": "", "resource": "secrets"}
+
+
+def related(object_: dict) -> dict:
+    """An entry of a policy's `related` for ConfigMaps."""
+    return {"id": "x", "origin": "cloud", "resource": {"group": "", "resource": "configmaps"}, "object": object_}
 
 
 def secret(value: str = VALUE, **metadata: object) -> dict:
@@ -127,3 +140,39 @@ def test_C5_6_a_step_that_fails_is_named_and_quotes_nothing():
     assert view_of(secret(), shaped, Side.CLOUD).failure == "spec.mutations.down[0], /data/password"
     plain = replace(shaped, on_robot=policy().on_robot, in_cloud=policy().in_cloud)
     assert VALUE in view_of(secret(), plain, Side.CLOUD).failure
+
+
+@pytest.mark.parametrize(
+    ("spec", "wrong"),
+    [
+        ({"mutations": {"up": [{"remove": True, "path": "/status/x"}]}}, "spec.mutations.up of SyncPolicy a is set"),
+        ({"related": [related({"reference": "/data/map"})]}, "spec.related[0].object.reference of SyncPolicy a reads"),
+        (
+            {"related": [related({"name": "x-{/data/map}"})]},
+            "reads /data/map of a Secret; allowed: /metadata/labels/KEY",
+        ),
+        ({"related": [related({"name": "x", "namespace": "{/type}"})]}, "related[0].object.namespace of SyncPolicy a"),
+        ({"related": [related({"reference": "/metadata/labels/map"})]}, ""),
+        ({"related": [related({"selector": {}})]}, ""),
+    ],
+)
+def test_C5_6_a_policy_for_secrets_asks_for_nothing_that_would_show_a_value(spec, wrong):
+    own = policy_object(resource=RESOURCE, specSource="cloud", filter={"byRobotName": True}, **spec)
+    problem = merged_of(unknown(Resource("", "secrets")), own).problem
+    assert wrong in problem
+    assert bool(wrong) is bool(problem)
+
+
+def test_C5_6_what_a_secret_refers_to_is_told_by_the_number_of_its_characters():
+    own = policy_object(
+        resource=RESOURCE,
+        specSource="cloud",
+        filter={"byRobotName": True},
+        related=[related({"reference": "/data/map"})],
+    )
+    kind = replace(merged_of(unknown(Resource("", "secrets")), own), problem="")
+    [entry] = related_entries(kind)
+    primary = secret() | {"data": {"map": VALUE}}
+    with pytest.raises(RelatedFailed) as failure:
+        references_of(primary, entry, Names("default", "a"), namespaced=True)
+    assert str(failure.value) == "related object x: /data/map has 12 characters that are not the name of an object"

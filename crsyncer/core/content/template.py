@@ -77,15 +77,6 @@ class Template:
         """The same, as segments."""
         return [*map(parse, self.path_texts)]
 
-    def bound(self, content: Any) -> "Template":
-        """The template with the values at its paths in place of them. Raises ValueError as `render`."""
-        names = Names("", "")
-
-        def fixed(part: str | Placeholder) -> str | Placeholder:
-            return part if isinstance(part, str) or part.text in _WORDS else _value(part, names, content)
-
-        return Template(tuple(map(fixed, self.parts)))
-
     def render(self, names: Names, content: Any = None) -> str:
         """The text for one object. Raises ValueError for what is not known, or is no text, number or boolean."""
         texts = [part if isinstance(part, str) else _value(part, names, content) for part in self.parts]
