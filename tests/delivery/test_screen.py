@@ -110,7 +110,7 @@ def test_the_screen_of_a_stopped_agent():
 def test_the_screen_of_a_state_directory_that_was_never_used():
     screen = render(stopped_document(None, {}, NOW, store=store("missing")), NOW)
     assert screen.startswith("STOPPED: the agent is not running, so nothing is synced; it has no store yet.\n")
-    assert "is this the right --state-dir?" in screen
+    assert "is this the right --state-dir?" in " ".join(screen.split())
 
 
 def test_the_screen_of_an_agent_with_nothing_to_sync():
