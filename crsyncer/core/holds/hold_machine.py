@@ -123,10 +123,11 @@ class HoldMachine:
     def restore_is_over(self, *, settled: Key | None, creating: bool) -> bool:
         """Whether nothing is held for a restore, the object `settled` aside, and each side has been seen since.
 
-        A copy that is being created may turn out to be one that upstream lost.
+        A copy that is being created may turn out to be one that upstream lost. While copies that an edited selection
+        leaves behind are being counted, no plan shows what the restore holds.
         """
         held = self.holds.restored_keys()
-        if HoldReason.RESTORED not in self.holds.kind_wide or held - {settled}:
+        if HoldReason.RESTORED not in self.holds.kind_wide or held - {settled} or self.holds.is_counting:
             return False
         if any(Freshness.STORED in found for found in self._freshness.values()):
             return False
