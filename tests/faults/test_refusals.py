@@ -109,7 +109,7 @@ async def test_S10_a_server_that_cannot_prove_who_it_is_is_refused_and_nothing_i
 
     def is_refused(status: dict[str, Any]) -> bool:
         cloud = status["sides"]["cloud"]
-        return (cloud["state"], status["health"]) == ("offline", "offline") and said in str(cloud["error"])
+        return (cloud["state"], status["health"]) == ("unauthorized", "attention") and said in str(cloud["error"])
 
     await bed.agent.until(is_refused)
     await reported(bed, names, {"phase": "DONE"})

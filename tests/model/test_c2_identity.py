@@ -201,7 +201,7 @@ def test_C2_4_who_keeps_taking_marks_away_is_named_and_slowed_down() -> None:
         assert [hold["reason"] for hold in world.status()["holds"]] == ["Contested"]
         assert KEYS[0] in world.status()["holds"][0]["message"]
         assert sum(write.verb == "update" for write in world.writes) <= 7
-        assert world.status()["holds"][0]["hint"].endswith(f"{KEYS[0]} of default/a")
+        assert f"{KEYS[0]} of default/a; to see" in world.status()["holds"][0]["hint"]
         world.pass_time(180)
         assert (is_marked(world.robot), world.status()["holds"]) == (True, [])
 

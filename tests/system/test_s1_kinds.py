@@ -44,9 +44,10 @@ async def test_S1_8_a_crd_deleted_on_the_robot_stops_its_kind_and_comes_back_wit
     await bed.robot.api.delete(CRD.object(bed.resource))
 
     async def stopped() -> bool:
-        return await row(bed) is None
+        found = await row(bed)
+        return found is not None and found["state"] == "kind-missing"
 
-    await eventually(stopped, what="the kind is not ours any more")
+    await eventually(stopped, what="the kind is missing, which is told")
     await bed.robot.api.until_gone(CRD.object(bed.resource))
     assert await bed.cloud.names() == {"a"}
     metadata = {"name": bed.resource, "annotations": raw["metadata"]["annotations"]}
